@@ -1,0 +1,92 @@
+"""Who is asking: the same facts in both eras.
+
+This is the *Facts* seam. In the legacy era they are fixed by the handshake and live as long as
+the session; in the modern era every request states them in its ``_meta``. Whoever reads a
+:class:`Caller` cannot tell which.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from isthmus.revisions import BY_NAME, LATEST_LEGACY, Revision
+from isthmus.wire import ClientCapabilities, Implementation, LogLevel
+from isthmus.wire.meta import Envelope
+
+__all__ = ["Caller", "Malformed", "from_envelope", "read_envelope"]
+
+
+class Caller(msgspec.Struct):
+    """The facts about the side that sends requests to us.
+
+    Attributes:
+        revision: the revision this request is served in.
+        capabilities: what the caller declared it can do.
+        info: its self-reported name and version, or None; never a basis for decisions.
+        log_level: the least severe log level it wants, or None for the era's default.
+        principal: who authenticated, or None.
+    """
+
+    revision: Revision = LATEST_LEGACY
+    capabilities: ClientCapabilities = ClientCapabilities()
+    info: Implementation | None = None
+    log_level: LogLevel | None = None
+    principal: Any = None
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """An envelope that cannot be served: the error to answer with."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+_decode_envelope = msgspec.json.Decoder(Envelope).decode
+_EMPTY = Envelope()
+
+
+def read_envelope(params: Raw | None) -> Envelope | Malformed:
+    """The parts of ``params`` that concern every method: ``_meta``, and what it is about."""
+    if params is None:
+        return _EMPTY
+    try:
+        return _decode_envelope(params)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Malformed(-32602, f"Invalid params: {error}")
+
+
+def from_envelope(
+    envelope: Envelope, supported: tuple[Revision, ...], principal: Any = None
+) -> Caller | Malformed:
+    """The facts a modern request states about itself, or why it cannot be served.
+
+    Args:
+        envelope: what :func:`read_envelope` made of the request's params.
+        supported: the revisions this server speaks that take per-request facts.
+        principal: who authenticated, or None.
+    """
+    meta = envelope.meta
+    if meta is UNSET or meta.protocol_version is UNSET or meta.client_capabilities is UNSET:
+        # spec 2026-07-28 basic#_meta: a request missing a required field is malformed, -32602
+        return Malformed(
+            -32602,
+            "Invalid params: _meta must carry io.modelcontextprotocol/protocolVersion and "
+            "io.modelcontextprotocol/clientCapabilities on every request",
+        )
+    revision = BY_NAME.get(meta.protocol_version)
+    if revision is None or revision not in supported:
+        # spec 2026-07-28 basic/versioning#protocol-version-negotiation
+        return Malformed(
+            -32022,
+            f"Unsupported protocol version {meta.protocol_version!r}",
+            {"supported": [r.name for r in supported], "requested": meta.protocol_version},
+        )
+    return Caller(
+        revision,
+        meta.client_capabilities,
+        meta.client_info or None,
+        meta.log_level or None,
+        principal,
+    )

@@ -1,0 +1,237 @@
+"""Every exception isthmus raises, and who is to blame for it.
+
+The type says which side broke the rules, so that a caller can tell its own mistake from the
+other side's, and both from a broken wire::
+
+    IsthmusError
+    ├── UsageError                we were about to break the rules
+    │   ├── NotInRevision         the agreed revision has no such method or field
+    │   ├── CapabilityMissing     the other side did not declare it
+    │   └── OutOfPhase            too early, or after the end
+    ├── PeerError                 the other side broke them, or said no
+    │   ├── Refused               it answered with an error: code, message, data
+    │   │   ├── ParseFailed, InvalidRequest, MethodNotFound, InvalidParams, InternalError
+    │   │   ├── ResourceNotFound
+    │   │   ├── HeaderMismatch, CapabilityRequired, UnsupportedRevision
+    │   │   └── UrlElicitationRequired
+    │   ├── ToolFailed            a tool's result said isError
+    │   └── Misbehaved            it sent what no revision allows
+    ├── ConnectFailed             no connection came about
+    ├── ConnectionLost            the connection ended with this call in flight
+    ├── CallTimedOut              no answer in time; also a TimeoutError
+    ├── TooManyRounds             the server kept asking
+    └── raised by authors
+        ├── ToolError             becomes an ``isError`` result the model can read
+        └── Refuse                becomes a JSON-RPC error: code, message, data
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+__all__ = [
+    "CallTimedOut",
+    "CapabilityMissing",
+    "CapabilityRequired",
+    "ConnectFailed",
+    "ConnectionLost",
+    "HeaderMismatch",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "IsthmusError",
+    "MethodNotFound",
+    "Misbehaved",
+    "NotInRevision",
+    "OutOfPhase",
+    "ParseFailed",
+    "PeerError",
+    "Refuse",
+    "Refused",
+    "ResourceNotFound",
+    "ToolError",
+    "ToolFailed",
+    "TooManyRounds",
+    "UnsupportedRevision",
+    "UrlElicitationRequired",
+    "UsageError",
+    "refused",
+]
+
+
+class IsthmusError(Exception):
+    """The root of everything isthmus raises on purpose."""
+
+
+class UsageError(IsthmusError):
+    """We were about to break the rules; nothing was sent."""
+
+
+class NotInRevision(UsageError):
+    """The revision agreed on has no such method, field or feature."""
+
+
+class CapabilityMissing(UsageError):
+    """The other side did not declare the capability this needs."""
+
+
+class OutOfPhase(UsageError):
+    """The connection is not open yet, or no longer."""
+
+
+class PeerError(IsthmusError):
+    """The other side said no, or broke the rules."""
+
+
+class Refused(PeerError):
+    """The other side answered with a JSON-RPC error.
+
+    Attributes:
+        code: the JSON-RPC error code, an integer.
+        message: the other side's words.
+        data: whatever came along, decoded JSON, or None.
+    """
+
+    code: int
+    CODE: ClassVar[int | None] = None
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class ParseFailed(Refused):
+    """-32700: what we sent was not JSON to the other side."""
+
+    CODE = -32700
+
+
+class InvalidRequest(Refused):
+    """-32600: what we sent was not a JSON-RPC request to the other side."""
+
+    CODE = -32600
+
+
+class MethodNotFound(Refused):
+    """-32601: the other side does not offer this method."""
+
+    CODE = -32601
+
+
+class InvalidParams(Refused):
+    """-32602: the parameters do not fit the method."""
+
+    CODE = -32602
+
+
+class InternalError(Refused):
+    """-32603: the other side failed for reasons of its own."""
+
+    CODE = -32603
+
+
+class ResourceNotFound(InvalidParams):
+    """No resource has this URI: -32002 up to 2025-11-25, -32602 with ``data.uri`` since."""
+
+    CODE = -32002
+
+
+class HeaderMismatch(Refused):
+    """-32020 (2026-07-28): headers and body of an HTTP request say different things."""
+
+    CODE = -32020
+
+
+class CapabilityRequired(Refused):
+    """-32021 (2026-07-28): the server needs a capability we did not declare."""
+
+    CODE = -32021
+
+
+class UnsupportedRevision(Refused):
+    """-32022 (2026-07-28): the server does not speak the revision we asked for."""
+
+    CODE = -32022
+
+
+class UrlElicitationRequired(Refused):
+    """-32042 (2025-11-25): the user must visit a URL before this call can succeed."""
+
+    CODE = -32042
+
+
+BY_CODE: Mapping[int, type[Refused]] = {
+    kind.CODE: kind
+    for kind in (
+        ParseFailed,
+        InvalidRequest,
+        MethodNotFound,
+        InvalidParams,
+        InternalError,
+        ResourceNotFound,
+        HeaderMismatch,
+        CapabilityRequired,
+        UnsupportedRevision,
+        UrlElicitationRequired,
+    )
+    if kind.CODE is not None
+}
+
+
+def refused(code: int, message: str, data: Any = None) -> Refused:
+    """The exception for an error answer, of the most telling type its code allows."""
+    kind = BY_CODE.get(code, Refused)
+    if kind is InvalidParams and isinstance(data, dict) and "uri" in data:
+        kind = ResourceNotFound  # spec 2026-07-28 server/resources#error-handling
+    return kind(code, message, data)
+
+
+class ToolFailed(PeerError):
+    """A tool's result said ``isError``; ``result`` is the whole of it."""
+
+    def __init__(self, tool: str, text: str, result: Any) -> None:
+        super().__init__(f"tool {tool!r} failed: {text}")
+        self.tool = tool
+        self.text = text
+        self.result = result
+
+
+class Misbehaved(PeerError):
+    """The other side sent what no revision allows."""
+
+
+class ConnectFailed(IsthmusError):
+    """No connection came about: the message says which step failed and what to try."""
+
+
+class ConnectionLost(IsthmusError):
+    """The connection ended while this call was in flight."""
+
+
+class CallTimedOut(IsthmusError, TimeoutError):
+    """No answer came in time; the call was cancelled."""
+
+
+class TooManyRounds(IsthmusError):
+    """The server answered with questions more often than the client allows."""
+
+
+class ToolError(IsthmusError):
+    """Raise it in a tool: the model reads the text as an ``isError`` result and can try again."""
+
+
+class Refuse(IsthmusError):  # noqa: N818 - an imperative: it is raised to refuse, like StopIteration
+    """Raise it in any handler to answer with a JSON-RPC error.
+
+    Args:
+        code: an integer outside -32768..-32000 unless the specification defines it.
+        message: one sentence for the other side's developer.
+        data: anything JSON can carry.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data

@@ -1,0 +1,99 @@
+"""The seam between bytes and conversation: what a transport is.
+
+A transport is a class with ``receive`` and ``send``. How long the channel lives is the
+transport's business: a pipe lives as long as the process, a modern HTTP response as long as one
+call.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from isthmus.wire.base import Id
+
+__all__ = ["LOCAL", "Channel", "Delivery", "Origin", "Outgoing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a message came from.
+
+    Attributes:
+        transport: "memory", "stdio", "http", …
+        headers: the HTTP request's headers, lower-case names; empty elsewhere.
+        principal: who authenticated, or None.
+        session: a name for the legacy session it belongs to, or None.
+    """
+
+    transport: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    principal: Any = None
+    session: str | None = None
+
+
+LOCAL = Origin("memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message's bytes, and where they came from."""
+
+    data: bytes
+    origin: Origin = LOCAL
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """One message on its way out, with what a transport may need to route it.
+
+    Attributes:
+        data: one JSON-RPC message, no newline.
+        calls: the id of the request this message is, or None.
+        answers: the id of the request this message answers, or None.
+        relates_to: the id of the other side's request this message belongs to, or None.
+        method: the method, for requests and notifications.
+        name: ``params.name``, ``params.uri`` or ``params.taskId``, for the ``Mcp-Name`` header.
+        headers: further HTTP headers (``Mcp-Param-*``), mirrored from the arguments.
+    """
+
+    data: bytes
+    calls: Id | None = None
+    answers: Id | None = None
+    relates_to: Id | None = None
+    method: str = ""
+    name: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Channel(Protocol):
+    """Carries messages to one other side and back."""
+
+    async def receive(self) -> Delivery | None:
+        """The next message, or None when the channel is over.
+
+        Raises:
+            ConnectionLost: the channel broke; the message says how, with what is known of why.
+        """
+        ...
+
+    async def send(self, out: Outgoing) -> None:
+        """Hand one message over; returns when it may be forgotten. Waits where the pipe is full.
+
+        Raises:
+            ConnectionLost: the channel is over.
+        """
+        ...
+
+    def abandon(self, id: Id) -> bool:
+        """Stop waiting for the answer to our request ``id``.
+
+        Returns:
+            True when that alone tells the other side (a closed modern HTTP stream), False when
+            a ``notifications/cancelled`` must say it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End it, letting go of every resource; safe to call twice and from any task."""
+        ...

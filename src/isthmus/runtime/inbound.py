@@ -1,0 +1,72 @@
+"""One request as the router and every feature see it, and the way back to who sent it."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from isthmus.core.caller import Caller
+from isthmus.runtime.channel import LOCAL, Origin
+from isthmus.wire.base import Id, Wire
+
+__all__ = ["Inbound", "Link"]
+
+R = TypeVar("R")
+
+
+class Link(Protocol):
+    """The way back to the side that sent a request: a pipe, a session, or one HTTP response."""
+
+    async def note(
+        self, method: str, params: Wire | None = None, *, relates_to: Id | None = None
+    ) -> None:
+        """Send a notification; silently nothing when the way is already closed."""
+        ...
+
+    async def call(
+        self,
+        method: str,
+        params: Wire | None,
+        result: type[R],
+        *,
+        relates_to: Id | None = None,
+        timeout: float | None = None,
+    ) -> R:
+        """Send a request and wait for its answer.
+
+        Raises:
+            UsageError: this link cannot carry requests (a modern HTTP response).
+            Refused, CallTimedOut, ConnectionLost: as it went.
+        """
+        ...
+
+    def agree(self, caller: Caller) -> None:
+        """Keep the facts a legacy handshake settled, for every later request on this link."""
+        ...
+
+    def on_close(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Run ``callback`` when the link ends; the returned function takes that back."""
+        ...
+
+
+class Inbound(msgspec.Struct, gc=True):
+    """A request on its way through the router.
+
+    Attributes:
+        id: the JSON-RPC id.
+        method: the method's name.
+        params: the raw ``params``, or None.
+        caller: who asks: revision, capabilities, log level.
+        link: the way back.
+        origin: where it came from.
+        progress_token: what to report progress under, or None.
+    """
+
+    id: Id
+    method: str
+    params: Raw | None
+    caller: Caller
+    link: Any  # a Link; msgspec cannot check protocols
+    origin: Origin = LOCAL
+    progress_token: Id | None = None

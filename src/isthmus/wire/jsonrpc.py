@@ -1,0 +1,150 @@
+"""JSON-RPC 2.0 frames: bytes in, one struct out, and back.
+
+One :class:`Frame` stands for requests, notifications, answers and errors; which of them it is
+follows from the members present. ``params`` and ``result`` stay raw bytes until somebody knows
+their type, so that every message is decoded exactly once.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from isthmus.wire.base import Id, Wire
+
+__all__ = [
+    "ErrorBody",
+    "Frame",
+    "Unreadable",
+    "decode",
+    "encode",
+    "encode_answer",
+    "encode_call",
+    "encode_error",
+    "encode_note",
+    "parse",
+]
+
+encode = msgspec.json.Encoder().encode
+"""Any wire struct, or plain data, as JSON bytes."""
+
+decode = msgspec.json.decode
+
+
+class ErrorBody(Wire, frozen=True, kw_only=True):
+    """The ``error`` member of a JSON-RPC answer."""
+
+    code: int
+    message: str
+    data: Any = UNSET
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One JSON-RPC message as it came in."""
+
+    jsonrpc: str = ""
+    id: Id | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: ErrorBody | UnsetType = UNSET
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Bytes that are no JSON-RPC message: how to refuse them, and their id if one was legible."""
+
+    code: int
+    message: str
+    id: Id | None = None
+
+
+_decode_frame = msgspec.json.Decoder(Frame).decode
+_decode_frames = msgspec.json.Decoder(list[Raw]).decode
+
+MAX_QUOTED = 200
+
+
+def parse(data: bytes) -> Frame | Unreadable | Sequence[Raw]:
+    """Read one message; never raises.
+
+    Args:
+        data: UTF-8 bytes of one JSON value.
+
+    Returns:
+        A checked frame; or, for a JSON array, its members unread (a 2025-03-26 batch); or
+        what to refuse the bytes with.
+    """
+    try:
+        frame = _decode_frame(data)
+    except msgspec.ValidationError as error:
+        return _misshapen(data, error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Unreadable(-32700, f"Parse error: {_brief(error)}")
+    flaw = _flaw(frame)
+    if flaw:
+        legible = frame.id if isinstance(frame.id, int | str) else None
+        return Unreadable(-32600, f"Invalid request: {flaw}", legible)
+    return frame
+
+
+def _flaw(frame: Frame) -> str | None:
+    """What JSON-RPC 2.0 and MCP forbid about a frame that decoded, or None."""
+    if frame.jsonrpc != "2.0":
+        return 'member "jsonrpc" must be "2.0"'
+    if frame.method is not UNSET:
+        # spec 2026-07-28 basic#requests: the id of a request MUST NOT be null
+        return 'member "id" must not be null' if frame.id is None else None
+    if frame.result is not UNSET and frame.error is UNSET:
+        return None if isinstance(frame.id, int | str) else 'an answer needs an "id"'
+    if frame.error is not UNSET and frame.result is UNSET:
+        return None
+    return 'needs "method", or one of "result" and "error"'
+
+
+def _misshapen(data: bytes, error: msgspec.ValidationError) -> Unreadable | Sequence[Raw]:
+    try:
+        plain = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as worse:
+        return Unreadable(-32700, f"Parse error: {_brief(worse)}")
+    if isinstance(plain, list):
+        return _decode_frames(data)
+    id = plain.get("id") if isinstance(plain, dict) else None
+    legible = id if isinstance(id, int | str) and not isinstance(id, bool) else None
+    return Unreadable(-32600, f"Invalid request: {_brief(error)}", legible)
+
+
+def _brief(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
+
+
+def encode_call(id: Id, method: str, params: bytes | None) -> bytes:
+    """A request."""
+    head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (encode(id), encode(method))
+    return head + (b"}" if params is None else b',"params":%b}' % params)
+
+
+def encode_note(method: str, params: bytes | None) -> bytes:
+    """A notification."""
+    head = b'{"jsonrpc":"2.0","method":%b' % encode(method)
+    return head + (b"}" if params is None else b',"params":%b}' % params)
+
+
+def encode_answer(id: Id, result: bytes) -> bytes:
+    """A successful answer; ``result`` is JSON already."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(id), result)
+
+
+def encode_error(id: Id | None, error: ErrorBody, *, null_id: bool = True) -> bytes:
+    """An error answer.
+
+    Args:
+        id: the request's id, or None where it could not be read.
+        error: what to say.
+        null_id: write ``"id":null`` for None, as JSON-RPC 2.0 has it; False leaves ``id`` out,
+            as the schemas of 2025-11-25 and later have it.
+    """
+    if id is None and not null_id:
+        return b'{"jsonrpc":"2.0","error":%b}' % encode(error)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode(id), encode(error))
