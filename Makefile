@@ -1,0 +1,55 @@
+# The few things one does with this project. `make run` and `make test` do all their own set-up
+# from a bare clone: Python 3.11 or newer and make are enough.
+
+PYTHON ?= python3
+PIP    := 26.3
+BIN    := .venv/bin
+READY  := .venv/.ready
+FILE   ?= examples/bookings.py
+HTTP   ?= 127.0.0.1:8000
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench conformance interop clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## The environment in .venv (every other verb makes it when needed)
+
+run: $(READY) ## Serve FILE (an example) on http://HTTP/mcp
+	$(BIN)/isthmus run $(FILE) --http $(HTTP)
+
+test: $(READY) ## Every test that needs nothing from outside; PYTEST='-k name' narrows it
+	$(BIN)/python -m pytest -q -n 2 -m "not interop" $(PYTEST)
+
+check: $(READY) ## Style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY) ## Let ruff write the style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## Ratios against other implementations, into bench/RESULTS.md; BENCH=--short for less
+	$(BIN)/python bench/run.py $(BENCH)
+
+conformance: $(READY) ## The official conformance suite against us (node)
+	$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
+
+interop: $(READY) ## Against other implementations, each in an environment under .peers/
+	$(BIN)/python -m pytest -q -m interop tests/interop $(PYTEST)
+
+clean: ## Back to a bare clone
+	rm -rf .venv .peers .conformance dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is older than pyproject.toml or constraints.txt when they changed: then install again.
+# pip is raised first because `--group` needs 25.1 and a bare machine may bring 23.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "isthmus needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip==$(PIP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
+	@touch $@
