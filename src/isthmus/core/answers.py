@@ -1,0 +1,38 @@
+"""What a person may say to a question: yes with a value, no, or nothing at all.
+
+Both sides use these: a server's function receives one from ``ctx.elicit``, a client's elicitation
+handler returns one::
+
+    match await ctx.elicit("Which seat?", Seat):
+        case Accepted(seat): ...
+        case Declined(): ...
+        case Cancelled(): ...
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+__all__ = ["Accepted", "Answer", "Cancelled", "Declined"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted(Generic[T_co]):
+    """The user agreed, and this is what they gave (None where only consent was asked for)."""
+
+    value: T_co
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """The user said no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The user turned away without choosing."""
+
+
+Answer: TypeAlias = Accepted[T_co] | Declined | Cancelled
+"""The three answers of elicitation (spec 2026-07-28 client/elicitation#response-actions)."""
