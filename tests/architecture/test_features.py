@@ -1,0 +1,41 @@
+"""Features of the wire: each decided once in the tables, and acted on in one place."""
+
+import ast
+from collections import defaultdict
+
+from isthmus.revisions import Feature
+
+
+def mentions(source) -> set[str]:
+    """The features a file names as ``Feature.X``."""
+    return {
+        node.attr
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "Feature"
+    }
+
+
+def readers(sources) -> dict[str, set[str]]:
+    """The files outside the tables that mention each feature."""
+    found = defaultdict(set)
+    for s in sources:
+        for name in mentions(s) if s.package != "revisions" else ():
+            found[name].add(s.name)
+    return found
+
+
+def test_a_feature_is_read_in_one_place(sources):
+    """Ours: when a feature's meaning changes, one file changes."""
+    twice = {name: sorted(files) for name, files in readers(sources).items() if len(files) > 1}
+
+    assert {} == twice, "ask in one place and hand the answer on"
+
+
+def test_no_feature_is_unread(sources):
+    """Ours: a feature nobody acts on is a promise nobody keeps."""
+    rules = [s for s in sources if s.package == "revisions" and "/r2" not in s.name]
+    acted_on = set(readers(sources)).union(*map(mentions, rules))
+
+    assert {f.name for f in Feature} == acted_on
