@@ -6,7 +6,7 @@ call.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
@@ -15,20 +15,22 @@ from isthmus.wire.base import Id
 
 __all__ = ["LOCAL", "Channel", "Delivery", "Origin", "Outgoing"]
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+
+class Origin(msgspec.Struct, frozen=True):
     """Where a message came from.
 
     Attributes:
         transport: "memory", "stdio", "http", …
-        headers: the HTTP request's headers, lower-case names; empty elsewhere.
+        headers: the HTTP request's headers, lower-case names; empty elsewhere. A transport may
+            give a mapping that is filled when it is first read.
         principal: who authenticated, or None.
         session: a name for the legacy session it belongs to, or None.
     """
 
     transport: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = NO_HEADERS
     principal: Any = None
     session: str | None = None
 
@@ -36,8 +38,7 @@ class Origin:
 LOCAL = Origin("memory")
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True):
     """One message's bytes, and where they came from."""
 
     data: bytes
