@@ -1,0 +1,115 @@
+"""Our calls: ids, deadlines and who is still waited for.
+
+Time is a number that comes in. Each call ends exactly once: whoever settles it first gets the
+record, everybody later gets None.
+"""
+
+import msgspec
+
+from isthmus.wire.base import Id
+
+__all__ = ["Call", "Calls"]
+
+
+class Call(msgspec.Struct):
+    """One request of ours that has no answer yet.
+
+    Attributes:
+        id: what it was sent under, and the progress token offered with it.
+        method: what was asked.
+        started: when, in seconds of the caller's clock.
+        timeout: seconds of silence allowed, or None for no limit.
+        deadline: when silence becomes too long, or None.
+        limit: when even a talking server has had its time, or None.
+    """
+
+    id: int
+    method: str
+    started: float
+    timeout: float | None
+    deadline: float | None
+    limit: float | None
+
+
+class Calls:
+    """The requests we sent and await."""
+
+    __slots__ = ("_last", "_open")
+
+    def __init__(self) -> None:
+        self._open: dict[Id, Call] = {}
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(
+        self,
+        method: str,
+        now: float = 0.0,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+    ) -> Call:
+        """Begin a call under an id never used before on this session.
+
+        Args:
+            method: what is asked.
+            now: seconds.
+            timeout: seconds without an answer or progress until it expires, or None.
+            max_timeout: seconds until it expires whatever the progress, or None.
+        """
+        self._last = id = self._last + 1
+        limit = None if max_timeout is None else now + max_timeout
+        call = Call(id, method, now, timeout, None, limit)
+        call.deadline = _deadline(call, now)
+        self._open[id] = call
+        return call
+
+    def next_id(self) -> int:
+        """The id the next call will get."""
+        return self._last + 1
+
+    def find(self, id: Id) -> Call | None:
+        """The record of a call in flight, or None."""
+        return self._open.get(id)
+
+    def settle(self, id: Id | None) -> Call | None:
+        """End a call and return its record; None if it is unknown or has ended already."""
+        return None if id is None else self._open.pop(id, None)
+
+    def only(self) -> Id | None:
+        """The id of the one call in flight, or None when there are none or several."""
+        return next(iter(self._open)) if len(self._open) == 1 else None
+
+    def progress(self, token: Id, now: float) -> Call | None:
+        """Note that a call is under way: its deadline moves, never past its limit."""
+        call = self._open.get(token)
+        if call is not None:
+            # spec 2025-11-25 basic/lifecycle#timeouts: progress MAY reset the clock, a maximum
+            # timeout SHOULD always be enforced
+            call.deadline = _deadline(call, now)
+        return call
+
+    def expire(self, now: float) -> list[Call]:
+        """End and return every call whose deadline has come."""
+        late = [c for c in self._open.values() if c.deadline is not None and c.deadline <= now]
+        for call in late:
+            del self._open[call.id]
+        return late
+
+    def next_deadline(self) -> float | None:
+        """The earliest moment at which a call may expire, or None."""
+        return min((c.deadline for c in self._open.values() if c.deadline is not None), default=None)
+
+    def clear(self) -> list[Call]:
+        """End and return every call."""
+        calls = list(self._open.values())
+        self._open.clear()
+        return calls
+
+
+def _deadline(call: Call, now: float) -> float | None:
+    if call.timeout is None:
+        return call.limit
+    deadline = now + call.timeout
+    return deadline if call.limit is None else min(deadline, call.limit)

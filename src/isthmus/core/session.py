@@ -1,0 +1,272 @@
+"""The conversation as pure state: bytes in, events out, and bytes for what we want to say.
+
+A :class:`Session` knows no clock, no socket and no event loop. It correlates our calls with
+their answers, keeps account of the other side's calls, walks the phases, and refuses what no
+revision allows. **Nothing that arrives makes it raise, and nothing that arrives ends it**: bad
+input becomes a ``Send`` with an error, or nothing. Three small parts do the work, each testable
+alone: :mod:`~isthmus.core.calls`, :mod:`~isthmus.core.served` and :mod:`~isthmus.core.phases`.
+
+Example:
+    >>> from isthmus.core.session import Session
+    >>> session = Session("server")
+    >>> session.receive(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')[0].method
+    'ping'
+    >>> session.answer(1, b"{}")
+    b'{"jsonrpc":"2.0","id":1,"result":{}}'
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from isthmus.core.caller import Malformed, read_envelope
+from isthmus.core.calls import Call, Calls
+from isthmus.core.events import (
+    Answered,
+    Called,
+    Event,
+    Expired,
+    Failed,
+    Noted,
+    Progressed,
+    Send,
+    Withdrawn,
+)
+from isthmus.core.phases import Phase, kind_of, step
+from isthmus.core.served import Served
+from isthmus.wire import CancelledParams, ProgressParams
+from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import (
+    ErrorBody,
+    Frame,
+    Unreadable,
+    encode,
+    encode_answer,
+    encode_call,
+    encode_error,
+    encode_note,
+    parse,
+)
+
+__all__ = ["Session", "Side"]
+
+Side = Literal["client", "server"]
+"""Which side of the conversation we are."""
+
+_cancelled = msgspec.json.Decoder(CancelledParams).decode
+_progress = msgspec.json.Decoder(ProgressParams).decode
+
+
+class Session:
+    """One conversation with one other side.
+
+    Args:
+        side: which side we are.
+    """
+
+    __slots__ = ("_calls", "_opening", "_served", "phase", "side")
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self.phase = Phase.NEW
+        self._calls = Calls()
+        self._served = Served()
+        self._opening: Id | None = None
+
+    # What arrives
+
+    def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
+        """Take in one message and say what it means; never raises.
+
+        Args:
+            data: one JSON-RPC message.
+            now: seconds of the clock that deadlines are measured with.
+        """
+        frame = parse(data)
+        if isinstance(frame, Frame):
+            return self.take(frame, now)
+        if isinstance(frame, Unreadable):
+            error = ErrorBody(code=frame.code, message=frame.message)
+            return [Send(encode_error(frame.id, error), frame.id)]
+        # spec 2025-06-18 changelog: JSON-RPC batching is no longer supported
+        error = ErrorBody(code=-32600, message="Invalid request: batches are not accepted here")
+        return [Send(encode_error(None, error))]
+
+    def take(self, frame: Frame, now: float = 0.0) -> list[Event]:
+        """As :meth:`receive`, for a frame that is parsed already."""
+        method = frame.method
+        if method is UNSET:
+            return self._settled(frame)
+        params = frame.params or None
+        if frame.id is UNSET or frame.id is None:
+            return self._noted(method, params, now)
+        return self._called(frame.id, method, params)
+
+    def _called(self, id: Id, method: str, params: Raw | None) -> list[Event]:
+        envelope = read_envelope(params)
+        if isinstance(envelope, Malformed):
+            return [self._refusal(id, envelope.code, envelope.message)]
+        enveloped = bool(envelope.meta) and bool(envelope.meta.protocol_version)
+        if self.side == "server":
+            then = step(self.phase, kind_of(method, enveloped=enveloped))
+            if not isinstance(then, Phase):
+                return [self._refusal(id, *then)]
+            if then is Phase.OPENING and method == "initialize":
+                self._opening = id
+            self.phase = then
+        if not self._served.open(id):
+            return [self._refusal(id, -32600, f"Invalid request: id {id!r} is in flight already")]
+        return [Called(id, method, params, envelope, enveloped)]
+
+    def _refusal(self, id: Id, code: int, message: str) -> Send:
+        return Send(encode_error(id, ErrorBody(code=code, message=message)), id)
+
+    def _noted(self, method: str, params: Raw | None, now: float) -> list[Event]:
+        own = _OWN_NOTES.get(method)
+        return [Noted(method, params)] if own is None else own(self, method, params, now)
+
+    def _cancelled(self, _method: str, params: Raw | None, _now: float) -> list[Event]:
+        try:
+            what = _cancelled(params or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return []  # spec 2026-07-28 basic/patterns/cancellation#error-handling: ignore
+        id = what.request_id
+        if id is UNSET or id == self._opening:
+            return []  # spec 2025-11-25 basic/utilities/cancellation: never initialize
+        if self._served.withdraw(id):
+            return [Withdrawn(id, what.reason or None)]
+        return self._torn_down(id) if self.side == "client" else []
+
+    def _torn_down(self, id: Id) -> list[Event]:
+        """A server may cancel one thing of ours: a listen stream, which then has ended."""
+        # spec 2026-07-28 basic/patterns/cancellation#behavior-requirements
+        call = self._calls.find(id)
+        if call is None or call.method != "subscriptions/listen":
+            return []
+        self._calls.settle(id)
+        return [Answered(id, Raw(b"{}"))]
+
+    def _progressed(self, _method: str, params: Raw | None, now: float) -> list[Event]:
+        try:
+            progress = _progress(params or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return []
+        call = self._calls.progress(progress.progress_token, now)
+        return [] if call is None else [Progressed(call.id, progress)]
+
+    def _initialized(self, method: str, params: Raw | None, _now: float) -> list[Event]:
+        then = step(self.phase, kind_of(method, enveloped=False))
+        if isinstance(then, Phase):
+            self.phase = then
+            return [Noted(method, params)]
+        return []
+
+    def _settled(self, frame: Frame) -> list[Event]:
+        id = None if frame.id is UNSET else frame.id
+        if id is None and frame.error is not UNSET:
+            # An error without an id can only be about a message we sent; where one call is in
+            # flight, it is that one, and waiting for its timeout would help nobody.
+            id = self._calls.only()
+        call = self._calls.settle(id)
+        if call is None:
+            return []  # late, unknown or answered twice
+        if frame.error is not UNSET:
+            return [Failed(call.id, frame.error)]
+        return [Answered(call.id, frame.result or Raw(b"{}"))]
+
+    # What we say
+
+    def call(
+        self,
+        method: str,
+        params: bytes | None = None,
+        *,
+        now: float = 0.0,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+    ) -> tuple[Id, bytes]:
+        """Ask the other side for something.
+
+        Args:
+            method: what to ask for.
+            params: its parameters as JSON, or None.
+            now: seconds of the clock that deadlines are measured with.
+            timeout: seconds without an answer or progress until it expires, or None.
+            max_timeout: seconds until it expires whatever the progress, or None.
+
+        Returns:
+            The id that later events name, and the bytes to send.
+        """
+        call = self._calls.open(method, now, timeout, max_timeout)
+        return call.id, encode_call(call.id, method, params)
+
+    def next_id(self) -> Id:
+        """The id the next :meth:`call` will get."""
+        return self._calls.next_id()
+
+    def note(self, method: str, params: bytes | None = None) -> bytes:
+        """Tell the other side something that wants no answer."""
+        return encode_note(method, params)
+
+    def answer(self, id: Id, result: bytes) -> bytes | None:
+        """Answer the other side's call; None if it was withdrawn, and then never."""
+        if id == self._opening:
+            self._opening = None
+        return encode_answer(id, result) if self._served.close(id) else None
+
+    def fail(self, id: Id, error: ErrorBody) -> bytes | None:
+        """Refuse the other side's call; None if it was withdrawn, and then never."""
+        if id == self._opening:
+            self._opening = None
+            self.phase = Phase.NEW  # a refused handshake may be tried again
+        return encode_error(id, error) if self._served.close(id) else None
+
+    def withdrawn(self, id: Id) -> bool:
+        """True while work goes on for a call that the other side has withdrawn."""
+        return self._served.withdrawn(id)
+
+    def cancel(self, id: Id, reason: str | None = None) -> bytes | None:
+        """Give up one of our calls; its answer, if one still comes, is dropped.
+
+        Returns:
+            The notification that says so, or None where the call has ended or nothing may be
+            said about it.
+        """
+        call = self._calls.settle(id)
+        return None if call is None else cancellation(call, reason)
+
+    # What time does
+
+    def next_deadline(self) -> float | None:
+        """The earliest moment at which :meth:`tick` may have something to say."""
+        return self._calls.next_deadline()
+
+    def tick(self, now: float) -> list[Expired]:
+        """Expire every call whose deadline has come."""
+        return [
+            Expired(call.id, now - call.started, cancellation(call, "timed out"))
+            for call in self._calls.expire(now)
+        ]
+
+    def close(self) -> list[Id]:
+        """End the conversation; returns the ids of our calls that will never be answered."""
+        self.phase = Phase.CLOSED
+        return [call.id for call in self._calls.clear()]
+
+
+def cancellation(call: Call, reason: str | None = None) -> bytes | None:
+    """The notification that withdraws a call of ours, or None where none may be sent."""
+    # spec 2025-11-25 basic/utilities/cancellation: a client MUST NOT cancel initialize
+    if call.method == "initialize":
+        return None
+    params = CancelledParams(request_id=call.id, reason=UNSET if reason is None else reason)
+    return encode_note("notifications/cancelled", encode(params))
+
+
+_OWN_NOTES: Mapping[str, Callable[[Session, str, Raw | None, float], list[Event]]] = {
+    "notifications/cancelled": Session._cancelled,  # noqa: SLF001 - its own table of methods
+    "notifications/progress": Session._progressed,  # noqa: SLF001
+    "notifications/initialized": Session._initialized,  # noqa: SLF001
+}

@@ -1,0 +1,54 @@
+"""The one shape of everything that wraps a handler, and how layers are put together.
+
+A middleware sees the request on its way in and the result on its way out::
+
+    async def timed(inbound, call_next):
+        start = time.perf_counter()
+        try:
+            return await call_next(inbound)
+        finally:
+            log.info("%s took %.1f ms", inbound.method, 1e3 * (time.perf_counter() - start))
+
+The chain is composed once per method; where there is no middleware there is no chain.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Raw
+
+from isthmus.runtime.inbound import Inbound
+from isthmus.wire.base import Wire
+
+__all__ = ["CallNext", "Handler", "Middleware", "compose"]
+
+Handler: TypeAlias = Callable[[Any, Inbound], Awaitable[Wire | Raw]]
+"""``async (params, inbound) -> result``; a ``Raw`` is a finished result for that revision."""
+
+CallNext: TypeAlias = Callable[[Inbound], Awaitable[Wire | Raw]]
+
+Middleware: TypeAlias = Callable[[Inbound, CallNext], Awaitable[Wire | Raw]]
+
+
+def compose(handler: Handler, layers: Sequence[Middleware]) -> Handler:
+    """``handler`` inside ``layers``, the first of them outermost."""
+    if not layers:
+        return handler
+
+    async def run(params: Any, inbound: Inbound) -> Wire | Raw:
+        async def innermost(inbound: Inbound) -> Wire | Raw:
+            return await handler(params, inbound)
+
+        call_next: CallNext = innermost
+        for layer in reversed(layers):
+            call_next = _wrapped(layer, call_next)
+        return await call_next(inbound)
+
+    return run
+
+
+def _wrapped(layer: Middleware, call_next: CallNext) -> CallNext:
+    def wrapped(inbound: Inbound) -> Awaitable[Wire | Raw]:
+        return layer(inbound, call_next)
+
+    return wrapped

@@ -1,0 +1,462 @@
+"""A session on a channel, with a router: one side of a conversation, alive.
+
+The :class:`Peer` is the only place where isthmus starts tasks for requests. Servers and clients
+are both peers with different routers. It can be driven in two ways: :meth:`Peer.run` reads the
+channel until it is over, with a task per request; an HTTP session instead hands each POST to
+:meth:`Peer.take` and awaits :meth:`Peer.serve` in the request's own task.
+
+Every call made through a peer ends exactly once, whatever happens to the channel: with its
+result, or with one of :class:`~isthmus.errors.Refused`, :class:`~isthmus.errors.CallTimedOut`
+and :class:`~isthmus.errors.ConnectionLost`.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, structs
+
+from isthmus.core.caller import Caller, Malformed, from_envelope
+from isthmus.core.events import (
+    Answered,
+    Called,
+    Expired,
+    Failed,
+    Noted,
+    Progressed,
+    Send,
+    Withdrawn,
+)
+from isthmus.core.session import Session, Side
+from isthmus.errors import (
+    CallTimedOut,
+    ConnectionLost,
+    Misbehaved,
+    NotInRevision,
+    OutOfPhase,
+    refused,
+)
+from isthmus.revisions import METHODS, Revision, project
+from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.router import Router
+from isthmus.wire import ProgressParams
+from isthmus.wire.base import Id, Wire
+from isthmus.wire.jsonrpc import ErrorBody, Frame, encode
+
+__all__ = ["GRACE", "Peer", "ProgressCallback"]
+
+R = TypeVar("R")
+
+ProgressCallback = Callable[[ProgressParams], None]
+"""Called with each progress notification of a call, in order."""
+
+GRACE = 1.5
+"""Seconds that work in hand may take after the other side has said its last word."""
+
+
+class Waiting(msgspec.Struct):
+    """What one of our calls is waiting with."""
+
+    method: str
+    future: Any  # asyncio.Future[Raw]
+    on_progress: Any  # ProgressCallback | None
+
+
+class Peer:
+    """One side of one conversation.
+
+    Args:
+        channel: carries the messages.
+        router: serves what the other side asks for.
+        side: which side we are.
+        origin: where messages come from when a delivery does not say.
+    """
+
+    def __init__(
+        self, channel: Channel, router: Router, *, side: Side, origin: Origin = LOCAL
+    ) -> None:
+        self.session = Session(side)
+        self.caller = Caller()
+        self.channel = channel
+        self.router = router
+        self.origin = origin
+        self.outbox: list[Outgoing] = []
+        self.lost: ConnectionLost | None = None
+        self._waiting: dict[Id, Waiting] = {}
+        self._serving: dict[Id, asyncio.Task[Any] | None] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closers: dict[object, Callable[[], None]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def revision(self) -> Revision:
+        """The revision our own messages are written in."""
+        return self.caller.revision
+
+    # Reading
+
+    async def run(self) -> None:
+        """Serve the channel until it is over; never raises but when cancelled."""
+        lost = None
+        try:
+            while (delivery := await self.channel.receive()) is not None:
+                for inbound in self.take(delivery):
+                    self._spawn(inbound)
+                if self.outbox:
+                    await self.flush()
+        except ConnectionLost as error:
+            lost = error
+        finally:
+            await self.finish(lost)
+
+    def take(self, delivery: Delivery, frame: Frame | None = None) -> list[Inbound]:
+        """Take one message in and settle all that needs no waiting.
+
+        Args:
+            delivery: the message.
+            frame: the message parsed, where the transport had to look into it already.
+
+        Returns:
+            The requests to :meth:`serve`. Refusals wait in ``outbox`` for :meth:`flush`.
+        """
+        now = 0.0 if not self._waiting else asyncio.get_running_loop().time()
+        if frame is None:
+            events = self.session.receive(delivery.data, now)
+        else:
+            events = self.session.take(frame, now)
+        calls: list[Inbound] = []
+        for event in events:
+            if type(event) is Called:
+                inbound = self._admitted(event, delivery.origin)
+                if inbound is not None:
+                    calls.append(inbound)
+            else:
+                _ON[type(event)](self, event, delivery)
+        return calls
+
+    async def flush(self) -> None:
+        """Send the refusals that :meth:`take` left."""
+        waiting, self.outbox = self.outbox, []
+        for out in waiting:
+            await self.channel.send(out)
+
+    def _admitted(self, called: Called, origin: Origin) -> Inbound | None:
+        meta = called.envelope.meta
+        caller: Caller | Malformed = self.caller
+        if called.enveloped:
+            caller = from_envelope(called.envelope, self.router.supported, origin.principal)
+            if isinstance(caller, Malformed):
+                error = ErrorBody(
+                    code=caller.code, message=caller.message, data=caller.data or UNSET
+                )
+                self._refuse(called.id, error)
+                return None
+        token = None if not meta or meta.progress_token is UNSET else meta.progress_token
+        return Inbound(called.id, called.method, called.params, caller, self, origin, token)
+
+    def _refuse(self, id: Id, error: ErrorBody) -> None:
+        data = self.session.fail(id, error)
+        if data is not None:
+            self.outbox.append(Outgoing(data, answers=id))
+
+    def _on_send(self, event: Send, _delivery: Delivery) -> None:
+        self.outbox.append(Outgoing(event.data, answers=event.answers))
+
+    def _on_answered(self, event: Answered, _delivery: Delivery) -> None:
+        waiting = self._waiting.pop(event.id, None)
+        if waiting is not None and not waiting.future.done():
+            waiting.future.set_result(event.result)
+
+    def _on_failed(self, event: Failed, _delivery: Delivery) -> None:
+        error = event.error
+        data = None if error.data is UNSET else error.data
+        self._fail(event.id, refused(error.code, error.message, data))
+
+    def _on_progressed(self, event: Progressed, _delivery: Delivery) -> None:
+        waiting = self._waiting.get(event.id)
+        if waiting is not None and waiting.on_progress is not None:
+            try:
+                waiting.on_progress(event.params)
+            except Exception as error:  # noqa: BLE001 - a listener's bug must not end the connection
+                self._report(f"progress callback of {waiting.method}", error)
+
+    def _on_withdrawn(self, event: Withdrawn, _delivery: Delivery) -> None:
+        task = self._serving.get(event.id)
+        if task is not None:
+            task.cancel()
+
+    def _on_noted(self, event: Noted, delivery: Delivery) -> None:
+        inbound = Inbound("", event.method, event.params, self.caller, self, delivery.origin)
+        self.router.note(event.method, event.params, inbound)
+
+    def _fail(self, id: Id, error: Exception) -> None:
+        waiting = self._waiting.pop(id, None)
+        if waiting is not None and not waiting.future.done():
+            waiting.future.set_exception(error)
+
+    # Serving
+
+    def _spawn(self, inbound: Inbound) -> None:
+        self._serving[inbound.id] = None
+        self.start(self.serve(inbound), inbound)
+
+    def start(self, work: Coroutine[Any, Any, None], inbound: Inbound | None = None) -> None:
+        """Run something beside the conversation, for as long as the conversation lasts."""
+        task = asyncio.get_running_loop().create_task(work)
+        if inbound is not None:
+            self._serving[inbound.id] = task
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def serve(self, inbound: Inbound) -> None:
+        """Run one request and send its answer, unless it is withdrawn meanwhile."""
+        id = inbound.id
+        task = self._serving[id] = asyncio.current_task()
+        try:
+            outcome = await self.router.serve(inbound)
+        except asyncio.CancelledError:
+            withdrawn = self.session.withdrawn(id)
+            self.session.fail(id, GONE)  # the id is free again; nothing is sent
+            if withdrawn and task is not None:
+                task.uncancel()
+                return
+            raise
+        finally:
+            self._serving.pop(id, None)
+        if type(outcome) is bytes:
+            data = self.session.answer(id, outcome)
+        else:
+            data = self.session.fail(id, outcome)
+        if data is not None:
+            try:
+                await self.channel.send(Outgoing(data, answers=id))
+            except ConnectionLost:
+                return  # nobody is left to tell
+
+    # Saying
+
+    async def note(
+        self, method: str, params: Wire | None = None, *, relates_to: Id | None = None
+    ) -> None:
+        """Send a notification; nothing happens once the channel is over.
+
+        Raises:
+            NotInRevision: the agreed revision has no such notification from this side.
+        """
+        self._check(method)
+        if self.lost is not None:
+            return
+        data = self.session.note(method, self._encoded(params))
+        try:
+            await self.channel.send(Outgoing(data, relates_to=relates_to, method=method))
+        except ConnectionLost:
+            return
+
+    async def call(
+        self,
+        method: str,
+        params: Wire | None,
+        result: type[R],
+        *,
+        relates_to: Id | None = None,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        on_progress: ProgressCallback | None = None,
+        name: str | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> R:
+        """Ask the other side, and wait for its answer.
+
+        Args:
+            method: what to ask for.
+            params: its parameters in the newest shape; cut to the revision here.
+            result: the type to read the answer into; ``Raw`` leaves it unread.
+            relates_to: the other side's request on whose behalf this is asked.
+            timeout: seconds without an answer or progress until it is given up.
+            max_timeout: seconds until it is given up whatever the progress.
+            on_progress: called with each progress notification; asks for them, too.
+            name: what the ``Mcp-Name`` header shall say.
+            headers: ``Mcp-Param-*`` headers.
+
+        Raises:
+            NotInRevision: the agreed revision has no such request from this side.
+            OutOfPhase: the connection has ended.
+            Refused: the other side answered with an error.
+            CallTimedOut: no answer in time; the call was cancelled on the wire.
+            ConnectionLost: the channel ended first.
+            Misbehaved: the answer does not have the shape it must have.
+        """
+        self._check(method)
+        if self.lost is not None:
+            raise OutOfPhase(f"cannot call {method}: {self.lost}") from self.lost
+        loop = asyncio.get_running_loop()
+        if on_progress is not None:
+            params = _with_token(params, self.session.next_id())
+        id, data = self.session.call(
+            method,
+            self._encoded(params),
+            now=loop.time(),
+            timeout=timeout,
+            max_timeout=max_timeout,
+        )
+        future: asyncio.Future[Raw] = loop.create_future()
+        self._waiting[id] = Waiting(method, future, on_progress)
+        self._arm(loop, _earliest(timeout, max_timeout))
+        try:
+            await self.channel.send(
+                Outgoing(data, id, None, relates_to, method, name, headers)
+            )
+            raw = await future
+        except BaseException as error:
+            self._give_up(id, error)
+            raise
+        return self._read(method, raw, result)
+
+    def _give_up(self, id: Id, error: BaseException) -> None:
+        """The caller stops waiting: tell the other side, if it may still be working on it."""
+        waiting = self._waiting.pop(id, None)
+        if waiting is not None and not waiting.future.done():
+            waiting.future.cancel()
+        data = self.session.cancel(id, str(error) or "cancelled")
+        if data is not None:
+            self._withdraw(id, data)
+
+    def _withdraw(self, id: Id, data: bytes | None) -> None:
+        if not self.channel.abandon(id) and data is not None and self.lost is None:
+            self.start(self._tell(Outgoing(data, relates_to=id, method="notifications/cancelled")))
+
+    async def _tell(self, out: Outgoing) -> None:
+        try:
+            await self.channel.send(out)
+        except ConnectionLost:
+            return
+
+    def _check(self, method: str) -> None:
+        row = METHODS.get(method)
+        if row is not None and not self.revision.allows(self.session.side, method):
+            raise NotInRevision(
+                f"revision {self.revision.name} has no {method!r} from the {self.session.side}"
+            )
+
+    def _encoded(self, params: Wire | None) -> bytes | None:
+        return None if params is None else encode(project(params, self.revision))
+
+    def _read(self, method: str, raw: Raw, result: type[R]) -> R:
+        if result is Raw:
+            return raw  # type: ignore[return-value]  # R is Raw here
+        row = METHODS.get(method)
+        try:
+            if row is not None and row.result is result:
+                return row.decode_result(raw)  # type: ignore[no-any-return]  # R is row.result here
+            return msgspec.json.decode(raw, type=result)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Misbehaved(f"the answer to {method} is malformed: {error}") from error
+
+    # Time
+
+    def _arm(self, loop: asyncio.AbstractEventLoop, wait: float | None) -> None:
+        """See to it that the clock is looked at in ``wait`` seconds, or sooner.
+
+        One timer serves all calls: it is moved only to come earlier, and finds the next
+        deadline itself when it fires, so that a call costs no timer of its own.
+        """
+        if wait is None:
+            return
+        when = loop.time() + wait
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_at(when, self._tick, loop)
+
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for expired in self.session.tick(now):
+            self._on_expired(expired)
+        deadline = self.session.next_deadline()
+        self._arm(loop, None if deadline is None else deadline - now)
+
+    def _on_expired(self, event: Expired) -> None:
+        waiting = self._waiting.get(event.id)
+        method = "the call" if waiting is None else waiting.method
+        self._fail(event.id, CallTimedOut(f"no answer to {method} after {event.waited:.3g} s"))
+        self._withdraw(event.id, event.data)
+
+    # Facts and the end
+
+    def agree(self, caller: Caller) -> None:
+        """Keep the facts that a handshake settled, for every later message."""
+        self.caller = caller
+
+    def on_close(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Run ``callback`` when the conversation ends; the returned function takes that back."""
+        if self._closers is None:
+            self._closers = {}
+        key = object()
+        self._closers[key] = callback
+        closers = self._closers
+        return lambda: closers.pop(key, None) and None
+
+    async def close(self) -> None:
+        """End the channel; a running :meth:`run` then finishes. Safe to call twice."""
+        await self.channel.close()
+
+    async def finish(self, lost: ConnectionLost | None = None) -> None:
+        """Settle everything that was in flight; called when the channel is over.
+
+        Work in hand gets :data:`GRACE` seconds if the other side only said its last word, and
+        none if the channel broke.
+        """
+        if self.lost is not None:
+            return
+        self.lost = lost or ConnectionLost("the connection was closed")
+        closers, self._closers = self._closers or {}, {}
+        for callback in list(closers.values()):
+            callback()
+        self.session.close()
+        for id, waiting in list(self._waiting.items()):
+            self._fail(id, ConnectionLost(f"{self.lost} (while waiting for {waiting.method})"))
+        if self._timer is not None:
+            self._timer.cancel()
+        mine = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not mine]
+        if tasks and lost is None:
+            await asyncio.wait(tasks, timeout=GRACE)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE)
+
+    def _report(self, what: str, error: Exception) -> None:
+        import logging  # not needed until something fails
+
+        logging.getLogger("isthmus").error("%s failed", what, exc_info=error)
+
+
+GONE = ErrorBody(code=-32603, message="cancelled")
+
+_ON: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
+    Send: Peer._on_send,  # noqa: SLF001 - its own table of events
+    Answered: Peer._on_answered,  # noqa: SLF001
+    Failed: Peer._on_failed,  # noqa: SLF001
+    Progressed: Peer._on_progressed,  # noqa: SLF001
+    Withdrawn: Peer._on_withdrawn,  # noqa: SLF001
+    Noted: Peer._on_noted,  # noqa: SLF001
+}
+
+
+def _earliest(timeout: float | None, max_timeout: float | None) -> float | None:
+    if timeout is None or max_timeout is None:
+        return max_timeout if timeout is None else timeout
+    return min(timeout, max_timeout)
+
+
+def _with_token(params: Wire | None, token: Id) -> Wire | None:
+    """``params`` asking for progress under ``token``."""
+    if params is None or not hasattr(params, "meta"):
+        return params
+    meta: Any = params.meta
+    return structs.replace(params, meta={**(meta or {}), "progressToken": token})

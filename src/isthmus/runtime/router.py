@@ -1,0 +1,182 @@
+"""The waist: one request in, one result out, whatever the revision and the transport.
+
+``Router.serve`` is the only boundary between the wire and the features. It takes four steps,
+in order: **admit** (is there such a method here, in this revision?), **read** (decode the raw
+parameters once, cut to the revision), **run** (middleware, then the feature's handler) and
+**write** (project the result to the revision, stamp it, encode it). What the steps need is
+worked out once per method and revision and kept as a :class:`Plan`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from isthmus.errors import IsthmusError, Refuse, Refused
+from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept, project
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.middleware import Handler, Middleware, compose
+from isthmus.runtime.stamp import Stamp
+from isthmus.wire import Implementation
+from isthmus.wire.base import Wire
+from isthmus.wire.jsonrpc import ErrorBody
+
+__all__ = ["NoticeHandler", "Plan", "Router"]
+
+NoticeHandler = Callable[[Any, Inbound], None]
+"""``(params, inbound) -> None``: what to do about a notification; ``inbound.id`` is empty."""
+
+Sender = Literal["client", "server"]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How one method is served in one revision.
+
+    Attributes:
+        row: the method's row in the table.
+        revision: the revision.
+        handler: the feature's handler inside its middleware.
+        stamp: what every result of it carries.
+    """
+
+    row: Method
+    revision: Revision
+    handler: Any  # a Handler; msgspec cannot check callables
+    stamp: Any  # a Stamp
+
+    def read(self, params: Raw | None) -> Any:
+        """The parameters as the method's struct, cut to the revision.
+
+        Raises:
+            msgspec.ValidationError: they do not fit; the message has the JSON path.
+        """
+        return accept(self.row.decode_params(b"{}" if params is None else params), self.revision)
+
+    def write(self, result: Wire | Raw) -> bytes:
+        """A handler's result as JSON in the revision's shape."""
+        if isinstance(result, Raw):
+            return bytes(result)
+        written: bytes = self.stamp.write(project(result, self.revision))
+        return written
+
+
+class Router:
+    """Methods and what serves them.
+
+    Args:
+        routes: a handler per method.
+        notices: what to do about each notification; others are ignored.
+        sender: the side whose requests are served here.
+        supported: the revisions spoken.
+        server: who we are, for the stamp of 2026-07-28; None on the client side.
+        extra: rows for custom methods, served in every revision.
+        middleware: layers around every handler, outermost first.
+        debug: let the text of an unexpected exception out.
+    """
+
+    def __init__(
+        self,
+        routes: Mapping[str, Handler],
+        notices: Mapping[str, NoticeHandler] | None = None,
+        *,
+        sender: Sender = "client",
+        supported: Sequence[Revision] = REVISIONS,
+        server: Implementation | None = None,
+        extra: Mapping[str, Method] | None = None,
+        middleware: Sequence[Middleware] = (),
+        debug: bool = False,
+    ) -> None:
+        self.supported = tuple(supported)
+        self._routes = routes
+        self._notices = notices or {}
+        self._sender: Sender = sender
+        self._server = server
+        self._extra = extra or {}
+        self._middleware = tuple(middleware)
+        self._debug = debug
+        self._plans: dict[tuple[str, Revision], Plan] = {}
+
+    async def serve(self, inbound: Inbound) -> bytes | ErrorBody:
+        """Serve one request; raises nothing but a cancellation from outside.
+
+        Returns:
+            The result as JSON, or the error to answer with.
+        """
+        plan = self._plans.get((inbound.method, inbound.caller.revision)) or self.plan(
+            inbound.method, inbound.caller.revision
+        )
+        if plan is None:
+            return _unknown(inbound)
+        try:
+            params = plan.read(inbound.params)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return ErrorBody(code=-32602, message=f"Invalid params: {error}")
+        try:
+            return plan.write(await plan.handler(params, inbound))
+        except Refuse as no:
+            return _refusal(no)
+        except Exception as error:  # noqa: BLE001 - the one place where anything becomes an answer
+            return self._failure(inbound, error)
+
+    def note(self, method: str, params: Raw | None, inbound: Inbound) -> None:
+        """Act on a notification; a malformed or unknown one is ignored, as JSON-RPC has it."""
+        handler = self._notices.get(method)
+        row = self._row(method)
+        if handler is None or row is None:
+            return
+        if row.name in METHODS and not inbound.caller.revision.allows(self._sender, method):
+            return
+        try:
+            read = row.decode_params(b"{}" if params is None else params)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
+        try:
+            handler(accept(read, inbound.caller.revision), inbound)
+        except Exception as error:  # noqa: BLE001 - a notification has no answer to carry it
+            _log_failure(method, error)
+
+    def plan(self, method: str, revision: Revision) -> Plan | None:
+        """How a method is served in a revision; None where it is not."""
+        row, handler = self._row(method), self._routes.get(method)
+        if row is None or handler is None or not self._admits(row, revision):
+            return None
+        plan = Plan(
+            row,
+            revision,
+            compose(handler, self._middleware),
+            Stamp(revision, self._server, cacheable=row.cacheable),
+        )
+        self._plans[method, revision] = plan
+        return plan
+
+    def _row(self, method: str) -> Method | None:
+        return METHODS.get(method) or self._extra.get(method)
+
+    def _admits(self, row: Method, revision: Revision) -> bool:
+        return row.name not in METHODS or revision.allows(self._sender, row.name)
+
+    def _failure(self, inbound: Inbound, error: Exception) -> ErrorBody:
+        """-32603, logged; the text stays here unless debugging (never a code 0)."""
+        _log_failure(inbound.method, error)
+        text = f": {type(error).__name__}: {error}" if self._debug else ""
+        return ErrorBody(code=-32603, message=f"Internal error in {inbound.method}{text}")
+
+
+def _unknown(inbound: Inbound) -> ErrorBody:
+    where = f"in revision {inbound.caller.revision.name}"
+    return ErrorBody(code=-32601, message=f"Method not found: {inbound.method} {where}")
+
+
+def _refusal(no: Refuse) -> ErrorBody:
+    message = str(no)
+    if no.data is None:
+        return ErrorBody(code=no.code, message=message)
+    return ErrorBody(code=no.code, message=message, data=no.data)
+
+
+def _log_failure(method: str, error: Exception) -> None:
+    import logging  # not needed until something fails
+
+    level = logging.WARNING if isinstance(error, Refused | IsthmusError) else logging.ERROR
+    logging.getLogger("isthmus").log(level, "%s failed", method, exc_info=error)

@@ -1,0 +1,61 @@
+"""What every result carries because of the revision it travels in, put on as bytes.
+
+Since 2026-07-28 a result says its type, who served it and, for some methods, how long it may be
+cached. The members are the same for every answer, so they are encoded once and put in front of
+the result's own; only a result that brings a ``_meta`` of its own is rebuilt.
+"""
+
+from msgspec import UNSET, structs
+
+from isthmus.revisions import Feature, Revision
+from isthmus.wire import Implementation
+from isthmus.wire.base import Wire
+from isthmus.wire.jsonrpc import encode
+from isthmus.wire.meta import SERVER_INFO
+
+__all__ = ["Stamp"]
+
+
+class Stamp:
+    """The members that one revision adds to every result of one method.
+
+    Args:
+        revision: the revision the answers travel in.
+        server: who we are, or None to keep it to ourselves (and on the client side).
+        cacheable: whether results of this method carry caching hints.
+    """
+
+    __slots__ = ("_front", "_hints", "_info", "_type")
+
+    def __init__(
+        self, revision: Revision, server: Implementation | None, *, cacheable: bool
+    ) -> None:
+        self._type = b'"resultType":"complete",' if revision.has(Feature.RESULT_TYPE) else b""
+        # spec 2026-07-28 server/utilities/caching: servers MUST include caching hints
+        hints = cacheable and revision.has(Feature.CACHE_HINTS)
+        self._hints = b'"ttlMs":0,"cacheScope":"private",' if hints else b""
+        self._info = server if revision.has(Feature.SERVER_STAMP) else None
+        meta = b'"_meta":%b,' % encode({SERVER_INFO: self._info}) if self._info else b""
+        self._front = b"{" + self._type + meta
+
+    def write(self, result: Wire) -> bytes:
+        """A result as JSON, stamped. ``result`` is in its revision's shape already."""
+        if self._info is not None and getattr(result, "meta", UNSET) is not UNSET:
+            result = self._merged(result)
+            front = b"{" + self._type
+        else:
+            front = self._front
+        if getattr(result, "result_type", UNSET) is not UNSET:
+            # spec 2026-07-28 server/utilities/caching: input_required carries no caching hints
+            front = front.replace(self._type, b"")
+        elif self._hints and getattr(result, "ttl_ms", UNSET) is UNSET:
+            front += self._hints
+        body = encode(result)
+        if len(front) == 1:
+            return body
+        return front[:-1] + b"}" if body == b"{}" else front + body[1:]
+
+    def _merged(self, result: Wire) -> Wire:
+        meta = result.meta  # type: ignore[attr-defined]  # the caller saw that it is there
+        return structs.replace(result, meta={SERVER_INFO: self._info, **meta})
+

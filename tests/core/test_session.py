@@ -1,0 +1,278 @@
+"""The session: bytes in, events out, nothing raised."""
+
+import json
+
+import pytest
+
+from isthmus.core.events import (
+    Answered,
+    Called,
+    Expired,
+    Failed,
+    Noted,
+    Progressed,
+    Send,
+    Withdrawn,
+)
+from isthmus.core.session import Session
+from isthmus.wire.jsonrpc import ErrorBody
+
+MODERN = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+}
+
+
+def frame(**members):
+    return json.dumps({"jsonrpc": "2.0", **members}).encode()
+
+
+def opened():
+    """A server session after its handshake."""
+    session = Session("server")
+    session.receive(frame(id="i", method="initialize", params={}))
+    session.answer("i", b"{}")
+    session.receive(frame(method="notifications/initialized"))
+    return session
+
+
+def only(events):
+    assert 1 == len(events)
+    return events[0]
+
+
+def test_a_request_is_called_with_its_facts():
+    """The envelope is read once, with the request (our promise)."""
+    called = only(Session("server").receive(frame(id=1, method="tools/list", params=MODERN)))
+
+    assert isinstance(called, Called)
+    assert called.enveloped
+    assert "2026-07-28" == called.envelope.meta.protocol_version
+
+
+def test_an_answer_carries_the_requests_id_and_type():
+    """The response MUST have the same id (spec: responses)."""
+    session = opened()
+    session.receive(frame(id="7", method="ping"))
+
+    assert {"jsonrpc": "2.0", "id": "7", "result": {}} == json.loads(session.answer("7", b"{}"))
+
+
+def test_plain_requests_before_the_handshake_are_refused_with_the_mend():
+    """Neither a session nor facts of its own: it says which of both to send (our promise)."""
+    refusal = json.loads(only(Session("server").receive(frame(id=1, method="tools/list"))).data)
+
+    assert 1 == refusal["id"]
+    assert -32602 == refusal["error"]["code"]
+    assert "initialize" in refusal["error"]["message"]
+    assert "_meta" in refusal["error"]["message"]
+
+
+def test_a_refused_handshake_may_be_tried_again():
+    """A failed initialize leaves the session as it was (our promise)."""
+    session = Session("server")
+    session.receive(frame(id=1, method="initialize", params={}))
+    session.fail(1, ErrorBody(code=-32602, message="no"))
+
+    assert isinstance(only(session.receive(frame(id=2, method="initialize"))), Called)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "id"),
+    [
+        (b"{", -32700, None),
+        (b"\xff\xfe", -32700, None),
+        (b"3", -32600, None),
+        (b"[]", -32600, None),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600, None),
+        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600, 1),
+        (b'{"id":1,"method":"ping"}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":3}}', -32602, 1),
+        (b'{"jsonrpc":"2.0"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}', -32600, 1),
+    ],
+)
+def test_bad_input_is_answered_and_the_session_lives(data, code, id):
+    """Malformed input gets an error, with its id where it was legible (spec: responses)."""
+    session = opened()
+    answer = json.loads(only(session.receive(data)).data)
+
+    assert code == answer["error"]["code"]
+    assert id == answer["id"]
+    assert isinstance(only(session.receive(frame(id=99, method="ping"))), Called)
+
+
+def test_an_id_in_flight_is_refused_and_the_first_still_answered():
+    """Duplicate ids in flight are refused (spec: requests)."""
+    session = opened()
+    session.receive(frame(id=1, method="ping"))
+
+    assert -32600 == json.loads(only(session.receive(frame(id=1, method="ping"))).data)["error"]["code"]
+    assert session.answer(1, b"{}") is not None
+
+
+def test_a_withdrawn_call_is_reported_and_never_answered():
+    """No response for a cancelled request (spec: cancellation)."""
+    session = opened()
+    session.receive(frame(id=1, method="tools/call", params={"name": "x"}))
+    event = only(
+        session.receive(
+            frame(method="notifications/cancelled", params={"requestId": 1, "reason": "bored"})
+        )
+    )
+
+    assert Withdrawn(1, "bored") == event
+    assert session.withdrawn(1)
+    assert None is session.answer(1, b"{}")
+
+
+def test_initialize_cannot_be_withdrawn():
+    """The initialize request MUST NOT be cancelled (spec 2025-11-25: cancellation)."""
+    session = Session("server")
+    session.receive(frame(id=1, method="initialize", params={}))
+
+    assert [] == session.receive(frame(method="notifications/cancelled", params={"requestId": 1}))
+    assert session.answer(1, b"{}") is not None
+
+
+@pytest.mark.parametrize("params", [{}, {"requestId": None}, {"requestId": 77}, {"requestId": []}])
+def test_a_senseless_cancellation_is_ignored(params):
+    """Invalid cancellations SHOULD be ignored (spec: cancellation error handling)."""
+    assert [] == opened().receive(frame(method="notifications/cancelled", params=params))
+
+
+def test_our_call_is_answered_once():
+    """Late and repeated answers are dropped (our promise)."""
+    session = Session("client")
+    id, data = session.call("ping")
+    answer = frame(id=id, result={"ok": 1})
+
+    assert "ping" == json.loads(data)["method"]
+    event = only(session.receive(answer))
+    assert isinstance(event, Answered)
+    assert b'{"ok": 1}' == bytes(event.result)
+    assert [] == session.receive(answer)
+
+
+def test_our_call_fails_with_the_other_sides_words():
+    """Code, message and data arrive as they were sent (spec: errors)."""
+    session = Session("client")
+    id, _ = session.call("tools/list")
+    error = {"code": -32601, "message": "no", "data": {"a": 1}}
+
+    assert Failed(id, ErrorBody(**error)) == only(session.receive(frame(id=id, error=error)))
+
+
+def test_an_error_without_id_reaches_the_only_caller():
+    """Error responses with a null id reach the caller (conformance.md, divergences)."""
+    session = Session("client")
+    id, _ = session.call("tools/list")
+    event = only(session.receive(frame(id=None, error={"code": -32700, "message": "what?"})))
+
+    assert id == event.id
+
+
+def test_an_error_without_id_is_dropped_where_it_could_be_anyones():
+    """With several calls in flight nobody can say whose it is (our promise)."""
+    session = Session("client")
+    session.call("tools/list")
+    session.call("tools/list")
+
+    assert [] == session.receive(frame(id=None, error={"code": -32700, "message": "what?"}))
+
+
+def test_progress_reaches_its_call_and_moves_the_deadline():
+    """Progress is matched by token and extends the wait (spec: progress, timeouts)."""
+    session = Session("client")
+    id, _ = session.call("tools/call", now=0.0, timeout=5.0, max_timeout=100.0)
+    note = frame(method="notifications/progress", params={"progressToken": id, "progress": 1})
+    event = only(session.receive(note, now=4.0))
+
+    assert isinstance(event, Progressed)
+    assert 1 == event.params.progress
+    assert 9.0 == session.next_deadline()
+
+
+@pytest.mark.parametrize("params", [{}, {"progressToken": 5, "progress": 1}, {"progressToken": []}])
+def test_senseless_progress_is_ignored(params):
+    """Progress for nobody's token is dropped (our promise)."""
+    assert [] == Session("client").receive(frame(method="notifications/progress", params=params))
+
+
+def test_silence_expires_with_the_words_to_withdraw():
+    """On a timeout the sender SHOULD cancel the request (spec: timeouts)."""
+    session = Session("client")
+    id, _ = session.call("tools/call", now=1.0, timeout=2.0)
+
+    assert [] == session.tick(2.9)
+    event = only(session.tick(3.0))
+    assert isinstance(event, Expired)
+    assert id == json.loads(event.data)["params"]["requestId"]
+    assert [] == session.receive(frame(id=id, result={}))
+
+
+def test_an_expired_initialize_is_not_cancelled_on_the_wire():
+    """A client MUST NOT cancel initialize (spec 2025-11-25: cancellation)."""
+    session = Session("client")
+    session.call("initialize", timeout=1.0)
+
+    assert None is only(session.tick(5.0)).data
+
+
+def test_giving_up_says_so_once():
+    """A cancelled call is withdrawn on the wire once (spec: cancellation)."""
+    session = Session("client")
+    id, _ = session.call("tools/call")
+
+    assert "why" == json.loads(session.cancel(id, "why"))["params"]["reason"]
+    assert None is session.cancel(id)
+
+
+def test_a_server_may_tear_down_a_listen_stream_and_nothing_else():
+    """Server-sent cancellation MUST reference a listen request (spec 2026-07-28: cancellation)."""
+    session = Session("client")
+    listen, _ = session.call("subscriptions/listen")
+    call, _ = session.call("tools/call")
+
+    def cancelled(id):
+        return session.receive(frame(method="notifications/cancelled", params={"requestId": id}))
+
+    assert isinstance(only(cancelled(listen)), Answered)
+    assert [] == cancelled(call)
+    assert isinstance(only(session.receive(frame(id=call, result={}))), Answered)
+
+
+def test_other_notifications_are_passed_on():
+    """What the session has no use for is the router's (our promise)."""
+    event = only(opened().receive(frame(method="notifications/roots/list_changed")))
+
+    assert Noted("notifications/roots/list_changed", None) == event
+
+
+def test_closing_names_the_calls_that_will_never_be_answered():
+    """Each call ends exactly once, also at the end (decision D20)."""
+    session = Session("client")
+    id, _ = session.call("ping")
+
+    assert [id] == session.close()
+    assert [] == session.receive(frame(id=id, result={}))
+
+
+def test_a_closed_server_serves_nothing():
+    """After the end every request is refused (our promise)."""
+    session = opened()
+    session.close()
+
+    assert isinstance(only(session.receive(frame(id=1, method="ping"))), Send)
+
+
+def test_a_client_takes_requests_in_any_phase():
+    """Which requests a client serves is the router's and the revision's business."""
+    assert isinstance(only(Session("client").receive(frame(id=1, method="ping"))), Called)
