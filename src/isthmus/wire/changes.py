@@ -1,0 +1,33 @@
+"""Streams of changes: how a client hears of news since 2026-07-28."""
+
+from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
+from isthmus.wire.results import Result
+
+__all__ = ["AcknowledgedParams", "ListenParams", "ListenResult", "SubscriptionFilter"]
+
+
+class SubscriptionFilter(Wire, frozen=True, kw_only=True):
+    """Which changes are wanted, or were granted; ``resource_subscriptions`` are URIs."""
+
+    tools_list_changed: bool | UnsetType = UNSET
+    prompts_list_changed: bool | UnsetType = UNSET
+    resources_list_changed: bool | UnsetType = UNSET
+    resource_subscriptions: list[str] | UnsetType = UNSET
+
+
+class ListenParams(Wire, frozen=True, kw_only=True):
+    """``subscriptions/listen``: tell me of these changes for as long as this stream lasts."""
+
+    notifications: SubscriptionFilter
+    meta: Meta | UnsetType = UNSET
+
+
+class ListenResult(Result, frozen=True, kw_only=True):
+    """The stream is over; ``_meta`` must carry its subscription id."""
+
+
+class AcknowledgedParams(Wire, frozen=True, kw_only=True):
+    """``notifications/subscriptions/acknowledged``: what was granted; first on the stream."""
+
+    notifications: SubscriptionFilter
+    meta: Meta | UnsetType = UNSET

@@ -1,0 +1,78 @@
+"""Completion: what might go into a blank."""
+
+from typing import TypeAlias
+
+from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
+from isthmus.wire.results import Result
+
+__all__ = [
+    "CompleteParams",
+    "CompleteResult",
+    "Completion",
+    "CompletionArgument",
+    "CompletionContext",
+    "PromptReference",
+    "Reference",
+    "ResourceTemplateReference",
+]
+
+
+class PromptReference(Wire, frozen=True, kw_only=True, tag_field="type", tag="ref/prompt"):
+    """A prompt whose argument is to be completed."""
+
+    name: str
+    title: str | UnsetType = UNSET
+
+
+class ResourceTemplateReference(
+    Wire, frozen=True, kw_only=True, tag_field="type", tag="ref/resource"
+):
+    """A resource template whose variable is to be completed; ``uri`` is the template."""
+
+    uri: str
+
+
+Reference: TypeAlias = PromptReference | ResourceTemplateReference
+"""What has the blank."""
+
+
+class CompletionArgument(Wire, frozen=True, kw_only=True):
+    """The blank, and what has been typed into it."""
+
+    name: str
+    value: str
+
+
+class CompletionContext(Wire, frozen=True, kw_only=True):
+    """What the other blanks hold already (since 2025-06-18)."""
+
+    arguments: dict[str, str] | UnsetType = UNSET
+
+
+class CompleteParams(Wire, frozen=True, kw_only=True):
+    """``completion/complete``: what might go there?"""
+
+    ref: Reference
+    argument: CompletionArgument
+    context: CompletionContext | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class Completion(Wire, frozen=True, kw_only=True):
+    """Suggestions, the best first.
+
+    Attributes:
+        values: at most 100 (server/utilities/completion: a MUST).
+        total: how many there are in all.
+        has_more: there are more than were sent.
+    """
+
+    values: list[str]
+    total: int | UnsetType = UNSET
+    has_more: bool | UnsetType = UNSET
+
+
+class CompleteResult(Result, frozen=True, kw_only=True):
+    """What might go there."""
+
+    completion: Completion

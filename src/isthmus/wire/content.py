@@ -1,0 +1,112 @@
+"""What tools, prompts and models say: blocks of content, told apart by their ``type``."""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
+from isthmus.wire.identity import Annotations, Icon
+
+__all__ = [
+    "AudioContent",
+    "BlobResourceContents",
+    "ContentBlock",
+    "EmbeddedResource",
+    "ImageContent",
+    "ResourceContents",
+    "ResourceLink",
+    "TextContent",
+    "TextResourceContents",
+    "UnknownContent",
+]
+
+
+class TextContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    """Text."""
+
+    text: str
+    annotations: Annotations | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class ImageContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="image"):
+    """A picture; ``data`` is base64."""
+
+    data: str
+    mime_type: str
+    annotations: Annotations | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class AudioContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="audio"):
+    """Sound; ``data`` is base64 (since 2025-03-26)."""
+
+    data: str
+    mime_type: str
+    annotations: Annotations | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class ResourceLink(Wire, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
+    """A resource that can be read at ``uri``; it need not be in any list (since 2025-06-18)."""
+
+    uri: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+    annotations: Annotations | UnsetType = UNSET
+    icons: list[Icon] | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class ResourceContents(Wire, frozen=True, kw_only=True):
+    """What was read of a resource: exactly one of ``text`` and ``blob`` (base64) is present.
+
+    JSON does not tag the two kinds, so this one struct is what both decode to; build them as
+    :class:`TextResourceContents` and :class:`BlobResourceContents`.
+    """
+
+    uri: str
+    mime_type: str | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    blob: str | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class TextResourceContents(ResourceContents, frozen=True, kw_only=True):
+    """Text read of a resource."""
+
+    text: str
+
+
+class BlobResourceContents(ResourceContents, frozen=True, kw_only=True):
+    """Bytes read of a resource, as base64."""
+
+    blob: str
+
+
+class EmbeddedResource(Wire, frozen=True, kw_only=True, tag_field="type", tag="resource"):
+    """A resource's contents inside a message."""
+
+    resource: ResourceContents
+    annotations: Annotations | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class UnknownContent(dict[str, Any]):
+    """A block of a ``type`` this version does not know, as it came; it is written back the same.
+
+    Made by :func:`isthmus.wire.reading.reader`, so that one unknown block does not lose the
+    message around it.
+    """
+
+    __slots__ = ()
+
+
+if TYPE_CHECKING:
+    ContentBlock: TypeAlias = (
+        TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
+    )
+else:
+    # msgspec tells the members of a union apart by their tag, and an unknown one has none.
+    ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource

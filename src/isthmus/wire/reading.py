@@ -1,0 +1,107 @@
+"""Decoders that do not lose a message over one block of content of an unknown ``type``.
+
+msgspec refuses a tag that is not in a union. The fast path is msgspec's own decoder, untouched;
+only when it refuses a message, the blocks it may have stumbled over are taken out, the rest is
+decoded, and the blocks are put back as :class:`~isthmus.wire.content.UnknownContent`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from isthmus.wire.content import UnknownContent
+from isthmus.wire.prompts import GetPromptResult, PromptMessage
+from isthmus.wire.sampling import (
+    CreateMessageParams,
+    CreateMessageResult,
+    SamplingMessage,
+    ToolResultContent,
+)
+from isthmus.wire.tools import CallToolResult
+
+__all__ = ["reader"]
+
+T = TypeVar("T")
+Path: TypeAlias = tuple[str | int, ...]
+Tags: TypeAlias = frozenset[str]
+
+_CONTENT: Tags = frozenset({"text", "image", "audio", "resource_link", "resource"})
+_SAMPLING: Tags = frozenset({"text", "image", "audio", "tool_use", "tool_result"})
+
+# The tags known in the content of each type, or of its messages.
+_KNOWN: dict[Any, Tags] = {
+    CallToolResult: _CONTENT,
+    GetPromptResult: _CONTENT,
+    PromptMessage: _CONTENT,
+    ToolResultContent: _CONTENT,
+    CreateMessageParams: _SAMPLING,
+    CreateMessageResult: _SAMPLING,
+    SamplingMessage: _SAMPLING,
+}
+
+
+def reader(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
+    """A function that decodes JSON as ``shape``.
+
+    It raises what msgspec's decoders raise: ``msgspec.ValidationError`` with the JSON path where
+    the JSON does not fit, ``msgspec.DecodeError`` where it is none.
+    """
+    fast = msgspec.json.Decoder(shape).decode
+    known = _KNOWN.get(shape)
+    if known is None:
+        return fast
+
+    def read(data: bytes | msgspec.Raw) -> T:
+        try:
+            return fast(data)
+        except msgspec.ValidationError:
+            plain = msgspec.json.decode(data)
+            taken = list(_take(plain, known, ()))
+            if not taken:
+                raise
+        value = fast(msgspec.json.encode(plain))
+        for path, block in taken:
+            _put(value, path, UnknownContent(block))
+        return value
+
+    return read
+
+
+def _take(owner: Any, known: Tags, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Put an empty text in the place of every unknown block; give the blocks and their places."""
+    if not isinstance(owner, dict):
+        return
+    messages = owner.get("messages")
+    for i, message in enumerate(messages if isinstance(messages, list) else ()):
+        yield from _take(message, known, (*path, "messages", i))
+    content = owner.get("content")
+    if isinstance(content, list):
+        for i in range(len(content)):
+            yield from _take_block(content, i, known, (*path, "content", i))
+    elif isinstance(content, dict):
+        yield from _take_block(owner, "content", known, (*path, "content"))
+
+
+def _take_block(
+    owner: Any, key: str | int, known: Tags, path: Path
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    block = owner[key]
+    tag = block.get("type") if isinstance(block, dict) else None
+    if tag == "tool_result" and tag in known:
+        yield from _take(block, _CONTENT, path)
+    elif isinstance(tag, str) and tag not in known:
+        owner[key] = {"type": "text", "text": ""}
+        yield path, block
+
+
+def _put(value: Any, path: Path, block: UnknownContent) -> None:
+    """Set what lies at ``path`` inside a value that nobody else has seen yet."""
+    *way, last = path
+    for step in way:
+        value = value[step] if isinstance(step, int) else getattr(value, step)
+    if isinstance(last, int):
+        value[last] = block
+    else:
+        force_setattr(value, last, block)

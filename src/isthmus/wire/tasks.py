@@ -1,0 +1,126 @@
+"""Tasks: requests whose answer is fetched later (2025-11-25, experimental there)."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Raw
+
+from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
+
+__all__ = [
+    "CancelTaskParams",
+    "CancelTaskResult",
+    "CreateTaskResult",
+    "GetTaskParams",
+    "GetTaskPayloadParams",
+    "GetTaskPayloadResult",
+    "GetTaskResult",
+    "ListTasksParams",
+    "ListTasksResult",
+    "RelatedTaskMetadata",
+    "Task",
+    "TaskMetadata",
+    "TaskStatus",
+    "TaskStatusParams",
+]
+
+TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
+"""Where a task stands; the last three are final."""
+
+
+class TaskMetadata(Wire, frozen=True, kw_only=True):
+    """Asks for a request to run as a task, kept for ``ttl`` milliseconds from its creation."""
+
+    ttl: int | UnsetType = UNSET
+
+
+class RelatedTaskMetadata(Wire, frozen=True, kw_only=True):
+    """Says in ``_meta`` which task a message belongs to."""
+
+    task_id: str
+
+
+class Task(Wire, frozen=True, kw_only=True):
+    """One task's state.
+
+    Attributes:
+        task_id: its name on this server.
+        status: where it stands.
+        created_at: an ISO 8601 moment.
+        last_updated_at: an ISO 8601 moment.
+        ttl: milliseconds it is kept from its creation; None for ever.
+        status_message: the status in words.
+        poll_interval: suggested milliseconds between questions.
+    """
+
+    task_id: str
+    status: TaskStatus
+    created_at: str
+    last_updated_at: str
+    ttl: int | None
+    status_message: str | UnsetType = UNSET
+    poll_interval: int | UnsetType = UNSET
+
+
+class CreateTaskResult(Wire, frozen=True, kw_only=True):
+    """The answer to a request that now runs as a task."""
+
+    task: Task
+    meta: Meta | UnsetType = UNSET
+
+
+class GetTaskParams(Wire, frozen=True, kw_only=True):
+    """``tasks/get``: where does it stand?"""
+
+    task_id: str
+    meta: Meta | UnsetType = UNSET
+
+
+class GetTaskResult(Task, frozen=True, kw_only=True):
+    """Where it stands."""
+
+    meta: Meta | UnsetType = UNSET
+
+
+class GetTaskPayloadParams(Wire, frozen=True, kw_only=True):
+    """``tasks/result``: what came of it? Answered when the task is over."""
+
+    task_id: str
+    meta: Meta | UnsetType = UNSET
+
+
+GetTaskPayloadResult: TypeAlias = Raw
+"""Whatever the original request would have been answered with."""
+
+
+class ListTasksParams(Wire, frozen=True, kw_only=True):
+    """``tasks/list``: which are there?"""
+
+    cursor: str | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class ListTasksResult(Wire, frozen=True, kw_only=True):
+    """One page of tasks."""
+
+    tasks: list[Task]
+    next_cursor: str | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class CancelTaskParams(Wire, frozen=True, kw_only=True):
+    """``tasks/cancel``: stop it."""
+
+    task_id: str
+    meta: Meta | UnsetType = UNSET
+
+
+class CancelTaskResult(Task, frozen=True, kw_only=True):
+    """The task as it was cancelled."""
+
+    meta: Meta | UnsetType = UNSET
+
+
+class TaskStatusParams(Task, frozen=True, kw_only=True):
+    """``notifications/tasks/status``: a task's status has changed."""
+
+    meta: Meta | UnsetType = UNSET
