@@ -1,0 +1,138 @@
+"""What isthmus does, on real input, revision by revision: ``make run``.
+
+Three parts: our server and our client in every revision over stdio and HTTP; our client on other
+people's servers; another implementation's client on our server. The last two need packages from
+the package index, in environments of their own; where those cannot be had, the tour says so.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from isthmus import Accepted, Client, Command, Elicitation
+from isthmus.errors import ToolFailed
+from isthmus.revisions import REVISIONS
+from isthmus.transports.http.serve import serving
+from isthmus.types import ProgressParams
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(HERE), str(ROOT / "tools")]
+
+import peers  # noqa: E402 - tools/peers.py: found through the line above
+from bookings import server  # noqa: E402 - examples/bookings.py: found through the line above
+
+LATEST_LEGACY, MODERN = "2025-11-25", "2026-07-28"
+MODEL_SAYS = "A short text. It says little."
+
+
+def say(text: str, depth: int = 1) -> None:
+    """One line of the tour."""
+    print("   " * depth + text, flush=True)
+
+
+async def choose(question: Elicitation) -> Accepted[Mapping[str, Any]]:
+    """The user of this tour: always takes row 12, at the window."""
+    say(f"the server asks: {question.message!r}, and we answer row 12", 2)
+    return Accepted({"row": 12, "window": True})
+
+
+async def think(_request: object) -> str:
+    """The user's model in this tour: it has one opinion."""
+    return MODEL_SAYS
+
+
+def show(progress: ProgressParams) -> None:
+    """Progress, as it arrives."""
+    say(f"progress {progress.progress:g} of {progress.total:g}: {progress.message}", 2)
+
+
+async def book(target: object, revision: str) -> None:
+    """List and call in one revision; ask the user where the revision can."""
+    async with Client(target, revision=revision, elicit=choose, sample=think) as client:
+        tools = [tool.name for tool in await client.list_tools()]
+        say(f"{client.revision}: {client.info.name} offers {', '.join(tools)}")
+        kind = await client.call_tool("price", {"kind": "window"})
+        say(f"price(window) = {kind.text}", 2)
+        if revision in {LATEST_LEGACY, MODERN}:
+            date = datetime.now(UTC).date().isoformat()
+            booked = await client.call_tool("book", {"date": date}, on_progress=show)
+            say(f"book({date}) = {json.dumps(booked.structured)}", 2)
+            summary = await client.call_tool("summarise", {"text": "Lorem ipsum."})
+            say(f"summarise(…) = {summary.text!r}, said by the user's own model", 2)
+
+
+async def ours() -> None:
+    """Our client and our server, in every revision, over stdio and over HTTP."""
+    print("\n1. One server file, five revisions (examples/bookings.py)")
+    for revision in REVISIONS:
+        say(f"over stdio, {revision.name}", 0)
+        await book(Command(sys.executable, str(HERE / "bookings.py")), revision.name)
+    async with serving(server.asgi(), port=0) as url:
+        for revision in REVISIONS:
+            say(f"over HTTP, {revision.name}", 0)
+            await book(url, revision.name)
+
+
+async def theirs() -> None:
+    """Our client on other people's servers."""
+    print("\n2. Our client, other people's servers")
+    try:
+        python = str(peers.python("servers"))
+    except peers.Unavailable as why:
+        say(f"left out, for the package index cannot be reached: {why}")
+        return
+    git = Command(python, "-m", "mcp_server_git", "--repository", str(ROOT))
+    async with Client(git) as client:
+        say(f"mcp-server-git speaks {client.revision}; the last commit of this repository:")
+        log = await client.call_tool("git_log", {"repo_path": str(ROOT), "max_count": 1})
+        for line in log.text.strip().splitlines()[:6]:
+            say(line, 2)
+    async with Client(Command(python, "-m", "mcp_server_time")) as client:
+        say(f"mcp-server-time speaks {client.revision}:")
+        when = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+        converted = json.loads((await client.call_tool("convert_time", when)).text)
+        say(f"noon in UTC is {converted['target']['datetime'][11:16]} in Tokyo", 2)
+        try:
+            wrong = await client.call_tool("get_current_time", {"timezone": "Nowhere/Land"})
+            wrong.parse(dict)
+        except ToolFailed as error:
+            say(f"and it says so when asked nonsense: {error}", 2)
+
+
+async def other_client() -> None:
+    """PyPI ``mcp``'s own client on our server, over both transports."""
+    print("\n3. PyPI mcp's client, our server")
+    try:
+        python = peers.python("mcp2")
+    except peers.Unavailable as why:
+        say(f"left out, for the package index cannot be reached: {why}")
+        return
+    script = str(HERE / "elsewhere" / "official_client.py")
+    async with serving(server.asgi(), port=0) as url:
+        for target in ([url], [sys.executable, str(HERE / "bookings.py")]):
+            process = await asyncio.create_subprocess_exec(
+                str(python), script, *target, stdout=asyncio.subprocess.PIPE
+            )
+            out, _ = await process.communicate()
+            for line in out.decode().splitlines():
+                say(line)
+            if process.returncode:
+                raise SystemExit(f"the client ended with {process.returncode}")
+
+
+async def main() -> None:
+    """The whole tour; ends with exit code 0 when everything went well."""
+    print("isthmus: the Model Context Protocol in Python, all five revisions")
+    await ours()
+    await theirs()
+    await other_client()
+    print("\nThat was the main job: servers, clients, three transports, two eras.")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
