@@ -1,0 +1,130 @@
+"""What a revision is: a table of what may be said, derived from the table before it."""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+__all__ = ["Era", "Feature", "Members", "Revision", "Sender"]
+
+Sender: TypeAlias = Literal["client", "server"]
+"""The side that sends a message."""
+
+Members: TypeAlias = Mapping[type, str]
+"""Names of members by the struct they belong to, separated by blanks."""
+
+
+class Era(Enum):
+    """The two ways to hold a conversation: sessions with a handshake, or requests that stand alone."""
+
+    LEGACY = "legacy"
+    MODERN = "modern"
+
+
+class Feature(Enum):
+    """What the wire of a revision can do; each is read in exactly one place."""
+
+    BATCHING = "JSON-RPC batches"
+    STREAMABLE_HTTP = "one HTTP endpoint, answers as JSON or as an event stream"
+    SESSION_HEADER = "the Mcp-Session-Id header"
+    RESUMPTION = "event streams go on after Last-Event-ID"
+    VERSION_HEADER = "the MCP-Protocol-Version header"
+    ROUTING_HEADERS = "the Mcp-Method, Mcp-Name and Mcp-Param-* headers"
+    STRUCTURED_OUTPUT = "tools have output schemas and structured content"
+    ELICITATION_FORM = "servers ask the user by a form"
+    ELICITATION_URL = "servers ask the user by a page elsewhere"
+    URL_REQUIRED_ERROR = "an error tells the client to open a page first (-32042)"
+    SAMPLING_TOOLS = "models asked by a server may use tools"
+    TASKS = "requests may run as tasks"
+    EXTENSIONS = "capabilities.extensions"
+    RESULT_TYPE = "results say their type"
+    CACHE_HINTS = "results say how long they may be cached"
+    SERVER_STAMP = "results say who made them"
+    DISCONNECT_CANCELS = "closing an HTTP response cancels its request"
+
+
+class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
+    """One published revision of the protocol; compared and hashed by identity.
+
+    Attributes:
+        name: its date, as on the wire.
+        era: how conversations are held in it.
+        features: what its wire can do.
+        methods: the methods each side may send, requests and notifications alike.
+        members: the members of each struct that it knows; structs it lacks are not there.
+    """
+
+    name: str
+    era: Era
+    features: frozenset[Feature]
+    methods: Mapping[str, frozenset[str]]
+    members: Mapping[type, frozenset[str]]
+
+    def has(self, feature: Feature) -> bool:
+        """Whether its wire can do this."""
+        return feature in self.features
+
+    def allows(self, sender: Sender, method: str) -> bool:
+        """Whether that side may send that method, request or notification."""
+        return method in self.methods[sender]
+
+    def knows(self, shape: type) -> bool:
+        """Whether it has this struct of :mod:`isthmus.wire`."""
+        return shape in self.members
+
+    def evolve(
+        self,
+        name: str,
+        *,
+        era: Era | None = None,
+        features: Iterable[Feature] = (),
+        without: Iterable[Feature] = (),
+        methods: Mapping[str, str] | None = None,
+        without_methods: Mapping[str, str] | None = None,
+        fields: Members | None = None,
+        without_fields: Members | None = None,
+        without_types: Iterable[type] = (),
+    ) -> "Revision":
+        """The revision after this one.
+
+        Args:
+            name: its date.
+            era: its era where it differs.
+            features: features that came.
+            without: features that went.
+            methods: methods that came, by sender, separated by blanks.
+            without_methods: methods that went.
+            fields: members that came; a struct named for the first time came with them.
+            without_fields: members that went.
+            without_types: structs that went.
+        """
+        return Revision(
+            name,
+            era or self.era,
+            self.features.union(features).difference(without),
+            _changed(self.methods, methods or {}, without_methods or {}),
+            _changed(self.members, fields or {}, without_fields or {}, without_types),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<Revision {self.name}>"
+
+
+def _changed(
+    before: Mapping[Any, frozenset[str]],
+    came: Mapping[Any, str],
+    went: Mapping[Any, str],
+    gone: Iterable[Any] = (),
+) -> Mapping[Any, frozenset[str]]:
+    after = dict(before)
+    for key, names in came.items():
+        after[key] = after.get(key, frozenset()).union(names.split())
+    for key, names in went.items():
+        after[key] = after[key].difference(names.split())
+    for key in gone:
+        del after[key]
+    return after
