@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from isthmus.types import ProgressParams
+
 from isthmus import Accepted, Client, Command, Elicitation
 from isthmus.errors import ToolFailed
 from isthmus.revisions import REVISIONS
 from isthmus.transports.http.serve import serving
-from isthmus.types import ProgressParams
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -38,9 +38,7 @@ async def main() -> None:
         ) as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             print(f"over {over}, {client.protocol_version}: it sees {', '.join(tools)}")
-            booked = await client.call_tool(
-                "book", {"date": "2026-05-01"}, progress_callback=show
-            )
+            booked = await client.call_tool("book", {"date": "2026-05-01"}, progress_callback=show)
             print(f"   book(2026-05-01) = {booked.structured_content}")
             summed = await client.call_tool("summarise", {"text": "Lorem ipsum."})
             print(f"   summarise(…) = {summed.content[0].text!r}")

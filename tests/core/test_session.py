@@ -114,7 +114,10 @@ def test_an_id_in_flight_is_refused_and_the_first_still_answered():
     session = opened()
     session.receive(frame(id=1, method="ping"))
 
-    assert -32600 == json.loads(only(session.receive(frame(id=1, method="ping"))).data)["error"]["code"]
+    assert (
+        -32600
+        == json.loads(only(session.receive(frame(id=1, method="ping"))).data)["error"]["code"]
+    )
     assert session.answer(1, b"{}") is not None
 
 

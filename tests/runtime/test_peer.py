@@ -180,9 +180,7 @@ async def test_silence_ends_a_call_at_its_timeout_and_stops_the_work():
 
     async with conversation({"tools/call": tool}) as (client, _):
         with pytest.raises(CallTimedOut, match="tools/call"):
-            await client.call(
-                "tools/call", CallToolParams(name="t"), CallToolResult, timeout=0.01
-            )
+            await client.call("tools/call", CallToolParams(name="t"), CallToolResult, timeout=0.01)
         await stopped.wait()
 
 
@@ -197,9 +195,7 @@ async def test_a_shorter_timeout_is_not_held_up_by_a_longer_one():
             client.call("tools/call", CallToolParams(name="t"), CallToolResult, timeout=60)
         )
         with pytest.raises(CallTimedOut):
-            await client.call(
-                "tools/call", CallToolParams(name="t"), CallToolResult, timeout=0.01
-            )
+            await client.call("tools/call", CallToolParams(name="t"), CallToolResult, timeout=0.01)
         assert not slow.done()
         slow.cancel()
 
@@ -291,7 +287,7 @@ async def test_notifications_reach_the_other_sides_router():
 async def test_whoever_waits_for_the_end_hears_of_it_once():
     """on_close callbacks run when the conversation ends, unless taken back (our promise)."""
     ended = []
-    async with conversation({}) as (client, server):
+    async with conversation({}) as (_, server):
         server.on_close(lambda: ended.append("kept"))
         server.on_close(lambda: ended.append("taken back"))()
 

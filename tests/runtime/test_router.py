@@ -53,9 +53,7 @@ async def test_modern_results_say_type_server_and_cacheability():
 
 async def test_legacy_results_carry_none_of_it():
     """Older revisions know no stamp (schemas)."""
-    data = await serving(ListToolsResult(tools=[]), server=ME).serve(
-        inbound(revision="2025-11-25")
-    )
+    data = await serving(ListToolsResult(tools=[]), server=ME).serve(inbound(revision="2025-11-25"))
 
     assert {"tools": []} == json.loads(data)
 

@@ -99,7 +99,9 @@ class Calls:
 
     def next_deadline(self) -> float | None:
         """The earliest moment at which a call may expire, or None."""
-        return min((c.deadline for c in self._open.values() if c.deadline is not None), default=None)
+        return min(
+            (c.deadline for c in self._open.values() if c.deadline is not None), default=None
+        )
 
     def clear(self) -> list[Call]:
         """End and return every call."""

@@ -100,6 +100,4 @@ class Send(msgspec.Struct, frozen=True):
     answers: Id | None = None
 
 
-Event: TypeAlias = (
-    Called | Noted | Answered | Failed | Progressed | Withdrawn | Expired | Send
-)
+Event: TypeAlias = Called | Noted | Answered | Failed | Progressed | Withdrawn | Expired | Send

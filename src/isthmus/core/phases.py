@@ -54,9 +54,11 @@ REFUSALS: Mapping[Kind, tuple[int, str]] = {
     K.INITIALIZE: (-32600, "Invalid request: this session is initialized already"),
     K.PLAIN: (
         -32602,
-        "Invalid params: send initialize first (up to 2025-11-25), or put "
-        "io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities "
-        "into params._meta (since 2026-07-28)",
+        (
+            "Invalid params: send initialize first (up to 2025-11-25), or put "
+            "io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities "
+            "into params._meta (since 2026-07-28)"
+        ),
     ),
 }
 OVER = (-32600, "Invalid request: this session has ended")

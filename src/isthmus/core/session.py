@@ -108,7 +108,7 @@ class Session:
         envelope = read_envelope(params)
         if isinstance(envelope, Malformed):
             return [self._refusal(id, envelope.code, envelope.message)]
-        enveloped = bool(envelope.meta) and bool(envelope.meta.protocol_version)
+        enveloped = envelope.meta is not UNSET and bool(envelope.meta.protocol_version)
         if self.side == "server":
             then = step(self.phase, kind_of(method, enveloped=enveloped))
             if not isinstance(then, Phase):

@@ -144,15 +144,16 @@ class Peer:
 
     def _admitted(self, called: Called, origin: Origin) -> Inbound | None:
         meta = called.envelope.meta
-        caller: Caller | Malformed = self.caller
+        caller = self.caller
         if called.enveloped:
-            caller = from_envelope(called.envelope, self.router.supported, origin.principal)
-            if isinstance(caller, Malformed):
-                error = ErrorBody(
-                    code=caller.code, message=caller.message, data=caller.data or UNSET
+            facts = from_envelope(called.envelope, self.router.supported, origin.principal)
+            if isinstance(facts, Malformed):
+                data = UNSET if facts.data is None else facts.data
+                self._refuse(
+                    called.id, ErrorBody(code=facts.code, message=facts.message, data=data)
                 )
-                self._refuse(called.id, error)
                 return None
+            caller = facts
         token = None if not meta or meta.progress_token is UNSET else meta.progress_token
         return Inbound(called.id, called.method, called.params, caller, self, origin, token)
 
@@ -225,7 +226,7 @@ class Peer:
             raise
         finally:
             self._serving.pop(id, None)
-        if type(outcome) is bytes:
+        if isinstance(outcome, bytes):
             data = self.session.answer(id, outcome)
         else:
             data = self.session.fail(id, outcome)
@@ -305,9 +306,7 @@ class Peer:
         self._waiting[id] = Waiting(method, future, on_progress)
         self._arm(loop, _earliest(timeout, max_timeout))
         try:
-            await self.channel.send(
-                Outgoing(data, id, None, relates_to, method, name, headers)
-            )
+            await self.channel.send(Outgoing(data, id, None, relates_to, method, name, headers))
             raw = await future
         except BaseException as error:
             self._give_up(id, error)

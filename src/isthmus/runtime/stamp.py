@@ -58,4 +58,3 @@ class Stamp:
     def _merged(self, result: Wire) -> Wire:
         meta = result.meta  # type: ignore[attr-defined]  # the caller saw that it is there
         return structs.replace(result, meta={SERVER_INFO: self._info, **meta})
-

@@ -44,7 +44,7 @@ class Frame(msgspec.Struct, frozen=True):
     """One JSON-RPC message as it came in."""
 
     jsonrpc: str = ""
-    id: Id | None | UnsetType = UNSET
+    id: Id | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET

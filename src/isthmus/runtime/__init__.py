@@ -1,0 +1,1 @@
+"""Where asyncio lives: peers, the router, and the seam that transports fill."""
