@@ -1,0 +1,133 @@
+"""A server's question, asked at the terminal blank by blank."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from isthmus.cli.blanks import Blank, blanks
+from isthmus.cli.output import clean, note
+from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.wire import ElicitParams
+
+__all__ = ["Keyboard", "Terminal", "answer", "unattended"]
+
+_YES = {"y", "yes"}
+_NO = {"n", "no"}
+
+
+class Terminal(Protocol):
+    """A person who can be told things and asked for a line."""
+
+    def say(self, text: str) -> None:
+        """Show a line."""
+        ...
+
+    async def ask(self, prompt: str) -> str | None:
+        """The line typed after ``prompt``, or None at the end of input (control-D)."""
+        ...
+
+
+class Keyboard:
+    """The person at this process's terminal: asked on stderr, heard on stdin."""
+
+    def say(self, text: str) -> None:
+        """Show a line, cleaned of what a terminal would obey."""
+        note(text)
+
+    async def ask(self, prompt: str) -> str | None:
+        """One line from stdin, read beside the event loop so that the connection stays alive."""
+        note_inline(prompt)
+        loop = asyncio.get_running_loop()
+        line: asyncio.Future[str] = loop.create_future()
+
+        def settle(text: str) -> None:
+            if not line.done():
+                line.set_result(text)
+
+        def read() -> None:
+            text = sys.stdin.readline()
+            loop.call_soon_threadsafe(settle, text)
+
+        # A daemon: nothing waits for the person once the call is over.
+        threading.Thread(target=read, name="keyboard", daemon=True).start()
+        text = await line
+        return text.rstrip("\r\n") if text else None
+
+
+def note_inline(prompt: str) -> None:
+    """A prompt on stderr, with the cursor left behind it."""
+    print(clean(prompt), end="", file=sys.stderr, flush=True)
+
+
+async def unattended(question: ElicitParams) -> Answer[Any]:
+    """Nobody is here to answer: say so once, and decline rather than hang."""
+    note(
+        f"declined: the server asks {question.message!r}, and standard input is no terminal; "
+        "run this command at a terminal to answer"
+    )
+    return Declined()
+
+
+async def answer(question: ElicitParams, terminal: Terminal) -> Answer[Any]:
+    """What the person says to a server's question.
+
+    Control-D anywhere is turning away without choosing; what was filled in is shown for a last
+    yes or no before it is sent (spec 2026-07-28 client/elicitation: review before sending).
+    """
+    terminal.say(f"The server asks: {question.message}")
+    if question.mode == "url":
+        return await _visit(str(question.url), terminal)
+    schema = question.requested_schema or {}
+    form = blanks(schema)
+    content: dict[str, Any] = {}
+    for blank in form:
+        found = await _fill(blank, content, terminal)
+        if not found:
+            return Cancelled()
+    return await _agreed(content, "Send this? [y/n] " if form else "Agree? [y/n] ", terminal)
+
+
+async def _fill(blank: Blank, content: dict[str, Any], terminal: Terminal) -> bool:
+    """Ask for one blank until its answer fits; False at the end of input."""
+    for line in blank.explanation():
+        terminal.say(line)
+    while True:
+        text = await terminal.ask(blank.question())
+        if text is None:
+            return False
+        try:
+            value = blank.read(text)
+        except ValueError as error:
+            terminal.say(f"  {error}")
+            continue
+        if value is not None:
+            content[blank.name] = value
+        return True
+
+
+async def _agreed(content: Mapping[str, Any], prompt: str, terminal: Terminal) -> Answer[Any]:
+    for name, value in content.items():
+        terminal.say(f"  {name}: {value}")
+    while True:
+        text = await terminal.ask(prompt)
+        if text is None:
+            return Cancelled()
+        if text.strip().lower() in _YES:
+            return Accepted(dict(content))
+        if text.strip().lower() in _NO:
+            return Declined()
+
+
+async def _visit(url: str, terminal: Terminal) -> Answer[Any]:
+    """Show where the server sends the person, whole, and open it only on a yes."""
+    # spec 2026-07-28 client/elicitation#safe-url-handling: show the full URL, open on consent
+    terminal.say(f"It wants you to visit this page:\n  {url}")
+    agreed = await _agreed({}, "Open it in the browser? [y/n] ", terminal)
+    if isinstance(agreed, Accepted):
+        import webbrowser
+
+        webbrowser.open(url)
+        return Accepted(None)
+    return agreed

@@ -1,0 +1,59 @@
+"""What the command ends with: one table of exit codes, and which error means which."""
+
+from enum import IntEnum
+
+from isthmus.errors import (
+    CallTimedOut,
+    CapabilityMissing,
+    ConnectFailed,
+    ConnectionLost,
+    NotInRevision,
+    PeerError,
+    ToolFailed,
+    TooManyRounds,
+    UsageError,
+)
+
+__all__ = ["MEANINGS", "Exit", "exit_for"]
+
+
+class Exit(IntEnum):
+    """The exit codes, for scripts to branch on."""
+
+    OK = 0
+    TOOL_FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    REFUSED = 4
+    TIMED_OUT = 5
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.OK: "it worked",
+    Exit.TOOL_FAILED: "the tool ran and said that it failed",
+    Exit.USAGE: "the command line asks for something that cannot be",
+    Exit.UNREACHABLE: "no connection came about, or it broke",
+    Exit.REFUSED: "the server said no, lacks what was asked for, or broke the protocol",
+    Exit.TIMED_OUT: "no answer came within --timeout",
+    Exit.INTERRUPTED: "interrupted from the keyboard",
+}
+
+# The first row that fits decides, so the narrower types come first.
+_BY_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
+    (KeyboardInterrupt, Exit.INTERRUPTED),
+    (CallTimedOut, Exit.TIMED_OUT),
+    (ConnectFailed, Exit.UNREACHABLE),
+    (ConnectionLost, Exit.UNREACHABLE),
+    (ToolFailed, Exit.TOOL_FAILED),
+    (PeerError, Exit.REFUSED),
+    (TooManyRounds, Exit.REFUSED),
+    (CapabilityMissing, Exit.REFUSED),
+    (NotInRevision, Exit.REFUSED),
+    (UsageError, Exit.USAGE),
+)
+
+
+def exit_for(error: BaseException) -> Exit | None:
+    """The exit code an error means, or None for one that nobody foresaw."""
+    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), None)

@@ -1,0 +1,95 @@
+"""What is printed: results on stdout, everything else on stderr, and nothing a terminal obeys.
+
+A server's text may hold escape sequences that move the cursor, or marks that turn reading
+direction round to make one word look like another. Whatever a person is to read is cleaned of
+them first.
+"""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from isthmus.wire.content import (
+    AudioContent,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+)
+
+__all__ = ["blocks", "clean", "contents", "note", "print_json", "print_text", "size"]
+
+_KEPT = {"\n", "\t"}
+# Direction marks, embeddings, overrides and isolates, and the invisible joiners among them.
+_FORMATS = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
+_HARMLESS = {"\u200d"}  # the joiner that emoji are made with
+
+
+def clean(text: str) -> str:
+    """Text without control characters and direction marks; line ends and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c
+        for c in text.replace("\r\n", "\n")
+        if c in _KEPT or c in _HARMLESS or unicodedata.category(c) not in _FORMATS
+    )
+
+
+def print_text(text: str) -> None:
+    """A result for a person: cleaned where stdout is a terminal, as it is in a pipe or a file."""
+    print(clean(text) if sys.stdout.isatty() else text)
+
+
+def print_json(value: Any) -> None:
+    """A result for a program: one JSON value on stdout, indented, in ASCII on a terminal."""
+    plain = msgspec.to_builtins(value)
+    print(json.dumps(plain, indent=2, ensure_ascii=sys.stdout.isatty()))
+
+
+def note(text: str) -> None:
+    """A line for the person at the terminal, on stderr."""
+    print(clean(text), file=sys.stderr, flush=True)
+
+
+def size(count: int) -> str:
+    """A number of bytes as people say it."""
+    if count < 1024:
+        return f"{count} B"
+    kib = count / 1024
+    return f"{kib:.1f} KiB" if kib < 1024 else f"{kib / 1024:.1f} MiB"
+
+
+def blocks(content: Iterable[ContentBlock]) -> str:
+    """Blocks of content as text, with a line in place of what cannot be shown."""
+    return "\n".join(_block(block) for block in content)
+
+
+def _block(block: ContentBlock) -> str:
+    match block:
+        case TextContent():
+            return block.text
+        case ResourceLink():
+            return f"[resource {block.uri}]"
+        case EmbeddedResource():
+            return contents([block.resource])
+        case ImageContent() | AudioContent():
+            return f"[{block.mime_type}, {size(len(block.data) * 3 // 4)}]"
+        case _:
+            return f"[content of type {block.get('type')!r}]"
+
+
+def contents(parts: Iterable[ResourceContents]) -> str:
+    """A resource's contents as text."""
+    return "\n".join(
+        part.text
+        if isinstance(part.text, str)
+        else f"[{part.mime_type or 'bytes'}, {size(len(part.blob or '') * 3 // 4)} of {part.uri}]"
+        for part in parts
+    )
