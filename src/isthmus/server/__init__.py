@@ -1,0 +1,1 @@
+"""Servers: functions become tools, resources and prompts (layer 5)."""

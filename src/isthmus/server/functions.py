@@ -1,0 +1,367 @@
+"""A user's function as the wire sees it: typed arguments in, a plain call, its value out.
+
+Everything that can be known from the signature is worked out once, at registration: the struct
+its arguments are decoded into, the schema that describes them, and the call itself. What is left
+for each call is one decode, straight from the caller's bytes, and one Python call.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Raw, UnsetType
+
+from isthmus.errors import ToolError, UsageError
+from isthmus.server import pydantic_types
+from isthmus.server.custom_types import build, encode, expressible
+from isthmus.server.returns import Returns
+from isthmus.server.schemas import Member, Schema, SchemaBuilder, admits_string
+from isthmus.server.signatures import Parameter, Signature, read_signature
+
+__all__ = ["ArgumentError", "Function"]
+
+
+class ArgumentError(ToolError):
+    """The caller's arguments do not fit the function; the text tells a model how to mend them.
+
+    Attributes:
+        problems: where and what, each as a JSON path such as ``$.items[0]`` and a sentence.
+    """
+
+    def __init__(self, function: str, problems: list[tuple[str, str]]) -> None:
+        said = [what if path == "$" else f"{path[2:]}: {what}" for path, what in problems]
+        super().__init__(f"Invalid arguments for {function}: {'; '.join(said)}")
+        self.problems = problems
+
+    @property
+    def path(self) -> str:
+        """Where the first problem is, as a JSON path."""
+        return self.problems[0][0]
+
+
+class Function:
+    """A user's function, ready to be called with the bytes of its arguments.
+
+    Made by `Function.of`. A call is two steps, so that bad arguments are known before anything
+    is run::
+
+        bound = function.bind(params.arguments)      # ArgumentError if they do not fit
+        value = function.call(bound, context)        # an awaitable if function.is_async
+
+    Attributes:
+        fn: the function itself, untouched.
+        name: what it is called on the wire.
+        description: what it does, for a model; None if nobody said.
+        signature: what was read from it.
+        input_schema: JSON Schema of its arguments.
+        is_async: `call` gives something to await.
+        blocking: it may block, so it belongs in a worker thread.
+        repairs: how many calls were understood only after a repair.
+    """
+
+    __slots__ = (
+        "_arguments",
+        "_decode",
+        "_pydantic",
+        "_repair",
+        "_stringy",
+        "blocking",
+        "call",
+        "description",
+        "fn",
+        "input_schema",
+        "is_async",
+        "name",
+        "repairs",
+        "signature",
+    )
+
+    call: Callable[[Any, Any], Any]
+    """Calls the function with bound arguments and a context (None if it takes none)."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        signature: Signature,
+        *,
+        name: str,
+        description: str | None,
+        blocking: bool,
+        repair: bool,
+    ) -> None:
+        self.fn = fn
+        self.signature = signature
+        self.name = name
+        self.description = description
+        self.is_async = signature.is_async
+        self.blocking = blocking
+        self.repairs = 0
+        self._repair = repair
+        self._pydantic: tuple[tuple[str, str, Any], ...] = ()
+        self._arguments, self.input_schema = self._compiled()
+        definitions = self.input_schema.get("$defs")
+        self._stringy = {
+            wire
+            for wire, schema in self.input_schema["properties"].items()
+            if admits_string(schema, definitions)
+        }
+        self._decode = msgspec.json.Decoder(self._arguments, dec_hook=build).decode
+        self.call = _caller(fn, signature)
+
+    @classmethod
+    def of(
+        cls,
+        fn: Callable[..., Any],
+        *,
+        context_type: type | str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        blocking: bool | None = None,
+        repair: bool = True,
+        namespace: Mapping[str, Any] | None = None,
+    ) -> "Function":
+        """A function made ready.
+
+        Args:
+            fn: plain, bound or partial, or an object with ``__call__``; sync or async.
+            context_type: the class, or its name, whose parameter gets the context.
+            name: what it is called on the wire; its own name by default.
+            description: what it does; its docstring, without what is about parameters, by default.
+            blocking: whether it may block; by default what is not async may.
+            repair: whether ``"[1, 2]"`` is understood where a list is expected.
+            namespace: names for annotations that are strings, beside the function's globals.
+
+        Raises:
+            UsageError: the function cannot be offered; the message says why and how to mend it.
+        """
+        try:
+            signature = read_signature(fn, context_type, namespace)
+            name = name or signature.name
+            if not name:
+                raise UsageError("it has no name: pass name=")  # noqa: TRY301 - prefixed below like the rest
+            return cls(
+                fn,
+                signature,
+                name=name,
+                description=description if description is not None else signature.doc.text or None,
+                blocking=not signature.is_async if blocking is None else blocking,
+                repair=repair,
+            )
+        except UsageError as refusal:
+            raise UsageError(f"{getattr(fn, '__qualname__', fn)}: {refusal}") from refusal
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters the caller fills, in order."""
+        return self.signature.parameters
+
+    def returns(self, *, text: bool = True) -> Returns:
+        """How its return values become results: see `Returns`.
+
+        Args:
+            text: whether structured content also travels as text.
+
+        Raises:
+            UsageError: what it returns has no JSON form.
+        """
+        try:
+            return Returns.of(self.signature.returns, text=text, about=self.signature.doc.returns)
+        except UsageError as refusal:
+            raise UsageError(f"{self.name}: its return type: {refusal}") from refusal
+
+    def bind(self, arguments: Raw | bytes | UnsetType) -> Any:
+        """The arguments as `call` wants them, decoded once.
+
+        Args:
+            arguments: JSON of an object; UNSET is an empty one.
+
+        Raises:
+            ArgumentError: they do not fit.
+        """
+        if arguments is UNSET:
+            arguments = b"{}"
+        try:
+            bound = self._decode(arguments)
+            if self._pydantic:
+                self._validate(bound)
+        except (ValueError, TypeError, RecursionError) as problem:
+            return self._mended(arguments, problem)
+        return bound
+
+    def bind_text(self, arguments: Mapping[str, str]) -> Any:
+        """Arguments that are all text, as prompts and resource templates have them.
+
+        Raises:
+            ArgumentError: they do not fit.
+        """
+        return self.bind(msgspec.json.encode(arguments))
+
+    def _compiled(self) -> tuple[type[msgspec.Struct], Schema]:
+        """The struct its arguments decode into, and their schema."""
+        builder = SchemaBuilder("input")
+        fields, members, pydantic = [], [], []
+        for i, parameter in enumerate(self.parameters):
+            try:
+                kind, validate, schema = _typed(parameter.annotation, builder)
+            except UsageError as refusal:
+                raise UsageError(f"parameter {parameter.name!r}: {refusal}") from refusal
+            if validate is not None:
+                pydantic.append((f"p{i}", parameter.wire, validate))
+            fields.append((f"p{i}", kind, _field(parameter)))
+            members.append(_member(parameter, schema))
+        self._pydantic = tuple(pydantic)
+        # The fields are p0, p1, …: a parameter may have any name, one of Struct's own included.
+        arguments = msgspec.defstruct(
+            "Arguments", fields, kw_only=True, forbid_unknown_fields=True, gc=False
+        )
+        return arguments, builder.finish(builder.record(members, closed=True))
+
+    def _decoded(self, arguments: Raw | bytes) -> Any:
+        bound = self._decode(arguments)
+        if self._pydantic:
+            self._validate(bound)
+        return bound
+
+    def _validate(self, bound: Any) -> None:
+        """Let pydantic validate its parameters, which were kept as raw JSON until here."""
+        for field, wire, validate in self._pydantic:
+            raw = getattr(bound, field)
+            if type(raw) is Raw:
+                try:
+                    setattr(bound, field, validate(bytes(raw)))
+                except ValueError as problem:
+                    raise PydanticProblem(wire, problem) from problem
+
+    def _mended(self, arguments: Raw | bytes, problem: Exception) -> Any:
+        """The arguments, understood as they were meant; else the problem stands."""
+        try:
+            given = _integral(msgspec.json.decode(arguments))
+            try:
+                return self._decoded(encode({} if given is None else given))
+            except (ValueError, TypeError) as still:
+                problem = still
+            if not self._repair:
+                raise problem
+            bound = self._decoded(encode(_integral(self._unquoted(given))))
+        except (ValueError, TypeError, RecursionError):
+            raise ArgumentError(self.name, self._problems(problem)) from problem
+        self.repairs += 1
+        return bound
+
+    def _unquoted(self, given: Any) -> Any:
+        """Arguments with the JSON that a model put into strings, where no string is expected.
+
+        Raises:
+            ValueError: there is nothing of the kind.
+        """
+        if isinstance(given, str):
+            return msgspec.json.decode(given)
+        if not isinstance(given, dict):
+            raise ValueError("not an object")  # noqa: TRY004 - what a wrong argument raises
+        return {
+            wire: _parsed(value) if isinstance(value, str) and wire not in self._stringy else value
+            for wire, value in given.items()
+        }
+
+    def _problems(self, problem: Exception) -> list[tuple[str, str]]:
+        """Where and what is wrong, as a JSON path and a sentence each."""
+        if isinstance(problem, PydanticProblem):
+            return [
+                (f"$.{problem.wire}{path[1:]}", what)
+                for path, what in pydantic_types.problems(problem.error)
+            ]
+        if isinstance(problem, RecursionError):
+            return [("$", "nested too deeply")]
+        found = LOCATED.fullmatch(str(problem))
+        what, path = (found["what"], found["path"]) if found else (str(problem), "$")
+        if path == "$" and "unknown field" in what:
+            what += f", known are: {', '.join(p.wire for p in self.parameters) or 'none'}"
+        return [(path, what)]
+
+
+LOCATED = re.compile(r"(?P<what>.*) - at (?:`key` in )?`(?P<path>\$.*)`", re.DOTALL)
+"""msgspec's way of saying where a problem is."""
+
+IMMUTABLE = frozenset({type(None), bool, int, float, str, bytes, UnsetType})
+
+
+class PydanticProblem(ValueError):
+    """What pydantic said about one parameter."""
+
+    def __init__(self, wire: str, error: Any) -> None:
+        super().__init__(str(error))
+        self.wire = wire
+        self.error = error
+
+
+def _typed(
+    annotation: Any, builder: SchemaBuilder
+) -> tuple[Any, Callable[[bytes], Any] | None, Schema]:
+    """The type of a parameter's field, pydantic's part in reading it, and its schema."""
+    found = pydantic_types.survey(annotation)
+    if found.metadata and found.natives:
+        raise UsageError(
+            "msgspec types cannot carry pydantic's constraints: use msgspec.Meta with msgspec and "
+            "attrs classes, or a pydantic model"
+        )
+    if found.pydantic and not found.natives:
+        adapter = pydantic_types.adapter(annotation)
+        return Raw, adapter.validate_json, builder.of_pydantic(annotation)
+    kind = expressible(annotation)
+    return kind, None, builder.of(kind)
+
+
+def _field(parameter: Parameter) -> Any:
+    """The default as Python keeps it: the very object, not a copy."""
+    if parameter.default_factory is not NODEFAULT:
+        return msgspec.field(name=parameter.wire, default_factory=parameter.default_factory)
+    default = parameter.default
+    if default is NODEFAULT or type(default) in IMMUTABLE:
+        return msgspec.field(name=parameter.wire, default=default)
+    return msgspec.field(name=parameter.wire, default_factory=lambda: default)
+
+
+def _member(parameter: Parameter, schema: Schema) -> Member:
+    said = {"description": parameter.description, "examples": parameter.examples}
+    default = parameter.default
+    if parameter.default_factory in PLAIN_FACTORIES:
+        default = parameter.default_factory()
+    schema = {key: value for key, value in schema.items() if key != "default"}
+    return Member(
+        name=parameter.wire,
+        schema={**schema, **{key: value for key, value in said.items() if value}},
+        required=parameter.required,
+        default=default,
+    )
+
+
+PLAIN_FACTORIES = (list, dict, set, frozenset)
+
+
+def _integral(value: Any) -> Any:
+    """The value with 2 for 2.0: to JSON Schema both are integers, to msgspec only one is."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return [_integral(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _integral(item) for key, item in value.items()}
+    return value
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except ValueError:
+        return text
+
+
+def _caller(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any], Any]:
+    """The call itself, compiled: ``lambda s, c: f(s.p0, c, limit=s.p1)``."""
+    fields = {parameter.name: f"s.p{i}" for i, parameter in enumerate(signature.parameters)}
+    fields[signature.context or ""] = "c"
+    named = {parameter.name for parameter in signature.parameters if parameter.by_name}
+    passed = [f"{n}={fields[n]}" if n in named else fields[n] for n in signature.order]
+    source = f"lambda f: lambda s, c: f({', '.join(passed)})"
+    return eval(source, {})(fn)  # type: ignore[no-any-return]  # noqa: S307 - made of identifiers only

@@ -1,0 +1,192 @@
+"""What a function's return annotation promises, and how its values keep the promise.
+
+Text and content blocks are for the model and have no schema. Everything else is structured: an
+object travels as it is, any other value as ``{"result": …}``, because structured content had to
+be an object up to 2025-11-25. A value is checked against the annotation before it is sent.
+"""
+
+import collections.abc
+import types
+from collections.abc import Callable
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+
+from isthmus import wire
+from isthmus.errors import UsageError
+from isthmus.server import pydantic_types
+from isthmus.server.custom_types import build, encode, expressible
+from isthmus.server.media import Audio, Image
+from isthmus.server.schemas import Schema, SchemaBuilder
+
+__all__ = ["CONTENT", "Returns"]
+
+Writer: TypeAlias = Callable[[Any], bytes]
+
+CONTENT = (
+    wire.TextContent,
+    wire.ImageContent,
+    wire.AudioContent,
+    wire.ResourceLink,
+    wire.EmbeddedResource,
+    wire.UnknownContent,
+    Image,
+    Audio,
+)
+"""What is content for a model already, or nearly."""
+
+BLOCKS = frozenset((*CONTENT, wire.CallToolResult))
+TEXT = frozenset((str, type(None), wire.InputRequiredResult))
+SEQUENCES = frozenset(
+    (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
+)
+
+
+class Returns(msgspec.Struct, frozen=True):
+    """How a function's return values become results.
+
+    Attributes:
+        schema: the output schema; None where there is nothing structured.
+        write: a value as JSON of ``schema``; None where there is nothing structured.
+        text: structured content also travels as text (specification 2025-06-18, a SHOULD).
+    """
+
+    schema: Schema | None = None
+    write: Writer | None = None
+    text: bool = True
+
+    @classmethod
+    def of(cls, annotation: Any, *, text: bool = True, about: str = "") -> "Returns":
+        """The plan for a return annotation.
+
+        Args:
+            annotation: a type; Any and nothing structured for a function without one.
+            text: whether structured content also travels as text.
+            about: a sentence about the result, for its schema.
+
+        Raises:
+            UsageError: the type has no JSON form.
+        """
+        annotation = _without_questions(annotation)
+        if annotation in (bytes, bytearray, memoryview):
+            raise UsageError(
+                "bytes are no result by themselves: return Image(data) or Audio(data), "
+                "an EmbeddedResource, or a class with a field of type bytes"
+            )
+        if _is_content(annotation):
+            return cls(text=text)
+        found = pydantic_types.survey(annotation)
+        builder = SchemaBuilder("output")
+        if found.pydantic and not found.natives:
+            schema, write = builder.of_pydantic(annotation), _pydantic_writer(annotation)
+        else:
+            kind = expressible(annotation)
+            schema = builder.of(kind)
+            write = _writer(kind, checked=not found.pydantic)
+        complete = builder.finish(schema)
+        if complete.get("type") != "object":
+            complete = builder.finish(_wrapping(schema))
+            write = _wrapped(write)
+        if about:
+            complete.setdefault("description", about)
+        return cls(schema=complete, write=write, text=text)
+
+
+def _without_questions(annotation: Any) -> Any:
+    """The annotation without InputRequiredResult: a question is not what the function returns."""
+    if get_origin(annotation) not in (Union, types.UnionType):
+        return annotation
+    rest = tuple(b for b in get_args(annotation) if b is not wire.InputRequiredResult)
+    return Union[rest] if rest else annotation  # noqa: UP007 - made at run time
+
+
+def _is_content(annotation: Any) -> bool:
+    """Whether values of the type are for the model alone: Any, text, blocks, lists with blocks."""
+    if annotation is Any or annotation is object or annotation is None:
+        return True
+    leaves, nested = _leaves(annotation)
+    return not BLOCKS.isdisjoint(leaves) or (not nested and leaves <= TEXT)
+
+
+def _leaves(annotation: Any) -> tuple[set[Any], bool]:
+    """What the type is made of, through unions and lists, and whether there are lists."""
+    if get_origin(annotation) is Annotated:
+        annotation = annotation.__origin__
+    annotation = getattr(annotation, "__supertype__", annotation)
+    origin = get_origin(annotation)
+    if origin not in SEQUENCES and origin not in (Union, types.UnionType):
+        return {annotation}, False
+    leaves: set[Any] = set()
+    nested = origin in SEQUENCES
+    for argument in get_args(annotation):
+        below, deeper = _leaves(argument)
+        leaves |= below
+        nested |= deeper
+    return leaves - {...}, nested
+
+
+def _wrapping(schema: Schema) -> Schema:
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+
+
+def _wrapped(write: Writer) -> Writer:
+    return lambda value: b'{"result":' + write(value) + b"}"
+
+
+def _writer(kind: Any, *, checked: bool) -> Writer:
+    """A value of the type as JSON, once it has been checked to be of the type.
+
+    msgspec does not look into objects when it writes them: reading back what was written is what
+    finds a wrong member, a broken constraint, or a NaN, which JSON has no word for.
+
+    spec 2026-07-28 server/tools#output-schema: structured results MUST conform to the schema.
+    """
+    decode = msgspec.json.Decoder(kind, dec_hook=build).decode
+    plain_class = kind if isinstance(kind, type) else ()
+
+    def write(value: Any) -> bytes:
+        try:
+            if isinstance(value, plain_class):
+                data = encode(value)
+                if checked:
+                    decode(data)
+                return data
+            return _converted(value, kind, decode)
+        except (ValueError, TypeError) as problem:
+            raise UsageError(
+                f"it returned what its annotation does not allow: {problem}"
+            ) from problem
+
+    return _exactly(kind, write) if kind in (int, str, bool) else write
+
+
+def _converted(value: Any, kind: Any, decode: Callable[[bytes], Any]) -> bytes:
+    """A value that is not plainly an instance: made one first, so that defaults are written."""
+    try:
+        data = encode(msgspec.convert(value, kind, dec_hook=build))
+        decode(data)
+    except (ValueError, TypeError):
+        # A list of subclasses, say, is not converted, but is as good as what it reads as.
+        data = encode(decode(encode(value)))
+    return data
+
+
+def _exactly(kind: type, write: Writer) -> Writer:
+    """A shorter way for a value that is exactly of a type which has nothing to check."""
+    return lambda value: encode(value) if type(value) is kind else write(value)
+
+
+def _pydantic_writer(annotation: Any) -> Writer:
+    adapter = pydantic_types.adapter(annotation)
+
+    def write(value: Any) -> bytes:
+        try:
+            return adapter.dump_json(
+                adapter.validate_python(value), by_alias=True, warnings="error"
+            )
+        except ValueError as problem:
+            raise UsageError(
+                f"it returned what its annotation does not allow: {problem}"
+            ) from problem
+
+    return write

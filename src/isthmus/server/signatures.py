@@ -1,0 +1,273 @@
+"""What a function's signature says: its parameters, its context, its return type.
+
+Everything a Python function can be is read here once: plain, bound, partial, an object with
+``__call__``, with annotations as objects or as strings. What a caller over a wire cannot fill,
+such as ``*args``, is refused at registration, in words that say how to mend it.
+"""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT
+
+from isthmus.errors import UsageError
+from isthmus.server import pydantic_types
+from isthmus.server.docstrings import Docstring, parse_docstring
+
+__all__ = ["Parameter", "Signature", "read_signature"]
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One parameter that the caller fills.
+
+    Attributes:
+        name: in Python.
+        wire: what callers send: the name, or its alias.
+        annotation: its type with its constraints; Any where there is none.
+        default: what it is when absent; NODEFAULT if it is required or made by a factory.
+        default_factory: makes the default; NODEFAULT if there is none.
+        description: what its annotation or the docstring say about it.
+        examples: what its annotation gives as examples.
+        by_name: it must be passed by name.
+    """
+
+    name: str
+    wire: str
+    annotation: Any
+    default: Any
+    default_factory: Any
+    description: str | None
+    examples: list[Any] | None
+    by_name: bool
+
+    @property
+    def required(self) -> bool:
+        """Whether the caller must give it."""
+        return self.default is NODEFAULT and self.default_factory is NODEFAULT
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """What a function takes and gives.
+
+    Attributes:
+        name: the function's own name, "" if it has none to speak of.
+        order: the names of all parameters that are passed, the context's included.
+        parameters: those the caller fills.
+        context: the one that gets the context, if there is one.
+        returns: the return annotation; Any where there is none.
+        doc: what the docstring says.
+        is_async: calling it gives something to await.
+    """
+
+    name: str
+    order: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    context: str | None
+    returns: Any
+    doc: Docstring
+    is_async: bool
+
+
+def read_signature(
+    function: Callable[..., Any],
+    context_type: type | str | None = None,
+    namespace: Mapping[str, Any] | None = None,
+) -> Signature:
+    """The signature of anything callable.
+
+    Args:
+        function: plain, bound or partial, or an object with ``__call__``.
+        context_type: the class, or its name, of the parameter that gets the context.
+        namespace: names for annotations that are strings, beside the function's globals.
+
+    Raises:
+        UsageError: it takes what no caller can give, or an annotation cannot be resolved.
+    """
+    code = _code_of(function)
+    hints = _hints(code, context_type, namespace or {})
+    doc = parse_docstring(code.__doc__)
+    order, parameters, context = [], [], None
+    for parameter in _listed(function):
+        order.append(parameter.name)
+        annotation = hints.get(parameter.name, Any)
+        if _is_context(annotation, context_type):
+            if context is not None:
+                raise UsageError(f"{context!r} and {parameter.name!r} both take the context")
+            context = parameter.name
+        else:
+            parameters.append(_parameter(parameter, annotation, doc))
+    return Signature(
+        name=_name_of(function),
+        order=tuple(order),
+        parameters=tuple(parameters),
+        context=context,
+        returns=hints.get("return", Any),
+        doc=doc,
+        is_async=inspect.iscoroutinefunction(code),
+    )
+
+
+def _code_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function behind partials, bound methods and callable objects.
+
+    Raises:
+        UsageError: it is no function.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    if isinstance(function, type) or not callable(function):
+        raise UsageError(f"{function!r} is not a function; pass a function or a bound method")
+    if not inspect.isroutine(function):
+        function = type(function).__call__
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(
+            "it yields, and a result is sent as a whole: return a list, "
+            "and tell about the way there with ctx.progress"
+        )
+    return function
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name: str = getattr(function, "__name__", type(function).__name__)
+    return "" if name == "<lambda>" else name
+
+
+def _listed(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters to pass; what a partial has bound is nobody's business.
+
+    Raises:
+        UsageError: there is one that a caller cannot fill.
+    """
+    try:
+        listed = inspect.signature(function).parameters
+    except (TypeError, ValueError) as unknown:
+        raise UsageError(f"its parameters cannot be read: {unknown}") from unknown
+    bound = function.keywords if isinstance(function, functools.partial) else {}
+    for parameter in listed.values():
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            stars = "*" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else "**"
+            raise UsageError(
+                f"{stars}{parameter.name} cannot be described to a caller: name every parameter, "
+                f"or take one of type {'list' if stars == '*' else 'dict[str, Any]'}"
+            )
+    passed = [parameter for parameter in listed.values() if parameter.name not in bound]
+    if passed and passed[0].name in {"self", "cls"} and passed[0].annotation is passed[0].empty:
+        raise UsageError(
+            f"its first parameter is {passed[0].name!r}: register the method of an object "
+            "(`server.add_tool(thing.method)`), not of the class"
+        )
+    return passed
+
+
+def _hints(
+    code: Callable[..., Any], context_type: type | str | None, namespace: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The annotations as objects.
+
+    Raises:
+        UsageError: one of them names what does not exist where the function was defined.
+    """
+    code = inspect.unwrap(code)
+    known = {**inspect.getclosurevars(code).nonlocals, **namespace} if _is_code(code) else namespace
+    try:
+        return get_type_hints(code, localns=dict(known), include_extras=True)
+    except NameError:
+        pass  # perhaps the context, imported for type checkers only
+    except (TypeError, SyntaxError) as wrong:
+        raise UsageError(f"an annotation cannot be evaluated: {wrong}") from wrong
+    if isinstance(context_type, str):
+        context_type = type(context_type, (), {})
+    everything = {getattr(context_type, "__name__", ""): context_type}
+    everything.update(getattr(code, "__globals__", {}))
+    try:
+        return get_type_hints(code, everything, dict(known), include_extras=True)
+    except NameError as missing:
+        raise UsageError(_unresolved(code, missing)) from missing
+
+
+def _is_code(code: Any) -> bool:
+    return isinstance(code, types.FunctionType | types.MethodType)
+
+
+def _unresolved(code: Any, missing: NameError) -> str:
+    name = missing.name
+    owners = [p for p, a in code.__annotations__.items() if isinstance(a, str) and str(name) in a]
+    return (
+        f"the annotation of {' and '.join(map(repr, owners)) or 'a parameter'} names {name!r}, "
+        f"which does not exist in {code.__module__} at run time: import it outside "
+        "`if TYPE_CHECKING:`, and define it at module level"
+    )
+
+
+def _is_context(annotation: Any, context_type: type | str | None) -> bool:
+    """Whether the annotation is the context's class, perhaps generic, annotated or optional."""
+    if get_origin(annotation) is Annotated:
+        annotation = annotation.__origin__
+    if get_origin(annotation) in (Union, types.UnionType):
+        return any(_is_context(branch, context_type) for branch in get_args(annotation))
+    kind = get_origin(annotation) or annotation
+    if not isinstance(kind, type) or context_type is None:
+        return False
+    if isinstance(context_type, str):
+        return any(base.__name__ == context_type for base in kind.__mro__)
+    return issubclass(kind, context_type)
+
+
+def _parameter(parameter: inspect.Parameter, annotation: Any, doc: Docstring) -> Parameter:
+    """A parameter with everything its annotation, default and docstring say about it."""
+    default = NODEFAULT if parameter.default is parameter.empty else parameter.default
+    said = Said(default=default)
+    if pydantic_types.is_field(default):
+        annotation, said.default = Annotated[annotation, default], NODEFAULT
+    if get_origin(annotation) is Annotated:
+        kept = [m for m in annotation.__metadata__ if not said.absorbs(m)]
+        annotation = Annotated[(annotation.__origin__, *kept)] if kept else annotation.__origin__
+    return Parameter(
+        name=parameter.name,
+        wire=said.alias or parameter.name,
+        annotation=annotation,
+        default=said.default,
+        default_factory=said.default_factory,
+        description=said.description or doc.parameters.get(parameter.name),
+        examples=said.examples,
+        by_name=parameter.kind is parameter.KEYWORD_ONLY,
+    )
+
+
+class Said(msgspec.Struct):
+    """What the metadata around a parameter's type says that is not a constraint."""
+
+    # NODEFAULT itself means "no default" to msgspec, so a field that holds it needs a factory.
+    default: Any = msgspec.field(default_factory=lambda: NODEFAULT)
+    default_factory: Any = msgspec.field(default_factory=lambda: NODEFAULT)
+    alias: str | None = None
+    description: str | None = None
+    examples: list[Any] | None = None
+
+    def absorbs(self, metadata: Any) -> bool:
+        """Take in a piece of metadata; True if there is no constraint left in it."""
+        if isinstance(metadata, str):
+            self.description = metadata
+            return True
+        if isinstance(metadata, msgspec.Meta):
+            self.description = metadata.description or self.description
+            return False
+        if type(metadata).__name__ == "Doc":  # typing_extensions.Doc, PEP 727
+            self.description = metadata.documentation
+            return True
+        return pydantic_types.is_field(metadata) and self._absorbs_field(metadata)
+
+    def _absorbs_field(self, metadata: Any) -> bool:
+        facts = pydantic_types.field_facts(metadata)
+        self.alias = facts.alias or self.alias
+        self.description = facts.description or self.description
+        self.examples = facts.examples or self.examples
+        if self.default is NODEFAULT:
+            self.default, self.default_factory = facts.default, facts.default_factory
+        return not facts.constrains
