@@ -14,6 +14,7 @@ other side's, and both from a broken wire::
     │   │   ├── ResourceNotFound
     │   │   ├── HeaderMismatch, CapabilityRequired, UnsupportedRevision
     │   │   └── UrlElicitationRequired
+    │   ├── HttpRefused           it answered with an HTTP status instead of a message
     │   ├── ToolFailed            a tool's result said isError
     │   └── Misbehaved            it sent what no revision allows
     ├── ConnectFailed             no connection came about
@@ -35,6 +36,7 @@ __all__ = [
     "ConnectFailed",
     "ConnectionLost",
     "HeaderMismatch",
+    "HttpRefused",
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
@@ -48,9 +50,9 @@ __all__ = [
     "Refuse",
     "Refused",
     "ResourceNotFound",
+    "TooManyRounds",
     "ToolError",
     "ToolFailed",
-    "TooManyRounds",
     "UnsupportedRevision",
     "UrlElicitationRequired",
     "UsageError",
@@ -187,6 +189,23 @@ def refused(code: int, message: str, data: Any = None) -> Refused:
     return kind(code, message, data)
 
 
+class HttpRefused(PeerError):
+    """The server answered a message with an HTTP status, and with no message of its own.
+
+    Attributes:
+        status: the HTTP status code.
+        body: the beginning of what came along, as text.
+        headers: the response's headers, case-insensitive by name.
+    """
+
+    def __init__(self, status: int, body: str, headers: Mapping[str, str], hint: str = "") -> None:
+        said = f": {body}" if body else ""
+        super().__init__(f"HTTP {status}{said}" + (f" ({hint})" if hint else ""))
+        self.status = status
+        self.body = body
+        self.headers = headers
+
+
 class ToolFailed(PeerError):
     """A tool's result said ``isError``; ``result`` is the whole of it."""
 
@@ -221,7 +240,7 @@ class ToolError(IsthmusError):
     """Raise it in a tool: the model reads the text as an ``isError`` result and can try again."""
 
 
-class Refuse(IsthmusError):  # noqa: N818 - an imperative: it is raised to refuse, like StopIteration
+class Refuse(IsthmusError):
     """Raise it in any handler to answer with a JSON-RPC error.
 
     Args:

@@ -1,0 +1,457 @@
+"""Streamable HTTP from the client's side: every message is a POST of its own.
+
+A request's answer comes on its own response, as JSON or as a stream of events, so
+:meth:`HttpClientChannel.send` makes the exchange in the caller's task and returns when the answer
+is there: what goes wrong with one request is raised to whoever made it, and no task is started
+for it. The other direction exists up to 2025-11-25 only: there the server may talk on the stream
+of a request, and on the standing GET stream that is opened when the handshake is over.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine, Mapping
+from typing import Any, NoReturn
+
+from msgspec import UNSET
+
+from isthmus.core.framing import Oversize
+from isthmus.core.http_params import encode_value
+from isthmus.core.opening import states_facts
+from isthmus.core.sse import Event, Events
+from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved, refused
+from isthmus.revisions import Revision
+from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.transports.http.requests import Requests, Response, connect
+from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import Frame, Unreadable, parse
+
+__all__ = ["LIMIT", "HttpClientChannel"]
+
+LIMIT = 64 * 1024 * 1024
+"""The most bytes one message of a server may have."""
+
+SNIPPET = 500
+"""Characters of a refusal's body that its exception shows."""
+
+BODY_OF_REFUSAL = 64 * 1024
+NOTE_TIMEOUT = 30.0  # seconds a server may take to accept a notification
+PARTING = 2.0  # seconds the last words may take: the end of a stream, the DELETE of a session
+RETRY = 1.0  # seconds until a broken stream is asked for again, where the server names none
+LONGEST_RETRY = 30.0
+ATTEMPTS = 5  # fruitless ones, to resume the stream of one call
+
+VERSION = "MCP-Protocol-Version"
+SESSION = "Mcp-Session-Id"
+JSON, STREAM = "application/json", "text/event-stream"
+REDIRECTS = frozenset({301, 307, 308})
+# These say something about credentials, which the body of a refusal must not hide.
+CREDENTIALS = frozenset({401, 403, 407})
+
+
+class HttpClientChannel:
+    """A client's way to one MCP endpoint.
+
+    Args:
+        url: the endpoint.
+        headers: sent with every request, for example ``Authorization``.
+        connect_timeout: seconds until a connection counts as failed.
+        limit: the most bytes one message of the server may have.
+        requests: makes the requests; by default aiohttp does.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        connect_timeout: float = 30.0,
+        limit: int = LIMIT,
+        requests: Requests | None = None,
+    ) -> None:
+        self.url = url
+        self._requests = requests or connect(connect_timeout=connect_timeout)
+        self._limit = limit
+        self._plain = {
+            # spec 2026-07-28 basic/transports/streamable-http#sending-messages: both MUST be
+            # listed
+            "Accept": f"{JSON}, {STREAM}",
+            "Content-Type": JSON,
+            "User-Agent": "isthmus",
+            **(headers or {}),
+        }
+        self._standing = self._plain
+        self._modern = False
+        self._session: str | None = None
+        self._origin = Origin("http")
+        self._arrived: deque[Delivery] = deque()
+        self._reader: asyncio.Future[None] | None = None
+        self._exchanges: dict[Id, asyncio.Timeout] = {}
+        self._cut: Id | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lost: ConnectionLost | None = None
+        self._closed = False
+
+    def speak(self, revision: Revision) -> None:
+        """Write the following messages as this revision has it; called as soon as it is known."""
+        self._modern = states_facts(revision)
+        # spec 2025-11-25 basic/transports#protocol-version-header: a MUST after initialization
+        self._standing = {**self._plain, VERSION: revision.name}
+        if self._session is not None and not self._modern:
+            self._standing[SESSION] = self._session
+
+    # Channel
+
+    async def receive(self) -> Delivery | None:
+        """The next message of the server, or None when the channel was closed."""
+        while not self._arrived:
+            if self._lost is not None:
+                raise self._lost
+            if self._closed:
+                return None
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        return self._arrived.popleft()
+
+    async def send(self, out: Outgoing) -> None:
+        """Post one message; for a request, return when its answer has arrived.
+
+        Raises:
+            ConnectionLost: the channel is over, or this request's connection broke.
+            HttpRefused: the server answered with a status and no message.
+            Misbehaved: what it answered is no answer.
+        """
+        if self._lost is not None:
+            raise self._lost
+        if self._closed:
+            raise ConnectionLost("the connection was closed")
+        if out.calls is not None:
+            await self._call(out, out.calls)
+        elif out.answers is not None:
+            self._start(self._deliver(out))  # whoever reads the channel must not wait for this
+        else:
+            await self._note(out)
+
+    def abandon(self, id: Id) -> bool:
+        """Let go of the response to our request ``id``.
+
+        Returns:
+            False where the server has to be told in a message.
+        """
+        exchange = self._exchanges.pop(id, None)
+        if exchange is not None:
+            exchange.reschedule(0.0)
+        elif self._cut == id:
+            self._cut = None
+        else:
+            return True  # it has failed by itself
+        # spec 2026-07-28 basic/patterns/cancellation#transport-specific-cancellation: closing the
+        # response is the signal; spec 2025-11-25 basic/transports: a disconnect is none
+        return self._modern
+
+    async def close(self) -> None:
+        """End every exchange and stream, and the session if there is one."""
+        if self._closed:
+            return
+        self._closed = True
+        self._wake()
+        exchanges, self._exchanges = self._exchanges, {}
+        for exchange in exchanges.values():
+            exchange.reschedule(0.0)
+        for task in self._tasks:
+            task.cancel()
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            await self._part()
+        finally:
+            await self._requests.close()
+
+    # One request
+
+    async def _call(self, out: Outgoing, id: Id) -> None:
+        """Exchange a request for its answer, until somebody abandons it."""
+        exchange = asyncio.timeout(None)
+        self._exchanges[id] = exchange
+        try:
+            async with exchange:
+                await self._exchange(out, id)
+        except (TimeoutError, ConnectionLost):
+            if id not in self._exchanges:
+                return  # abandoned: whoever did that tells the caller why
+            raise
+        except asyncio.CancelledError:
+            self._cut = id
+            raise
+        finally:
+            self._exchanges.pop(id, None)
+
+    async def _exchange(self, out: Outgoing, id: Id) -> None:
+        response = await self._post(out)
+        try:
+            if response.status == 200:
+                kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+                if out.method == "initialize":
+                    self._session = response.headers.get(SESSION)
+                if kind == JSON:
+                    self._answered(await response.read(self._limit), id)
+                    return
+                if kind == STREAM:
+                    await self._follow(response, id)
+                    return
+                self._baffled(out.method, kind)
+            await self._refused(response, id)
+        except BaseException:
+            response.close()
+            raise
+
+    def _baffled(self, method: str, kind: str) -> NoReturn:
+        raise Misbehaved(
+            f"the server answered {method} with {kind or 'no content type'}, "
+            f"neither {JSON} nor {STREAM}: is {self.url} an MCP endpoint?"
+        )
+
+    async def _post(self, out: Outgoing) -> Response:
+        """Send a message; a redirect within the origin is followed, others are not."""
+        headers = self._headers(out)
+        response = await self._requests.send("POST", self.url, headers, out.data)
+        if response.status in REDIRECTS:
+            target = moved(self.url, response.headers.get("Location", ""))
+            if target is not None:
+                response.close()
+                self.url = target
+                response = await self._requests.send("POST", target, headers, out.data)
+        return response
+
+    def _headers(self, out: Outgoing) -> dict[str, str]:
+        if not self._modern:
+            # spec 2025-11-25 basic/transports#session-management: on all *subsequent* requests
+            return self._plain if out.method == "initialize" else self._standing
+        # spec 2026-07-28 basic/transports/streamable-http#standard-request-headers
+        headers = {**self._standing, "Mcp-Method": out.method}
+        if out.name is not None:
+            headers["Mcp-Name"] = encode_value(out.name)
+        headers.update(out.headers)
+        return headers
+
+    def _answered(self, data: bytes, id: Id) -> None:
+        """A body that must be the answer to ``id``."""
+        if not self._took(data, id):
+            raise Misbehaved("the server answered with a message that is not the answer")
+
+    def _took(self, data: bytes, id: Id | None) -> bool:
+        """Take in one message; True where it is the answer to ``id``.
+
+        Raises:
+            Refused: it is an error without an id, which on this response can only mean ``id``.
+            Misbehaved: it is no message at all.
+        """
+        frame = parse(data)
+        if isinstance(frame, Unreadable):
+            raise Misbehaved(f"the server sent what is no JSON-RPC message: {frame.message}")
+        if not isinstance(frame, Frame):  # spec 2025-03-26 basic/transports: streams may batch
+            return sum(self._took(bytes(member), id) for member in frame) > 0
+        if frame.method is not UNSET:
+            # spec 2026-07-28 basic/transports/streamable-http#receiving-messages: the server MUST
+            # NOT send requests; answering would break a MUST NOT of ours
+            if frame.id is UNSET or not self._modern:
+                self._arrive(data)
+            return False
+        if frame.error is not UNSET and (frame.id is None or frame.id is UNSET) and id is not None:
+            error = frame.error
+            raise refused(error.code, error.message, error.data or None)
+        self._arrive(data)
+        return frame.id == id and type(frame.id) is type(id)
+
+    async def _refused(self, response: Response, id: Id) -> None:
+        """A status other than 200: the answer if the body is one, an exception if not."""
+        try:
+            body = await response.read(BODY_OF_REFUSAL)
+        except Misbehaved:
+            body = b""
+        frame = parse(body) if response.status not in CREDENTIALS else None
+        error = frame.error if isinstance(frame, Frame) else UNSET
+        if isinstance(frame, Frame) and error is not UNSET and frame.id == id:
+            self._arrive(body)
+            return
+        if response.status == 404 and self._session is not None and not self._modern:
+            # spec 2025-11-25 basic/transports#session-management: 404 is the end of the session
+            self._lose(ConnectionLost("the server has ended the session (HTTP 404); connect anew"))
+        if self._lost is not None:
+            raise self._lost
+        if error is not UNSET:
+            raise refused(error.code, error.message, error.data or None)
+        text = body.decode("utf-8", "replace").strip()[:SNIPPET]
+        location = response.headers.get("Location")
+        hint = f"it redirects to {location}: use that URL if you trust it" if location else ""
+        raise HttpRefused(response.status, text, response.headers, hint)
+
+    # Streams of events
+
+    async def _follow(self, first: Response, id: Id) -> None:
+        """Read the stream of a request up to the answer, resuming it where that is possible."""
+        events = Events(self._limit)
+        response: Response | None = first
+        attempts = 0
+        while True:
+            seen = events.last_id
+            if response is not None and await self._read(response, events, id):
+                return
+            attempts = 0 if events.last_id != seen else attempts + 1
+            if self._modern or not events.last_id or attempts > ATTEMPTS:
+                raise ConnectionLost("the stream of the answer ended before the answer")
+            # spec 2025-11-25 basic/transports#resumability-and-redelivery: resumption is always
+            # by GET with Last-Event-ID, after the time the server asks for
+            await asyncio.sleep(RETRY if events.retry is None else events.retry / 1000)
+            response = await self._get(events.last_id)
+            events = self._continued(events)
+
+    def _continued(self, events: Events) -> Events:
+        """A parser for the continuation of a stream: what was cut off will come again."""
+        after = Events(self._limit)
+        after.last_id, after.retry = events.last_id, events.retry
+        return after
+
+    async def _read(self, response: Response, events: Events, id: Id | None) -> bool:
+        """Take in a stream; True as soon as it has brought the answer, False at its end."""
+        try:
+            while piece := await response.piece():
+                for event in events.feed(piece):
+                    if self._event(event, id):
+                        self._start(finish(response))
+                        return True
+        except ConnectionLost:
+            if self._modern or not events.last_id:
+                raise
+        except BaseException:
+            response.close()
+            raise
+        return False
+
+    def _event(self, event: Event | Oversize, id: Id | None) -> bool:
+        if isinstance(event, Oversize):
+            raise Misbehaved(
+                f"the server sent an event of {event.size} bytes, this client takes {self._limit}"
+            )
+        # Events without data are for resuming only; other types than "message" are not MCP's.
+        return bool(event.data) and event.event == "message" and self._took(event.data, id)
+
+    async def _get(self, last_id: str) -> Response | None:
+        """Ask for a stream of events; None where there is none to be had now."""
+        headers = {**self._standing, "Accept": STREAM}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        try:
+            response = await self._requests.send("GET", self.url, headers)
+        except ConnectionLost:
+            return None
+        if response.status == 200 and response.headers.get("Content-Type", "").startswith(STREAM):
+            return response
+        response.close()
+        if 400 <= response.status < 500:
+            raise HttpRefused(response.status, "no stream to resume", response.headers)
+        return None
+
+    async def _stand_by(self) -> None:
+        """Hold the standing stream, on which a legacy server talks unasked."""
+        events, wait = Events(self._limit), 0.0
+        try:
+            while not self._closed:
+                response = await self._get(events.last_id)
+                if response is not None:
+                    wait = 0.0
+                    events = self._continued(events)
+                    await self._read(response, events, None)
+                    response.close()
+                wait = min(LONGEST_RETRY, wait * 2 or RETRY)
+                await asyncio.sleep(wait if events.retry is None else events.retry / 1000)
+        except (HttpRefused, Misbehaved, ConnectionLost) as error:
+            # spec 2025-11-25 basic/transports#listening-for-messages-from-the-server: 405 where
+            # the server offers no such stream; what else it says does not harm our calls either
+            self._report("no standing stream from %s: %s", self.url, error)
+
+    # What is not a request
+
+    async def _note(self, out: Outgoing) -> None:
+        """Post a notification and wait until it is accepted, for others may depend on it."""
+        try:
+            async with asyncio.timeout(NOTE_TIMEOUT):
+                response = await self._post(out)
+        except TimeoutError:
+            raise ConnectionLost(f"the server did not accept {out.method} in time") from None
+        response.close()
+        if response.status == 404 and self._session is not None:
+            self._lose(ConnectionLost("the server has ended the session (HTTP 404); connect anew"))
+        if response.status >= 300:
+            raise ConnectionLost(f"the server refused {out.method}: HTTP {response.status}")
+        if out.method == "notifications/initialized":
+            self._start(self._stand_by())
+
+    async def _deliver(self, out: Outgoing) -> None:
+        """Post our answer to a request of the server."""
+        try:
+            async with asyncio.timeout(NOTE_TIMEOUT):
+                response = await self._post(out)
+            response.close()
+            if response.status >= 300:
+                self._report("the server refused our answer: HTTP %s", response.status)
+        except (ConnectionLost, TimeoutError) as error:
+            self._report("our answer did not reach the server: %s", error)
+
+    async def _part(self) -> None:
+        """End the session, as a courtesy: its result does not matter."""
+        if self._session is None or self._modern:
+            return
+        try:
+            async with asyncio.timeout(PARTING):
+                response = await self._requests.send("DELETE", self.url, self._standing)
+            response.close()
+        except (ConnectionLost, TimeoutError):
+            return
+
+    # The inside
+
+    def _arrive(self, data: bytes) -> None:
+        self._arrived.append(Delivery(data, self._origin))
+        self._wake()
+
+    def _wake(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None and not reader.done():
+            reader.set_result(None)
+
+    def _lose(self, error: ConnectionLost) -> None:
+        self._lost = error
+        self._wake()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _report(self, message: str, *what: object) -> None:
+        import logging  # not needed until something fails
+
+        logging.getLogger("isthmus").info(message, *what)
+
+
+async def finish(response: Response) -> None:
+    """Read what is left of a stream, so that its connection can be used again."""
+    try:
+        async with asyncio.timeout(PARTING):
+            while await response.piece():
+                pass
+    except (ConnectionLost, TimeoutError):
+        response.close()
+    except BaseException:
+        response.close()
+        raise
+
+
+def moved(url: str, location: str) -> str | None:
+    """Where a redirect leads, if that is the same origin; None if not."""
+    from urllib.parse import urljoin, urlsplit
+
+    target = urljoin(url, location)
+    here, there = urlsplit(url), urlsplit(target)
+    same = (here.scheme, here.netloc) == (there.scheme, there.netloc)
+    return target if location and same and target != url else None
