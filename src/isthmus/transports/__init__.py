@@ -1,0 +1,1 @@
+"""Bytes in and out: each transport is a module of channels."""

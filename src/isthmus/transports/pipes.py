@@ -1,0 +1,392 @@
+"""Lines through file descriptors: what stdio has in common on both of its ends.
+
+An :class:`Inlet` reads a descriptor and keeps whole lines ready; an :class:`Outlet` writes to one
+and gathers what is said within one turn of the event loop into one system call. Both own the
+descriptor they are given and leave its open file description as they found it, since others may
+share that: a terminal belongs to the shell too.
+"""
+
+import asyncio
+import os
+import stat
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from isthmus.core.framing import Lines, Oversize
+from isthmus.runtime.channel import Origin
+
+__all__ = ["LIMIT", "SETTLE", "STDIO", "Inlet", "Outlet", "Source", "source"]
+
+STDIO = Origin("stdio")
+
+LIMIT = 64 * 1024 * 1024
+"""The longest line taken, in bytes, unless a channel is told otherwise."""
+
+CHUNK = 64 * 1024
+"""Bytes asked for at once: what a pipe holds."""
+
+PIPE_MAX = 1024 * 1024
+"""Bytes that a pipe holds at most, on Linux without privileges."""
+
+AHEAD = 1024 * 1024
+"""Bytes of lines that may wait for whoever receives; then reading pauses."""
+
+HIGH = 256 * 1024
+"""Bytes that may wait for the pipe; whoever sends more waits, until half of them are gone."""
+
+SETTLE = 1.0
+"""Seconds to wait for what should follow at once: an exit after the end of output."""
+
+Took = Callable[[bytes], None]
+"""Is given each piece that was read; an empty one is the end."""
+
+ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+
+
+class Source(Protocol):
+    """Reads a descriptor piece by piece, until it ends or is stopped."""
+
+    def pause(self) -> None:
+        """Read no further for now."""
+        ...
+
+    def resume(self) -> None:
+        """Go on after :meth:`pause`."""
+        ...
+
+    def empty(self) -> bool:
+        """Take what is there without waiting for more; False where that is not possible."""
+        ...
+
+    def stop(self) -> None:
+        """Read no further ever, and close the descriptor; may be called twice."""
+        ...
+
+
+def source(fd: int, took: Took) -> Source:
+    """Read ``fd`` in the way that suits it, giving each piece to ``took`` in the event loop."""
+    return Polled(fd, took) if _can_wait(fd) else Threaded(fd, took)
+
+
+def _can_wait(fd: int) -> bool:
+    """Whether an event loop can tell when there is something to read or room to write.
+
+    Not for terminals, although it could: uvloop would switch the shell's own description of the
+    terminal to non-blocking, and it would stay so if this process were killed.
+    """
+    mode = os.fstat(fd).st_mode
+    return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+
+
+class Polled:
+    """Reads a pipe or socket when the event loop says that there is something to read."""
+
+    def __init__(self, fd: int, took: Took) -> None:
+        self._fd = fd
+        self._took = took
+        self._loop = asyncio.get_running_loop()
+        self._blocking = os.get_blocking(fd)  # uvloop is going to change it
+        self._loop.add_reader(fd, self._readable)
+
+    def pause(self) -> None:
+        """Stop looking at the descriptor."""
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        """Look at the descriptor again."""
+        if self._fd >= 0:
+            self._loop.add_reader(self._fd, self._readable)
+
+    def stop(self) -> None:
+        """Let go of the descriptor."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            self._loop.remove_reader(fd)
+            _give_back(fd, self._blocking)
+
+    def empty(self) -> bool:
+        """Take what is in the pipe, which is no more than the size the kernel gives to pipes."""
+        if self._fd >= 0:
+            os.set_blocking(self._fd, False)
+        for _ in range(PIPE_MAX // CHUNK):
+            if self._fd < 0 or not self._readable():
+                break
+        return True
+
+    def _readable(self) -> bool:
+        try:
+            data = os.read(self._fd, CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:  # a terminal that hung up, a socket that was reset
+            data = b""
+        self._took(data)
+        return bool(data)
+
+
+class Threaded:
+    """Reads what an event loop cannot wait for: files, terminals, and everything on Windows.
+
+    The thread reads one piece at a time and waits until the event loop has taken it. It closes
+    the descriptor itself, because closing what another thread reads is not safe; on a terminal
+    that may be never, so it is a daemon.
+    """
+
+    def __init__(self, fd: int, took: Took) -> None:
+        self._fd = fd
+        self._took = took
+        self._loop = asyncio.get_running_loop()
+        self._turn = threading.Semaphore(1)
+        self._paused = self._owed = self._stopped = False
+        threading.Thread(target=self._run, name="isthmus-reader", daemon=True).start()
+
+    def pause(self) -> None:
+        """Leave the thread waiting after the piece it is reading now."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Let the thread go on."""
+        self._paused = False
+        if self._owed:
+            self._owed = False
+            self._turn.release()
+
+    def empty(self) -> bool:
+        """False: only the thread reads, and it waits when it does."""
+        return False
+
+    def stop(self) -> None:
+        """Let the thread end as soon as it does not wait for a piece."""
+        self._stopped = True
+        self._turn.release()
+
+    def _run(self) -> None:
+        data = b"more"
+        while data:
+            self._turn.acquire()
+            if self._stopped:
+                break
+            try:
+                data = os.read(self._fd, CHUNK)
+            except OSError:
+                data = b""
+            try:
+                self._loop.call_soon_threadsafe(self._hand_over, data)
+            except RuntimeError:  # the event loop was closed without closing the channel
+                break
+        os.close(self._fd)
+
+    def _hand_over(self, data: bytes) -> None:
+        if self._stopped:
+            return
+        self._took(data)
+        if self._paused:
+            self._owed = True
+        else:
+            self._turn.release()
+
+
+def _give_back(fd: int, blocking: bool | None) -> None:
+    """Close a descriptor, its description as it was; None for a mode that nobody touched."""
+    if blocking is not None and os.get_blocking(fd) != blocking:
+        os.set_blocking(fd, blocking)
+    os.close(fd)
+
+
+class Inlet:
+    """Lines from a descriptor.
+
+    Attributes:
+        lines: what was read and not yet taken; take from the left.
+        over: True when nothing will be added to them.
+        cut: at the end of input, the last line if no newline ended it.
+
+    Args:
+        fd: belongs to the inlet from now on.
+        limit: the longest line in bytes; ``lines`` has an ``Oversize`` in the place of a longer
+            one.
+    """
+
+    def __init__(self, fd: int, limit: int) -> None:
+        self.lines: deque[bytes | Oversize] = deque()
+        self.over = False
+        self.cut = b""
+        self._loop = asyncio.get_running_loop()
+        self._framing = Lines(limit)
+        self._ahead = 0
+        self._paused = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._source = source(fd, self._took)
+
+    def more(self) -> asyncio.Future[None]:
+        """Done when there is something in ``lines``, or the end; for one task at a time."""
+        self._go_on()
+        self._waiter = self._loop.create_future()
+        return self._waiter
+
+    def finish(self) -> None:
+        """Take what is there already and call it the end, whoever still holds the other end."""
+        if self._source.empty():
+            self.stop()
+        else:
+            self._loop.call_later(SETTLE, self.stop)
+
+    def ignore(self) -> None:
+        """Throw away what was read and what will be, so that the other side can write and end."""
+        self.lines.clear()
+        self.over = True
+        self._go_on()
+        self._wake()
+
+    def stop(self) -> None:
+        """Read no further; may be called twice."""
+        self._source.stop()
+        if not self.over:
+            self.over = True
+            self.cut = self._framing.rest()
+        self._wake()
+
+    def _took(self, data: bytes) -> None:
+        if not data:
+            self.stop()
+            return
+        if self.over:
+            return
+        lines = self._framing.feed(data)
+        if not lines:
+            return
+        self.lines += lines
+        self._ahead += len(data)
+        if self._ahead > AHEAD and not self._paused:
+            self._paused = True
+            self._source.pause()
+        if self._waiter is not None:
+            self._wake()
+
+    def _go_on(self) -> None:
+        self._ahead = 0
+        if self._paused:
+            self._paused = False
+            self._source.resume()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+class Outlet:
+    """Lines to a descriptor.
+
+    Attributes:
+        broken: why nothing can be written any more, or None.
+
+    Args:
+        fd: belongs to the outlet from now on.
+        on_broken: called once if the other side stops reading.
+    """
+
+    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
+        self.broken: OSError | None = None
+        self._fd = fd
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._parts: list[bytes] = []
+        self._rest = memoryview(b"")
+        self._size = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        self._blocking: bool | None = None
+        if _can_wait(fd):
+            self._blocking = os.get_blocking(fd)
+            os.set_blocking(fd, False)
+
+    def write(self, data: bytes) -> bool:
+        """Write one message as a line of its own, soon; never waits.
+
+        Returns:
+            Whether so much is waiting to be written that :meth:`room` should be awaited.
+        """
+        if b"\n" in data:
+            # spec 2026-07-28 basic/transports/stdio: messages MUST NOT contain embedded newlines;
+            # outside of strings JSON takes a blank as well, and inside they cannot occur
+            data = data.translate(ONE_LINE)
+        parts = self._parts
+        if not parts and not self._rest:
+            self._loop.call_soon(self._flush)
+        parts.append(data)
+        self._size += len(data) + 1
+        return self._size > HIGH
+
+    async def room(self, size: int = HIGH // 2) -> None:
+        """Wait until at most ``size`` bytes are left to write, or nothing can be written."""
+        self._flush()
+        while self._size > size and self.broken is None:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def fail(self, error: OSError) -> None:
+        """Say that nothing can be written any more."""
+        if self.broken is not None:
+            return
+        self.broken = error
+        if self._rest:
+            self._loop.remove_writer(self._fd)
+        self._parts.clear()
+        self._rest = memoryview(b"")
+        self._size = 0
+        self._let_in()
+        self._on_broken()
+
+    def close(self) -> None:
+        """Let go of the descriptor and of what is not written; may be called twice."""
+        self._on_broken = _nothing
+        self.fail(OSError("closed"))
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            _give_back(fd, self._blocking)
+
+    def _flush(self) -> None:
+        if self._parts and not self._rest:
+            self._parts.append(b"")
+            data = b"\n".join(self._parts)
+            self._parts.clear()
+            self._push(memoryview(data))
+            if self._rest:
+                self._loop.add_writer(self._fd, self._writable)
+
+    def _writable(self) -> None:
+        self._push(self._rest)
+        if not self._rest and self.broken is None:
+            self._loop.remove_writer(self._fd)
+            self._flush()
+
+    def _push(self, data: memoryview) -> None:
+        """Write until all is written or the pipe is full; keeps the rest."""
+        try:
+            while data:
+                written = os.write(self._fd, data)
+                data = data[written:]
+                self._size -= written
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self.fail(error)
+            return
+        self._rest = data
+        if self._waiters:
+            self._let_in()
+
+    def _let_in(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _nothing() -> None:
+    """Nobody needs to be told."""

@@ -1,0 +1,313 @@
+"""Inlets and outlets on real descriptors, on both event loops."""
+
+import asyncio
+import os
+import select
+import socket
+
+import pytest
+
+from isthmus.core.framing import Oversize
+from isthmus.transports.pipes import AHEAD, HIGH, Inlet, Outlet, Threaded
+
+EVERY_LOOP = True
+
+
+@pytest.fixture
+def pipe():
+    """Both ends of a pipe; what the test does not hand over is closed at its end."""
+    ends = os.pipe()
+    spare = [os.dup(end) for end in ends]  # so that no number is given away twice meanwhile
+    yield ends
+    for fd in spare:
+        os.close(fd)
+
+
+async def taken(inlet):
+    """All lines up to the end of input."""
+    lines = []
+    while not inlet.over or inlet.lines:
+        if not inlet.lines:
+            await inlet.more()
+        lines += inlet.lines
+        inlet.lines.clear()
+    return lines
+
+
+async def read(fd, size):
+    """That many bytes from a blocking descriptor, in a thread."""
+    return await asyncio.to_thread(os.read, fd, size)
+
+
+def nothing():
+    """For outlets nobody watches."""
+
+
+# Reading
+
+
+async def test_lines_come_whole_however_they_are_cut():
+    """Ours: bytes arrive as they like, lines do not."""
+    out, into = os.pipe()
+    inlet = Inlet(out, 100)
+    pieces = [b'{"a"', b":1}\n{}", b"\n", b"\r\n[]\r\n"]
+
+    for piece in pieces:
+        os.write(into, piece)
+        await asyncio.sleep(0)
+    os.close(into)
+
+    assert [b'{"a":1}', b"{}", b"[]"] == await taken(inlet)
+
+
+async def test_a_line_of_five_megabytes_comes_whole():
+    """Ours: there is no limit near what a message may well have."""
+    out, into = os.pipe()
+    inlet = Inlet(out, 64 * 1024 * 1024)
+    line = b"x" * 5_000_000
+
+    def write():
+        with os.fdopen(into, "wb") as file:
+            file.write(line + b"\n")
+
+    writing = asyncio.create_task(asyncio.to_thread(write))
+
+    assert [line] == await taken(inlet)
+    await writing
+
+
+async def test_a_line_beyond_the_limit_is_reported_in_its_place():
+    """Ours: what is too long is thrown away as it comes, the next line is unharmed."""
+    out, into = os.pipe()
+    inlet = Inlet(out, 10)
+    os.write(into, b"1\n" + b"x" * 11 + b"\n2\n")
+    os.close(into)
+
+    assert [b"1", Oversize(11), b"2"] == await taken(inlet)
+
+
+async def test_what_no_newline_ended_is_kept_apart():
+    """Ours: a line cut off by the end of input is not passed off as a whole one."""
+    out, into = os.pipe()
+    inlet = Inlet(out, 100)
+    os.write(into, b"whole\nhal")
+    os.close(into)
+
+    assert [b"whole"] == await taken(inlet)
+    assert b"hal" == inlet.cut
+
+
+async def test_reading_pauses_until_lines_are_taken():
+    """Ours: a flood is left in the pipe, where it slows down whoever writes it."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    inlet = Inlet(ours.detach(), 10_000)
+    line = b"x" * 1023 + b"\n"
+    sent = refused = 0
+    while refused < 10:  # turns of the event loop in which nothing was read
+        try:
+            sent += theirs.send(line * 64)
+            refused = 0
+        except BlockingIOError:
+            refused += 1
+            await asyncio.sleep(0)
+    theirs.close()
+
+    held = len(inlet.lines) * len(line)
+    lines = await taken(inlet)
+
+    assert AHEAD <= held < 2 * AHEAD
+    assert sent == sum(len(line) + 1 for line in lines) + len(inlet.cut)
+
+
+async def test_a_regular_file_is_read_in_a_thread(tmp_path):
+    """Ours: `server < requests.txt` works, although no event loop can wait for a file."""
+    file = tmp_path / "requests.txt"
+    lines = [b"%d" % number for number in range(300_000)]
+    file.write_bytes(b"\n".join(lines))
+    inlet = Inlet(os.open(file, os.O_RDONLY), 100)
+
+    assert lines[:-1] == await taken(inlet)
+    assert lines[-1] == inlet.cut
+
+
+async def test_a_thread_that_reads_can_be_stopped():
+    """Ours: after a stop the thread closes what it read, and nothing comes of it any more."""
+    out, into = os.pipe()
+    pieces = []
+    reading = Threaded(out, pieces.append)
+    assert False is reading.empty()
+
+    reading.stop()
+    os.write(into, b"unheard")
+    closed = select.poll()
+    closed.register(into, 0)
+
+    assert [(into, select.POLLERR)] == await asyncio.to_thread(closed.poll, 5000)
+    await asyncio.sleep(0)
+    assert [] == pieces
+    os.close(into)
+
+
+async def test_an_empty_file_is_over_at_once():
+    """Ours: `server < /dev/null` ends."""
+    inlet = Inlet(os.open(os.devnull, os.O_RDONLY), 100)
+
+    assert [] == await taken(inlet)
+
+
+async def test_finishing_takes_what_is_there_and_waits_for_nothing(pipe):
+    """Ours: somebody else may hold the pipe open for ever."""
+    out, into = pipe
+    inlet = Inlet(out, 100)
+    os.write(into, b"1\n2\n3")
+
+    inlet.finish()
+
+    assert [b"1", b"2"] == list(inlet.lines)
+    assert (True, b"3") == (inlet.over, inlet.cut)
+    os.close(into)
+
+
+async def test_ignoring_goes_on_reading_so_that_the_other_side_can_write():
+    """Ours: a server that still writes while it is seen off does not get stuck."""
+    ours, theirs = socket.socketpair()
+    inlet = Inlet(ours.detach(), 10_000)
+    inlet.ignore()
+
+    with theirs:
+        await asyncio.to_thread(theirs.sendall, b"x\n" * AHEAD)
+
+    assert (True, 0) == (inlet.over, len(inlet.lines))
+    inlet.stop()
+
+
+async def test_an_inlet_leaves_the_description_as_it_found_it(pipe):
+    """Ours: uvloop makes it non-blocking, and whoever shares it would not expect that."""
+    out, into = pipe
+    shared = os.dup(out)
+    inlet = Inlet(out, 100)
+    os.write(into, b"1\n")
+    await inlet.more()
+    inlet.stop()
+    inlet.stop()
+
+    assert True is os.get_blocking(shared)
+    os.close(shared)
+    os.close(into)
+
+
+# Writing
+
+
+async def test_what_is_said_in_one_turn_is_written_at_once():
+    """Ours: many answers in one turn of the event loop cost one system call."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    outlet = Outlet(ours.detach(), nothing)
+
+    for number in range(10):
+        outlet.write(b"%d" % number)
+    with theirs:
+        first = await asyncio.to_thread(theirs.recv, 1000)
+    outlet.close()
+
+    assert b"0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n" == first
+
+
+async def test_a_message_stays_on_one_line(pipe):
+    """Spec: messages MUST NOT contain embedded newlines; a pretty-printed one loses them."""
+    out, into = pipe
+    outlet = Outlet(into, nothing)
+
+    outlet.write(b'{\r\n  "a":\n 1}')
+
+    assert b'{    "a":  1}\n' == await read(out, 100)
+    outlet.close()
+    os.close(out)
+
+
+async def test_nothing_is_lost_when_the_pipe_is_full():
+    """Ours: partial writes go on where they stopped, in order, and then whatever came meanwhile."""
+    out, into = os.pipe()
+    outlet = Outlet(into, nothing)
+    big = [bytes([65 + number]) * 300_000 for number in range(5)]
+
+    must_wait = [outlet.write(data) for data in big[:4]]
+    waiting = asyncio.create_task(outlet.room(0))
+    await asyncio.sleep(0)
+    outlet.write(big[4])
+    assert not waiting.done()
+    received = bytearray()
+    while len(received) < 5 * 300_001:
+        received += await read(out, 1 << 20)
+    await waiting
+    outlet.close()
+    os.close(out)
+
+    assert [True] * 4 == must_wait
+    assert b"".join(data + b"\n" for data in big) == received
+
+
+async def test_room_is_made_when_half_is_written():
+    """Ours: whoever waits goes on before the pipe runs dry."""
+    out, into = os.pipe()
+    outlet = Outlet(into, nothing)
+    assert False is outlet.write(b"x" * (HIGH - 1))
+    assert True is outlet.write(b"")
+
+    waiting = asyncio.create_task(outlet.room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    received = 0
+    while not waiting.done():
+        received += len(await read(out, 4096))
+        await asyncio.sleep(0)
+    outlet.close()
+    os.close(out)
+
+    assert HIGH // 4 < received < HIGH
+
+
+async def test_a_reader_that_left_breaks_the_outlet_once():
+    """Ours: a broken pipe is told to whoever watches, and lets go of whoever waits."""
+    out, into = os.pipe()
+    told = []
+    outlet = Outlet(into, lambda: told.append(outlet.broken))
+    outlet.write(b"x" * HIGH)
+    waiting = asyncio.create_task(outlet.room(0))
+    await asyncio.sleep(0)
+
+    os.close(out)
+    await waiting
+
+    assert [outlet.broken] == told
+    assert isinstance(outlet.broken, BrokenPipeError)
+    outlet.close()
+
+
+async def test_an_outlet_leaves_the_description_as_it_found_it(pipe):
+    """Ours: a terminal that stays non-blocking would break the shell."""
+    out, into = pipe
+    shared = os.dup(into)
+    outlet = Outlet(into, nothing)
+    assert False is os.get_blocking(shared)
+
+    outlet.close()
+    outlet.close()
+
+    assert True is os.get_blocking(shared)
+    os.close(shared)
+    os.close(out)
+
+
+async def test_a_regular_file_is_written_without_waiting(tmp_path):
+    """Ours: `server > answers.txt` works."""
+    file = tmp_path / "answers.txt"
+    outlet = Outlet(os.open(file, os.O_WRONLY | os.O_CREAT), nothing)
+
+    outlet.write(b"1")
+    outlet.write(b"2")
+    await outlet.room(0)
+    outlet.close()
+
+    assert b"1\n2\n" == file.read_bytes()
