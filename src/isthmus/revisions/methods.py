@@ -1,6 +1,6 @@
 """Every method of every revision: one row each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -55,22 +55,50 @@ _CLIENT: frozenset[Sender] = frozenset({"client"})
 _SERVER: frozenset[Sender] = frozenset({"server"})
 _BOTH = _CLIENT | _SERVER
 
-# fmt: off
-METHODS: dict[str, Method] = {row.name: row for row in (
+_ROWS = (
     # opening
     Method("initialize", _CLIENT, wire.InitializeParams, wire.InitializeResult),
     Method("ping", _BOTH, wire.PingParams, wire.EmptyResult),
     Method("server/discover", _CLIENT, wire.DiscoverParams, wire.DiscoverResult, cacheable=True),
     # what a client asks of a server
     Method("tools/list", _CLIENT, wire.ListToolsParams, wire.ListToolsResult, cacheable=True),
-    Method("tools/call", _CLIENT, wire.CallToolParams, wire.CallToolResult, asks=True, named_by="name"),
-    Method("resources/list", _CLIENT, wire.ListResourcesParams, wire.ListResourcesResult, cacheable=True),
-    Method("resources/templates/list", _CLIENT, wire.ListResourceTemplatesParams, wire.ListResourceTemplatesResult, cacheable=True),
-    Method("resources/read", _CLIENT, wire.ReadResourceParams, wire.ReadResourceResult, asks=True, cacheable=True, named_by="uri"),
+    Method(
+        "tools/call", _CLIENT, wire.CallToolParams, wire.CallToolResult, asks=True, named_by="name"
+    ),
+    Method(
+        "resources/list",
+        _CLIENT,
+        wire.ListResourcesParams,
+        wire.ListResourcesResult,
+        cacheable=True,
+    ),
+    Method(
+        "resources/templates/list",
+        _CLIENT,
+        wire.ListResourceTemplatesParams,
+        wire.ListResourceTemplatesResult,
+        cacheable=True,
+    ),
+    Method(
+        "resources/read",
+        _CLIENT,
+        wire.ReadResourceParams,
+        wire.ReadResourceResult,
+        asks=True,
+        cacheable=True,
+        named_by="uri",
+    ),
     Method("resources/subscribe", _CLIENT, wire.SubscribeParams, wire.EmptyResult),
     Method("resources/unsubscribe", _CLIENT, wire.UnsubscribeParams, wire.EmptyResult),
     Method("prompts/list", _CLIENT, wire.ListPromptsParams, wire.ListPromptsResult, cacheable=True),
-    Method("prompts/get", _CLIENT, wire.GetPromptParams, wire.GetPromptResult, asks=True, named_by="name"),
+    Method(
+        "prompts/get",
+        _CLIENT,
+        wire.GetPromptParams,
+        wire.GetPromptResult,
+        asks=True,
+        named_by="name",
+    ),
     Method("completion/complete", _CLIENT, wire.CompleteParams, wire.CompleteResult),
     Method("logging/setLevel", _CLIENT, wire.SetLevelParams, wire.EmptyResult),
     Method("subscriptions/listen", _CLIENT, wire.ListenParams, wire.ListenResult),
@@ -80,7 +108,13 @@ METHODS: dict[str, Method] = {row.name: row for row in (
     Method("roots/list", _SERVER, wire.ListRootsParams, wire.ListRootsResult),
     # tasks of 2025-11-25
     Method("tasks/get", _BOTH, wire.GetTaskParams, wire.GetTaskResult, named_by="task_id"),
-    Method("tasks/result", _BOTH, wire.GetTaskPayloadParams, wire.GetTaskPayloadResult, named_by="task_id"),
+    Method(
+        "tasks/result",
+        _BOTH,
+        wire.GetTaskPayloadParams,
+        wire.GetTaskPayloadResult,
+        named_by="task_id",
+    ),
     Method("tasks/cancel", _BOTH, wire.CancelTaskParams, wire.CancelTaskResult, named_by="task_id"),
     Method("tasks/list", _BOTH, wire.ListTasksParams, wire.ListTasksResult),
     # notifications
@@ -96,6 +130,7 @@ METHODS: dict[str, Method] = {row.name: row for row in (
     Method("notifications/resources/updated", _SERVER, wire.ResourceUpdatedParams),
     Method("notifications/elicitation/complete", _SERVER, wire.ElicitationCompleteParams),
     Method("notifications/subscriptions/acknowledged", _SERVER, wire.AcknowledgedParams),
-)}
-# fmt: on
+)
+
+METHODS: Mapping[str, Method] = {row.name: row for row in _ROWS}
 """The methods by name."""

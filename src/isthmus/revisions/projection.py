@@ -6,6 +6,7 @@ cut. For most structs there is nothing to do, and then a projection is two dicti
 """
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, get_args
 
 from msgspec import UNSET, Struct
@@ -88,14 +89,16 @@ class _Cuts(dict[type, Cut | None]):
         self, rewrite: Rewrite | None, hidden: tuple[str, ...], nested: tuple[str, ...]
     ) -> Cut:
         walk = self._walk
+        # One call in C reads them all; two names at least, so that it answers with a tuple.
+        read = attrgetter(*hidden, *hidden) if hidden else None
+        nothing = (UNSET,) * (2 * len(hidden))
 
         def cut(value: Any) -> Any:
             if rewrite is not None:
                 value = rewrite(value)
             changes: dict[str, Any] = {}
-            for name in hidden:
-                if getattr(value, name) is not UNSET:
-                    changes[name] = UNSET
+            if read is not None and read(value) != nothing:
+                changes = dict.fromkeys(hidden, UNSET)
             for name in nested:
                 before = getattr(value, name)
                 after = walk(before)
@@ -106,15 +109,16 @@ class _Cuts(dict[type, Cut | None]):
         return cut
 
     def _walk(self, value: Any) -> Any:
-        kind = type(value)
-        if kind is list:
-            items = [self._walk(item) for item in value]
-            return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-        if kind is dict:
-            values = {key: self._walk(item) for key, item in value.items()}
-            return values if any(values[key] is not value[key] for key in value) else value
-        cut = self[kind]
-        return value if cut is None else cut(value)
+        if type(value) is not list:
+            cut = self[type(value)]
+            return value if cut is None else cut(value)
+        items = value
+        for i, item in enumerate(value):
+            cut = self[type(item)]
+            if cut is not None and (after := cut(item)) is not item:
+                items = items.copy() if items is value else items
+                items[i] = after
+        return items
 
 
 class _ByRevision(dict[Revision, _Cuts]):
@@ -132,7 +136,7 @@ _RECEIVING = _ByRevision(sending=False)
 
 
 def _structs(annotation: Any) -> Iterator[type]:
-    """The structs that an annotation names, inside unions, lists and dicts too."""
+    """The structs that an annotation names, inside unions and lists too."""
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         yield annotation
     for argument in get_args(annotation):
