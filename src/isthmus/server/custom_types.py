@@ -18,6 +18,9 @@ from isthmus.server import pydantic_types
 __all__ = ["Choice", "build", "encode", "expressible", "is_path", "plain"]
 
 
+JSON_NAMES = {dict: "object", list: "array", type(None): "null"}
+
+
 class AnythingIsOne(type):
     """A class of which everything is an instance: msgspec checks what a hook returns."""
 
@@ -43,7 +46,8 @@ class Choice(metaclass=AnythingIsOne):
                 return msgspec.convert(value, branch, dec_hook=build, str_keys=True)
             except (ValueError, TypeError):
                 continue
-        raise ValueError(f"Expected `{cls.__name__}`, got `{type(value).__name__}`")
+        kind = JSON_NAMES.get(type(value), type(value).__name__)
+        raise ValueError(f"Expected `{cls.__name__}`, got `{kind}`")
 
     @classmethod
     def ranked(cls, value: Any) -> Iterable[Any]:
@@ -144,7 +148,7 @@ def build(kind: Any, value: Any) -> Any:
             raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
         return kind(value)
     if pydantic_types.is_pydantic(kind):
-        return pydantic_types.adapter(kind).validate_json(msgspec.json.encode(value))
+        return pydantic_types.validated(kind, msgspec.json.encode(value))
     raise TypeError(f"{kind!r} is not supported")
 
 

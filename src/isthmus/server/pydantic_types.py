@@ -22,6 +22,7 @@ __all__ = [
     "FieldFacts",
     "Survey",
     "adapter",
+    "explained",
     "field_facts",
     "is_field",
     "is_pydantic",
@@ -29,6 +30,7 @@ __all__ = [
     "member_names",
     "problems",
     "survey",
+    "validated",
 ]
 
 
@@ -52,13 +54,13 @@ class Survey(msgspec.Struct):
 
 
 class FieldFacts(msgspec.Struct, frozen=True):
-    """What a ``Field(…)`` on a parameter says beside its constraints."""
+    """What a ``Field(…)`` on a parameter says, taken apart: pydantic wants it on models only."""
 
     alias: str | None
     description: str | None
     default: Any
     default_factory: Any
-    constrains: bool
+    constraints: tuple[Any, ...]
     examples: list[Any] | None
 
 
@@ -144,9 +146,16 @@ def field_facts(field: Any) -> FieldFacts:
         description=field.description,
         default=msgspec.NODEFAULT if unset else field.default,
         default_factory=field.default_factory or msgspec.NODEFAULT,
-        constrains=bool(field.metadata) or field.discriminator is not None,
+        constraints=(*field.metadata, *_discriminator(field)),
         examples=field.examples,
     )
+
+
+def _discriminator(field: Any) -> list[Any]:
+    from pydantic import Discriminator
+
+    tells = field.discriminator
+    return [Discriminator(tells) if isinstance(tells, str) else tells] if tells else []
 
 
 @functools.lru_cache(maxsize=1024)
@@ -195,6 +204,11 @@ def _generator() -> Any:
         def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
             return False
 
+        def field_is_required(self, field: Any, total: bool) -> bool:
+            if self.mode == "validation" or field["type"] == "typed-dict-field":
+                return super().field_is_required(field, total)
+            return field.get("serialization_exclude_if") is None  # a default is written too
+
     return Untitled
 
 
@@ -213,3 +227,24 @@ def problems(error: "ValidationError") -> list[tuple[str, str]]:
         )
         for problem in error.errors(include_url=False, include_context=False, include_input=False)
     ]
+
+
+def validated(kind: Any, data: bytes) -> Any:
+    """A value of a pydantic type from JSON.
+
+    Raises:
+        ValueError: it does not fit; the text is one line.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return adapter(kind).validate_json(data)
+    except ValidationError as error:
+        raise ValueError(explained(error)) from error
+
+
+def explained(error: "ValidationError") -> str:
+    """All problems in one line."""
+    return "; ".join(
+        what if path == "$" else f"{path[2:]}: {what}" for path, what in problems(error)
+    )

@@ -8,7 +8,7 @@ be an object up to 2025-11-25. A value is checked against the annotation before 
 import collections.abc
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, is_typeddict
 
 import msgspec
 
@@ -34,6 +34,8 @@ CONTENT = (
     Audio,
 )
 """What is content for a model already, or nearly."""
+
+UNKEPT = "it returned what its annotation does not allow"
 
 BLOCKS = frozenset((*CONTENT, wire.CallToolResult))
 TEXT = frozenset((str, type(None), wire.InputRequiredResult))
@@ -142,7 +144,7 @@ def _writer(kind: Any, *, checked: bool) -> Writer:
     spec 2026-07-28 server/tools#output-schema: structured results MUST conform to the schema.
     """
     decode = msgspec.json.Decoder(kind, dec_hook=build).decode
-    plain_class = kind if isinstance(kind, type) else ()
+    plain_class = kind if isinstance(kind, type) and not is_typeddict(kind) else ()
 
     def write(value: Any) -> bytes:
         try:
@@ -153,9 +155,7 @@ def _writer(kind: Any, *, checked: bool) -> Writer:
                 return data
             return _converted(value, kind, decode)
         except (ValueError, TypeError) as problem:
-            raise UsageError(
-                f"it returned what its annotation does not allow: {problem}"
-            ) from problem
+            raise UsageError(f"{UNKEPT}: {problem}") from problem
 
     return _exactly(kind, write) if kind in (int, str, bool) else write
 
@@ -177,16 +177,17 @@ def _exactly(kind: type, write: Writer) -> Writer:
 
 
 def _pydantic_writer(annotation: Any) -> Writer:
+    from pydantic import ValidationError
+
     adapter = pydantic_types.adapter(annotation)
 
     def write(value: Any) -> bytes:
         try:
-            return adapter.dump_json(
-                adapter.validate_python(value), by_alias=True, warnings="error"
-            )
+            checked = adapter.validate_python(value)
+            return adapter.dump_json(checked, by_alias=True, warnings="error")
+        except ValidationError as error:
+            raise UsageError(f"{UNKEPT}: {pydantic_types.explained(error)}") from error
         except ValueError as problem:
-            raise UsageError(
-                f"it returned what its annotation does not allow: {problem}"
-            ) from problem
+            raise UsageError(f"{UNKEPT}: {problem}") from problem
 
     return write

@@ -102,9 +102,10 @@ def _time(_: "SchemaBuilder", info: Any) -> "Schema":
 
 
 def _timedelta(builder: "SchemaBuilder", _: Any) -> "Schema":
-    written = builder.mode == "output"
-    pattern = patterns.DURATION_WRITTEN if written else patterns.DURATION_ACCEPTED
-    return {"type": "string", "pattern": pattern}
+    # "duration" (RFC 3339) has no sign, and a negative one may come out.
+    if builder.mode == "output":
+        return {"type": "string", "pattern": patterns.DURATION_WRITTEN}
+    return {"type": "string", "format": "duration", "pattern": patterns.DURATION_ACCEPTED}
 
 
 def _decimal(builder: "SchemaBuilder", _: Any) -> "Schema":

@@ -146,6 +146,8 @@ class SchemaBuilder:
         adopted = {key: self._adopted(value, names) for key, value in schema.items()}
         if isinstance(reference := adopted.get("$ref"), str):
             adopted["$ref"] = PREFIX + names[reference.removeprefix(PREFIX)]
+        if "type" in adopted:  # first, where people and models look for it
+            adopted = {"type": adopted["type"], **adopted}
         properties = adopted.get("properties")
         if isinstance(properties, dict) and adopted.get("type") == "object":
             adopted["properties"] = {n: self._adopted_property(p) for n, p in properties.items()}

@@ -226,7 +226,7 @@ def _parameter(parameter: inspect.Parameter, annotation: Any, doc: Docstring) ->
     if pydantic_types.is_field(default):
         annotation, said.default = Annotated[annotation, default], NODEFAULT
     if get_origin(annotation) is Annotated:
-        kept = [m for m in annotation.__metadata__ if not said.absorbs(m)]
+        kept = [rest for m in annotation.__metadata__ for rest in said.without_words(m)]
         annotation = Annotated[(annotation.__origin__, *kept)] if kept else annotation.__origin__
     return Parameter(
         name=parameter.name,
@@ -250,24 +250,24 @@ class Said(msgspec.Struct):
     description: str | None = None
     examples: list[Any] | None = None
 
-    def absorbs(self, metadata: Any) -> bool:
-        """Take in a piece of metadata; True if there is no constraint left in it."""
+    def without_words(self, metadata: Any) -> tuple[Any, ...]:
+        """Take in what a piece of metadata says in words; what constrains is left."""
         if isinstance(metadata, str):
             self.description = metadata
-            return True
-        if isinstance(metadata, msgspec.Meta):
-            self.description = metadata.description or self.description
-            return False
+            return ()
         if type(metadata).__name__ == "Doc":  # typing_extensions.Doc, PEP 727
             self.description = metadata.documentation
-            return True
-        return pydantic_types.is_field(metadata) and self._absorbs_field(metadata)
+            return ()
+        if isinstance(metadata, msgspec.Meta):
+            self.description = metadata.description or self.description
+        if pydantic_types.is_field(metadata):
+            return self._taken_apart(pydantic_types.field_facts(metadata))
+        return (metadata,)
 
-    def _absorbs_field(self, metadata: Any) -> bool:
-        facts = pydantic_types.field_facts(metadata)
+    def _taken_apart(self, facts: pydantic_types.FieldFacts) -> tuple[Any, ...]:
         self.alias = facts.alias or self.alias
         self.description = facts.description or self.description
         self.examples = facts.examples or self.examples
         if self.default is NODEFAULT:
             self.default, self.default_factory = facts.default, facts.default_factory
-        return not facts.constrains
+        return facts.constraints
