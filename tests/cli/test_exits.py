@@ -20,11 +20,11 @@ def test_every_code_is_explained():
         (errors.ConnectionLost(), 3),
         (errors.MethodNotFound(-32601, "no"), 4),
         (errors.Misbehaved(), 4),
-        (errors.CapabilityMissing(), 4),
+        (errors.CapabilityMissing("no"), 4),
         (errors.TooManyRounds(), 4),
         (errors.UsageError(), 2),
         (errors.ToolFailed("t", "no", None), 1),
-        (ZeroDivisionError(), None),
+        (ZeroDivisionError(), 70),
     ],
 )
 def test_an_error_means_a_code(error, code):

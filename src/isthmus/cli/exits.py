@@ -26,6 +26,7 @@ class Exit(IntEnum):
     UNREACHABLE = 3
     REFUSED = 4
     TIMED_OUT = 5
+    BROKEN = 70
     INTERRUPTED = 130
 
 
@@ -36,6 +37,7 @@ MEANINGS = {
     Exit.UNREACHABLE: "no connection came about, or it broke",
     Exit.REFUSED: "the server said no, lacks what was asked for, or broke the protocol",
     Exit.TIMED_OUT: "no answer came within --timeout",
+    Exit.BROKEN: "isthmus itself failed; please report it with what it printed",
     Exit.INTERRUPTED: "interrupted from the keyboard",
 }
 
@@ -54,6 +56,6 @@ _BY_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
 )
 
 
-def exit_for(error: BaseException) -> Exit | None:
-    """The exit code an error means, or None for one that nobody foresaw."""
-    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), None)
+def exit_for(error: BaseException) -> Exit:
+    """The exit code an error means; ``BROKEN`` for one that nobody foresaw."""
+    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), Exit.BROKEN)

@@ -1,0 +1,217 @@
+"""The command line itself: words, options, help, and how it all ends."""
+
+import asyncio
+import os
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from isthmus.cli.exits import MEANINGS, Exit, exit_for
+from isthmus.cli.output import note
+from isthmus.cli.talk import Options, Talk
+from isthmus.cli.targets import resolve
+from isthmus.errors import Refused, UsageError
+
+__all__ = ["app", "main"]
+
+EPILOG = "Exit codes: " + "; ".join(f"{code.value} {text}" for code, text in MEANINGS.items())
+TARGETS = (
+    "TARGET is a URL, a .py file, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
+    "left out where a command follows after --, as in: isthmus list -- uvx mcp-server-time"
+)
+
+app = typer.Typer(
+    name="isthmus",
+    help="Serve the Model Context Protocol, and talk to any server that does.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+Revision: TypeAlias = Annotated[
+    str | None, typer.Option(help="Speak this revision, for example 2025-06-18.")
+]
+Timeout: TypeAlias = Annotated[
+    float | None, typer.Option(help="Seconds that one call may take.", min=0.001)
+]
+
+
+def finish(work: Callable[[], Exit | None]) -> None:
+    """Do the work and leave with its exit code; a foreseen error is one message on stderr."""
+    try:
+        code = work() or Exit.OK
+    except BrokenPipeError:  # whoever read our output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = Exit.OK
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
+        code = exit_for(error)
+        note(f"isthmus: {_explained(error, code)}")
+    raise typer.Exit(code)
+
+
+def _explained(error: BaseException, code: Exit) -> str:
+    if code is Exit.INTERRUPTED:
+        return "interrupted"
+    if code is Exit.BROKEN:
+        return "".join(traceback.format_exception(error)).rstrip()
+    more = "; --timeout SECONDS allows more" if code is Exit.TIMED_OUT else ""
+    data = f": {error.data}" if isinstance(error, Refused) and error.data else ""
+    return f"{error}{data}{more}"
+
+
+def talk(
+    context: typer.Context,
+    words: Sequence[str],
+    options: Options,
+    work: Callable[[Talk, list[str]], Awaitable[Exit]],
+    *needed: str,
+) -> None:
+    """Resolve the target among the words, then talk to it.
+
+    Args:
+        context: holds the command given after ``--``, if any.
+        words: the positional words; the first is the target where no command was given.
+        options: what every command takes.
+        work: does the talking, given the words after the target.
+        needed: names of words that must follow the target.
+    """
+
+    def run() -> Exit:
+        command: list[str] = context.obj or []
+        rest = list(words)
+        if not command and not rest:
+            raise UsageError(f"which server? {TARGETS}")
+        name = "" if command else rest.pop(0)
+        if len(rest) < len(needed):
+            raise UsageError(f"{context.info_name} also needs: {' '.join(needed[len(rest) :])}")
+        target = resolve(name, command, Path.cwd(), os.environ)
+
+        async def conversation() -> Exit:
+            return await work(Talk(target, options), rest)
+
+        return asyncio.run(conversation())
+
+    finish(run)
+
+
+@app.command()
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE[:OBJECT]", show_default=False)],
+    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Instead of stdio.")] = None,
+    *,
+    reload: Annotated[bool, typer.Option("--reload", help="Restart when a file changes.")] = False,
+) -> None:
+    """Serve the isthmus Server in a Python file, over stdio or HTTP."""
+
+    def serve() -> None:
+        from isthmus.cli.run import run as once
+
+        if not reload:
+            once(file, http)
+            return
+        from isthmus.cli.reload import reload_http, reload_stdio
+        from isthmus.cli.run import address, split
+
+        folder = split(file)[0].resolve().parent
+        if http is None:
+            asyncio.run(reload_stdio(file, folder))
+        else:
+            address(http)
+            asyncio.run(reload_http(file, folder, http))
+
+    finish(serve)
+
+
+@app.command("list", epilog=TARGETS)
+def list_(
+    context: typer.Context,
+    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    *,
+    as_json: AsJson = False,
+    revision: Revision = None,
+    timeout: Timeout = None,
+) -> None:
+    """List what a server offers, a line each."""
+    from isthmus.cli.inspect import listing
+
+    talk(context, target or [], Options(as_json, revision, timeout), lambda t, _: listing(t))
+
+
+@app.command(epilog=TARGETS)
+def inspect(
+    context: typer.Context,
+    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    *,
+    as_json: AsJson = False,
+    revision: Revision = None,
+    timeout: Timeout = None,
+) -> None:
+    """Say what a server is and can do, with every tool and its parameters."""
+    from isthmus.cli.inspect import inspect as inspected
+
+    talk(context, target or [], Options(as_json, revision, timeout), lambda t, _: inspected(t))
+
+
+@app.command(epilog=TARGETS)
+def call(
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET TOOL [KEY=VALUE]")] = None,
+    *,
+    json_args: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Arguments as one JSON object.")
+    ] = None,
+    as_json: AsJson = False,
+    revision: Revision = None,
+    timeout: Timeout = None,
+) -> None:
+    """Call a tool; values are read as the tool's schema wants them."""
+    from isthmus.cli.call import call as called
+
+    options = Options(as_json, revision, timeout)
+    talk(context, words or [], options, lambda t, w: called(t, w[0], w[1:], json_args), "TOOL")
+
+
+@app.command(epilog=TARGETS)
+def read(
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET URI")] = None,
+    *,
+    as_json: AsJson = False,
+    revision: Revision = None,
+    timeout: Timeout = None,
+) -> None:
+    """Read a resource."""
+    from isthmus.cli.call import read as read_it
+
+    options = Options(as_json, revision, timeout)
+    talk(context, words or [], options, lambda t, w: read_it(t, w[0]), "URI")
+
+
+@app.command(epilog=TARGETS)
+def prompt(
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET NAME [KEY=VALUE]")] = None,
+    *,
+    as_json: AsJson = False,
+    revision: Revision = None,
+    timeout: Timeout = None,
+) -> None:
+    """Get a prompt with its blanks filled."""
+    from isthmus.cli.call import prompt as prompted
+
+    options = Options(as_json, revision, timeout)
+    talk(context, words or [], options, lambda t, w: prompted(t, w[0], w[1:]), "NAME")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; what stands after the first ``--`` is the command of a server."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    cut = given.index("--") if "--" in given else len(given)
+    app(args=given[:cut], obj=given[cut + 1 :])

@@ -1,0 +1,242 @@
+"""``run --reload``: a new server at every change of the file's folder, the host's pipe kept.
+
+Over stdio the host launched *this* process and holds its pipe, so the server runs in a child
+that can be replaced. What the host said to open the conversation is said again to each new
+child, and the host is told that the lists may have changed.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from isthmus.cli.output import note
+from isthmus.errors import ConnectFailed, ConnectionLost
+from isthmus.runtime.channel import Channel, Outgoing
+from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error, encode_note, parse
+
+__all__ = ["Relay", "changed", "reload_http", "reload_stdio"]
+
+POLL = 0.3
+"""Seconds between looks at the folder."""
+
+PATIENCE = 5.0
+"""Seconds an HTTP child has to end before it is killed."""
+
+SKIPPED = {"__pycache__", "node_modules", "site-packages"}
+LISTS = ("tools", "resources", "prompts")
+GONE = -32603
+LATER = "it is started again at the next change"
+
+Start: TypeAlias = Callable[[], Channel]
+Wait: TypeAlias = Callable[[], Awaitable[object]]
+
+
+def snapshot(folder: Path) -> dict[Path, int]:
+    """When each Python file below a folder was last written, hidden folders left out."""
+    found = {}
+    for path in _python(folder):
+        with suppress(OSError):  # it went away while we looked
+            found[path] = path.stat().st_mtime_ns
+    return found
+
+
+def _python(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.suffix == ".py":
+            yield path
+        elif path.name not in SKIPPED and not path.name.startswith(".") and path.is_dir():
+            yield from _python(path)
+
+
+async def changed(folder: Path) -> None:
+    """Return when a Python file below the folder was written, made or removed."""
+    before = snapshot(folder)
+    while before == snapshot(folder):  # noqa: ASYNC110 - a folder has no event to wait for
+        await asyncio.sleep(POLL)
+
+
+class Relay:
+    """The host's pipe, kept open while the server behind it is replaced.
+
+    Args:
+        host: the channel to the host.
+        start: makes a channel to a new server.
+        wait: returns when it is time for a new one.
+    """
+
+    def __init__(self, host: Channel, start: Start, wait: Wait) -> None:
+        self._host = host
+        self._start = start
+        self._wait = wait
+        self._server: Channel | None = None
+        self._changing = asyncio.Lock()
+        self._pending: set[Id] = set()
+        self._said: dict[str, bytes] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Carry messages both ways until the host is done."""
+        await self._replace()
+        renewing = asyncio.ensure_future(self._renew())
+        try:
+            while (delivery := await self._host.receive()) is not None:
+                await self._forward(delivery.data)
+        finally:
+            renewing.cancel()
+            await self._drop()
+            await self._host.close()
+
+    async def _renew(self) -> None:
+        while True:
+            await self._wait()
+            note("reloading")
+            await self._replace()
+
+    async def _forward(self, data: bytes) -> None:
+        """One message from the host, remembered as far as a new server needs to hear it again."""
+        frame = parse(data)
+        if isinstance(frame, Frame) and isinstance(frame.method, str):
+            if frame.method in {"initialize", "notifications/initialized"}:
+                self._said[frame.method] = data
+            if isinstance(frame.id, int | str):
+                self._pending.add(frame.id)
+        async with self._changing:  # what comes while one server follows another goes to the next
+            if self._server is None:
+                await self._fail(f"the server is not running; {LATER}")
+                return
+            with suppress(ConnectionLost):  # whoever reads from it says so, and fails the rest
+                await self._server.send(Outgoing(data))
+
+    async def _replace(self) -> None:
+        """End the server and start a new one in its place; a failure waits for the next change."""
+        async with self._changing:
+            await self._drop()
+            await self._fail("the server was reloaded; send this again")
+            try:
+                self._server = self._start()
+                await self._reopen(self._server)
+            except (ConnectFailed, ConnectionLost) as error:
+                await self._drop()
+                await self._lost(error)
+                return
+            self._reading = asyncio.ensure_future(self._read(self._server))
+
+    async def _reopen(self, server: Channel) -> None:
+        """Say to a new server what the host said to the first, and keep its answer from the host."""
+        opening = self._said.get("initialize")
+        if opening is None:
+            return
+        await server.send(Outgoing(opening))
+        answer = await _answer(server)
+        if "notifications/initialized" in self._said:
+            await server.send(Outgoing(self._said["notifications/initialized"]))
+            await self._announce(answer.get("capabilities", {}))
+
+    async def _announce(self, capabilities: dict[str, Any]) -> None:
+        """Tell the host which lists to fetch again: those whose changes it was promised."""
+        for kind in LISTS:
+            if (capabilities.get(kind) or {}).get("listChanged"):
+                method = f"notifications/{kind}/list_changed"
+                await self._host.send(Outgoing(encode_note(method, None)))
+
+    async def _read(self, server: Channel) -> None:
+        """Carry the server's messages to the host, until it ends."""
+        try:
+            while (delivery := await server.receive()) is not None:
+                frame = parse(delivery.data)
+                if isinstance(frame, Frame) and frame.method is msgspec.UNSET:
+                    self._pending.discard(_id(frame))
+                await self._host.send(Outgoing(delivery.data))
+            raise ConnectionLost("the server closed its connection")
+        except ConnectionLost as error:
+            await self._lost(error)
+
+    async def _lost(self, error: Exception) -> None:
+        note(f"{error}\nwaiting for a change")
+        self._server = None
+        await self._fail(f"the server ended; {LATER}")
+
+    async def _drop(self) -> None:
+        """End the server, if there is one."""
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close()
+
+    async def _fail(self, why: str) -> None:
+        """Answer everything under way, so that the host waits for nothing that cannot come."""
+        pending, self._pending = self._pending, set()
+        for id in pending:
+            refusal = encode_error(id, ErrorBody(code=GONE, message=why))
+            with suppress(ConnectionLost):
+                await self._host.send(Outgoing(refusal))
+
+
+async def _answer(server: Channel) -> dict[str, Any]:
+    """A new server's answer to ``initialize``; what it says before is not for the host."""
+    while (delivery := await server.receive()) is not None:
+        frame = parse(delivery.data)
+        if isinstance(frame, Frame) and isinstance(frame.result, msgspec.Raw):
+            answer: dict[str, Any] = msgspec.json.decode(frame.result)
+            return answer
+    raise ConnectionLost("the server ended while it was started again")
+
+
+def _id(frame: Frame) -> Id:
+    return frame.id if isinstance(frame.id, int | str) else ""
+
+
+def _child(file: str, *more: str) -> list[str]:
+    return [sys.executable, "-m", "isthmus", "run", file, *more]
+
+
+async def reload_stdio(file: str, folder: Path) -> None:
+    """Serve a file over this process's stdio, with a new server at every change of its folder."""
+    from isthmus.transports.command import Command, CommandChannel
+    from isthmus.transports.stdio import StdioChannel
+
+    command = Command(*_child(file), env=os.environ)
+
+    def start() -> Channel:
+        return CommandChannel(command, on_stderr=note)
+
+    await Relay(StdioChannel(), start, lambda: changed(folder)).run()
+
+
+async def reload_http(file: str, folder: Path, place: str) -> None:
+    """Serve a file over HTTP, with a new server at every change of its folder."""
+    argv = _child(file, "--http", place)
+    while True:
+        process = await asyncio.create_subprocess_exec(*argv)
+        watch = asyncio.ensure_future(changed(folder))
+        ended = asyncio.ensure_future(process.wait())
+        try:
+            await asyncio.wait({watch, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not watch.done():
+                note(f"the server ended with {process.returncode}; waiting for a change")
+                await watch
+            note("reloading")
+        finally:
+            watch.cancel()
+            await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Ask an HTTP child to end, and make it after a while."""
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), PATIENCE)
+    except TimeoutError:
+        process.kill()
+        await process.wait()

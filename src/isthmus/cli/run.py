@@ -1,0 +1,127 @@
+"""Serving a file: find the server in it, then run it."""
+
+import contextlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from isthmus.errors import ConnectFailed, UsageError
+
+if TYPE_CHECKING:
+    from isthmus.server.server import Server
+
+__all__ = ["address", "find", "run", "split"]
+
+DEFAULT_HOST = "127.0.0.1"
+
+
+def split(text: str) -> tuple[Path, str]:
+    """``server.py:name`` as a path and a name; the name is empty where none is given."""
+    path, colon, name = text.rpartition(":")
+    if colon and path.endswith(".py"):
+        return Path(path), name
+    return Path(text), ""
+
+
+def address(text: str) -> tuple[str, int]:
+    """``HOST:PORT``, ``:PORT`` or ``PORT``; the host is this machine's own where none is given.
+
+    Raises:
+        UsageError: there is no port in it.
+    """
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal():
+        raise UsageError(f"--http {text}: write HOST:PORT, for example 127.0.0.1:8000")
+    return host.strip("[]") or DEFAULT_HOST, int(port)
+
+
+def run(file: str, http: str | None) -> None:
+    """Serve what is in a file until it ends or is told to.
+
+    Args:
+        file: ``FILE.py`` or ``FILE.py:OBJECT``.
+        http: ``HOST:PORT``, or None for stdio.
+
+    Raises:
+        UsageError: there is no such file, it fails to load, or has not one server.
+        ConnectFailed: the address cannot be listened on.
+    """
+    place = address(http) if http is not None else None
+    path, name = split(file)
+    # Over stdio, standard output belongs to the protocol: what the file prints goes elsewhere.
+    with contextlib.redirect_stdout(sys.stderr):
+        server = find(load(path), name)
+    if place is None:
+        server.run()
+        return
+    try:
+        server.run("http", host=place[0], port=place[1])
+    except SystemExit as error:  # uvicorn's way of saying so; its log has the reason
+        raise ConnectFailed(f"cannot listen on {http}") from error
+
+
+def load(path: Path) -> ModuleType:
+    """The file as a module, run under its own name so that ``__main__`` blocks stay quiet.
+
+    Raises:
+        UsageError: it is not there, or raises; the message has the traceback of the file.
+    """
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses and pickles look their module up
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        shown = traceback.format_exception(error.with_traceback(_within(error, path)))
+        raise UsageError(f"{path} could not be loaded:\n{''.join(shown).rstrip()}") from error
+    return module
+
+
+def _within(error: BaseException, path: Path) -> TracebackType | None:
+    """The part of a traceback that begins in the file; all there is for a syntax error."""
+    trace = error.__traceback__
+    while trace is not None and Path(trace.tb_frame.f_code.co_filename) != path:
+        trace = trace.tb_next
+    return trace
+
+
+def find(module: ModuleType, name: str) -> "Server":
+    """The server a module makes.
+
+    Args:
+        module: a loaded file.
+        name: the variable that holds it, or a function that makes it; "" for the only one.
+
+    Raises:
+        UsageError: there is none of that name, none at all, or more than one.
+    """
+    from isthmus.server.server import Server
+
+    where = getattr(module, "__file__", module.__name__)
+    if name:
+        return _made(getattr(module, name, None), name, where)
+    found = {key: value for key, value in vars(module).items() if isinstance(value, Server)}
+    distinct = {id(value): value for value in found.values()}
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
+    if distinct:
+        raise UsageError(f"{where} has several servers; choose {' or '.join(found)} with :NAME")
+    raise UsageError(f"{where} makes no isthmus Server; write: server = Server('name')")
+
+
+def _made(value: Any, name: str, where: str) -> "Server":
+    """A server, from a variable or from a function without parameters."""
+    from isthmus.server.server import Server
+
+    made = value() if callable(value) and not isinstance(value, Server) else value
+    if not isinstance(made, Server):
+        raise UsageError(f"{where}: {name} is no isthmus Server")
+    return made

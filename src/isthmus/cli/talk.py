@@ -1,0 +1,118 @@
+"""A client at the terminal: who answers questions, where progress and logs go."""
+
+import asyncio
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from isthmus.cli.elicit import Keyboard, answer, unattended
+from isthmus.cli.output import clean, note
+from isthmus.cli.targets import Target
+from isthmus.core.answers import Answer
+from isthmus.wire import ElicitParams, LogMessageParams, ProgressParams
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from isthmus.client.client import Client
+
+__all__ = ["Options", "Talk"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every command that talks to a server takes.
+
+    Attributes:
+        as_json: print JSON for a program.
+        revision: speak this revision, or None for the best both know.
+        timeout: seconds for a call, or None for the client's own limit.
+    """
+
+    as_json: bool = False
+    revision: str | None = None
+    timeout: float | None = None
+
+
+@dataclass
+class Talk:
+    """One conversation with a server, as seen from a terminal.
+
+    Attributes:
+        target: where the server is.
+        options: what the command line said.
+    """
+
+    target: Target
+    options: Options
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _bar: "Bar | None" = None
+
+    def client(self) -> "Client":
+        """A client for the target, not yet connected."""
+        from isthmus.client.client import Client
+
+        limits: dict[str, Any] = {}
+        if self.options.timeout is not None:
+            names = ("timeout", "max_timeout", "connect_timeout")
+            limits = dict.fromkeys(names, self.options.timeout)
+        return Client(
+            self.target.where,
+            elicit=self.elicit,
+            on_log=self.log,
+            name="isthmus-cli",
+            revision=self.options.revision,
+            headers=dict(self.target.headers) or None,
+            **limits,
+        )
+
+    async def elicit(self, question: ElicitParams) -> Answer[Any]:
+        """Ask the person here; one question at a time, and none where nobody is here."""
+        if not sys.stdin.isatty():
+            return await unattended(question)
+        async with self._asking:
+            self.settle()
+            return await answer(question, Keyboard())
+
+    def log(self, message: LogMessageParams) -> None:
+        """A line of the server's log, on stderr."""
+        logger = f" {message.logger}" if message.logger else ""
+        note(f"[{message.level}{logger}] {message.data}")
+
+    def progress(self, update: ProgressParams) -> None:
+        """Show how far a call is, where somebody can see it."""
+        if sys.stderr.isatty():
+            if self._bar is None:
+                self._bar = Bar()
+            self._bar.show(update)
+
+    def settle(self) -> None:
+        """Take the progress bar away, before something else is printed."""
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.end()
+
+
+class Bar:
+    """A progress bar on stderr."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._progress: Progress = Progress(console=Console(stderr=True), transient=True)
+        self._task: TaskID = self._progress.add_task("", total=None)
+        self._progress.start()
+
+    def show(self, update: ProgressParams) -> None:
+        """Move it to where the server says the call is."""
+        self._progress.update(
+            self._task,
+            completed=update.progress,
+            total=update.total or None,
+            description=clean(update.message or "").replace("[", r"\["),
+        )
+
+    def end(self) -> None:
+        """Take it away."""
+        self._progress.stop()

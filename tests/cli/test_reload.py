@@ -1,0 +1,176 @@
+"""``run --reload``: the host's pipe outlives the servers behind it."""
+
+import asyncio
+import json
+import os
+
+import pytest
+
+from isthmus.cli.reload import Relay, changed, snapshot
+from isthmus.errors import ConnectFailed
+from isthmus.runtime.channel import Outgoing
+from isthmus.transports.memory import pair
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+class Scene:
+    """A host, a relay, and the ends of the servers it started, in order."""
+
+    def __init__(self, *, broken=()):
+        self.host, relayed = pair()
+        self.servers = asyncio.Queue()
+        self.change = asyncio.Event()
+        self.broken = list(broken)
+        self.relay = Relay(relayed, self.start, self.wait)
+
+    def start(self):
+        """What a launch does: a channel, or a reason why not."""
+        if self.broken:
+            raise ConnectFailed(self.broken.pop(0))
+        ours, theirs = pair()
+        self.servers.put_nowait(theirs)
+        return ours
+
+    async def wait(self):
+        """Return when the test says that a file changed."""
+        await self.change.wait()
+        self.change.clear()
+
+    async def say(self, **message):
+        """The host sends a message."""
+        await self.host.send(Outgoing(json.dumps(message).encode()))
+
+    async def hear(self):
+        """The host's next message."""
+        return json.loads((await self.host.receive()).data)
+
+
+@pytest.fixture
+async def scene():
+    """A relay at work, ended by the host's end of input."""
+    scene = Scene()
+    running = asyncio.ensure_future(scene.relay.run())
+    yield scene
+    await scene.host.close()
+    await running
+
+
+async def told(server):
+    """The next message a server gets."""
+    return json.loads((await server.receive()).data)
+
+
+async def reply(server, id, **result):
+    """A server's answer."""
+    data = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+    await server.send(Outgoing(data))
+
+
+async def test_messages_pass_both_ways_unchanged(scene):
+    """Ours: as long as nothing changes, the relay is a pipe."""
+    server = await scene.servers.get()
+    await scene.say(**INITIALIZE)
+    assert INITIALIZE == await told(server)
+    await reply(server, 0, capabilities={})
+
+    assert {"jsonrpc": "2.0", "id": 0, "result": {"capabilities": {}}} == await scene.hear()
+
+
+async def test_a_new_server_is_opened_as_the_host_opened_the_first(scene):
+    """Ours: the host shakes hands once, and is told to list again what it was promised news of."""
+    first = await scene.servers.get()
+    await scene.say(**INITIALIZE)
+    await reply(first, (await told(first))["id"])
+    await scene.hear()
+    await scene.say(**INITIALIZED)
+    await told(first)
+    scene.change.set()
+    second = await scene.servers.get()
+    assert INITIALIZE == await told(second)
+    await reply(second, 0, capabilities={"tools": {"listChanged": True}, "prompts": {}})
+    assert INITIALIZED == await told(second)
+    assert "notifications/tools/list_changed" == (await scene.hear())["method"]
+    await scene.say(jsonrpc="2.0", id=1, method="ping")
+
+    assert {"jsonrpc": "2.0", "id": 1, "method": "ping"} == await told(second)
+
+
+async def test_a_call_under_way_is_answered_when_its_server_is_replaced(scene):
+    """Ours: the host never waits for an answer that cannot come."""
+    first = await scene.servers.get()
+    await scene.say(jsonrpc="2.0", id=7, method="tools/call", params={})
+    await told(first)
+    scene.change.set()
+    answer = await scene.hear()
+
+    assert (7, -32603) == (answer["id"], answer["error"]["code"])
+
+
+async def test_a_finished_call_is_not_answered_again(scene):
+    """Ours: only what is under way is given up."""
+    first = await scene.servers.get()
+    await scene.say(jsonrpc="2.0", id=7, method="tools/call", params={})
+    await told(first)
+    await reply(first, 7)
+    await scene.hear()
+    scene.change.set()
+    second = await scene.servers.get()
+    await scene.say(jsonrpc="2.0", id=8, method="ping")
+    assert 8 == (await told(second))["id"]
+    await reply(second, 8)
+
+    assert 8 == (await scene.hear())["id"]
+
+
+async def test_a_server_that_does_not_start_is_tried_again_at_the_next_change(capsys):
+    """Ours: a syntax error costs a message, not the host's connection."""
+    scene = Scene(broken=["it has a syntax error"])
+    running = asyncio.ensure_future(scene.relay.run())
+    await scene.say(jsonrpc="2.0", id=1, method="ping")
+    refused = await scene.hear()
+    scene.change.set()
+    server = await scene.servers.get()
+    await scene.say(jsonrpc="2.0", id=2, method="ping")
+    assert 2 == (await told(server))["id"]
+    await scene.host.close()
+    await running
+
+    assert "not running" in refused["error"]["message"]
+    assert "it has a syntax error" in capsys.readouterr().err
+
+
+async def test_a_server_that_ends_fails_its_calls(scene, capsys):
+    """Ours: a crash is an answer, too."""
+    first = await scene.servers.get()
+    await scene.say(jsonrpc="2.0", id=3, method="tools/call", params={})
+    await told(first)
+    await first.close()
+    await scene.say(jsonrpc="2.0", id=4, method="ping")
+    answers = [await scene.hear(), await scene.hear()]
+
+    assert {3, 4} == {a["id"] for a in answers}
+
+
+def test_only_python_files_in_visible_folders_are_watched(tmp_path):
+    """Ours: caches and environments change all the time."""
+    for name in ("a.py", "sub/b.py", ".venv/c.py", "__pycache__/d.py", "notes.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+
+    assert {tmp_path / "a.py", tmp_path / "sub/b.py"} == set(snapshot(tmp_path))
+
+
+async def test_a_written_file_is_a_change(tmp_path):
+    """Ours: saving a file is what reloads."""
+    path = tmp_path / "a.py"
+    path.touch()
+    os.utime(path, (1, 1))
+    waiting = asyncio.ensure_future(changed(tmp_path))
+    await asyncio.sleep(0)
+    path.write_text("x = 1")
+    await asyncio.wait_for(waiting, 5)
+
+    assert waiting.done()
