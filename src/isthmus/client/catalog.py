@@ -1,0 +1,88 @@
+"""What the client has learned of a server's tools, and needs when it calls them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from isthmus.client.checking import OutputCheck
+from isthmus.core.http_params import BadAnnotation, HeaderParam, header_params, mirror
+from isthmus.wire import CallToolResult, Tool
+
+__all__ = ["Catalog"]
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What is known of one tool.
+
+    Attributes:
+        params: its parameters that travel in headers, too.
+        output: checks its structured results.
+    """
+
+    params: tuple[HeaderParam, ...]
+    output: OutputCheck
+
+
+class Catalog:
+    """The tools as last listed.
+
+    Args:
+        mirrored: whether arguments travel in headers on this connection.
+    """
+
+    def __init__(self) -> None:
+        self.mirrored = False
+        self._entries: dict[str, Entry] = {}
+
+    def learn(self, tools: list[Tool]) -> list[Tool]:
+        """Keep what calls will need, and give back the tools that can be called."""
+        entries: dict[str, Entry] = {}
+        usable: list[Tool] = []
+        for tool in tools:
+            try:
+                params = header_params(tool.input_schema) if self.mirrored else ()
+            except BadAnnotation as error:
+                # spec 2026-07-28 basic/transports/streamable-http#schema-extension: clients MUST
+                # exclude the tool, and SHOULD log why
+                warn(tool.name, error)
+                continue
+            entries[tool.name] = Entry(params, OutputCheck(tool))
+            usable.append(tool)
+        self._entries = entries
+        return usable
+
+    def forget(self) -> None:
+        """The server's tools have changed: check no result against an old schema."""
+        self._entries = {}
+
+    def headers(self, name: str, arguments: Mapping[str, Any] | Any) -> Headers:
+        """The headers that repeat some of a call's arguments; mostly none.
+
+        Raises:
+            UsageError: an integer is too large to travel in a header.
+        """
+        entry = self._entries.get(name)
+        if entry is None or not entry.params:
+            return ()
+        plain = msgspec.to_builtins(arguments)
+        return mirror(entry.params, plain if isinstance(plain, dict) else {})
+
+    def check(self, name: str, result: CallToolResult) -> None:
+        """Hold a result against the tool's output schema, where one is known.
+
+        Raises:
+            Misbehaved: it does not fit.
+        """
+        entry = self._entries.get(name)
+        if entry is not None:
+            entry.output.check(result)
+
+
+def warn(name: str, error: BadAnnotation) -> None:
+    """Say which tool is left out, and why."""
+    import logging  # not needed until something is wrong
+
+    logging.getLogger("isthmus").warning("tool %r is left out: %s", name, error)

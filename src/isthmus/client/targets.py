@@ -1,0 +1,167 @@
+"""What a client may be pointed at, and how to get a channel to it."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from isthmus.errors import UsageError
+from isthmus.runtime.channel import Channel
+from isthmus.runtime.peer import Peer
+from isthmus.runtime.router import Router
+from isthmus.transports.command import Command, CommandChannel
+from isthmus.transports.http.client import HttpClientChannel
+from isthmus.transports.memory import pair
+
+__all__ = ["ClientTarget", "Target", "resolve"]
+
+
+@runtime_checkable
+class InMemory(Protocol):
+    """A server in this process, as far as a client needs to know it."""
+
+    @property
+    def router(self) -> Router:
+        """What serves its requests."""
+        ...
+
+
+ClientTarget: TypeAlias = (
+    "str | os.PathLike[str] | Command | Mapping[str, Any] | InMemory | Channel"
+)
+"""A URL, the path of a ``.py`` script, a command, an entry of ``mcpServers``, a server, a channel."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Somewhere to connect to.
+
+    Attributes:
+        name: as a person would call it.
+        dial: makes a channel to it; may be called again, unless ``key`` is None.
+        key: what to remember it by, or None for what cannot be met again.
+        http: whether it is reached over HTTP.
+    """
+
+    name: str
+    dial: Callable[[], Awaitable[Channel]]
+    key: Hashable = None
+    http: bool = False
+
+
+def resolve(
+    target: "ClientTarget", *, headers: Mapping[str, str] | None, connect_timeout: float
+) -> Target:
+    """What a client was pointed at, as somewhere to connect to.
+
+    Args:
+        target: any of the kinds there are.
+        headers: for HTTP requests.
+        connect_timeout: seconds until a TCP connection counts as failed.
+
+    Raises:
+        UsageError: it is none of the kinds.
+    """
+    if isinstance(target, Mapping):
+        target, headers = entry(target, headers)
+    if isinstance(target, str) and target.startswith(("http://", "https://")):
+        return web(target, headers, connect_timeout)
+    if headers:
+        raise UsageError("headers go with a URL, and this target is none")
+    if isinstance(target, str | os.PathLike):
+        target = script(os.fspath(target))
+    if isinstance(target, Command):
+        return launched(target)
+    if isinstance(target, InMemory):
+        return in_memory(target)
+    if hasattr(target, "receive") and hasattr(target, "send"):
+        return Target(f"{type(target).__name__}", ready(target))
+    raise UsageError(
+        f"cannot connect to {target!r}: a target is a URL, the path of a .py script, a "
+        "Command(…), an entry of mcpServers, a Server, or a channel"
+    )
+
+
+def web(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
+    """An MCP endpoint."""
+
+    async def dial() -> Channel:
+        return HttpClientChannel(url, headers=headers, connect_timeout=connect_timeout)
+
+    return Target(url, dial, url.partition("#")[0], http=True)
+
+
+def launched(command: Command) -> Target:
+    """A server to be started."""
+
+    async def dial() -> Channel:
+        return CommandChannel(command)
+
+    key = (command.argv, command.cwd, tuple(sorted(command.env.items())))
+    return Target(str(command), dial, key)
+
+
+def in_memory(server: InMemory) -> Target:
+    """A server in this process: its peer lives as long as the channel to it."""
+
+    async def dial() -> Channel:
+        ours, theirs = pair()
+        peer = Peer(theirs, server.router, side="server")
+        task = asyncio.get_running_loop().create_task(peer.run())
+        SERVING.add(task)
+        task.add_done_callback(SERVING.discard)
+        return ours
+
+    return Target(type(server).__name__, dial)
+
+
+SERVING: set[asyncio.Task[None]] = set()
+
+
+def ready(channel: Channel) -> Callable[[], Awaitable[Channel]]:
+    """A channel that is there already."""
+
+    async def dial() -> Channel:
+        return channel
+
+    return dial
+
+
+def script(path: str) -> Command:
+    """The command that runs a Python script with this interpreter.
+
+    Raises:
+        UsageError: it is no Python file.
+    """
+    if not path.endswith(".py"):
+        raise UsageError(
+            f"cannot connect to {path!r}: it is neither a URL (http://… or https://…) nor a .py "
+            f"script; a program is given as Command({path!r}, …)"
+        )
+    return Command(sys.executable, path)
+
+
+def entry(
+    config: Mapping[str, Any], headers: Mapping[str, str] | None
+) -> tuple["str | Command", Mapping[str, str] | None]:
+    """An entry of ``mcpServers``, or a configuration that has only one.
+
+    Raises:
+        UsageError: it has neither ``command`` nor ``url``, or there are several entries.
+    """
+    servers = config.get("mcpServers")
+    if isinstance(servers, Mapping):
+        if len(servers) != 1:
+            raise UsageError(
+                f"a client is one connection, and this configuration names {len(servers)}: "
+                f"{', '.join(map(str, servers))}; pick one"
+            )
+        config = next(iter(servers.values()))
+    if "url" in config:
+        return str(config["url"]), {**config.get("headers", {}), **(headers or {})}
+    if "command" not in config:
+        raise UsageError("an entry of mcpServers has a command or a url")
+    words = (config["command"], *map(str, config.get("args", ())))
+    return Command(*words, env=config.get("env"), cwd=config.get("cwd")), headers
