@@ -148,15 +148,16 @@ class Relay:
 
     async def _read(self, server: Channel) -> None:
         """Carry the server's messages to the host, until it ends."""
+        end = ConnectionLost("the server closed its connection")
         try:
             while (delivery := await server.receive()) is not None:
                 frame = parse(delivery.data)
                 if isinstance(frame, Frame) and frame.method is msgspec.UNSET:
                     self._pending.discard(_id(frame))
                 await self._host.send(Outgoing(delivery.data))
-            raise ConnectionLost("the server closed its connection")
         except ConnectionLost as error:
-            await self._lost(error)
+            end = error
+        await self._lost(end)
 
     async def _lost(self, error: Exception) -> None:
         note(f"{error}\nwaiting for a change")
