@@ -247,6 +247,7 @@ class CommandChannel:
         if self._closing is not None:
             return ConnectionLost(f"the connection to the server {self.command} was closed")
         status = await self._process.wait_exit(SETTLE)
+        self._outlet.fail(BrokenPipeError())
         parts = [f"the server {self.command} {_ending(status)}"]
         parts += _quote("its last words on standard error", self.stderr[-QUOTED_LINES:])
         noise = [presentable(line.decode(errors="replace")) for line in self._noise]

@@ -83,9 +83,15 @@ class Process:
         )  # fmt: skip
         self.pid = self._popen.pid
         self._guard = Guard(self.pid)
-        self.input, self.output, errors = map(
-            _take, (self._popen.stdin, self._popen.stdout, self._popen.stderr)
-        )
+        try:
+            self.input, self.output, errors = map(
+                _take, (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+            )
+        except OSError:  # too many open files
+            self._popen.kill()
+            self._popen.wait()
+            self._guard.dismiss()
+            raise
         self.tail = Tail(on_stderr)
         self._errors: Source = source(errors, self._heard)
         self.exited: asyncio.Future[int] = self._loop.create_future()

@@ -140,12 +140,11 @@ class Claim:
     """
 
     def __init__(self) -> None:
-        try:
-            self._kept = [os.dup(0), os.dup(1)]
-        except OSError as error:
-            raise ConnectFailed(
-                f"cannot serve over stdio, standard input or output is closed: {error}"
-            ) from error
+        if not (_is_open(0) and _is_open(1)):
+            raise ConnectFailed("cannot serve over stdio: standard input or output is closed")
+        if not _is_open(2):  # or one of the following would take its number
+            os.open(os.devnull, os.O_RDWR)
+        self._kept = [os.dup(0), os.dup(1)]
         self.input, self.output = map(os.dup, self._kept)
         # spec 2026-07-28 basic/transports/stdio: the server MUST NOT write anything to its
         # stdout that is not a valid MCP message
@@ -171,11 +170,23 @@ def _divert() -> None:
     """Make standard input an empty stream, and standard output the same as standard error."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # there is no standard error
-        os.dup2(null, 1)
+    os.dup2(2 if _is_open(2) else null, 1)
     os.close(null)
+
+
+def _is_open(number: int) -> bool:
+    """Whether a standard stream is there.
+
+    A number that was free when Python started may be something else's by now, but Python then has
+    no stream for it.
+    """
+    if (sys.__stdin__, sys.__stdout__, sys.__stderr__)[number] is None:
+        return False
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _flush(stream: TextIO | None) -> None:
