@@ -1,0 +1,313 @@
+"""The HTTP endpoint as an ASGI app: guard, judge, hand over.
+
+No framework, and nothing to wire up: mount it anywhere, under any prefix, and it works from the
+first request on. A modern request is served by a
+:class:`~isthmus.transports.http.response.ResponseChannel`, a legacy one by the
+:class:`~isthmus.transports.http.session.HttpSession` it names; which it is,
+:mod:`isthmus.core.http_rules` decides.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec import UNSET
+
+from isthmus.core.caller import Caller, Malformed, read_envelope
+from isthmus.core.http_rules import Accepts, Legacy, Modern, Refusal, judge, read_head
+from isthmus.runtime.channel import Delivery
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.router import Router
+from isthmus.transports.http.exchange import Exchange
+from isthmus.transports.http.guard import (
+    Guard,
+    cors_headers,
+    is_foreign,
+    preflight_headers,
+    too_large,
+)
+from isthmus.transports.http.lookout import Lookout
+from isthmus.transports.http.reply import Receive, Reply, Scope, Send, empty
+from isthmus.transports.http.request import TooLarge, inner_path, local_address, read_body
+from isthmus.transports.http.response import ResponseChannel
+from isthmus.transports.http.session import SessionBook, StandingStream
+from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import Frame, Unreadable, parse
+from isthmus.wire.meta import Envelope
+
+__all__ = ["HttpApp"]
+
+Hook = Callable[[], Awaitable[None]]
+
+EVENTS_ONLY = Accepts(json=False, events=True)
+NO_SESSION = Refusal(
+    400,
+    -32600,
+    "Mcp-Session-Id header is missing: send initialize first (up to 2025-11-25), or "
+    "MCP-Protocol-Version and _meta with every request (since 2026-07-28)",
+)
+UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: send initialize again")
+FULL = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
+NO_BATCH = Refusal(400, -32600, "Invalid request: batches are not accepted here")
+NEEDS_STREAM = Refusal(406, -32600, "The answer is an event stream: accept text/event-stream")
+NOT_STARTED = Refusal(500, -32603, "Internal error: the server could not start")
+
+
+class HttpApp:
+    """An MCP endpoint for every revision with Streamable HTTP.
+
+    Args:
+        router: serves the requests.
+        path: where the endpoint is; the root of the mount is it, too.
+        public_url: where the world reaches this server; its host is then the one accepted.
+        allowed_hosts: further names of this server; ``"*"`` for all. Without this and
+            ``public_url``, requests over loopback must name this machine, others may name any.
+        allowed_origins: pages elsewhere that may call this server; ``"*"`` for all.
+        body_limit: the most bytes a request's body may have.
+        session_idle: seconds without a request or an open stream until a session ends.
+        max_sessions: the most sessions there may be; the idlest gives way to a new one.
+        heartbeat: seconds between comments on an open stream.
+        stream_answers: answer legacy requests with a stream even where JSON would do.
+        on_start: awaited once before the first request is served.
+        on_stop: awaited when the server stops.
+
+    Example:
+        >>> from starlette.applications import Starlette
+        >>> from starlette.routing import Mount
+        >>> app = Starlette(routes=[Mount("/tools", HttpApp(server.router))])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        *,
+        path: str = "/mcp",
+        public_url: str | None = None,
+        allowed_hosts: Sequence[str] = (),
+        allowed_origins: Sequence[str] = (),
+        body_limit: int = 4 * 1024 * 1024,
+        session_idle: float = 1800.0,
+        max_sessions: int = 10_000,
+        heartbeat: float = 15.0,
+        stream_answers: bool = False,
+        on_start: Hook | None = None,
+        on_stop: Hook | None = None,
+    ) -> None:
+        self.router = router
+        self.path = "/" + path.strip("/")
+        self._paths = frozenset({"", "/", self.path, self.path + "/"})
+        self._guard = Guard(
+            router.supported,
+            public_url=public_url,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+        )
+        self._body_limit = body_limit
+        self._session_idle = session_idle
+        self._max_sessions = max_sessions
+        self._heartbeat = heartbeat
+        self._stream_answers = stream_answers
+        self._on_start = on_start
+        self._on_stop = on_stop
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lookout: Lookout
+        self._book: SessionBook
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
+        if scope["type"] != "http":
+            await self._other(scope, receive, send)
+            return
+        verb, head = scope["method"], read_head(scope["headers"])
+        exchange = Exchange(head, scope, receive, send)
+        if scope["path"] not in self._paths and inner_path(scope) not in self._paths:
+            message = f"Not found: the endpoint is {self.path}"
+            await exchange.refuse(Refusal(404, -32600, message))
+            return
+        verdict = self._guard.check(verb, head, local_address(scope))
+        if head.origin is not None and not is_foreign(verdict):
+            exchange.extra = cors_headers(head.origin)
+        if isinstance(verdict, Refusal):
+            await exchange.refuse(verdict)
+        elif verb == "OPTIONS":
+            wanted = exchange.origin().headers.get("access-control-request-headers")
+            await empty(send, 204, preflight_headers(head.origin, wanted))
+        elif self._loop is not asyncio.get_running_loop() and not await self._started():
+            await exchange.refuse(NOT_STARTED)
+        elif isinstance(verdict, Legacy):
+            await self._stream_or_end(exchange, verdict.session_id)
+        else:
+            await self._post(exchange)
+
+    # One request
+
+    async def _post(self, exchange: Exchange) -> None:
+        try:
+            body = await read_body(exchange.receive, exchange.scope, self._body_limit)
+        except TooLarge:
+            await exchange.refuse(too_large(self._body_limit))
+            return
+        if body is None:
+            return
+        frame = parse(body)
+        if isinstance(frame, Frame):
+            envelope = read_envelope(frame.params or None)
+            verdict = judge(
+                exchange.head, frame, envelope, self.router.supported, exchange.principal
+            )
+            if isinstance(verdict, Modern):
+                await self._modern(exchange, frame, _token(envelope), verdict.caller)
+            elif isinstance(verdict, Legacy):
+                await self._legacy(exchange, verdict.session_id, frame, body)
+            else:
+                await exchange.refuse(verdict, _id_of(frame))
+        elif isinstance(frame, Unreadable):
+            await exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
+        else:
+            await exchange.refuse(NO_BATCH)
+
+    async def _modern(
+        self, exchange: Exchange, frame: Frame, token: Id | None, caller: Caller
+    ) -> None:
+        takes = exchange.takes
+        channel = ResponseChannel(exchange.send, takes, exchange.extra, exchange.receive, caller)
+        inbound = Inbound(
+            0 if frame.id is UNSET or frame.id is None else frame.id,
+            frame.method,  # type: ignore[arg-type]  # an answer was refused by judge
+            frame.params or None,
+            caller,
+            channel,
+            exchange.origin(),
+            token,
+        )
+        if frame.id is UNSET:
+            self.router.note(inbound.method, inbound.params, inbound)
+            await channel.end(202)
+        elif frame.method == "subscriptions/listen" and not takes.events:
+            await exchange.refuse(NEEDS_STREAM, inbound.id)
+        else:
+            await channel.serve(self.router, self._lookout, inbound)
+
+    async def _legacy(
+        self, exchange: Exchange, session_id: str | None, frame: Frame, body: bytes
+    ) -> None:
+        takes = exchange.takes
+        if self._stream_answers and takes.events:
+            takes = EVENTS_ONLY
+        reply = Reply(exchange.send, takes, exchange.extra)
+        delivery = Delivery(body, exchange.origin(session_id))
+        if session_id is not None:
+            session = self._book.find(session_id, exchange.principal)
+            if session is None:
+                await exchange.refuse(UNKNOWN_SESSION, _id_of(frame))
+            else:
+                await session.post(frame, delivery, reply)
+        elif frame.method != "initialize" or frame.id is UNSET:
+            await exchange.refuse(NO_SESSION, _id_of(frame))
+        elif not await self._book.open(frame, delivery, reply):
+            await exchange.refuse(FULL, _id_of(frame))
+
+    async def _stream_or_end(self, exchange: Exchange, session_id: str | None) -> None:
+        """GET and DELETE, which are about a session as a whole."""
+        if session_id is None:
+            await exchange.refuse(NO_SESSION)
+            return
+        session = self._book.find(session_id, exchange.principal)
+        if session is None:
+            await exchange.refuse(UNKNOWN_SESSION)
+        elif exchange.scope["method"] == "DELETE":
+            self._book.end(session)
+            await empty(exchange.send, 200, exchange.extra)
+        else:
+            stream = StandingStream(exchange.send, EVENTS_ONLY, exchange.extra)
+            await session.listen(exchange.receive, stream)
+
+    # The app's own life
+
+    async def start(self) -> None:
+        """Get ready; the first request does it where nobody did before.
+
+        Raises:
+            Exception: whatever ``on_start`` raised.
+        """
+        loop = asyncio.get_running_loop()
+        if self._on_start is not None:
+            await self._on_start()
+        if self._loop is not loop:
+            self._lookout = Lookout(loop, self._heartbeat)
+            self._book = SessionBook(
+                self.router,
+                self._lookout,
+                loop,
+                idle=self._session_idle,
+                limit=self._max_sessions,
+            )
+            self._loop = loop
+
+    async def close(self, drain: float = 1.0) -> None:
+        """Stop: end the streams, let calls finish, end the sessions. It can start again later.
+
+        Args:
+            drain: seconds that calls in flight get before they are cut short.
+        """
+        if self._loop is not asyncio.get_running_loop():
+            return
+        for one in self._lookout.all():
+            one.farewell()
+        tasks = {one.task for one in self._lookout.all() if one.task is not None}
+        tasks.discard(asyncio.current_task())
+        if tasks:
+            await asyncio.wait(tasks, timeout=drain)
+        for one in self._lookout.all():
+            one.cut()
+        await self._book.close()
+        self._lookout.close()
+        self._loop = None
+        if self._on_stop is not None:
+            await self._on_stop()
+
+    async def _started(self) -> bool:
+        try:
+            await self.start()
+        except Exception as error:  # noqa: BLE001 - the author's hook may raise anything
+            _report(error)
+            return False
+        return True
+
+    async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Answer an ASGI server that tells when it starts and stops."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await self.start()
+                except Exception as error:  # noqa: BLE001 - the author's hook may raise anything
+                    await send({"type": "lifespan.startup.failed", "message": str(error)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+def _id_of(frame: Frame) -> Id | None:
+    """The id to answer a request under; None for messages that have no answer."""
+    return None if frame.id is UNSET or frame.method is UNSET else frame.id
+
+
+def _token(envelope: Envelope | Malformed) -> Id | None:
+    """What progress is reported under, or None where nobody asked for it."""
+    meta = UNSET if isinstance(envelope, Malformed) else envelope.meta
+    return None if meta is UNSET or meta.progress_token is UNSET else meta.progress_token
+
+
+def _report(error: Exception) -> None:
+    import logging  # not needed until something fails
+
+    logging.getLogger("isthmus").error("the server could not start", exc_info=error)

@@ -1,0 +1,50 @@
+"""One HTTP request and the way to respond to it, as they are handed from step to step."""
+
+from typing import Any
+
+import msgspec
+
+from isthmus.core.http_rules import Accepts, Head, Refusal, accepts
+from isthmus.runtime.channel import Origin
+from isthmus.transports.http.reply import Header, plain
+from isthmus.transports.http.request import Headers
+from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import encode_error
+
+__all__ = ["Exchange"]
+
+
+class Exchange(msgspec.Struct):
+    """One HTTP request.
+
+    Attributes:
+        head: the headers that rules read.
+        scope: the ASGI scope.
+        receive: the ASGI callable that gives the body, then the disconnect.
+        send: the ASGI callable that takes the response.
+        extra: headers for whatever the response becomes.
+        principal: who authenticated, or None.
+    """
+
+    head: Head
+    scope: Any  # the ASGI types are protocols, which msgspec cannot check
+    receive: Any
+    send: Any
+    extra: tuple[Header, ...] = ()
+    principal: Any = None
+
+    @property
+    def takes(self) -> Accepts:
+        """What forms of an answer the client takes."""
+        return accepts(self.head.accept)
+
+    def origin(self, session: str | None = None) -> Origin:
+        """Where the request's message comes from, for handlers that want to know."""
+        return Origin("http", Headers(self.scope["headers"]), self.principal, session)
+
+    async def refuse(self, refusal: Refusal, id: Id | None = None) -> None:
+        """Respond with a JSON-RPC error, under the request's id where that is known."""
+        # spec 2026-07-28 basic/transports/streamable-http#security-endpoint: else without an id
+        body = encode_error(id, refusal.error(), null_id=False)
+        own = tuple((name.encode(), value.encode()) for name, value in refusal.headers)
+        await plain(self.send, refusal.status, body, (*own, *self.extra))

@@ -1,0 +1,147 @@
+"""What is refused before anything is read or allocated: foreign names, verbs, types.
+
+A page on another site must not reach a server on this machine, neither by a form nor by giving
+its own name our address (DNS rebinding). So two headers are checked:
+
+- **Host**, the name the client believes it talks to, wherever the right answer is known: on
+  requests that come in over loopback, and with ``public_url`` or ``allowed_hosts``.
+- **Origin**, which only browsers send, always: a page is let in if it is one of our own, under a
+  name that is known to be ours, or listed in ``allowed_origins``.
+
+Every refusal names the value refused and the setting that would admit it.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, structs
+
+from isthmus.core.http_rules import Head, Legacy, Refusal, Site, judge_head, judge_source
+from isthmus.revisions import Revision
+from isthmus.transports.http.reply import Header
+
+__all__ = ["Guard", "cors_headers", "is_foreign", "preflight_headers", "too_large"]
+
+ANY = "*"
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+VERBS = b"POST, GET, DELETE, OPTIONS"
+REQUEST_HEADERS = (
+    b"Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, "
+    b"Mcp-Method, Mcp-Name"
+)
+EXPOSED_HEADERS = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
+MAX_REMEMBERED = 1024
+
+
+class Guard:
+    """Decides from a request's head alone whether it is looked at.
+
+    Args:
+        supported: the revisions spoken.
+        public_url: where the world reaches this server.
+        allowed_hosts: further names of this server, for one port (``example.com:8443``) or for
+            any (``example.com``); ``"*"`` switches the check off.
+        allowed_origins: pages elsewhere that may call it (``https://app.example.com``); ``"*"``
+            switches the check off.
+    """
+
+    def __init__(
+        self,
+        supported: tuple[Revision, ...],
+        *,
+        public_url: str | None = None,
+        allowed_hosts: Sequence[str] = (),
+        allowed_origins: Sequence[str] = (),
+    ) -> None:
+        self._supported = supported
+        self._any_host = ANY in allowed_hosts
+        self._any_origin = ANY in allowed_origins
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in allowed_origins)
+        hosts = {host.lower() for host in allowed_hosts} - {ANY}
+        self._known = bool(hosts or public_url)
+        if public_url:
+            hosts |= {_host_of(public_url), *LOCAL_NAMES}
+        self._named = Site(frozenset(hosts), self._origins)
+        self._local = Site(frozenset(hosts or LOCAL_NAMES), self._origins)
+        self._passed: set[tuple[str | None, str | None, str]] = set()
+
+    def check(self, verb: str, head: Head, local: str) -> Legacy | Refusal | None:
+        """Judge a head.
+
+        Args:
+            verb: the HTTP method.
+            head: the headers.
+            local: the address of ours that the request came in on.
+
+        Returns:
+            A refusal; for GET and DELETE the session they are about; or None: read on.
+        """
+        key = (head.host, head.origin, local)
+        if key not in self._passed:
+            refusal = self._check_source(head, local)
+            if refusal is not None:
+                return refusal
+            if len(self._passed) < MAX_REMEMBERED:
+                self._passed.add(key)
+        return None if verb == "OPTIONS" else judge_head(verb, head, self._supported)
+
+    def _check_source(self, head: Head, local: str) -> Refusal | None:
+        if self._any_origin:
+            head = structs.replace(head, origin=None)
+        near = _is_loopback(local)
+        if self._any_host or not (self._known or near):
+            # Whose name is right cannot be known, so no page is ours by its name either.
+            if head.origin is None or head.origin.lower() in self._origins:
+                return None
+            return Refusal(
+                403, -32600, f"Origin {head.origin[:100]!r} may not call this: see allowed_origins"
+            )
+        return judge_source(head, self._local if near else self._named)
+
+
+def _host_of(url: str) -> str:
+    """The host of a URL, without its port: a proxy in front of us may have another."""
+    authority = url.lower().partition("://")[2].partition("/")[0]
+    name, colon, port = authority.rpartition(":")
+    return name if colon and port.isdecimal() else authority
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith(("127.", "::ffff:127.")) or address in {"::1", "localhost"}
+
+
+def is_foreign(verdict: Legacy | Refusal | None) -> bool:
+    """Whether a request was refused for its Host or Origin: its page may not even read that."""
+    return type(verdict) is Refusal and verdict.status in {403, 421}
+
+
+def cors_headers(origin: str) -> tuple[Header, ...]:
+    """What lets the page at an allowed origin read a response."""
+    return (
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", EXPOSED_HEADERS),
+        (b"vary", b"Origin"),
+    )
+
+
+def preflight_headers(origin: str | None, wanted: str | None) -> tuple[Header, ...]:
+    """What lets the page at an allowed origin send a request.
+
+    Args:
+        origin: the page's origin.
+        wanted: the header names it asks for: which ``Mcp-Param-*`` there are, nobody can list.
+    """
+    if origin is None:
+        return ((b"allow", VERBS),)
+    return (
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-allow-methods", VERBS),
+        (b"access-control-allow-headers", wanted.encode("latin-1") if wanted else REQUEST_HEADERS),
+        (b"access-control-max-age", b"7200"),
+        (b"vary", b"Origin, Access-Control-Request-Headers"),
+    )
+
+
+def too_large(limit: int) -> Refusal:
+    """The refusal of a body over the limit; its rest stays unread, so the connection ends."""
+    message = f"The body is larger than {limit} bytes: see body_limit"
+    return Refusal(413, -32600, message, UNSET, (("connection", "close"),))

@@ -1,0 +1,341 @@
+"""The legacy era's way back: many POSTs and streams as one channel, and the book of all sessions.
+
+A session is a record. Nothing runs for it: its calls are served in the tasks of the POSTs that
+brought them, its standing stream in the task of the GET that opened it, and one timer looks after
+all sessions together.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import islice
+from os import urandom
+from typing import Any
+
+from msgspec import UNSET
+
+from isthmus.errors import ConnectionLost
+from isthmus.runtime.channel import Delivery, Outgoing
+from isthmus.runtime.peer import Peer
+from isthmus.runtime.router import Router
+from isthmus.transports.http.lookout import Lookout
+from isthmus.transports.http.reply import Receive, Reply
+from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
+
+__all__ = ["HttpSession", "SessionBook", "StandingStream"]
+
+ENDED = ErrorBody(code=-32600, message="Invalid request: the session was ended")
+IN_FLIGHT = ErrorBody(code=-32600, message="Invalid request: this id is in flight already")
+MAX_KEPT = 64
+"""Messages kept for a standing stream that is not open; the oldest give way."""
+
+MAX_STREAMS = 4
+"""Standing streams of one session; the oldest gives way, for it is the likeliest to be dead."""
+
+SWEEPS = 8
+"""Looks at all sessions per idle time: one may stay that fraction of it longer than allowed."""
+
+MAX_LOOKED_AT = 64
+"""Sessions looked at for one that may give way to a new one."""
+
+
+class StandingStream(Reply):
+    """The response to a GET: open until one of both sides has enough."""
+
+    __slots__ = ()
+
+    def farewell(self) -> None:
+        """The server stops: so does the stream."""
+        self.cut()
+
+
+class HttpSession:
+    """One legacy session: the channel its peer sends on.
+
+    Args:
+        id: its name, in ``Mcp-Session-Id``; whoever knows it is in.
+        book: where it is found and ended.
+        principal: who opened it, or None; nobody else may use it.
+    """
+
+    __slots__ = ("_book", "_kept", "_posts", "_streams", "id", "over", "peer", "principal",
+                 "touched")  # fmt: skip
+
+    def __init__(self, id: str, book: "SessionBook", principal: Any = None) -> None:
+        self.id = id
+        self.principal = principal
+        self.touched = 0.0
+        self.over = False
+        self.peer = Peer(self, book.router, side="server")
+        self._book = book
+        self._posts: dict[Id, Reply] = {}
+        self._streams: tuple[StandingStream, ...] = ()
+        self._kept: list[bytes] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for this session right now."""
+        return bool(self._posts or self._streams)
+
+    # What the client sends
+
+    async def post(self, frame: Frame, delivery: Delivery, reply: Reply) -> None:
+        """Serve one POST, up to the end of its response.
+
+        Args:
+            frame: the message, parsed and checked.
+            delivery: its bytes and origin.
+            reply: the response to it.
+        """
+        if frame.method is UNSET or frame.id is UNSET or frame.id is None:
+            self.peer.take(delivery, frame)
+            # spec 2025-11-25 basic/transports#sending-messages-to-the-server: 202, no body
+            await reply.end(202)
+        elif frame.id in self._posts:
+            await reply.answer(encode_error(frame.id, IN_FLIGHT))
+        else:
+            await self._serve(frame.id, frame, delivery, reply)
+        self._book.touch(self)
+
+    async def _serve(self, id: Id, frame: Frame, delivery: Delivery, reply: Reply) -> None:
+        self._posts[id] = reply
+        self._book.lookout.enter(reply)
+        try:
+            for inbound in self.peer.take(delivery, frame):
+                await self.peer.serve(inbound)
+            if self.peer.outbox:
+                await self.peer.flush()
+            # A call that was withdrawn has no answer; the response still needs an end.
+            await reply.end(202)
+        except asyncio.CancelledError:
+            if not reply.was_cut():
+                raise
+            await reply.answer(encode_error(id, ENDED), 404)
+        finally:
+            self._book.lookout.leave(reply)
+            self._posts.pop(id, None)
+            reply.finish()
+
+    async def open(self, frame: Frame, delivery: Delivery, reply: Reply) -> bool:
+        """Serve the ``initialize`` that a session begins with.
+
+        Returns:
+            Whether it went well, and the session is to be kept.
+        """
+        reply.stream = reply.stream and not reply.json  # its head must wait for the session's id
+        for inbound in self.peer.take(delivery, frame):
+            outcome = await self.peer.router.serve(inbound)
+            if isinstance(outcome, bytes):
+                answer = self.peer.session.answer(inbound.id, outcome)
+                reply.extra = (*reply.extra, (b"mcp-session-id", self.id.encode()))
+                await reply.answer(answer or b"")
+                return True
+            await reply.answer(self.peer.session.fail(inbound.id, outcome) or b"")
+        for out in self.peer.outbox:
+            await reply.answer(out.data)
+        return False
+
+    async def listen(self, receive: Receive, stream: StandingStream) -> None:
+        """Keep a standing stream open until the client leaves or the session ends."""
+        for old in self._streams[: 1 - MAX_STREAMS]:
+            old.cut()
+        self._streams = (*self._streams, stream)
+        self._book.lookout.stay(stream)
+        try:
+            await stream.open()
+            kept, self._kept = self._kept or [], None
+            for message in kept:
+                await stream.say(message)
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            stream.drop()
+        except asyncio.CancelledError:
+            if not stream.was_cut():
+                raise
+            await stream.end()
+        finally:
+            self._book.lookout.leave(stream)
+            self._streams = tuple(one for one in self._streams if one is not stream)
+            stream.finish()
+            self._book.touch(self)
+
+    # The channel
+
+    async def receive(self) -> Delivery | None:
+        """None: every POST brings its own message to :meth:`post`, so nobody reads here."""
+        return None
+
+    async def send(self, out: Outgoing) -> None:
+        """Put a message on the one stream it belongs to.
+
+        Answers end the response to their call; what relates to a call precedes its answer; the
+        rest goes to the standing stream, or waits for one.
+
+        Raises:
+            ConnectionLost: the session has ended.
+        """
+        if self.over:
+            raise ConnectionLost("the session has ended")
+        if out.answers is not None:
+            reply = self._posts.get(out.answers)
+            if reply is not None:
+                await reply.answer(out.data)
+            return
+        if out.relates_to is not None:
+            reply = self._posts.get(out.relates_to)
+            if reply is not None and await reply.say(out.data):
+                return
+            if out.calls is None:
+                return  # progress or a log line that nobody can take
+        await self._say_standing(out.data)
+
+    async def _say_standing(self, message: bytes) -> None:
+        # spec 2025-11-25 basic/transports#multiple-connections: on one stream only
+        for stream in reversed(self._streams):
+            if await stream.say(message):
+                return
+        self._kept = [*(self._kept or [])[1 - MAX_KEPT :], message]
+
+    def abandon(self, id: Id) -> bool:  # noqa: ARG002 - part of the channel's shape
+        """False: only a ``notifications/cancelled`` tells the client."""
+        return False
+
+    async def close(self) -> None:
+        """End the session; its id is unknown from now on."""
+        self._book.end(self)
+
+    def stop(self) -> None:
+        """Cut everything short that goes on in this session."""
+        self.over = True
+        for reply in (*self._posts.values(), *self._streams):
+            reply.cut()
+
+
+class SessionBook:
+    """All sessions, found by their ids; bounded, and rid of the idle by one timer.
+
+    A client that only ever initializes, however often, cannot push out sessions that are in use:
+    newcomers give way to newcomers first.
+
+    Args:
+        router: serves the requests of all sessions.
+        lookout: watches over calls and streams that last.
+        loop: the event loop everything lives on.
+        idle: seconds without a request or an open stream until a session ends.
+        limit: the most sessions there may be.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        lookout: Lookout,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        idle: float,
+        limit: int,
+    ) -> None:
+        self.router = router
+        self.lookout = lookout
+        self._loop = loop
+        self._idle = idle
+        self._limit = limit
+        self._newcomers: dict[str, HttpSession] = {}
+        self._settled: dict[str, HttpSession] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._endings: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._newcomers) + len(self._settled)
+
+    def find(self, id: str, principal: Any = None) -> HttpSession | None:
+        """The session of this name, for the one it belongs to; None for everybody else."""
+        session = self._settled.get(id)
+        if session is None:
+            session = self._newcomers.get(id)
+            if session is None:
+                return None
+        # Somebody else's session looks like none, so that ids cannot be tried out.
+        return session if session.principal == principal else None
+
+    async def open(self, frame: Frame, delivery: Delivery, reply: Reply) -> bool:
+        """Serve an ``initialize`` in a new session, and keep it if that went well.
+
+        Returns:
+            False when there is no room for another session; nothing was sent then.
+        """
+        if len(self) >= self._limit and not self._make_room():
+            return False
+        session = HttpSession(urandom(24).hex(), self, delivery.origin.principal)
+        self.lookout.enter(reply)
+        session.touched = self._loop.time()
+        # Kept before the answer leaves: the client may use it at once.
+        self._newcomers[session.id] = session
+        kept = False
+        try:
+            kept = await session.open(frame, delivery, reply)
+        except asyncio.CancelledError:
+            if not reply.was_cut():
+                raise
+            await reply.answer(encode_error(None, ENDED, null_id=False), 503)
+        finally:
+            self.lookout.leave(reply)
+            reply.finish()
+            if not kept:
+                self.end(session)
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._idle, self._sweep)
+        return True
+
+    def touch(self, session: HttpSession) -> None:
+        """Note that a session was used just now."""
+        session.touched = self._loop.time()
+        if self._settled.pop(session.id, None) or self._newcomers.pop(session.id, None):
+            self._settled[session.id] = session
+
+    def end(self, session: HttpSession) -> None:
+        """Forget a session, cut short what goes on in it, and settle what it waits for."""
+        if session.over:
+            return
+        self._settled.pop(session.id, None)
+        self._newcomers.pop(session.id, None)
+        session.stop()
+        ending = self._loop.create_task(session.peer.finish())
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+
+    async def close(self) -> None:
+        """End all sessions and wait until they are settled."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for session in [*self._all()]:
+            self.end(session)
+        if self._endings:
+            await asyncio.wait(self._endings)
+
+    def _all(self) -> Iterator[HttpSession]:
+        """Every session, the ones likeliest to be abandoned first."""
+        yield from self._newcomers.values()
+        yield from self._settled.values()
+
+    def _make_room(self) -> bool:
+        for session in islice(self._all(), MAX_LOOKED_AT):
+            if not session.busy:
+                self.end(session)
+                return True
+        return False
+
+    def _sweep(self) -> None:
+        """End the sessions that are idle for too long, and come again when the next may be."""
+        now = self._loop.time()
+        for session in [*self._all()]:
+            if session.busy:
+                session.touched = now
+            elif session.touched + self._idle <= now:
+                self.end(session)
+        oldest = min((session.touched for session in self._all()), default=None)
+        if oldest is None:
+            self._timer = None
+        else:
+            then = max(oldest + self._idle, now + self._idle / SWEEPS)
+            self._timer = self._loop.call_at(then, self._sweep)
