@@ -18,7 +18,7 @@ from isthmus.types import ProgressParams
 from isthmus import Accepted, Client, Command, Elicitation
 from isthmus.errors import ToolFailed
 from isthmus.revisions import REVISIONS
-from isthmus.transports.http.serve import serving
+from isthmus.testing import serving
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -73,7 +73,7 @@ async def ours() -> None:
     for revision in REVISIONS:
         say(f"over stdio, {revision.name}", 0)
         await book(Command(sys.executable, str(HERE / "bookings.py")), revision.name)
-    async with serving(server.asgi(), port=0) as url:
+    async with serving(server) as url:
         for revision in REVISIONS:
             say(f"over HTTP, {revision.name}", 0)
             await book(url, revision.name)
@@ -114,7 +114,7 @@ async def other_client() -> None:
         say(f"left out, for the package index cannot be reached: {why}")
         return
     script = str(HERE / "elsewhere" / "official_client.py")
-    async with serving(server.asgi(), port=0) as url:
+    async with serving(server) as url:
         for target in ([url], [sys.executable, str(HERE / "bookings.py")]):
             process = await asyncio.create_subprocess_exec(
                 str(python), script, *target, stdout=asyncio.subprocess.PIPE

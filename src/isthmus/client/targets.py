@@ -30,7 +30,7 @@ class InMemory(Protocol):
 
 
 ClientTarget: TypeAlias = (
-    "str | os.PathLike[str] | Command | Mapping[str, Any] | InMemory | Channel"
+    "str | os.PathLike[str] | Command | Mapping[str, Any] | InMemory | Channel | Target"
 )
 """A URL, the path of a ``.py`` script, a command, an entry of ``mcpServers``, a server, a channel."""
 
@@ -64,6 +64,8 @@ def resolve(
     Raises:
         UsageError: it is none of the kinds.
     """
+    if isinstance(target, Target):
+        return target
     if isinstance(target, Mapping):
         target, headers = entry(target, headers)
     if isinstance(target, str) and target.startswith(("http://", "https://")):

@@ -1,0 +1,24 @@
+"""What tests of servers and clients need: connections, scripts, transcripts, faults.
+
+Everything runs in memory unless a test asks for a transport; see :func:`connect` first.
+"""
+
+from isthmus.testing.clock import VirtualLoop
+from isthmus.testing.connect import TRANSPORTS, connect, serving
+from isthmus.testing.matrix import every_revision, every_transport
+from isthmus.testing.replay import QuestionsChanged
+from isthmus.testing.script import script
+from isthmus.testing.transcript import load, play
+
+__all__ = [
+    "TRANSPORTS",
+    "QuestionsChanged",
+    "VirtualLoop",
+    "connect",
+    "every_revision",
+    "every_transport",
+    "load",
+    "play",
+    "script",
+    "serving",
+]
