@@ -201,6 +201,19 @@ def test_a_retry_that_is_no_sensible_number_is_ignored(value):
     assert None is events.retry
 
 
+def test_a_stream_may_begin_with_blank_lines():
+    """WHATWG: they end an event that was never begun."""
+    assert [message(b"a")] == read(b"\n\ndata: a\n\n")
+
+
+def test_any_line_may_come_in_pieces():
+    """TCP may cut anywhere, not in the first line alone."""
+    events = Events(LIMIT)
+    assert [message(b"a")] == events.feed(b"data: a\n\nda")
+    assert [] == events.feed(b"ta: ")
+    assert [message(b"b")] == events.feed(b"b\n\n")
+
+
 def test_an_unfinished_event_is_no_event():
     """WHATWG: what the end of the stream cuts off is dropped."""
     assert [] == read(b"data: a\n")
@@ -223,6 +236,12 @@ def test_an_event_over_the_limit_is_reported_once_and_later_ones_survive():
     """One answer too large must not end the stream."""
     data = b"id: 1\ndata: " + b"x" * LIMIT + b"\ndata: more\n\ndata: b\n\n"
     assert [Oversize(LIMIT + 11), message(b"b", id="1")] == read(data)
+
+
+def test_a_long_line_anywhere_in_an_event_throws_the_event_away():
+    """A line over the limit is too much whichever field it is, and whenever it comes."""
+    data = b"data: a\n\ndata: b\n: " + b"x" * LIMIT + b"\ndata: c\n\ndata: d\n\n"
+    assert [message(b"a"), Oversize(2 + LIMIT + 2 + 2), message(b"d")] == read(data)
 
 
 def test_many_small_lines_over_the_limit_are_too_large_as_well():
