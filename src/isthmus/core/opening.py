@@ -262,7 +262,9 @@ class Opening:
             )
         # spec 2026-07-28 basic/transports/stdio#backward-compatibility: any other error, or
         # silence, is a legacy server's; the fallback MUST NOT be keyed to one error code.
-        self.certain = not isinstance(outcome, Silence)
+        self.certain = patient or not isinstance(outcome, Silence)
+        if not self.certain:
+            self.tried.discard(revision)  # it was not refused
         return (yield from self.greet(self.newest(Era.LEGACY), again=isinstance(outcome, Gone)))
 
     def settle(self, found: DiscoverResult) -> Steps:

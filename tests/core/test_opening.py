@@ -1,0 +1,423 @@
+"""The negotiation as a table: every answer a server may give, and what the client makes of it."""
+
+import json
+
+import pytest
+from msgspec import Raw
+
+from isthmus.core.opening import (
+    Answer,
+    Error,
+    Gone,
+    HttpStatus,
+    Nonsense,
+    Offer,
+    Silence,
+    facts,
+    negotiate,
+)
+from isthmus.errors import ConnectFailed
+from isthmus.revisions import BY_NAME
+from isthmus.wire import ClientCapabilities, Implementation, RootsCapability
+
+ME = Implementation(name="me", version="1")
+MODERN, LEGACY, OLD = "2026-07-28", "2025-11-25", "2024-11-05"
+
+
+def offer(pin=None, known=None, **more):
+    """What a client brings; revisions by name."""
+    return Offer(ME, pin=BY_NAME.get(pin), known=BY_NAME.get(known), **more)
+
+
+def answer(**result):
+    return Answer(Raw(json.dumps(result).encode()))
+
+
+def discovered(*versions, **more):
+    """A DiscoverResult."""
+    return answer(supportedVersions=list(versions), capabilities={"tools": {}}, **more)
+
+
+def greeted(version):
+    """An InitializeResult."""
+    info = {"name": "old", "version": "1"}
+    return answer(protocolVersion=version, capabilities={"tools": {}}, serverInfo=info)
+
+
+def unsupported(*versions, code=-32022):
+    return Error(code, "Unsupported protocol version", {"supported": list(versions)})
+
+
+UNKNOWN = Error(-32601, "Method not found")
+NOT_YET = Error(-32602, "Received request before initialization was complete")
+PAGE = HttpStatus(404, "<html>")
+
+PROBE, GREET, AGAIN, DONE = "discover", "initialize", "restart, initialize", "initialized"
+
+
+def walk(brought, *outcomes):
+    """The steps a client takes when it meets these outcomes, and where it ends up."""
+    steps, left, taken = negotiate(brought), list(outcomes), []
+    try:
+        attempt = next(steps)
+        while True:
+            word = attempt.method.rpartition("/")[2]
+            name = f"{'restart, ' if attempt.again else ''}{word}"
+            taken.append(name if attempt.note else f"{name} {attempt.revision.name}")
+            attempt = steps.send(Silence(0) if attempt.note else left.pop(0))
+    except StopIteration as agreed:
+        assert [] == left
+        return taken, agreed.value.revision.name
+    except ConnectFailed as error:
+        assert [] == left
+        return taken, str(error)
+
+
+TABLE = {
+    "a modern server": (
+        offer(),
+        [discovered(MODERN)],
+        [f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+    "a server of both eras": (
+        offer(),
+        [discovered(LEGACY, MODERN)],
+        [f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+    "a server that answers discover, but speaks legacy revisions only": (
+        offer(),
+        [discovered(OLD, LEGACY), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a legacy server that says: no such method": (
+        offer(),
+        [UNKNOWN, greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a legacy server that says: not initialized": (
+        offer(),
+        [NOT_YET, greeted("2025-06-18")],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        "2025-06-18",
+    ),
+    "a legacy server with a code of its own": (
+        offer(),
+        [Error(-32000, "Server not initialized"), greeted(OLD)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        OLD,
+    ),
+    "a legacy server that uses the modern code without its data": (
+        offer(),
+        [Error(-32022, "what?"), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a silent legacy server": (
+        offer(),
+        [Silence(2), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a legacy server that answers everything with {}": (
+        offer(),
+        [answer(), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a server that dies of the probe": (
+        offer(),
+        [Gone("exit code 1"), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{AGAIN} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a legacy HTTP server: 400 with a body of its own": (
+        offer(),
+        [HttpStatus(400, "Bad Request: Mcp-Session-Id required"), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a legacy HTTP server: 404": (
+        offer(),
+        [PAGE, greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a legacy HTTP server: 405": (
+        offer(),
+        [HttpStatus(405), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a legacy HTTP server that stumbles: 500": (
+        offer(),
+        [HttpStatus(500), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a page instead of an answer": (
+        offer(),
+        [Nonsense("text/html"), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a modern server that refuses this version and names a legacy one": (
+        offer(),
+        [unsupported(LEGACY, "2099-01-01"), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a legacy server known from last time": (
+        offer(known=LEGACY),
+        [greeted(LEGACY)],
+        [f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a server that has become modern since last time": (
+        offer(known=LEGACY),
+        [UNKNOWN, discovered(MODERN)],
+        [f"{GREET} {LEGACY}", f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+    "a server that has become modern since last time, over HTTP": (
+        offer(known=LEGACY),
+        [HttpStatus(400), discovered(MODERN)],
+        [f"{GREET} {LEGACY}", f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+    "a server that has become legacy since last time": (
+        offer(known=MODERN),
+        [UNKNOWN, greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a modern server that was slow to start": (
+        offer(),
+        [Silence(2), UNKNOWN, discovered(MODERN)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+    "a modern server that was slow to start and names its versions": (
+        offer(),
+        [Silence(2), unsupported(MODERN, code=-32602), discovered(MODERN)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+    "a server that refuses initialize and names an older revision": (
+        offer(),
+        [UNKNOWN, unsupported(OLD, code=-32602), greeted(OLD)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{GREET} {OLD}", DONE],
+        OLD,
+    ),
+    "pinned to a legacy revision": (
+        offer(pin="2025-06-18"),
+        [greeted("2025-06-18")],
+        [f"{GREET} 2025-06-18", DONE],
+        "2025-06-18",
+    ),
+    "pinned to the modern revision": (
+        offer(pin=MODERN),
+        [discovered(MODERN)],
+        [f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_client_agrees_with(name):
+    """Spec 2026-07-28 basic/versioning: the matrix, and what is met beyond it."""
+    brought, outcomes, expected_steps, expected_end = TABLE[name]
+
+    steps, end = walk(brought, *outcomes)
+
+    assert (expected_steps, expected_end) == (steps, end)
+
+
+FAILURES = {
+    "nothing in common": (
+        offer(),
+        [discovered("2099-01-01")],
+        "no revision in common: the server speaks 2099-01-01, we speak 2024-11-05, ",
+    ),
+    "a refusal that names only what was refused": (
+        offer(),
+        [unsupported(MODERN)],
+        "no revision in common: the server speaks 2026-07-28, we speak ",
+    ),
+    "a modern server that wants a capability": (
+        offer(),
+        [Error(-32021, "Missing required client capability")],
+        "the server refused server/discover: Missing required client capability (-32021)",
+    ),
+    "a modern server that sees other headers": (
+        offer(),
+        [Error(-32020, "Header mismatch")],
+        "the server refused server/discover: Header mismatch (-32020)",
+    ),
+    "a version we do not speak": (
+        offer(),
+        [UNKNOWN, greeted("2023-01-01")],
+        "the server answered initialize with revision '2023-01-01'; we speak 2024-11-05, ",
+    ),
+    "a modern version in a handshake": (
+        offer(),
+        [UNKNOWN, greeted(MODERN)],
+        "the server answered initialize with revision '2026-07-28'; we speak ",
+    ),
+    "an answer to initialize that is none": (
+        offer(),
+        [UNKNOWN, answer(hello="world")],
+        "the answer to initialize is malformed: Object missing required field",
+    ),
+    "a refused initialize": (
+        offer(),
+        [UNKNOWN, Error(-32603, "boom")],
+        "the server did not accept initialize: boom (-32603)",
+    ),
+    "no answer to initialize": (
+        offer(),
+        [UNKNOWN, Silence(28)],
+        "the server did not accept initialize: no answer within 28 s",
+    ),
+    "a server that dies of both": (
+        offer(),
+        [Gone("exit code 1"), Gone("exit code 2")],
+        "the server did not accept initialize: exit code 2",
+    ),
+    "a server that was slow, and refuses everything": (
+        offer(),
+        [Silence(2), UNKNOWN, UNKNOWN, Error(-32603, "boom")],
+        "the server did not accept initialize: boom (-32603)",
+    ),
+    "a wrong URL": (
+        offer(),
+        [PAGE, PAGE],
+        "HTTP 404: <html>; check the URL: no MCP endpoint answers POST there",
+    ),
+    "a URL that wants authorization": (
+        offer(),
+        [HttpStatus(401, "")],
+        "HTTP 401; the server wants authorization",
+    ),
+    "a gateway without a server": (
+        offer(),
+        [HttpStatus(503, "")],
+        "HTTP 503; the server cannot answer now",
+    ),
+    "a redirect elsewhere": (
+        offer(),
+        [HttpStatus(302, "")],
+        "HTTP 302; check the URL",
+    ),
+    "a legacy server under a modern pin": (
+        offer(pin=MODERN),
+        [UNKNOWN],
+        "the server does not speak revision 2026-07-28: Method not found (-32601); leave out",
+    ),
+    "other versions under a modern pin": (
+        offer(pin=MODERN),
+        [unsupported(LEGACY)],
+        "no revision in common: the server speaks 2025-11-25, we speak 2026-07-28",
+    ),
+    "another version under a legacy pin": (
+        offer(pin="2025-06-18"),
+        [greeted("2025-03-26")],
+        "the server does not speak revision 2025-06-18: it answered with 2025-03-26; leave out",
+    ),
+    "a modern server under a legacy pin": (
+        offer(pin=LEGACY),
+        [unsupported(MODERN)],
+        "the server did not accept initialize: Unsupported protocol version (-32022)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_the_client_gives_up_on(name):
+    """Ours: a failed negotiation says what was said, and what to try."""
+    brought, outcomes, expected = FAILURES[name]
+
+    _, end = walk(brought, *outcomes)
+
+    assert expected == end[: len(expected)]
+
+
+def attempts(brought, *outcomes):
+    """The attempts themselves, up to the one that meets no outcome."""
+    steps = negotiate(brought)
+    made = [next(steps)]
+    made.extend(steps.send(outcome) for outcome in outcomes)
+    return made
+
+
+def test_silence_costs_the_probe_timeout_and_no_more():
+    """Spec 2026-07-28 basic/transports/stdio: silence within a reasonable timeout is legacy."""
+    probe, greeting = attempts(offer(probe_timeout=0.5), Silence(0.5))
+
+    assert (0.5, None) == (probe.timeout, greeting.timeout)
+
+
+def test_a_second_probe_waits_as_long_as_opening_may_take():
+    """Ours: the server has spoken meanwhile, so its silence would be no sign of age."""
+    *_, probe = attempts(offer(probe_timeout=0.5), Silence(0.5), UNKNOWN)
+
+    assert ("server/discover", None) == (probe.method, probe.timeout)
+
+
+def test_a_pinned_modern_revision_is_asked_for_patiently():
+    """Ours: with nothing to fall back to, there is nothing to hurry for."""
+    (probe,) = attempts(offer(pin=MODERN, probe_timeout=0.5))
+
+    assert probe.timeout is None
+
+
+def test_the_probe_states_who_asks_and_in_which_revision():
+    """Spec 2026-07-28 basic/transports/stdio: the preferred modern version goes into _meta."""
+    (probe,) = attempts(offer())
+
+    assert MODERN == probe.params.meta["io.modelcontextprotocol/protocolVersion"]
+    assert (
+        Raw(b'{"name":"me","version":"1"}')
+        == (probe.params.meta["io.modelcontextprotocol/clientInfo"])
+    )
+    assert Raw(b"{}") == probe.params.meta["io.modelcontextprotocol/clientCapabilities"]
+
+
+def test_the_facts_are_cut_to_the_revision():
+    """Spec 2026-07-28 client/roots: the roots capability has no listChanged any more."""
+    can = ClientCapabilities(roots=RootsCapability(list_changed=True))
+
+    meta = facts(BY_NAME[MODERN], ME, can, "warning")
+
+    assert Raw(b'{"roots":{}}') == meta["io.modelcontextprotocol/clientCapabilities"]
+    assert "warning" == meta["io.modelcontextprotocol/logLevel"]
+
+
+def test_a_modern_server_is_known_by_what_it_tells():
+    """Spec 2026-07-28 server/discover: name, capabilities and instructions are in the answer."""
+    meta = {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "2"}}
+    steps = negotiate(offer())
+    next(steps)
+
+    with pytest.raises(StopIteration) as end:
+        steps.send(discovered(MODERN, instructions="be kind", _meta=meta))
+
+    agreed = end.value.value
+    assert ("new", "be kind") == (agreed.info.name, agreed.instructions)
+    assert agreed.capabilities.tools
+
+
+@pytest.mark.parametrize("meta", [{}, {"io.modelcontextprotocol/serverInfo": 7}])
+def test_a_modern_server_may_keep_its_name_to_itself(meta):
+    """Spec 2026-07-28 basic#_meta: serverInfo is a SHOULD, and no basis for anything."""
+    steps = negotiate(offer())
+    next(steps)
+
+    with pytest.raises(StopIteration) as end:
+        steps.send(discovered(MODERN, _meta=meta))
+
+    assert end.value.value.info is None
