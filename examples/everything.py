@@ -345,7 +345,7 @@ def json_schema_2020_12_tool(
 
 
 @server.tool
-def test_x_mcp_header(
+def mirrored_region(
     region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})] = "",
 ) -> str:
     """Take an argument that is mirrored into a header."""

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from isthmus.types import ProgressParams
+from isthmus.types import ElicitParams, ProgressParams
 
-from isthmus import Accepted, Client, Command, Elicitation
+from isthmus import Accepted, Client, Command
 from isthmus.errors import ToolFailed
 from isthmus.revisions import REVISIONS
 from isthmus.testing import serving
@@ -36,7 +36,7 @@ def say(text: str, depth: int = 1) -> None:
     print("   " * depth + text, flush=True)
 
 
-async def choose(question: Elicitation) -> Accepted[Mapping[str, Any]]:
+async def choose(question: ElicitParams) -> Accepted[Mapping[str, Any]]:
     """The user of this tour: always takes row 12, at the window."""
     say(f"the server asks: {question.message!r}, and we answer row 12", 2)
     return Accepted({"row": 12, "window": True})

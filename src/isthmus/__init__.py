@@ -1,1 +1,73 @@
-"""isthmus."""
+"""The Model Context Protocol: servers, clients and the host between them and the user.
+
+Servers: :class:`Server`, :class:`Context`, and what tools return and raise. Clients:
+:class:`Client`, :class:`Command`, and how questions are answered. Types of the wire are in
+``isthmus.types``, exceptions in ``isthmus.errors``, help for tests in ``isthmus.testing``.
+
+Names are imported when they are first used, so that a server does not pay for the client.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isthmus.client.client import Client as Client
+    from isthmus.core.answers import Accepted as Accepted
+    from isthmus.core.answers import Cancelled as Cancelled
+    from isthmus.core.answers import Declined as Declined
+    from isthmus.errors import IsthmusError as IsthmusError
+    from isthmus.errors import Refuse as Refuse
+    from isthmus.errors import ToolError as ToolError
+    from isthmus.server.context import Context as Context
+    from isthmus.server.media import Audio as Audio
+    from isthmus.server.media import Image as Image
+    from isthmus.server.server import Server as Server
+    from isthmus.transports.command import Command as Command
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Accepted",
+    "Audio",
+    "Cancelled",
+    "Client",
+    "Command",
+    "Context",
+    "Declined",
+    "Image",
+    "IsthmusError",
+    "Refuse",
+    "Server",
+    "ToolError",
+    "__version__",
+]
+
+_HOMES = {
+    "Accepted": "isthmus.core.answers",
+    "Audio": "isthmus.server.media",
+    "Cancelled": "isthmus.core.answers",
+    "Client": "isthmus.client.client",
+    "Command": "isthmus.transports.command",
+    "Context": "isthmus.server.context",
+    "Declined": "isthmus.core.answers",
+    "Image": "isthmus.server.media",
+    "IsthmusError": "isthmus.errors",
+    "Refuse": "isthmus.errors",
+    "Server": "isthmus.server.server",
+    "ToolError": "isthmus.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on its first use, and keep it (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'isthmus' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, whether they are imported yet or not."""
+    return sorted(__all__)
