@@ -1,0 +1,362 @@
+"""The journal of one call: steps known by content, and tokens that open only where they belong."""
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from msgspec import Raw
+
+from isthmus.core import journal as journals
+from isthmus.core.base64url import from_text, to_text
+from isthmus.core.journal import (
+    MAX_TOKEN,
+    Effect,
+    Journal,
+    Question,
+    Replay,
+    TooLarge,
+    Unsealed,
+    binding,
+    seal,
+    unseal,
+)
+from isthmus.errors import UsageError
+
+KEY = b"k" * 32
+OTHER = b"o" * 32
+NONCE = b"123456789012"
+CALL = binding("tools/call", "book", b'{"day":1}', None)
+
+NAME = b'{"message":"Your name?"}'
+COLOUR = b'{"message":"Your colour?"}'
+ANN = Raw(b'{"action":"accept","content":{"name":"Ann"}}')
+RED = Raw(b'{"action":"accept","content":{"colour":"red"}}')
+
+ELICIT = "elicitation/create"
+
+
+def answered(question):
+    """The answer of a question as bytes."""
+    assert question.answer is not None
+    return bytes(question.answer)
+
+
+# --- one run over a journal
+
+
+def test_a_new_question_is_open_under_a_short_key():
+    """Spec 2026-07-28 basic/patterns/mrtr: keys are the server's, and unique."""
+    run = Replay(Journal())
+    assert Question("q1", None) == run.question(ELICIT, NAME)
+    assert Question("q2", None) == run.question(ELICIT, COLOUR)
+
+
+def test_a_question_answered_since_is_known_in_the_next_run():
+    """The client's answers arrive under the keys they were asked by."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q1": ANN})
+
+    assert bytes(ANN) == answered(second.question(ELICIT, NAME))
+    assert Question("q2", None) == second.question(ELICIT, COLOUR)
+
+
+def test_answers_of_all_earlier_rounds_are_known():
+    """A call may ask in any number of rounds."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q1": ANN})
+    second.question(ELICIT, NAME)
+    second.question(ELICIT, COLOUR)
+    third = Replay(second.journal(), {"q2": RED})
+
+    assert bytes(ANN) == answered(third.question(ELICIT, NAME))
+    assert bytes(RED) == answered(third.question(ELICIT, COLOUR))
+    assert 2 == third.rounds
+
+
+def test_a_question_without_an_answer_is_asked_again_under_its_key():
+    """Spec: missing information is asked for again, not an error."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    first.question(ELICIT, COLOUR)
+    second = Replay(first.journal(), {"q1": ANN})
+
+    second.question(ELICIT, NAME)
+    assert Question("q2", None) == second.question(ELICIT, COLOUR)
+
+
+def test_answers_nobody_asked_for_are_ignored():
+    """Spec: the server ignores what it does not recognise."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q2": ANN, "name": ANN})
+    assert Question("q1", None) == second.question(ELICIT, NAME)
+
+
+def test_a_question_that_reads_otherwise_is_another_question():
+    """Consent to one text is no consent to another."""
+    first = Replay(Journal())
+    first.question(ELICIT, b'{"message":"Pay 10?"}', "pay")
+    second = Replay(first.journal(), {"pay": ANN})
+    assert Question("pay", None) == second.question(ELICIT, b'{"message":"Pay 1000?"}', "pay")
+
+
+def test_the_method_is_part_of_the_question():
+    """Two kinds of question may have the same parameters."""
+    first = Replay(Journal())
+    first.question(ELICIT, b"{}")
+    second = Replay(first.journal(), {"q1": ANN})
+    assert None is second.question("roots/list", b"{}").answer
+
+
+def test_the_spelling_of_the_json_is_no_part_of_the_question():
+    """Order of members and blanks mean nothing in JSON; no parameters are empty ones."""
+    first = Replay(Journal())
+    first.question(ELICIT, b'{"a":1,"b":2}')
+    first.question("roots/list", None)
+    second = Replay(first.journal(), {"q1": ANN, "q2": RED})
+    assert bytes(ANN) == answered(second.question(ELICIT, Raw(b'{ "b": 2, "a": 1 }')))
+    assert bytes(RED) == answered(second.question("roots/list", b"{}"))
+
+
+def test_parameters_that_are_no_json_are_told_apart_by_their_bytes():
+    """Whatever an author hands over, two questions are equal or they are not."""
+    first = Replay(Journal())
+    first.question(ELICIT, b"{x")
+    second = Replay(first.journal(), {"q1": ANN})
+    assert None is second.question(ELICIT, b"{y").answer
+    assert bytes(ANN) == answered(second.question(ELICIT, b"{x"))
+
+
+def test_equal_questions_are_told_apart_by_their_order():
+    """Asking the same thing twice gives two answers."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q1": ANN, "q2": RED})
+    assert bytes(ANN) == answered(second.question(ELICIT, NAME))
+    assert bytes(RED) == answered(second.question(ELICIT, NAME))
+
+
+def test_an_author_may_name_a_question():
+    """A client may know what to do with a name it knows."""
+    first = Replay(Journal())
+    assert Question("user_name", None) == first.question(ELICIT, NAME, "user_name")
+    second = Replay(first.journal(), {"user_name": ANN})
+    assert bytes(ANN) == answered(second.question(ELICIT, NAME, "user_name"))
+
+
+def test_no_two_open_questions_have_one_key():
+    """Spec: keys MUST be unique within the request, whatever authors call their questions."""
+    run = Replay(Journal())
+    keys = [
+        run.question(ELICIT, NAME, "name").key,
+        run.question(ELICIT, COLOUR, "name").key,
+        run.question(ELICIT, NAME, "q2").key,
+        run.question(ELICIT, COLOUR).key,
+        run.question(ELICIT, b"{}").key,
+    ]
+    assert ["name", "name_1", "q2", "q3", "q4"] == keys
+    assert keys == list(run.journal().pending)
+
+
+def test_a_name_may_be_used_again_once_its_question_is_answered():
+    """Asking until the answer fits is a loop over one name."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME, "name")
+    second = Replay(first.journal(), {"name": ANN})
+    second.question(ELICIT, NAME, "name")
+    assert Question("name", None) == second.question(ELICIT, COLOUR, "name")
+
+
+def test_an_effect_happens_once():
+    """Decision D7: what it gave travels in the journal."""
+    first = Replay(Journal())
+    effect = first.effect("shop.reserve", b'["1 May"]')
+    assert None is effect.result
+    first.record(effect, b'{"seat":12}')
+    second = Replay(first.journal())
+    again = second.effect("shop.reserve", b'["1 May"]')
+
+    assert Effect(effect.digest, Raw(b'{"seat":12}')) == again
+    assert None is second.effect("shop.reserve", b'["1 May"]').result
+    assert None is second.effect("shop.reserve", b'["2 May"]').result
+    assert None is second.effect("shop.cancel").result
+
+
+def test_a_client_cannot_answer_an_effect():
+    """An effect has no key, and no answer is taken for its result."""
+    first = Replay(Journal())
+    effect = first.effect("shop.reserve", NAME)
+    first.question("shop.reserve", NAME)
+    second = Replay(first.journal(), {effect.digest: ANN, "q1": ANN, "shop.reserve": ANN})
+    assert None is second.effect("shop.reserve", NAME).result
+
+
+def test_a_run_is_a_replay_until_it_has_met_all_that_is_known():
+    """What was said in an earlier round is not said again."""
+    first = Replay(Journal())
+    assert not first.replaying
+    first.record(first.effect("reserve"), b"1")
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q1": ANN})
+
+    assert second.replaying
+    second.effect("reserve")
+    assert second.replaying
+    second.question(ELICIT, NAME)
+    assert not second.replaying
+
+
+def test_a_run_that_does_something_new_is_no_replay():
+    """A body that took another way is not silent for ever."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q1": ANN})
+    second.question(ELICIT, COLOUR)
+    assert not second.replaying
+
+
+def test_the_journal_of_a_round_does_not_change_afterwards():
+    """It may be sealed while the body is still being stopped."""
+    run = Replay(Journal())
+    run.question(ELICIT, NAME)
+    journal = run.journal()
+    run.question(ELICIT, COLOUR)
+    run.record(run.effect("reserve"), b"1")
+    assert (["q1"], {}) == (list(journal.pending), journal.effects)
+
+
+# --- the token
+
+
+def full_journal():
+    """A journal with something of everything in it."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q1": ANN})
+    second.question(ELICIT, NAME)
+    second.record(second.effect("reserve"), b'{"seat":12}')
+    second.question(ELICIT, COLOUR, "colour")
+    return second.journal()
+
+
+def plain(journal):
+    """A journal that can be compared."""
+    return msgspec.to_builtins(msgspec.json.decode(msgspec.json.encode(journal)))
+
+
+def sealed(journal=None, keys=(KEY,), expires_at=100.0):
+    """A token for ``CALL``."""
+    return seal(journal or full_journal(), keys, NONCE, expires_at, CALL)
+
+
+def refusal(token, keys=(KEY,), now=50.0, call=CALL):
+    """Why a token does not open."""
+    with pytest.raises(Unsealed) as caught:
+        unseal(token, keys, now, call)
+    return caught.value.reason
+
+
+def test_a_sealed_journal_opens_for_its_own_call():
+    """Nothing is lost on the way to the client and back."""
+    assert plain(full_journal()) == plain(unseal(sealed(), (KEY,), 50.0, CALL))
+
+
+def test_a_token_shows_nothing_of_what_is_in_it():
+    """Decision D7: results of effects stay secret."""
+    assert b"seat" not in from_text(sealed())
+
+
+def test_a_token_opens_with_a_key_that_no_longer_seals():
+    """Keys are rotated by putting the new one first."""
+    assert plain(full_journal()) == plain(unseal(sealed(), (OTHER, KEY), 50.0, CALL))
+
+
+def test_a_token_does_not_open_without_its_key():
+    """Only servers that share the key share journals."""
+    assert "a key this server does not have" in refusal(sealed(), keys=(OTHER,))
+    assert "a key this server does not have" in refusal(sealed(), keys=())
+
+
+def test_a_token_does_not_open_after_its_time():
+    """Spec: a short expiry is verified on receipt."""
+    assert "expired 0 s ago" == refusal(sealed(), now=100.0)
+    assert "expired 60 s ago" == refusal(sealed(), now=160.0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        binding("prompts/get", "book", b'{"day":1}', None),
+        binding("tools/call", "cancel", b'{"day":1}', None),
+        binding("tools/call", "book", b'{"day":2}', None),
+        binding("tools/call", "book", None, None),
+        binding("tools/call", "book", b'{"day":1}', "ann"),
+        binding("tools/call", "book", b'{"day":1}', ""),
+        binding("tools/callb", "ook", b'{"day":1}', None),
+    ],
+)
+def test_a_token_does_not_open_for_another_call_or_principal(call):
+    """Spec: state presented on a request that does not match is rejected."""
+    assert "another call or principal" in refusal(sealed(), call=call)
+
+
+def test_the_binding_does_not_depend_on_how_the_arguments_are_spelled():
+    """A client may write its request anew; leaving out empty arguments says the same."""
+    a = binding("tools/call", "book", b'{"a":1,"b":[2]}', "ann")
+    assert a == binding("tools/call", "book", Raw(b' { "b" : [2], "a":1}'), "ann")
+    assert binding("tools/call", "x", None, None) == binding("tools/call", "x", b"{}", None)
+
+
+def test_a_token_with_any_bit_changed_does_not_open():
+    """Spec: state that fails verification MUST be rejected."""
+    data = from_text(sealed())
+    for index in range(len(data)):
+        changed = bytearray(data)
+        changed[index] ^= 1
+        assert refusal(to_text(bytes(changed)))
+
+
+@pytest.mark.parametrize(
+    "token", ["", "x", "tampered", "A" * 43, "é" * 50, sealed() + "=", "\ud800"]
+)
+def test_what_is_no_token_does_not_open(token):
+    """Spec: requestState is attacker-controlled input."""
+    assert "not a token of ours" == refusal(token)
+
+
+def test_a_token_longer_than_any_of_ours_is_not_even_read():
+    """What we never made costs nothing to refuse."""
+    assert "32769 characters long" == refusal("A" * (MAX_TOKEN + 1))
+
+
+def test_a_token_of_an_older_program_does_not_open_if_its_journal_cannot_be_read():
+    """Servers of two versions may share a key for a while."""
+    head = from_text(sealed())[:5]
+    cipher = AESGCM(journals._cipher_key(KEY))
+    for content in [b"[]", b"not JSON", b"[100.0,{}]", b"\xff", b'[100.0,[{"a":1},0,0,0,0]]']:
+        token = to_text(head + NONCE + cipher.encrypt(NONCE, content, head + CALL))
+        assert "an incompatible server" in refusal(token)
+
+
+def test_a_journal_too_large_for_a_token_is_refused():
+    """The token travels in every further request of the call."""
+    run = Replay(Journal())
+    run.record(run.effect("download"), msgspec.json.encode("x" * MAX_TOKEN))
+    with pytest.raises(TooLarge, match="keep large results elsewhere") as caught:
+        sealed(run.journal())
+    assert MAX_TOKEN < caught.value.size
+
+
+@pytest.mark.parametrize(("keys", "nonce"), [((), NONCE), ((KEY,), b"short"), ((KEY,), b"x" * 13)])
+def test_sealing_without_a_key_or_a_nonce_of_the_right_length_is_a_mistake(keys, nonce):
+    """AES-GCM wants twelve bytes, and each seal wants a key."""
+    with pytest.raises(UsageError, match="12 bytes"):
+        seal(Journal(), keys, nonce, 100.0, CALL)
+
+
+def test_the_wire_learns_nothing_about_why_a_token_does_not_open():
+    """One message for every reason; the reason is for the log."""
+    assert "Invalid params" in journals.UNUSABLE
+    assert "requestState refused: expired 0 s ago" == str(Unsealed("expired 0 s ago"))
