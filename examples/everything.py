@@ -9,6 +9,9 @@ import base64
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta, Struct
+
+from isthmus import Accepted, Audio, Context, Image, Server, ToolError
 from isthmus.types import (
     EmbeddedResource,
     ImageContent,
@@ -16,9 +19,6 @@ from isthmus.types import (
     TextContent,
     TextResourceContents,
 )
-from msgspec import Meta, Struct
-
-from isthmus import Accepted, Audio, Context, Image, Server, ToolError
 
 server = Server(
     "everything",

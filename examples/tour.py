@@ -13,12 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from isthmus.types import ElicitParams, ProgressParams
-
 from isthmus import Accepted, Client, Command
 from isthmus.errors import ToolFailed
 from isthmus.revisions import REVISIONS
 from isthmus.testing import serving
+from isthmus.types import ElicitParams, ProgressParams
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -4,4 +4,4 @@
 """
 
 from isthmus.wire import *  # noqa: F403 - this module is that list under its public name
-from isthmus.wire import __all__
+from isthmus.wire import __all__  # noqa: F401 - the same list

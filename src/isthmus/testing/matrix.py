@@ -57,9 +57,17 @@ def _has(revision: Revision, need: Feature | str) -> bool:
     return revision.allows("client", need) or revision.allows("server", need)
 
 
-def every_transport(test: Test) -> Test:
-    """Run a test with ``transport`` set to each transport of ``connect`` in turn."""
+@overload
+def every_transport(test: Test, /) -> Test: ...
+@overload
+def every_transport() -> Callable[[Test], Test]: ...
+def every_transport(test: Any = None) -> Any:
+    """Run a test with ``transport`` set to each transport of ``connect`` in turn.
+
+    Called without a test it gives the mark itself, for a module's ``pytestmark``; the same is
+    true of :func:`every_revision`.
+    """
     import pytest
 
-    decorated: Test = pytest.mark.parametrize("transport", TRANSPORTS)(test)
-    return decorated
+    mark = pytest.mark.parametrize("transport", TRANSPORTS)
+    return mark if test is None else mark(test)

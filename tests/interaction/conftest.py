@@ -1,0 +1,26 @@
+"""One behaviour each, over every transport and every revision."""
+
+import contextlib
+
+import pytest
+
+import conversations
+from isthmus.testing import connect
+
+
+@pytest.fixture
+def joined(request):
+    """``connect`` over the test's transport and revision, its messages held to the schema."""
+    revision = request.getfixturevalue("revision")
+    transport = request.getfixturevalue("transport")
+
+    @contextlib.asynccontextmanager
+    async def join(server, **options):
+        wire = []
+        async with connect(
+            server, revision=revision, transport=transport, wire=wire, **options
+        ) as client:
+            yield client
+        conversations.validate(wire, revision)
+
+    return join
