@@ -221,12 +221,51 @@ def test_silence_expires_with_the_words_to_withdraw():
     assert [] == session.receive(frame(id=id, result={}))
 
 
-def test_an_expired_initialize_is_not_cancelled_on_the_wire():
-    """A client MUST NOT cancel initialize (spec 2025-11-25: cancellation)."""
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+def test_an_expired_opening_is_not_cancelled_on_the_wire(method):
+    """A client MUST NOT cancel initialize (spec 2025-11-25), and a probe may meet a legacy server."""
     session = Session("client")
-    session.call("initialize", timeout=1.0)
+    session.call(method, timeout=1.0)
 
     assert None is only(session.tick(5.0)).data
+
+
+def test_a_server_that_waits_for_our_answer_is_not_silent():
+    """While we answer its question, its call does not expire, up to the limit (our promise)."""
+    session = Session("client")
+    id, _ = session.call("tools/call", now=0.0, timeout=2.0, max_timeout=10.0)
+    session.receive(frame(id="q", method="elicitation/create", params={}), now=1.0)
+
+    assert [] == session.tick(5.0)
+    assert 7.0 == session.next_deadline()
+    session.answer("q", b"{}")
+    assert id == only(session.tick(7.0)).id
+
+
+def test_a_question_does_not_lift_the_limit():
+    """The maximum is enforced whatever happens (spec 2025-11-25 basic/lifecycle#timeouts)."""
+    session = Session("client")
+    session.call("tools/call", now=0.0, timeout=2.0, max_timeout=3.0)
+    session.receive(frame(id="q", method="elicitation/create", params={}), now=1.0)
+
+    assert [] == session.tick(2.0)
+    assert isinstance(only(session.tick(3.0)), Expired)
+
+
+@pytest.mark.parametrize("data", [b"{", b"hello", b"[]", b"[1]", b"{}", b"7"])
+def test_a_client_answers_no_garbage(data):
+    """The client MUST NOT write responses (spec 2026-07-28: stdio), least of all to a banner."""
+    assert [] == Session("client").receive(data)
+
+
+def test_a_client_takes_a_batch_apart():
+    """Implementations MUST support receiving batches (spec 2025-03-26 basic)."""
+    session = Session("client")
+    one, _ = session.call("ping")
+    two, _ = session.call("ping")
+    answers = [{"jsonrpc": "2.0", "id": id, "result": {}} for id in (two, one)]
+
+    assert [two, one] == [event.id for event in session.receive(json.dumps(answers).encode())]
 
 
 def test_giving_up_says_so_once():

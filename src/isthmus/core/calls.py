@@ -97,6 +97,12 @@ class Calls:
             del self._open[call.id]
         return late
 
+    def excuse(self, now: float) -> None:
+        """Give calls whose deadline has come their time again, never past their limit."""
+        for call in self._open.values():
+            if call.deadline is not None and call.deadline <= now:
+                call.deadline = _deadline(call, now)
+
     def next_deadline(self) -> float | None:
         """The earliest moment at which a call may expire, or None."""
         return min(

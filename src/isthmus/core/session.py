@@ -15,7 +15,7 @@ Example:
     b'{"jsonrpc":"2.0","id":1,"result":{}}'
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -87,12 +87,23 @@ class Session:
         frame = parse(data)
         if isinstance(frame, Frame):
             return self.take(frame, now)
+        if self.side == "client":
+            # spec 2026-07-28 basic/transports/stdio: the client MUST NOT write JSON-RPC responses,
+            # and no server of any revision knows what to do with one nobody asked for
+            return [] if isinstance(frame, Unreadable) else self._batch(frame, now)
         if isinstance(frame, Unreadable):
             error = ErrorBody(code=frame.code, message=frame.message)
             return [Send(encode_error(frame.id, error), frame.id)]
         # spec 2025-06-18 changelog: JSON-RPC batching is no longer supported
         error = ErrorBody(code=-32600, message="Invalid request: batches are not accepted here")
         return [Send(encode_error(None, error))]
+
+    def _batch(self, members: Sequence[Raw], now: float) -> list[Event]:
+        """Several messages of a 2025-03-26 server in one."""
+        frames = [parse(bytes(member)) for member in members]
+        return [
+            event for frame in frames if isinstance(frame, Frame) for event in self.take(frame, now)
+        ]
 
     def take(self, frame: Frame, now: float = 0.0) -> list[Event]:
         """As :meth:`receive`, for a frame that is parsed already."""
@@ -244,7 +255,13 @@ class Session:
         return self._calls.next_deadline()
 
     def tick(self, now: float) -> list[Expired]:
-        """Expire every call whose deadline has come."""
+        """Expire every call whose deadline has come.
+
+        A server that has asked us something waits for us, so its silence is not held against it
+        meanwhile.
+        """
+        if self.side == "client" and len(self._served):
+            self._calls.excuse(now)
         return [
             Expired(call.id, now - call.started, cancellation(call, "timed out"))
             for call in self._calls.expire(now)
@@ -258,8 +275,9 @@ class Session:
 
 def cancellation(call: Call, reason: str | None = None) -> bytes | None:
     """The notification that withdraws a call of ours, or None where none may be sent."""
-    # spec 2025-11-25 basic/utilities/cancellation: a client MUST NOT cancel initialize
-    if call.method == "initialize":
+    # spec 2025-11-25 basic/utilities/cancellation: a client MUST NOT cancel initialize. And where
+    # the probe met silence, a legacy server is to hear initialize next, before any notification.
+    if call.method in ("initialize", "server/discover"):
         return None
     params = CancelledParams(request_id=call.id, reason=UNSET if reason is None else reason)
     return encode_note("notifications/cancelled", encode(params))
