@@ -73,7 +73,15 @@ class NotInRevision(UsageError):
 
 
 class CapabilityMissing(UsageError):
-    """The other side did not declare the capability this needs."""
+    """The other side did not declare the capability this needs.
+
+    Attributes:
+        required: what it would have had to declare, as in its capabilities: ``{"sampling": {}}``.
+    """
+
+    def __init__(self, message: str, required: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.required = dict(required or {})
 
 
 class OutOfPhase(UsageError):

@@ -1,0 +1,420 @@
+"""What a function may do beside returning: ask, report, log, and do a thing just once."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.errors import UsageError
+from isthmus.revisions import METHODS, Revision
+from isthmus.runtime.channel import Origin
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.facilities import Facilities
+from isthmus.server.features.logging import Log
+from isthmus.server.forms import form_for
+from isthmus.server.needs import require
+from isthmus.server.notes import Notes
+from isthmus.server.sampling import Said, SampledMessage, conversation, preferences
+from isthmus.server.workers import Leave
+from isthmus.wire import (
+    ClientCapabilities,
+    CreateMessageParams,
+    ElicitParams,
+    ElicitResult,
+    Implementation,
+    ListRootsParams,
+    LogMessageParams,
+    ModelPreferences,
+    ProgressParams,
+    Root,
+    Tool,
+    ToolChoice,
+)
+from isthmus.wire.base import Id, Meta, Wire
+
+if TYPE_CHECKING:
+    from isthmus.server.asking import Asker
+
+__all__ = ["Context"]
+
+T = TypeVar("T")
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class _Metadata(msgspec.Struct, rename={"meta": "_meta"}):
+    meta: dict[str, Any] = {}
+
+
+_decode_metadata = msgspec.json.Decoder(_Metadata).decode
+
+
+class Context:
+    """The call a function serves, and what it may do about it.
+
+    A parameter of this type is filled by the server and is no part of the tool's schema::
+
+        @server.tool
+        async def book(date: str, ctx: Context) -> str:
+            match await ctx.elicit(f"Which seat on {date}?", Seat):
+                case Accepted(seat):
+                    return f"row {seat.row}"
+            raise ToolError("no seat was chosen")
+
+    **Everything before a question may run again**: since 2026-07-28 a question ends the call, and
+    the body runs from the top once it is answered. Effects belong into :meth:`once`.
+
+    Made by the server; authors receive it.
+    """
+
+    __slots__ = ("_asker", "_facilities", "_inbound", "_leave", "_meta", "_notes", "_progress",
+                 "_responses", "request_state")  # fmt: skip
+
+    def __init__(
+        self,
+        inbound: Inbound,
+        facilities: Facilities,
+        asker: "Asker",
+        notes: Notes,
+        *,
+        responses: Mapping[str, Any] = _NOTHING,
+        request_state: str | None = None,
+        leave: Leave | None = None,
+    ) -> None:
+        self._notes = notes
+        self.request_state = request_state
+        self._inbound = inbound
+        self._facilities = facilities
+        self._asker = asker
+        self._responses = responses
+        self._leave = leave or Leave()
+        self._progress = float("-inf")
+        self._meta: Meta | None = None
+
+    # Who asks
+
+    @property
+    def request_id(self) -> Id:
+        """The id of the request this serves."""
+        return self._inbound.id
+
+    @property
+    def method(self) -> str:
+        """The method this serves, such as ``tools/call``."""
+        return self._inbound.method
+
+    @property
+    def revision(self) -> Revision:
+        """The revision this is served in."""
+        revision: Revision = self._inbound.caller.revision
+        return revision
+
+    @property
+    def client(self) -> Implementation | None:
+        """The name and version the client gives itself, if it does; proof of nothing."""
+        return self._inbound.caller.info
+
+    @property
+    def capabilities(self) -> ClientCapabilities:
+        """What the client declared it can do."""
+        return self._inbound.caller.capabilities
+
+    @property
+    def principal(self) -> Any:
+        """Who authenticated, or None."""
+        return self._inbound.caller.principal
+
+    @property
+    def origin(self) -> Origin:
+        """Where the request came from."""
+        return self._inbound.origin
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The HTTP request's headers by lower-case name; empty on other transports."""
+        return self._inbound.origin.headers
+
+    @property
+    def meta(self) -> Meta:
+        """The whole ``_meta`` of the request."""
+        if self._meta is None:
+            params = self._inbound.params
+            self._meta = {} if params is None else _decode_metadata(params).meta
+        return self._meta
+
+    @property
+    def state(self) -> Any:
+        """What the server's lifespan gave, or None."""
+        return self._facilities.state
+
+    # Telling
+
+    @property
+    def log(self) -> Log:
+        """Log messages to the client: ``ctx.log.info("done", rows=3)``.
+
+        What is said here goes to the client and may be shown to its user; the program's own log
+        is ``logging``. Nothing is sent that the client did not ask for.
+        """
+        return Log(self._inbound.caller, self._logged)
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Say how far this has come, if the client wants to know.
+
+        Args:
+            progress: how far; what does not exceed the value before is not sent.
+            total: how far it will go, if known.
+            message: the same in words.
+        """
+        token = self._inbound.progress_token
+        if token is None or self._notes.over or self._asker.silent:
+            return
+        # spec 2026-07-28 basic/patterns/progress#progress-flow: MUST increase each time
+        if not progress > self._progress:
+            return
+        self._progress = progress
+        params = ProgressParams(
+            progress_token=token,
+            progress=progress,
+            total=UNSET if total is None else total,
+            message=UNSET if message is None else message,
+        )
+        await self._notes.send("notifications/progress", params)
+
+    def send_resource_updated(self, uri: str) -> None:
+        """Tell everybody who subscribed to a resource that it changed."""
+        self._facilities.changes.updated(uri)
+
+    def _logged(self, params: LogMessageParams) -> None:
+        if not self._asker.silent:
+            self._notes.put("notifications/message", params)
+
+    # Asking
+
+    @overload
+    async def elicit(
+        self, message: str, schema: None = None, *, key: str | None = None
+    ) -> Answer[None]: ...
+
+    @overload
+    async def elicit(
+        self, message: str, schema: type[T], *, key: str | None = None
+    ) -> Answer[T]: ...
+
+    @overload
+    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Answer[Any]: ...
+
+    async def elicit(
+        self, message: str, schema: Any = None, *, key: str | None = None
+    ) -> Answer[Any]:
+        """Ask the user to fill in a form.
+
+        Never ask for passwords or keys this way: the client sees the answer. Use
+        :meth:`elicit_url` (spec 2026-07-28 client/elicitation).
+
+        Args:
+            message: the question.
+            schema: a class with the blanks as fields; or ``bool``, ``str``, a number, an enum or
+                a ``Literal`` for one blank; or a JSON Schema, whose answer is a dict; or None
+                to ask for consent alone.
+            key: a name for the question on the wire, instead of one made up.
+
+        Returns:
+            ``Accepted(value)``, ``Declined()`` or ``Cancelled()``.
+
+        Raises:
+            CapabilityMissing: the client shows no forms.
+            UsageError: a form cannot have such a blank.
+            Misbehaved: the answer does not fit the form.
+        """
+        form = form_for(schema)
+        params = ElicitParams(message=message, mode="form", requested_schema=form.schema)
+        result: ElicitResult = await self._ask("elicitation/create", params, key)
+        if result.action == "accept":
+            return Accepted(form.read(result.content or {}))
+        return Declined() if result.action == "decline" else Cancelled()
+
+    async def elicit_url(
+        self,
+        message: str,
+        url: str,
+        *,
+        elicitation_id: str | None = None,
+        key: str | None = None,
+    ) -> Answer[None]:
+        """Ask the user to open a page, for what must not pass through the client.
+
+        Args:
+            message: why.
+            url: the page. Whoever opens it must be the one who is asked: see the specification's
+                safe URL handling.
+            elicitation_id: what 2025-11-25 calls it by; made up if not given.
+            key: a name for the question on the wire, instead of one made up.
+
+        Returns:
+            ``Accepted(None)`` says that the user agreed to open it, not that anything was done
+            there.
+
+        Raises:
+            CapabilityMissing: the client opens no pages.
+        """
+        id = elicitation_id or os.urandom(16).hex()
+        params = ElicitParams(message=message, mode="url", url=url, elicitation_id=id)
+        result: ElicitResult = await self._ask("elicitation/create", params, key)
+        if result.action == "accept":
+            return Accepted(None)
+        return Declined() if result.action == "decline" else Cancelled()
+
+    async def sample(
+        self,
+        messages: Said | Sequence[Said],
+        *,
+        max_tokens: int,
+        system_prompt: str | None = None,
+        model: ModelPreferences | str | Sequence[str] | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Literal["auto", "required", "none"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> SampledMessage:
+        """Have the client's model write the next message.
+
+        Args:
+            messages: a prompt, or the conversation so far.
+            max_tokens: the most it may write.
+            system_prompt: a suggestion; the client may change or drop it.
+            model: which would be best: names, the best first, or preferences.
+            temperature: on the provider's scale.
+            stop_sequences: where it is to stop.
+            include_context: whose context to add; left out where the client cannot.
+            tools: what the model may ask to have called.
+            tool_choice: whether it must.
+            metadata: for the provider, in its own format.
+            key: a name for the question on the wire, instead of one made up.
+
+        Raises:
+            CapabilityMissing: the client has no model for servers, or none that uses tools.
+        """
+        params = CreateMessageParams(
+            messages=conversation(messages),
+            max_tokens=max_tokens,
+            system_prompt=_given(system_prompt),
+            model_preferences=preferences(model),
+            temperature=_given(temperature),
+            stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
+            include_context=self._context(include_context),
+            tools=UNSET if tools is None else list(tools),
+            tool_choice=UNSET if tool_choice is None else ToolChoice(mode=tool_choice),
+            metadata=UNSET if metadata is None else dict(metadata),
+        )
+        return SampledMessage(await self._ask("sampling/createMessage", params, key))
+
+    async def roots(self, *, key: str | None = None) -> list[Root]:
+        """Ask where the client lets this server work.
+
+        Args:
+            key: a name for the question on the wire, instead of one made up.
+
+        Raises:
+            CapabilityMissing: the client has no roots.
+        """
+        roots: list[Root] = (await self._ask("roots/list", ListRootsParams(), key)).roots
+        return roots
+
+    @overload
+    async def once(
+        self, effect: Callable[..., Awaitable[T]], *args: Any, key: str | None = None
+    ) -> T: ...
+
+    @overload
+    async def once(self, effect: Callable[..., T], *args: Any, key: str | None = None) -> T: ...
+
+    async def once(self, effect: Callable[..., Any], *args: Any, key: str | None = None) -> Any:
+        """Do something that must happen once, however often the body runs.
+
+        What it gave is written down and handed to every later run: it must be plain data, and
+        comes back as the type the function is annotated to return. So is the exception it
+        raised. What has begun is finished, even if nobody waits for it any more.
+
+        Args:
+            effect: what to do; a plain function runs in a worker thread.
+            args: what to call it with.
+            key: what it is known by from run to run, instead of its name and arguments.
+
+        Raises:
+            UsageError: what it gave cannot be written down.
+            Exception: whatever it raised.
+        """
+        return await self._asker.once(effect, args, key)
+
+    @property
+    def input_responses(self) -> Mapping[str, Any]:
+        """The answers to the questions of an ``InputRequiredResult`` that was returned, by key."""
+        return {
+            key: msgspec.json.decode(value) if isinstance(value, Raw) else value
+            for key, value in self._responses.items()
+        }
+
+    async def _ask(self, method: str, params: Wire, key: str | None) -> Any:
+        require(self.capabilities, method, params)
+        if self._notes.busy:
+            await self._notes.drain()
+        raw = await self._asker.ask(method, params, key)
+        try:
+            return METHODS[method].decode_result(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._asker.unreadable(method, error) from error
+
+    def _context(self, wanted: Any) -> Any:
+        """Whose context to add, as far as the client can."""
+        sampling = self.capabilities.sampling
+        # spec 2026-07-28 client/sampling#capabilities: SHOULD NOT without sampling.context
+        able = sampling is not UNSET and sampling.context is not UNSET
+        return UNSET if wanted is None or (wanted != "none" and not able) else wanted
+
+    # In plain functions
+
+    @property
+    def cancelled(self) -> bool:
+        """The call was given up: a plain function that runs long looks here, and returns."""
+        return self._leave.given
+
+    def check_cancelled(self) -> None:
+        """Leave, if the call was given up.
+
+        Raises:
+            asyncio.CancelledError: it was.
+        """
+        if self._leave.given:
+            raise asyncio.CancelledError
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """Wait for something asynchronous, in a plain function: ``ctx.wait(ctx.elicit(…))``.
+
+        Raises:
+            UsageError: this is not a worker thread, and waiting would stop the event loop.
+            asyncio.CancelledError: the call was given up, or goes on in another round.
+        """
+        if self._notes.here:
+            if isinstance(awaitable, Coroutine):
+                awaitable.close()
+            raise UsageError("ctx.wait blocks its thread: in an async function, use await")
+        return self._leave.block(self._notes.loop, awaitable)
+
+    @property
+    def leave(self) -> Leave:
+        """How a function in a thread hears that its call is over."""
+        return self._leave
+
+
+def _given(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value

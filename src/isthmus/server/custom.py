@@ -1,0 +1,55 @@
+"""Methods of a server's own, beside those of the specification."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from isthmus.errors import UsageError
+from isthmus.revisions import METHODS, Method
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.middleware import Handler
+from isthmus.server.asking import run_once
+from isthmus.server.context import Context
+from isthmus.server.facilities import Facilities
+from isthmus.server.signatures import read_signature
+from isthmus.wire import EmptyResult
+
+__all__ = ["custom_handler", "custom_row"]
+
+
+def custom_row(name: str, params: Any, result: Any) -> Method:
+    """A method of an author's as a row of the table.
+
+    Raises:
+        UsageError: the specification has a method of this name.
+    """
+    if name in METHODS:
+        raise UsageError(f"{name!r} is a method of the specification: choose another name")
+    return Method(name, frozenset({"client"}), params, result or EmptyResult)
+
+
+def custom_handler(fn: Callable[..., Any], facilities: Facilities) -> Handler:
+    """What serves a method of an author's: ``fn(params)`` or ``fn(params, ctx)``.
+
+    Raises:
+        UsageError: the function takes anything else.
+    """
+    signature = read_signature(fn, Context)
+    if len(signature.parameters) != 1:
+        raise UsageError(
+            f"{signature.name}: it serves a method, so it takes its params and, if it wants, the "
+            "context"
+        )
+
+    async def serve(params: Any, inbound: Inbound) -> Any:
+        async def body(context: Context) -> Any:
+            given = [context if name == signature.context else params for name in signature.order]
+            if signature.is_async:
+                return await fn(*given)
+            value = await facilities.workers.run(lambda: fn(*given), context.leave)
+            return await value if inspect.isawaitable(value) else value
+
+        value = await run_once(body, inbound, facilities)
+        return EmptyResult() if value is None else value
+
+    return serve

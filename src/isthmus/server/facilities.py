@@ -1,0 +1,103 @@
+"""What everything that serves for one server shares: its settings, keys, threads and state."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from isthmus.errors import UsageError
+from isthmus.server.features.changes import Changes
+from isthmus.server.lifespan import Lifespan
+from isthmus.server.workers import Workers
+from isthmus.wire import Implementation
+from isthmus.wire.results import CacheScope
+
+__all__ = ["Facilities"]
+
+SHORTEST_SECRET = 16
+
+
+class Facilities:
+    """One server's settings and the things it makes when they are first needed.
+
+    Args:
+        info: who the server says it is.
+        secret: what journals and cursors are sealed with, 16 random bytes or more; a list has
+            the one to seal with first and others that are still accepted after it. None makes
+            one up, which lasts as long as the process.
+        lifespan: what the server needs as long as it runs.
+        changes: everybody who hears of changes.
+        debug: let the text of unexpected exceptions out.
+        page_size: the most items in a page of a list, or None for all.
+        list_ttl_ms: milliseconds a client may keep a list without asking again.
+        list_scope: who may share a kept list.
+        max_rounds: how often one call may ask.
+        state_ttl: seconds in which a question must be answered.
+
+    Attributes:
+        wrapped: there is a middleware, so results are not made into bytes before it saw them.
+
+    Raises:
+        UsageError: a secret is too short.
+    """
+
+    def __init__(
+        self,
+        info: Implementation,
+        *,
+        secret: bytes | Sequence[bytes] | None,
+        lifespan: Lifespan,
+        changes: Changes,
+        debug: bool,
+        page_size: int | None,
+        list_ttl_ms: int,
+        list_scope: CacheScope,
+        max_rounds: int,
+        state_ttl: float,
+    ) -> None:
+        self.info = info
+        self.lifespan = lifespan
+        self.changes = changes
+        self.debug = debug
+        self.page_size = page_size
+        self.list_ttl_ms = list_ttl_ms
+        self.list_scope: CacheScope = list_scope
+        self.max_rounds = max_rounds
+        self.state_ttl = state_ttl
+        self.wrapped = False
+        self.workers = Workers()
+        self._secrets = [secret] if isinstance(secret, bytes) else list(secret or ())
+        self._derived: dict[str, list[bytes]] = {}
+        if any(len(known) < SHORTEST_SECRET for known in self._secrets):
+            raise UsageError(
+                f"a secret needs {SHORTEST_SECRET} random bytes or more: make it by os.urandom(32), kept "
+                "where every process of this server finds it"
+            )
+
+    @property
+    def state(self) -> Any:
+        """What the lifespan gave, or None."""
+        return self.lifespan.value
+
+    @property
+    def journal_keys(self) -> list[bytes]:
+        """The keys of journals, 32 bytes each: the first one seals, all of them open."""
+        return self._keys("journal")
+
+    @property
+    def cursor_secret(self) -> bytes:
+        """What cursors are sealed with."""
+        return self._keys("cursor")[0]
+
+    def _keys(self, purpose: str) -> list[bytes]:
+        """Keys for one purpose, so that no secret is used for two things."""
+        keys = self._derived.get(purpose)
+        if keys is None:
+            from hmac import digest
+
+            if not self._secrets:
+                self._secrets = [os.urandom(32)]
+            keys = [
+                digest(known, b"isthmus " + purpose.encode(), "sha256") for known in self._secrets
+            ]
+            self._derived[purpose] = keys
+        return keys

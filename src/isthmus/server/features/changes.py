@@ -1,0 +1,241 @@
+"""What changed, told to everybody who wants to know, in the way their revision has.
+
+Up to 2025-11-25 every open session hears of changed lists, by bare notifications, and of the
+resources it subscribed to. Since 2026-07-28 a client opens a stream (``subscriptions/listen``)
+and hears on it what it asked for, and nothing else.
+
+A listener costs a record. A task runs for it only while there is something to tell, and a slow
+one holds up nobody else: what waits for it is a set, so it is never longer than what it wants.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from isthmus.runtime.inbound import Inbound
+from isthmus.wire import (
+    AcknowledgedParams,
+    EmptyResult,
+    InitializedParams,
+    ListChangedParams,
+    ListenParams,
+    ListenResult,
+    ResourceUpdatedParams,
+    SubscribeParams,
+    SubscriptionFilter,
+    UnsubscribeParams,
+)
+from isthmus.wire.base import Id, Meta, Wire
+from isthmus.wire.meta import SUBSCRIPTION_ID
+
+__all__ = ["Changes", "Listener"]
+
+DEBOUNCE = 0.05
+"""Seconds in which changes of a list become one notification."""
+
+TOOLS = "notifications/tools/list_changed"
+PROMPTS = "notifications/prompts/list_changed"
+RESOURCES = "notifications/resources/list_changed"
+UPDATED = "notifications/resources/updated"
+
+
+class Listener:
+    """One session or stream that hears of changes.
+
+    Args:
+        link: the way to it.
+        lists: the notifications of changed lists that it wants.
+        uris: the resources it wants to hear about.
+        stream: the id of the request that opened its stream, or None for a session.
+    """
+
+    def __init__(
+        self, link: Any, lists: Iterable[str], uris: Iterable[str] = (), stream: Id | None = None
+    ) -> None:
+        self.uris = set(uris)
+        self._link = link
+        self._lists = frozenset(lists)
+        self._stream = stream
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[tuple[str, str | None], None] = {}
+        self._teller: asyncio.Task[None] | None = None
+        self._held = stream is not None
+        self._ended = self._loop.create_future()
+
+    def hear(self, method: str, uri: str | None = None) -> None:
+        """Something changed; callable from any thread."""
+        wants = method in self._lists if uri is None else uri in self.uris
+        if not wants:
+            return
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is self._loop:
+            self._take(method, uri)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._take, method, uri)
+
+    def release(self) -> None:
+        """Tell from now on, beginning with what happened meanwhile."""
+        self._held = False
+        self._start()
+
+    def end(self) -> None:
+        """There is nothing more to hear."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def until_ended(self) -> None:
+        """Wait for :meth:`end`, and until all that happened before it is told."""
+        await self._ended
+        if self._teller is not None:
+            await self._teller
+
+    def _take(self, method: str, uri: str | None) -> None:
+        if not self._ended.done():
+            self._waiting[method, uri] = None
+            self._start()
+
+    def _start(self) -> None:
+        if self._waiting and self._teller is None and not self._held:
+            self._teller = self._loop.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        try:
+            if all(uri is None for _, uri in self._waiting):
+                await asyncio.sleep(DEBOUNCE)
+            while self._waiting:
+                method, uri = next(iter(self._waiting))
+                del self._waiting[method, uri]
+                await self._link.note(method, self._params(uri), relates_to=self._stream)
+        finally:
+            self._teller = None
+
+    def _params(self, uri: str | None) -> Wire:
+        # spec 2026-07-28 basic/patterns/subscriptions#receiving-notifications: every one carries
+        # the id of the request that opened its stream
+        meta: Meta | UnsetType = UNSET if self._stream is None else {SUBSCRIPTION_ID: self._stream}
+        if uri is None:
+            return ListChangedParams(meta=meta)
+        return ResourceUpdatedParams(uri=uri, meta=meta)
+
+
+class Changes:
+    """Everybody who hears of changes on one server.
+
+    Args:
+        offers: says whether the server offers ``"tools"``, ``"prompts"`` or ``"resources"``.
+    """
+
+    def __init__(self, offers: Callable[[str], bool]) -> None:
+        self._offers = offers
+        self._sessions: dict[Any, Listener] = {}
+        self._streams: set[Listener] = set()
+
+    # What happened
+
+    def tools(self) -> None:
+        """The list of tools changed."""
+        self._announce(TOOLS)
+
+    def prompts(self) -> None:
+        """The list of prompts changed."""
+        self._announce(PROMPTS)
+
+    def resources(self) -> None:
+        """The list of resources or of their templates changed."""
+        self._announce(RESOURCES)
+
+    def updated(self, uri: str) -> None:
+        """What can be read at a URI changed."""
+        self._announce(UPDATED, uri)
+
+    def close(self) -> None:
+        """The server stops: end every stream, in good order."""
+        for listener in tuple(self._streams):
+            listener.end()
+
+    def _announce(self, method: str, uri: str | None = None) -> None:
+        for listener in (*tuple(self._sessions.values()), *tuple(self._streams)):
+            listener.hear(method, uri)
+
+    # Up to 2025-11-25: sessions
+
+    def joined(self, _params: InitializedParams, inbound: Inbound) -> None:
+        """Act on ``notifications/initialized``: this session hears of changes from now on."""
+        self._session(inbound.link)
+
+    async def subscribe(self, params: SubscribeParams, inbound: Inbound) -> EmptyResult:
+        """Handle ``resources/subscribe``."""
+        self._session(inbound.link).uris.add(params.uri)
+        return EmptyResult()
+
+    async def unsubscribe(self, params: UnsubscribeParams, inbound: Inbound) -> EmptyResult:
+        """Handle ``resources/unsubscribe``; what was never subscribed to is no mistake."""
+        self._session(inbound.link).uris.discard(params.uri)
+        return EmptyResult()
+
+    def _session(self, link: Any) -> Listener:
+        listener = self._sessions.get(link)
+        if listener is None:
+            listener = self._sessions[link] = Listener(link, (TOOLS, PROMPTS, RESOURCES))
+            link.on_close(lambda: self._left(link))
+        return listener
+
+    def _left(self, link: Any) -> None:
+        listener = self._sessions.pop(link, None)
+        if listener is not None:
+            listener.end()
+
+    # Since 2026-07-28: streams
+
+    async def listen(self, params: ListenParams, inbound: Inbound) -> ListenResult:
+        """Handle ``subscriptions/listen``: tells until the client cancels or the server stops."""
+        granted = self._granted(params.notifications)
+        meta = {SUBSCRIPTION_ID: inbound.id}
+        listener = Listener(
+            inbound.link, _lists(granted), granted.resource_subscriptions or (), inbound.id
+        )
+        forget = inbound.link.on_close(listener.end)
+        self._streams.add(listener)
+        try:
+            # spec 2026-07-28 basic/patterns/subscriptions#acknowledgment: MUST be the first
+            await inbound.link.note(
+                "notifications/subscriptions/acknowledged",
+                AcknowledgedParams(notifications=granted, meta=meta),
+                relates_to=inbound.id,
+            )
+            listener.release()
+            await listener.until_ended()
+        finally:
+            listener.end()
+            self._streams.discard(listener)
+            forget()
+        # spec 2026-07-28 basic/patterns/subscriptions#graceful-closure: SHOULD answer at the end
+        return ListenResult(meta=meta)
+
+    def _granted(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
+        """What of it the server can tell; the rest is left out."""
+
+        def kept(flag: bool | UnsetType, kind: str) -> bool | UnsetType:
+            return True if flag is True and self._offers(kind) else UNSET
+
+        uris = wanted.resource_subscriptions
+        return SubscriptionFilter(
+            tools_list_changed=kept(wanted.tools_list_changed, "tools"),
+            prompts_list_changed=kept(wanted.prompts_list_changed, "prompts"),
+            resources_list_changed=kept(wanted.resources_list_changed, "resources"),
+            resource_subscriptions=uris if uris and self._offers("resources") else UNSET,
+        )
+
+
+def _lists(granted: SubscriptionFilter) -> list[str]:
+    flags = (
+        (granted.tools_list_changed, TOOLS),
+        (granted.prompts_list_changed, PROMPTS),
+        (granted.resources_list_changed, RESOURCES),
+    )
+    return [method for flag, method in flags if flag is True]

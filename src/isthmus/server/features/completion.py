@@ -1,0 +1,154 @@
+"""Completion: what might go into a blank of a prompt or of a resource template."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeAlias
+
+from msgspec import UNSET
+
+from isthmus.errors import Refuse, UsageError
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.facilities import Facilities
+from isthmus.server.features.prompts import Prompts
+from isthmus.server.features.resources import Resources
+from isthmus.wire import CompleteParams, CompleteResult, Completion, PromptReference, Reference
+
+__all__ = ["Completer", "Completions", "ranked"]
+
+MOST = 100
+"""spec 2026-07-28 server/utilities/completion#completion-results: at most 100 values."""
+
+Completer: TypeAlias = Callable[..., Any]
+"""``fn()``, ``fn(typed)`` or ``fn(typed, others)``, plain or async, giving strings."""
+
+
+class Completions:
+    """Who completes which argument.
+
+    Args:
+        prompts: the server's prompts.
+        resources: the server's resources.
+        facilities: the server's.
+    """
+
+    def __init__(self, prompts: Prompts, resources: Resources, facilities: Facilities) -> None:
+        self._prompts = prompts
+        self._resources = resources
+        self._workers = facilities.workers
+        self._completers: dict[tuple[str, str], tuple[Completer, int]] = {}
+
+    @property
+    def used(self) -> bool:
+        """Whether anything is completed."""
+        return bool(self._completers)
+
+    def add(self, ref: str, argument: str, completer: Completer) -> None:
+        """Complete an argument.
+
+        Args:
+            ref: a prompt's name, or a template's URI.
+            argument: the argument's name on the wire.
+            completer: gives what might go there. With a parameter it is given what was typed and
+                may answer as it likes; with a second one also what the other blanks hold;
+                without any, its values are filtered by what was typed.
+
+        Raises:
+            UsageError: the prompt or template has no such argument, or has a completer already.
+        """
+        known = self._arguments(ref, ref)
+        if known is not None and argument not in known:
+            raise UsageError(f"{ref!r} has no argument {argument!r}: it has {', '.join(known)}")
+        if (ref, argument) in self._completers:
+            raise UsageError(f"{argument!r} of {ref!r} is completed already")
+        self._completers[ref, argument] = completer, _arity(completer)
+
+    async def complete(self, params: CompleteParams, _inbound: Inbound) -> CompleteResult:
+        """Handle ``completion/complete``.
+
+        Raises:
+            Refuse: there is no such prompt or template, or it has no such argument.
+        """
+        ref, known = self._referred(params.ref)
+        argument, typed = params.argument.name, params.argument.value
+        if known is None:
+            # spec 2026-07-28 server/utilities/completion#error-handling
+            raise Refuse(-32602, f"Unknown prompt or resource template: {ref}")
+        if argument not in known:
+            raise Refuse(-32602, f"Unknown argument of {ref}: {argument}")
+        if (ref, argument) not in self._completers:
+            return _result([])
+        completer, arity = self._completers[ref, argument]
+        others = params.context.arguments or {} if params.context is not UNSET else {}
+        given = await self._run(partial(completer, *(typed, others)[:arity]))
+        if isinstance(given, Completion):
+            return CompleteResult(completion=given)
+        return _result(ranked(given or (), typed, keep=arity > 0))
+
+    async def _run(self, call: "partial[Any]") -> Any:
+        if inspect.iscoroutinefunction(call.func):
+            return await call()
+        given = await self._workers.run(call)
+        return await given if inspect.isawaitable(given) else given
+
+    def _referred(self, ref: Reference) -> tuple[str, tuple[str, ...] | None]:
+        if isinstance(ref, PromptReference):
+            return ref.name, self._arguments(ref.name, None)
+        return ref.uri, self._arguments(None, ref.uri)
+
+    def _arguments(self, prompt: str | None, uri: str | None) -> tuple[str, ...] | None:
+        """The arguments of a prompt, of a template or of a plain resource; None for neither."""
+        found = None if prompt is None else self._prompts.listing.get(prompt)
+        if found is not None:
+            return tuple(parameter.wire for parameter in found.function.parameters)
+        if uri is None:
+            return None
+        resource = self._resources.templates.get(uri) or self._resources.listing.get(uri)
+        if resource is None:
+            return None
+        return resource.template.names if resource.template else ()
+
+
+def _arity(completer: Completer) -> int:
+    """How many of (what was typed, what the others hold) a completer takes."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    taken = [p for p in inspect.signature(completer).parameters.values() if p.kind in kinds]
+    if len(taken) > 2:
+        raise UsageError(
+            f"{getattr(completer, '__qualname__', completer)}: a completer takes what was typed, "
+            "and what the other arguments hold, and nothing else"
+        )
+    return len(taken)
+
+
+def ranked(values: Iterable[str], typed: str, *, keep: bool) -> list[str]:
+    """Values that fit what was typed, the best first: as a beginning, as a part, by its letters.
+
+    Args:
+        values: what there is; among equals their order stays.
+        typed: what was typed; case makes no difference.
+        keep: whether to keep, at the end, values that do not fit at all.
+    """
+    wanted = typed.casefold()
+    order = sorted(
+        (_distance(value.casefold(), wanted), n, value) for n, value in enumerate(values)
+    )
+    return [value for distance, _, value in order if keep or distance < NO_FIT]
+
+
+NO_FIT = 3
+
+
+def _distance(value: str, wanted: str) -> int:
+    if value.startswith(wanted):
+        return 0
+    if wanted in value:
+        return 1
+    letters = iter(value)
+    return 2 if all(letter in letters for letter in wanted) else NO_FIT
+
+
+def _result(values: list[str]) -> CompleteResult:
+    return CompleteResult(
+        completion=Completion(values=values[:MOST], total=len(values), has_more=len(values) > MOST)
+    )

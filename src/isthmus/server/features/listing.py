@@ -1,0 +1,136 @@
+"""What a server has of one kind, and the pages a client reads of it.
+
+Pages are encoded once per revision and cursor, and kept as bytes until something is added or
+removed: a list of hundreds of tools costs no more than a short one.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from msgspec import UNSET, Raw, UnsetType, structs
+
+from isthmus.core.pagination import BadCursor, paginate
+from isthmus.errors import Refuse, UsageError
+from isthmus.revisions import Revision, project
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.stamp import Stamp
+from isthmus.server.facilities import Facilities
+from isthmus.wire.base import Wire
+
+__all__ = ["Listing"]
+
+T = TypeVar("T")
+
+
+class Listing(Generic[T]):
+    """Entries by their key, in the order they came.
+
+    Args:
+        what: what the entries are, in the singular: ``"tool"``.
+        method: the method that lists them.
+        show: an entry as it is listed.
+        result: makes the result of a page: ``result(items, next_cursor)``.
+        facilities: the server's.
+        announce: called after every change.
+
+    Attributes:
+        used: something was here once, so the server has offered this kind of thing.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        method: str,
+        *,
+        show: Callable[[T], Wire],
+        result: Callable[[list[Any], str | UnsetType], Wire],
+        facilities: Facilities,
+        announce: Callable[[], None],
+    ) -> None:
+        self.used = False
+        self._what = what
+        self._method = method
+        self._show = show
+        self._result = result
+        self._facilities = facilities
+        self._announce = announce
+        self._entries: dict[str, T] = {}
+        self._pages: dict[tuple[Revision, str | UnsetType], Raw] = {}
+        self.get = self._entries.get
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(tuple(self._entries.values()))
+
+    def add(self, key: str, entry: T) -> None:
+        """Take in an entry.
+
+        Raises:
+            UsageError: its key is taken.
+        """
+        if key in self._entries:
+            raise UsageError(
+                f"there is a {self._what} {key!r} already; give this one another name, or remove "
+                "the other first"
+            )
+        self._entries[key] = entry
+        self._changed()
+
+    def remove(self, key: str) -> None:
+        """Take out an entry.
+
+        Raises:
+            UsageError: there is none under this key.
+        """
+        if self._entries.pop(key, None) is None:
+            raise UsageError(f"there is no {self._what} {key!r}")
+        self._changed()
+
+    def _changed(self) -> None:
+        self.used = True
+        self._pages.clear()
+        self._announce()
+
+    async def page(self, params: Any, inbound: Inbound) -> Wire | Raw:
+        """Handle the method that lists the entries.
+
+        Raises:
+            Refuse: the server offers no such thing, or the cursor is not one of ours.
+        """
+        if not self.used:
+            # spec 2026-07-28 schema#methodnotfounderror: a capability not advertised is no method
+            raise Refuse(-32601, f"Method not found: this server has no {self._what}s")
+        revision: Revision = inbound.caller.revision
+        known = self._pages.get((revision, params.cursor))
+        if known is not None:
+            return known
+        result = self._paged(params.cursor)
+        if self._facilities.wrapped:
+            return result  # a middleware may want to look into it
+        stamp = Stamp(revision, self._facilities.info, cacheable=True)
+        raw = self._pages[revision, params.cursor] = Raw(stamp.write(project(result, revision)))
+        return raw
+
+    def _paged(self, cursor: str | UnsetType) -> Wire:
+        size = self._facilities.page_size
+        try:
+            items, following = paginate(
+                [self._show(entry) for entry in self._entries.values()],
+                _key,
+                cursor=None if cursor is UNSET else cursor,
+                size=size,
+                secret=b"" if size is None and cursor is UNSET else self._facilities.cursor_secret,
+                scope=self._method,
+            )
+        except BadCursor as error:
+            # spec 2026-07-28 server/utilities/pagination#error-handling
+            raise Refuse(-32602, f"Invalid params: {error}") from error
+        result = self._result(items, UNSET if following is None else following)
+        return structs.replace(
+            result, ttl_ms=self._facilities.list_ttl_ms, cache_scope=self._facilities.list_scope
+        )
+
+
+def _key(shown: Any) -> str:
+    """What tells an item of a list from all others."""
+    key: str = getattr(shown, "uri", None) or getattr(shown, "uri_template", None) or shown.name
+    return key

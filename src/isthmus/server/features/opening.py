@@ -1,0 +1,99 @@
+"""How a conversation opens: the handshake of sessions, and discovery."""
+
+from collections.abc import Callable
+
+from msgspec import UNSET, UnsetType
+
+from isthmus.core.caller import Caller
+from isthmus.errors import Refuse
+from isthmus.revisions import BY_NAME, LEGACY, MODERN, Revision, accept, project
+from isthmus.runtime.inbound import Inbound
+from isthmus.wire import (
+    DiscoverParams,
+    DiscoverResult,
+    EmptyResult,
+    Implementation,
+    InitializeParams,
+    InitializeResult,
+    PingParams,
+    ServerCapabilities,
+)
+
+__all__ = ["Opening"]
+
+
+class Opening:
+    """Answers the first words of a client, whichever they are.
+
+    Args:
+        info: who the server says it is.
+        instructions: how to use it, for a model to read, or None.
+        revisions: the revisions it speaks, oldest first.
+        capabilities: what it offers now.
+        ttl_ms: milliseconds a client may keep what it discovered.
+    """
+
+    def __init__(
+        self,
+        info: Implementation,
+        instructions: str | None,
+        revisions: tuple[Revision, ...],
+        capabilities: Callable[[], ServerCapabilities],
+        ttl_ms: int,
+    ) -> None:
+        self._info = info
+        self._instructions: str | UnsetType = UNSET if instructions is None else instructions
+        self._revisions = revisions
+        self._sessions = [revision for revision in revisions if revision in LEGACY]
+        self._capabilities = capabilities
+        self._ttl_ms = ttl_ms
+
+    async def initialize(self, params: InitializeParams, inbound: Inbound) -> InitializeResult:
+        """Handle ``initialize``: agree on a revision and keep the client's facts.
+
+        Raises:
+            Refuse: this server speaks no revision with a handshake; it says which it speaks.
+        """
+        revision = self._agreed(params.protocol_version)
+        capabilities = accept(params.capabilities, revision)
+        inbound.link.agree(
+            Caller(revision, capabilities, params.client_info, None, inbound.origin.principal)
+        )
+        result = InitializeResult(
+            protocol_version=revision.name,
+            capabilities=self._capabilities(),
+            server_info=self._info,
+            instructions=self._instructions,
+        )
+        return project(result, revision)
+
+    def _agreed(self, wanted: str) -> Revision:
+        revision = BY_NAME.get(wanted)
+        if revision in self._sessions:
+            return revision
+        if self._sessions:
+            # spec 2025-11-25 basic/lifecycle#version-negotiation: another version it supports,
+            # which SHOULD be the latest
+            return self._sessions[-1]
+        # spec 2026-07-28 basic/versioning: the error SHOULD name the versions it supports
+        supported = [revision.name for revision in self._revisions]
+        raise Refuse(
+            -32022,
+            f"Unsupported protocol version {wanted!r}: this server has no initialize, it speaks "
+            f"{', '.join(supported)}",
+            {"supported": supported, "requested": wanted},
+        )
+
+    async def ping(self, _params: PingParams, _inbound: Inbound) -> EmptyResult:
+        """Handle ``ping``."""
+        return EmptyResult()
+
+    async def discover(self, _params: DiscoverParams, _inbound: Inbound) -> DiscoverResult:
+        """Handle ``server/discover``."""
+        return DiscoverResult(
+            supported_versions=[r.name for r in self._revisions if r in MODERN],
+            capabilities=self._capabilities(),
+            instructions=self._instructions,
+            ttl_ms=self._ttl_ms,
+            cache_scope="public",
+        )

@@ -1,0 +1,131 @@
+"""Prompts: messages a user may start from."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from isthmus.errors import Refuse
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.context import Context
+from isthmus.server.facilities import Facilities
+from isthmus.server.features.listing import Listing
+from isthmus.server.functions import ArgumentError, Function
+from isthmus.server.results import to_prompt_messages
+from isthmus.server.running import run_refusing, runner
+from isthmus.wire import (
+    GetPromptParams,
+    GetPromptResult,
+    Icon,
+    InputRequiredResult,
+    ListPromptsResult,
+    Prompt,
+    PromptArgument,
+)
+from isthmus.wire.base import Meta, Wire
+
+__all__ = ["Prompts", "RegisteredPrompt"]
+
+
+class RegisteredPrompt:
+    """A function as a prompt.
+
+    Args:
+        function: the function.
+        shown: how it is listed.
+        run: runs the function.
+    """
+
+    __slots__ = ("function", "run", "shown")
+
+    def __init__(
+        self, function: Function, shown: Prompt, run: Callable[[Any, Context], Awaitable[Any]]
+    ) -> None:
+        self.function = function
+        self.shown = shown
+        self.run = run
+
+
+class Prompts:
+    """The prompts of one server.
+
+    Args:
+        facilities: the server's.
+    """
+
+    def __init__(self, facilities: Facilities) -> None:
+        self.listing: Listing[RegisteredPrompt] = Listing(
+            "prompt",
+            "prompts/list",
+            show=lambda prompt: prompt.shown,
+            result=lambda items, cursor: ListPromptsResult(prompts=items, next_cursor=cursor),
+            facilities=facilities,
+            announce=facilities.changes.prompts,
+        )
+        self._facilities = facilities
+
+    def add(
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] | None = None,
+        meta: Meta | None = None,
+        blocking: bool | None = None,
+    ) -> str:
+        """Offer a function as a prompt; see ``Server.prompt`` for the arguments.
+
+        Returns:
+            The prompt's name.
+        """
+        function = Function.of(
+            fn, context_type=Context, name=name, description=description, blocking=blocking
+        )
+        properties = function.input_schema["properties"]
+        arguments = [
+            PromptArgument(
+                name=parameter.wire,
+                description=properties[parameter.wire].get("description", UNSET),
+                required=parameter.required,
+            )
+            for parameter in function.parameters
+        ]
+        shown = Prompt(
+            name=function.name,
+            title=title or UNSET,
+            description=function.description or UNSET,
+            arguments=arguments or UNSET,
+            icons=list(icons) if icons else UNSET,
+            meta=meta or UNSET,
+        )
+        run = runner(function, self._facilities.workers)
+        self.listing.add(function.name, RegisteredPrompt(function, shown, run))
+        return function.name
+
+    async def get(self, params: GetPromptParams, inbound: Inbound) -> Wire:
+        """Handle ``prompts/get``.
+
+        Raises:
+            Refuse: there is no such prompt, its arguments do not fit, or its function refused.
+        """
+        prompt = self.listing.get(params.name)
+        if prompt is None:
+            # spec 2026-07-28 server/prompts#error-handling
+            raise Refuse(-32602, f"Unknown prompt: {params.name}")
+        try:
+            bound = prompt.function.bind_text(params.arguments or {})
+        except ArgumentError as error:
+            # spec 2026-07-28 server/prompts#error-handling: missing arguments are -32602
+            raise Refuse(-32602, str(error)) from error
+
+        async def body(context: Context) -> Any:
+            return await prompt.run(bound, context)
+
+        value = await run_refusing(body, inbound, params, params.name, self._facilities)
+        if isinstance(value, InputRequiredResult | GetPromptResult):
+            return value
+        return GetPromptResult(
+            messages=to_prompt_messages(value), description=prompt.shown.description
+        )

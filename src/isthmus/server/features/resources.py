@@ -1,0 +1,224 @@
+"""Resources: what can be read at a URI, and families of them at URI templates."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from isthmus.core.uri_template import UriTemplate
+from isthmus.errors import Refuse, UsageError
+from isthmus.revisions import resource_not_found_code
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.context import Context
+from isthmus.server.custom_types import encode
+from isthmus.server.facilities import Facilities
+from isthmus.server.features.listing import Listing
+from isthmus.server.functions import ArgumentError, Function
+from isthmus.server.results import to_resource_contents
+from isthmus.server.running import run_refusing, runner
+from isthmus.wire import (
+    Annotations,
+    Icon,
+    InputRequiredResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+)
+from isthmus.wire.base import Meta, Wire
+from isthmus.wire.results import CacheScope
+
+__all__ = ["RegisteredResource", "Resources"]
+
+EMPTY = b"{}"
+
+
+class RegisteredResource:
+    """A function that is read at a URI, or at all URIs of a template.
+
+    Args:
+        function: the function.
+        shown: how it is listed.
+        run: runs the function.
+        template: what its URIs look like; None for a single one.
+        ttl_ms: milliseconds a client may keep what it read.
+        scope: who may share what was read.
+    """
+
+    __slots__ = ("function", "mime_type", "run", "scope", "shown", "template", "ttl_ms")
+
+    def __init__(
+        self,
+        function: Function,
+        shown: Resource | ResourceTemplate,
+        run: Callable[[Any, Context], Awaitable[Any]],
+        template: UriTemplate | None,
+        *,
+        ttl_ms: int,
+        scope: CacheScope,
+    ) -> None:
+        self.function = function
+        self.shown = shown
+        self.run = run
+        self.template = template
+        self.mime_type = shown.mime_type or None
+        self.ttl_ms = ttl_ms
+        self.scope: CacheScope = scope
+
+
+class Resources:
+    """The resources and resource templates of one server.
+
+    Args:
+        facilities: the server's.
+    """
+
+    def __init__(self, facilities: Facilities) -> None:
+        announce = facilities.changes.resources
+        self.listing: Listing[RegisteredResource] = Listing(
+            "resource",
+            "resources/list",
+            show=lambda resource: resource.shown,
+            result=lambda items, cursor: ListResourcesResult(resources=items, next_cursor=cursor),
+            facilities=facilities,
+            announce=announce,
+        )
+        self.templates: Listing[RegisteredResource] = Listing(
+            "resource template",
+            "resources/templates/list",
+            show=lambda resource: resource.shown,
+            result=lambda items, cursor: ListResourceTemplatesResult(
+                resource_templates=items, next_cursor=cursor
+            ),
+            facilities=facilities,
+            announce=announce,
+        )
+        self._facilities = facilities
+
+    def add(
+        self,
+        fn: Callable[..., Any],
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | None = None,
+        icons: Sequence[Icon] | None = None,
+        meta: Meta | None = None,
+        ttl_ms: int = 0,
+        cache_scope: CacheScope = "private",
+        blocking: bool | None = None,
+    ) -> None:
+        """Offer a function as a resource; see ``Server.resource`` for the arguments."""
+        function = Function.of(
+            fn, context_type=Context, name=name, description=description, blocking=blocking
+        )
+        template = UriTemplate(uri)
+        _agree(function, template)
+        common: dict[str, Any] = {
+            "name": function.name,
+            "title": title or UNSET,
+            "description": function.description or UNSET,
+            "mime_type": mime_type or UNSET,
+            "annotations": annotations or UNSET,
+            "icons": list(icons) if icons else UNSET,
+            "meta": meta or UNSET,
+        }
+        run = runner(function, self._facilities.workers)
+        shown: Resource | ResourceTemplate
+        if template.names:
+            shown = ResourceTemplate(uri_template=uri, **common)
+            entry = RegisteredResource(
+                function, shown, run, template, ttl_ms=ttl_ms, scope=cache_scope
+            )
+            self.templates.add(uri, entry)
+        else:
+            shown = Resource(uri=uri, size=UNSET if size is None else size, **common)
+            entry = RegisteredResource(function, shown, run, None, ttl_ms=ttl_ms, scope=cache_scope)
+            self.listing.add(uri, entry)
+        self.listing.used = self.templates.used = True  # one capability stands for both
+
+    def remove(self, uri: str) -> None:
+        """Offer it no longer.
+
+        Raises:
+            UsageError: there is no resource or template of this URI.
+        """
+        (self.templates if self.templates.get(uri) else self.listing).remove(uri)
+
+    async def read(self, params: ReadResourceParams, inbound: Inbound) -> Wire:
+        """Handle ``resources/read``.
+
+        Raises:
+            Refuse: there is no such resource, or its function refused.
+        """
+        uri = params.uri
+        entry, values = self._find(uri)
+        if entry is None:
+            raise _not_found(inbound, uri)
+        try:
+            bound = entry.function.bind(encode(values) if values else EMPTY)
+        except ArgumentError as error:
+            # A URI whose parts do not fit names no resource: there is nothing to mend.
+            raise _not_found(inbound, uri) from error
+
+        async def body(context: Context) -> Any:
+            return await entry.run(bound, context)
+
+        value = await run_refusing(body, inbound, params, uri, self._facilities)
+        if value is None:
+            raise _not_found(inbound, uri)
+        if isinstance(value, InputRequiredResult | ReadResourceResult):
+            return value
+        return ReadResourceResult(
+            contents=to_resource_contents(value, uri, entry.mime_type),
+            ttl_ms=entry.ttl_ms,
+            cache_scope=entry.scope,
+        )
+
+    def _find(self, uri: str) -> tuple[RegisteredResource | None, dict[str, Any] | None]:
+        """The resource at a URI, or the first template that has it, with the values in it."""
+        entry = self.listing.get(uri)
+        if entry is not None:
+            return entry, None
+        for entry in self.templates:
+            values = entry.template.match(uri) if entry.template else None
+            if values is not None:
+                return entry, values
+        return None, None
+
+
+def _agree(function: Function, template: UriTemplate) -> None:
+    """See to it that a function takes what its template has.
+
+    Raises:
+        UsageError: it does not; the message says what is missing on which side.
+    """
+    names = {parameter.wire: parameter.required for parameter in function.parameters}
+    unknown = [name for name in template.names if name not in names]
+    if unknown:
+        raise UsageError(
+            f"{function.name}: {template.template!r} has {', '.join(unknown)}, which the function "
+            "does not take"
+        )
+    lacking = [
+        name
+        for name, required in names.items()
+        if required and (name not in template.names or name in template.optional)
+    ]
+    if lacking:
+        raise UsageError(
+            f"{function.name}: {template.template!r} may leave out {', '.join(lacking)}, which "
+            "the function needs: put it into the URI, or give it a default"
+        )
+
+
+def _not_found(inbound: Inbound, uri: str) -> Refuse:
+    # spec 2026-07-28 server/resources#error-handling: -32602 with the URI; -32002 before
+    code = resource_not_found_code(inbound.caller.revision)
+    return Refuse(code, f"Resource not found: {uri}", {"uri": uri})

@@ -1,0 +1,128 @@
+"""What can be said about a tool, a resource, a prompt or an HTTP endpoint beside its function."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar
+
+from isthmus.wire import Annotations, Icon
+from isthmus.wire.base import Meta
+from isthmus.wire.results import CacheScope
+
+__all__ = ["Completable", "HttpOptions", "PromptOptions", "ResourceOptions", "ToolOptions"]
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+class Completable(Protocol[P, R_co]):
+    """A function that stayed what it was, and whose arguments can be completed."""
+
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the function."""
+        ...
+
+    def completes(self, argument: str, /) -> Callable[[C], C]:
+        """Decorate the function that completes an argument; see ``Server.completes``."""
+        ...
+
+
+class ToolOptions(TypedDict, total=False):
+    """What can be said about a tool.
+
+    Attributes:
+        name: what it is called on the wire; the function's name by default.
+        title: a name for people.
+        description: what it does, for a model; the docstring by default.
+        read_only: it changes nothing.
+        destructive: it may destroy something.
+        idempotent: calling it twice with the same arguments is as calling it once.
+        open_world: it deals with the world outside.
+        icons: pictures for it.
+        meta: anything else.
+        text: whether structured content also travels as text; True by default.
+        blocking: whether a plain function may block, and belongs in a thread; True by default.
+        input_schema: JSON Schema of its arguments, instead of one made from the signature. A
+            function of one parameter that the schema does not know gets all arguments in it.
+        output_schema: JSON Schema of its structured content, instead of one made from the
+            annotation.
+    """
+
+    name: str | None
+    title: str | None
+    description: str | None
+    read_only: bool | None
+    destructive: bool | None
+    idempotent: bool | None
+    open_world: bool | None
+    icons: Sequence[Icon] | None
+    meta: Meta | None
+    text: bool
+    blocking: bool | None
+    input_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | None
+
+
+class ResourceOptions(TypedDict, total=False):
+    """What can be said about a resource or a resource template.
+
+    Attributes:
+        name: what it is called; the function's name by default.
+        title: a name for people.
+        description: what it is, for a model; the docstring by default.
+        mime_type: its media type; by what is read, if not given.
+        size: bytes, of a single resource.
+        annotations: whom it is for, and how important it is.
+        icons: pictures for it.
+        meta: anything else.
+        ttl_ms: milliseconds a client may keep what it read; 0 by default.
+        cache_scope: who may share what was read; ``"private"`` by default.
+        blocking: whether a plain function may block, and belongs in a thread; True by default.
+    """
+
+    name: str | None
+    title: str | None
+    description: str | None
+    mime_type: str | None
+    size: int | None
+    annotations: Annotations | None
+    icons: Sequence[Icon] | None
+    meta: Meta | None
+    ttl_ms: int
+    cache_scope: CacheScope
+    blocking: bool | None
+
+
+class PromptOptions(TypedDict, total=False):
+    """What can be said about a prompt.
+
+    Attributes:
+        name: what it is called on the wire; the function's name by default.
+        title: a name for people.
+        description: what it is for; the docstring by default.
+        icons: pictures for it.
+        meta: anything else.
+        blocking: whether a plain function may block, and belongs in a thread; True by default.
+    """
+
+    name: str | None
+    title: str | None
+    description: str | None
+    icons: Sequence[Icon] | None
+    meta: Meta | None
+    blocking: bool | None
+
+
+class HttpOptions(TypedDict, total=False):
+    """What can be said about an HTTP endpoint; see ``isthmus.transports.http.app.HttpApp``."""
+
+    path: str
+    public_url: str | None
+    allowed_hosts: Sequence[str]
+    allowed_origins: Sequence[str]
+    body_limit: int
+    session_idle: float
+    max_sessions: int
+    heartbeat: float
+    stream_answers: bool

@@ -1,0 +1,43 @@
+"""Serving the host that launched this process, over standard input and output."""
+
+import asyncio
+import gc
+import signal
+from typing import TYPE_CHECKING
+
+from isthmus.runtime.peer import Peer
+
+if TYPE_CHECKING:
+    from isthmus.server.server import Server
+
+__all__ = ["serve_pipes"]
+
+THRESHOLDS = (50_000, 50, 100)
+"""A request leaves no garbage cycles, so the collector may look for them rarely."""
+
+
+async def serve_pipes(server: "Server") -> None:
+    """Serve over standard input and output until the host hangs up, or until told to stop."""
+    from isthmus.transports.stdio import StdioChannel
+
+    channel = StdioChannel()
+    _stop_on_signals(asyncio.current_task())
+    gc.freeze()
+    gc.set_threshold(*THRESHOLDS)
+    try:
+        await server.open()
+        await Peer(channel, server.router, side="server").run()
+    except asyncio.CancelledError:
+        pass  # told to stop: that is what ends a server
+    finally:
+        await channel.close()
+        await server.close()
+
+
+def _stop_on_signals(task: "asyncio.Task[None] | None") -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, task.cancel if task else loop.stop)
+        except (NotImplementedError, RuntimeError):
+            return  # Windows, or not the main thread: the default will do

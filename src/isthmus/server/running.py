@@ -1,0 +1,72 @@
+"""How a user's function is run: here, or in a thread; and what becomes of what it raises."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from isthmus.errors import CapabilityMissing, Refuse, ToolError
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.asking import Body, run_rounds
+from isthmus.server.context import Context
+from isthmus.server.facilities import Facilities
+from isthmus.server.functions import Function
+from isthmus.server.workers import Workers
+
+__all__ = ["is_withdrawn", "report", "run_refusing", "runner"]
+
+
+def runner(function: Function, workers: Workers) -> Callable[[Any, Context], Awaitable[Any]]:
+    """What runs a function with its arguments bound: ``await run(bound, context)``."""
+    call = function.call
+    if function.is_async:
+        return call
+    if function.blocking:
+
+        async def in_thread(bound: Any, context: Context) -> Any:
+            return await workers.run(partial(call, bound, context), context.leave)
+
+        return in_thread
+
+    async def inline(bound: Any, context: Context) -> Any:
+        return call(bound, context)
+
+    return inline
+
+
+async def run_refusing(
+    body: Body, inbound: Inbound, params: Any, target: str, facilities: Facilities
+) -> Any:
+    """As ``run_rounds``, for methods whose failures are errors and not results.
+
+    Raises:
+        Refuse: whatever the body raised for its caller to read.
+        Exception: whatever else it raised.
+    """
+    try:
+        return await run_rounds(body, inbound, params, target, facilities)
+    except CapabilityMissing as lack:
+        raise Refuse(-32602, f"Invalid params: {lack}") from lack
+    except ToolError as error:
+        raise Refuse(-32603, str(error)) from error
+    except asyncio.CancelledError as error:
+        if is_withdrawn():
+            raise
+        raise RuntimeError("something it waited for was cancelled") from error
+
+
+def is_withdrawn() -> bool:
+    """Whether a ``CancelledError`` now means that the request is no longer wanted.
+
+    Otherwise it came out of something the function awaited, and is a failure like any other:
+    the request must still be answered.
+    """
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def report(what: str, error: BaseException) -> None:
+    """Log an exception nobody expected, with its traceback."""
+    import logging  # not needed until something fails
+
+    logging.getLogger("isthmus").error("%s failed", what, exc_info=error)

@@ -1,0 +1,113 @@
+"""What is sent to a client's model, and what it wrote, in the forms authors use."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from msgspec import UNSET, UnsetType
+
+from isthmus.errors import UsageError
+from isthmus.server.media import Audio, Image
+from isthmus.wire import (
+    AudioContent,
+    CreateMessageResult,
+    ImageContent,
+    ModelHint,
+    ModelPreferences,
+    Role,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+    UnknownContent,
+)
+
+__all__ = ["Block", "Said", "SampledMessage", "conversation", "preferences"]
+
+Block: TypeAlias = (
+    TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent | UnknownContent
+)
+"""One piece of a message to or from a model."""
+
+
+class SampledMessage:
+    """What the client's model wrote.
+
+    Args:
+        result: as it came.
+
+    Attributes:
+        role: who speaks, mostly ``"assistant"``.
+        content: what was written, always a list.
+        model: the model that wrote it.
+        stop_reason: why it stopped: ``"endTurn"``, ``"maxTokens"``, ``"toolUse"``, …, or None.
+    """
+
+    __slots__ = ("content", "model", "role", "stop_reason")
+
+    def __init__(self, result: CreateMessageResult) -> None:
+        said = result.content
+        self.role: Role = result.role
+        self.content: list[Block] = list(said) if isinstance(said, list) else [said]
+        self.model = result.model
+        self.stop_reason: str | None = result.stop_reason or None
+
+    @property
+    def text(self) -> str:
+        """All text in it, put together."""
+        return "".join(block.text for block in self.content if isinstance(block, TextContent))
+
+    @property
+    def tool_uses(self) -> list[ToolUseContent]:
+        """The tools the model wants called; answer each with a ``ToolResultContent``."""
+        return [block for block in self.content if isinstance(block, ToolUseContent)]
+
+    @property
+    def message(self) -> SamplingMessage:
+        """The same as a message, to go on with the conversation."""
+        alone = len(self.content) == 1
+        return SamplingMessage(role=self.role, content=self.content[0] if alone else self.content)
+
+    def __repr__(self) -> str:
+        return f"SampledMessage({self.text!r}, model={self.model!r})"
+
+
+Said: TypeAlias = str | Image | Audio | Block | SamplingMessage | SampledMessage
+"""A message: text or a block the user says, or a whole message."""
+
+
+def conversation(said: Said | Sequence[Said]) -> list[SamplingMessage]:
+    """Messages to a model; what is not a message yet is the user's.
+
+    Raises:
+        UsageError: there is nothing in it, or something that cannot be said to a model.
+    """
+    if isinstance(said, str) or not isinstance(said, Sequence):
+        said = [said]
+    messages = [_message(one) for one in said]
+    if not messages:
+        raise UsageError("a model needs at least one message to go on from")
+    return messages
+
+
+def _message(said: Said) -> SamplingMessage:
+    if isinstance(said, SamplingMessage):
+        return said
+    if isinstance(said, SampledMessage):
+        return said.message
+    if isinstance(said, str):
+        return SamplingMessage(role="user", content=TextContent(text=said))
+    if isinstance(said, Image | Audio):
+        return SamplingMessage(role="user", content=said.to_content())
+    return SamplingMessage(role="user", content=said)
+
+
+def preferences(
+    wanted: ModelPreferences | str | Sequence[str] | None,
+) -> ModelPreferences | UnsetType:
+    """Which model would be best; names are hints, the best first."""
+    if wanted is None:
+        return UNSET
+    if isinstance(wanted, ModelPreferences):
+        return wanted
+    names = [wanted] if isinstance(wanted, str) else wanted
+    return ModelPreferences(hints=[ModelHint(name=name) for name in names])

@@ -1,0 +1,451 @@
+"""A server: what it offers is declared on it, and whatever the transport, it answers."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
+
+from msgspec import UNSET
+
+from isthmus.errors import UsageError
+from isthmus.revisions import REVISIONS, Method, Revision
+from isthmus.runtime.middleware import Handler, Middleware
+from isthmus.runtime.router import Router
+from isthmus.server.custom import custom_handler, custom_row
+from isthmus.server.facilities import Facilities
+from isthmus.server.features.changes import Changes
+from isthmus.server.features.completion import Completions
+from isthmus.server.features.logging import set_level
+from isthmus.server.features.opening import Opening
+from isthmus.server.features.prompts import Prompts
+from isthmus.server.features.resources import Resources
+from isthmus.server.features.tools import Tools
+from isthmus.server.lifespan import Lifespan
+from isthmus.server.options import (
+    Completable,
+    HttpOptions,
+    PromptOptions,
+    ResourceOptions,
+    ToolOptions,
+)
+from isthmus.wire import (
+    Icon,
+    Implementation,
+    PromptsCapability,
+    ResourcesCapability,
+    ServerCapabilities,
+    ToolsCapability,
+)
+from isthmus.wire.results import CacheScope
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from isthmus.server.features.listing import Listing
+    from isthmus.transports.http.app import HttpApp
+
+__all__ = ["Server"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Server:
+    """An MCP server, for every revision.
+
+    Example:
+        >>> server = Server("sums", version="1.0")
+        >>> @server.tool
+        ... async def add(a: int, b: int) -> int:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+
+    Args:
+        name: what it calls itself.
+        version: its own version.
+        title: a name for people.
+        description: what it is.
+        instructions: how to use it, for a model to read.
+        website_url: where to read more.
+        icons: pictures for it.
+        secret: 16 random bytes or more that questions and cursors are sealed with, the same in
+            every process that serves under one address; a list to rotate: the first one seals,
+            all of them open. Made up for this process if not given.
+        debug: let clients see the text of unexpected exceptions.
+        page_size: the most items in a page of a list; all by default.
+        list_ttl_ms: milliseconds a client may keep a list (since 2026-07-28).
+        list_scope: who may share a kept list.
+        middleware: layers around everything served, outermost first.
+        lifespan: called with the server, gives an async context manager that is open while it
+            serves; its value is ``ctx.state``.
+        max_rounds: how often a call that returns questions may do so.
+        state_ttl: seconds in which a question must be answered (since 2026-07-28).
+        revisions: what it speaks; everything by default.
+
+    Raises:
+        UsageError: the secret is too short, or there are no revisions.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0",
+        title: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[Icon] = (),
+        secret: bytes | Sequence[bytes] | None = None,
+        debug: bool = False,
+        page_size: int | None = None,
+        list_ttl_ms: int = 0,
+        list_scope: CacheScope = "private",
+        middleware: Sequence[Middleware] = (),
+        lifespan: "Callable[[Server], AbstractAsyncContextManager[Any]] | None" = None,
+        max_rounds: int = 10,
+        state_ttl: float = 3600.0,
+        revisions: Sequence[Revision] = REVISIONS,
+    ) -> None:
+        self.info = Implementation(
+            name=name,
+            version=version,
+            title=title or UNSET,
+            description=description or UNSET,
+            website_url=website_url or UNSET,
+            icons=list(icons) or UNSET,
+        )
+        self.revisions = tuple(revision for revision in REVISIONS if revision in revisions)
+        if not self.revisions:
+            raise UsageError("a server speaks at least one revision")
+        self._middleware = list(middleware)
+        self._debug = debug
+        self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
+        self._changes = Changes(self._offers)
+        self._facilities = Facilities(
+            self.info,
+            secret=secret,
+            lifespan=self._lifespan,
+            changes=self._changes,
+            debug=debug,
+            page_size=page_size,
+            list_ttl_ms=list_ttl_ms,
+            list_scope=list_scope,
+            max_rounds=max_rounds,
+            state_ttl=state_ttl,
+        )
+        self._tools = Tools(self._facilities)
+        self._resources = Resources(self._facilities)
+        self._prompts = Prompts(self._facilities)
+        self._completions = Completions(self._prompts, self._resources, self._facilities)
+        self._opening = Opening(
+            self.info, instructions, self.revisions, self._capabilities, list_ttl_ms
+        )
+        self._custom: dict[str, Method] = {}
+        self._routes: dict[str, Handler] = self._features()
+        self._router: Router | None = None
+
+    def __repr__(self) -> str:
+        return f"Server({self.info.name!r}, version={self.info.version!r})"
+
+    # Tools
+
+    @overload
+    def tool(self, fn: F, /) -> F: ...
+
+    @overload
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+    def tool(
+        self, fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
+    ) -> Callable[..., Any]:
+        """Decorate a function that a model may call; it stays what it is.
+
+        ``@server.tool`` and ``@server.tool(title="Add", read_only=True)`` both work; for the
+        options see :class:`~isthmus.server.options.ToolOptions`. What the function returns is
+        the result; it raises ``ToolError`` to tell the model what went wrong.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a tool; it says why.
+        """
+
+        def decorate(fn: F) -> F:
+            self._tools.add(fn, **options)
+            return fn
+
+        return decorate if fn is None else decorate(fn)
+
+    def add_tool(self, fn: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
+        """Offer a function as a tool, also while serving: whoever wants to know is told.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a tool; it says why.
+        """
+        self._tools.add(fn, **options)
+
+    def remove_tool(self, name: str) -> None:
+        """Offer a tool no longer.
+
+        Raises:
+            UsageError: there is no such tool.
+        """
+        self._tools.listing.remove(name)
+
+    # Resources
+
+    def resource(
+        self, uri: str, /, **options: Unpack[ResourceOptions]
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]:
+        """Decorate a function that is read at a URI, or at each URI of a template.
+
+        ``@server.resource("notes://{id}")`` makes a template: its variables are the function's
+        arguments. For the options see :class:`~isthmus.server.options.ResourceOptions`. None
+        says that there is nothing at this URI.
+
+        Raises:
+            UsageError: the URI is taken, or the function does not fit it; it says why.
+        """
+
+        def decorate(fn: Callable[P, R]) -> Completable[P, R]:
+            self._resources.add(fn, uri, **options)
+            return self._completable(fn, uri)
+
+        return decorate
+
+    def add_resource(
+        self, fn: Callable[..., Any], uri: str, /, **options: Unpack[ResourceOptions]
+    ) -> None:
+        """Offer a function as a resource or a template, also while serving.
+
+        Raises:
+            UsageError: the URI is taken, or the function does not fit it; it says why.
+        """
+        self._resources.add(fn, uri, **options)
+
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource or a template no longer.
+
+        Raises:
+            UsageError: there is none of this URI.
+        """
+        self._resources.remove(uri)
+
+    def notify_resource_updated(self, uri: str) -> None:
+        """Tell everybody who subscribed to a resource that it changed; from any thread."""
+        self._changes.updated(uri)
+
+    # Prompts
+
+    @overload
+    def prompt(self, fn: Callable[P, R], /) -> Completable[P, R]: ...
+
+    @overload
+    def prompt(
+        self, /, **options: Unpack[PromptOptions]
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
+
+    def prompt(
+        self, fn: Callable[P, R] | None = None, /, **options: Unpack[PromptOptions]
+    ) -> Completable[P, R] | Callable[[Callable[P, R]], Completable[P, R]]:
+        """Decorate a function that gives messages to start from.
+
+        ``@server.prompt`` and ``@server.prompt(title="…")`` both work; for the options see
+        :class:`~isthmus.server.options.PromptOptions`. It returns text, content, messages, or
+        pairs of role and content.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a prompt; it says why.
+        """
+
+        def decorate(fn: Callable[P, R]) -> Completable[P, R]:
+            return self._completable(fn, self._prompts.add(fn, **options))
+
+        return decorate if fn is None else decorate(fn)
+
+    def add_prompt(self, fn: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
+        """Offer a function as a prompt, also while serving.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a prompt; it says why.
+        """
+        self._prompts.add(fn, **options)
+
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer.
+
+        Raises:
+            UsageError: there is no such prompt.
+        """
+        self._prompts.listing.remove(name)
+
+    # The rest
+
+    def completes(self, ref: str, argument: str, /) -> Callable[[F], F]:
+        """Decorate the function that completes an argument.
+
+        Args:
+            ref: a prompt's name, or a resource template's URI.
+            argument: the argument's name.
+
+        Returns:
+            The decorator, for ``fn(typed)`` or ``fn(typed, others)`` that gives strings, or
+            ``fn()`` whose strings are filtered by what was typed.
+
+        Raises:
+            UsageError: there is no such argument, or it is completed already.
+        """
+
+        def decorate(fn: F) -> F:
+            self._completions.add(ref, argument, fn)
+            return fn
+
+        return decorate
+
+    def method(self, name: str, /, *, params: type, result: type | None = None) -> Callable[[F], F]:
+        """Decorate a function that serves a method of your own: ``fn(params)`` or with a context.
+
+        Args:
+            name: the method, with a prefix of yours: ``"acme/refund"``.
+            params: what its params decode to.
+            result: what its results decode to, for clients; the function returns it.
+
+        Raises:
+            UsageError: the name is taken, or the function takes anything else.
+        """
+
+        def decorate(fn: F) -> F:
+            if name in self._custom:
+                raise UsageError(f"there is a method {name!r} already")
+            handler = custom_handler(fn, self._facilities)
+            self._custom[name] = custom_row(name, params, result)
+            self._routes[name] = handler
+            return fn
+
+        return decorate
+
+    def use(self, middleware: Middleware, /) -> Middleware:
+        """Put a layer around everything that is served, inside those put before.
+
+        Raises:
+            UsageError: the server has begun to serve.
+        """
+        if self._router is not None:
+            raise UsageError("a middleware must be put in place before the server serves")
+        self._middleware.append(middleware)
+        return middleware
+
+    # Serving
+
+    @property
+    def router(self) -> Router:
+        """What serves requests: give it to a ``Peer`` or an ``HttpApp``."""
+        if self._router is None:
+            opened = [self._lifespan.opened] if self._lifespan.needed else []
+            self._facilities.wrapped = bool(self._middleware)
+            self._router = Router(
+                self._routes,
+                {"notifications/initialized": self._changes.joined},
+                supported=self.revisions,
+                server=self.info,
+                extra=self._custom,
+                middleware=[*opened, *self._middleware],
+                debug=self._debug,
+            )
+        return self._router
+
+    def asgi(self, **options: Unpack[HttpOptions]) -> "HttpApp":
+        """The server as an ASGI app; it may be mounted anywhere and needs no wiring."""
+        from isthmus.transports.http.app import HttpApp
+
+        return HttpApp(self.router, on_start=self.open, on_stop=self.close, **options)
+
+    def run(
+        self,
+        transport: Literal["stdio", "http"] = "stdio",
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        **options: Unpack[HttpOptions],
+    ) -> None:
+        """Serve until the host hangs up, or until interrupted.
+
+        Args:
+            transport: ``"stdio"`` for a host that launched this process, or ``"http"``.
+            host: the address to listen on; only this machine reaches the default.
+            port: the TCP port.
+            options: more about the HTTP endpoint.
+        """
+        if transport == "http":
+            from isthmus.transports.http.serve import run
+
+            run(self.asgi(**options), host, port)
+        else:
+            from isthmus.server.pipes import serve_pipes
+
+            asyncio.run(serve_pipes(self))
+
+    async def open(self) -> None:
+        """Enter the lifespan; happens by itself before the first request."""
+        await self._lifespan.open()
+
+    async def close(self) -> None:
+        """End streams of changes in good order, and leave the lifespan."""
+        self._changes.close()
+        self._facilities.workers.close()
+        await self._lifespan.close()
+
+    # Inside
+
+    def _features(self) -> dict[str, Handler]:
+        return {
+            "initialize": self._opening.initialize,
+            "ping": self._opening.ping,
+            "server/discover": self._opening.discover,
+            "tools/list": self._tools.listing.page,
+            "tools/call": self._tools.call,
+            "resources/list": self._resources.listing.page,
+            "resources/templates/list": self._resources.templates.page,
+            "resources/read": self._resources.read,
+            "resources/subscribe": self._changes.subscribe,
+            "resources/unsubscribe": self._changes.unsubscribe,
+            "prompts/list": self._prompts.listing.page,
+            "prompts/get": self._prompts.get,
+            "completion/complete": self._completions.complete,
+            "logging/setLevel": set_level,
+            "subscriptions/listen": self._changes.listen,
+        }
+
+    def _capabilities(self) -> ServerCapabilities:
+        """What has been offered so far."""
+        tools, resources = (
+            ToolsCapability(list_changed=True),
+            ResourcesCapability(subscribe=True, list_changed=True),
+        )
+        return ServerCapabilities(
+            tools=tools if self._tools.listing.used else UNSET,
+            resources=resources if self._resources.listing.used else UNSET,
+            prompts=PromptsCapability(list_changed=True) if self._prompts.listing.used else UNSET,
+            completions={} if self._completions.used else UNSET,
+            logging={},
+        )
+
+    def _offers(self, kind: str) -> bool:
+        listings: dict[str, Listing[Any]] = {
+            "tools": self._tools.listing,
+            "resources": self._resources.listing,
+            "prompts": self._prompts.listing,
+        }
+        return listings[kind].used
+
+    def _completable(self, fn: Callable[P, R], ref: str) -> Completable[P, R]:
+        """The function itself, with a decorator for completers on it."""
+
+        def completes(argument: str, /) -> Callable[[F], F]:
+            return self.completes(ref, argument)
+
+        function: Any = fn
+        # A bound method or a C function takes no attributes: `server.completes` does the same.
+        with suppress(AttributeError):
+            function.completes = completes
+        return function  # type: ignore[no-any-return]  # the function, and now completable
