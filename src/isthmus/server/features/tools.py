@@ -53,7 +53,7 @@ class RegisteredTool:
         UsageError: a hand-written schema cannot be that of a tool.
     """
 
-    __slots__ = ("_admits", "_output", "_whole", "bind", "call", "function", "inline", "mirrored",
+    __slots__ = ("_admits", "_output", "_whole", "bind", "call", "checks", "function", "inline", "mirrored",
                  "name", "returns", "run", "shown")  # fmt: skip
 
     def __init__(
