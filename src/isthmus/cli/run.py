@@ -87,8 +87,8 @@ def load(path: Path) -> ModuleType:
 
 def _within(error: BaseException, path: Path) -> TracebackType | None:
     """The part of a traceback that begins in the file; all there is for a syntax error."""
-    trace = error.__traceback__
-    while trace is not None and Path(trace.tb_frame.f_code.co_filename) != path:
+    trace, whole = error.__traceback__, path.resolve()
+    while trace is not None and Path(trace.tb_frame.f_code.co_filename).resolve() != whole:
         trace = trace.tb_next
     return trace
 

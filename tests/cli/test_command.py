@@ -1,0 +1,260 @@
+"""The command itself: as a function here, as a process where a terminal or a pipe matters."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from isthmus.cli.main import main
+
+SHOP = str(Path(__file__).with_name("shop.py"))
+ISTHMUS = (sys.executable, "-m", "isthmus")
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Runs the command in this process: its exit code, stdout and stderr."""
+    monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115, PTH123 - monkeypatch restores it
+
+    def command(*words):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        out, err = capsys.readouterr()
+        return ended.value.code or 0, out, err
+
+    yield command
+    sys.stdin.close()
+
+
+def test_a_tools_result_is_all_there_is_on_stdout(run):
+    """Ours: `x=$(isthmus call …)` is what the tool said, whatever the server prints."""
+    assert (0, '{"result":42}\n', "") == run("call", SHOP, "add", "a=20", "b=22")
+
+
+def test_a_program_gets_the_whole_result_as_json(run):
+    """Ours: `--json` is the result as the protocol has it."""
+    code, out, _ = run("call", SHOP, "add", "--json", "--json-args", '{"a": 1}', "b=2")
+
+    assert 0 == code
+    assert {"content", "structuredContent"} <= set(json.loads(out))
+
+
+def test_a_tool_that_fails_says_so_on_stderr(run):
+    """Ours: exit code 1 means that the tool ran and failed."""
+    assert (1, "", "the tool failed: out of apples\n") == run("call", SHOP, "fail")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["call", SHOP, "sub"], 2, "no tool 'sub'"),
+        (["call", SHOP, "add", "a=1"], 2, "also needs: b=…"),
+        (["call", SHOP, "add", "a=x", "b=1"], 2, "wants integer"),
+        (["call", SHOP], 2, "also needs: TOOL"),
+        (["list"], 2, "which server?"),
+        (["list", "nobody"], 2, "a command goes after --"),
+        (["list", SHOP, "--revision", "1999-01-01"], 2, "there is no revision"),
+        (["list", "--", "no-such-program"], 3, "no such command"),
+        (["list", "http://127.0.0.1:9/mcp"], 3, "127.0.0.1"),
+        (["read", SHOP, "shop://nowhere"], 4, "shop://nowhere"),
+        (["prompt", SHOP, "insult"], 4, "insult"),
+        (["call", SHOP, "wait", "--timeout", "1.5"], 5, "--timeout SECONDS allows more"),
+        (["run", "nowhere.py"], 2, "there is no file"),
+        (["run", SHOP, "--http", "somewhere"], 2, "write HOST:PORT"),
+        (["run", f"{SHOP}:nothing"], 2, "nothing is no isthmus Server"),
+    ],
+)
+def test_each_way_to_fail_has_its_exit_code_and_its_sentence(run, words, code, says):
+    """Ours: stdout stays empty, and stderr says what, where, and how to mend it."""
+    ended, out, err = run(*words)
+
+    assert (code, "") == (ended, out)
+    assert says in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2026-07-28"])
+def test_a_server_is_inspected_in_any_revision(run, revision):
+    """Ours: what a server is, in one screen."""
+    code, out, _ = run("inspect", SHOP, "--revision", revision)
+
+    assert 0 == code
+    assert out.startswith(f"shop 2.0\n  revision      {revision}\n")
+    assert "  add(a: integer, b: integer)\n      Add two numbers.\n" in out
+    assert "        a: the first.\n" in out
+    assert "  instructions  Buy something.\n" in out
+
+
+def test_a_listing_has_a_line_each(run):
+    """Ours: tools, resources and prompts, with how much they weigh."""
+    _, out, _ = run("list", SHOP)
+
+    assert "tools: 5, " in out
+    assert "  shop://hours" in out
+    assert "  greet(name)\n      Greet somebody.\n" in out
+
+
+def test_a_listing_for_programs_has_wire_names(run):
+    """Ours: `--json` speaks the protocol's language."""
+    _, out, _ = run("list", SHOP, "--json")
+
+    assert {"tools", "resources", "resourceTemplates", "prompts"} == set(json.loads(out))
+
+
+def test_a_prompt_is_printed_by_role(run):
+    """Ours: a prompt reads as a conversation."""
+    assert (0, "user: Say hello to Ada.\n", "") == run("prompt", SHOP, "greet", "name=Ada")
+
+
+def test_a_text_resource_is_printed(run):
+    """Ours: reading is one word."""
+    assert (0, "8 to 18\n", "") == run("read", SHOP, "shop://hours")
+
+
+def test_nobody_there_declines_and_says_so(run):
+    """Ours: a script is never left hanging on a question."""
+    code, out, err = run("call", SHOP, "buy")
+
+    assert (1, "") == (code, out)
+    assert "declined: the server asks 'How many apples?'" in err
+    assert "the tool failed: Nothing bought." in err
+
+
+def test_a_name_of_mcp_json_is_a_target(run, tmp_path, monkeypatch):
+    """Ours: what a host is configured with can be called."""
+    entry = {"command": sys.executable, "args": ["-m", "isthmus", "run", "${SHOP}"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": entry}}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHOP", SHOP)
+
+    assert (0, '{"result":3}\n', "") == run("call", "shop", "add", "a=1", "b=2")
+
+
+def test_the_help_has_the_exit_codes(run):
+    """Ours: nobody needs to look them up elsewhere."""
+    code, out, _ = run("--help")
+
+    assert 0 == code
+    assert "130 interrupted" in " ".join(out.split())
+
+
+def test_bytes_reach_a_file_as_they_are():
+    """Ours: `isthmus read … > logo.png` is the picture."""
+    done = subprocess.run([*ISTHMUS, "read", SHOP, "shop://logo"], capture_output=True, check=True)
+
+    assert b"\x89PNG\x00" == done.stdout
+
+
+def at_terminal(*words, answers=(), stdout=subprocess.PIPE):
+    """Runs the command with a terminal for stdin and stderr, typing each answer at its prompt."""
+    ours, theirs = pty.openpty()
+    if stdout is None:
+        stdout = theirs
+    process = subprocess.Popen([*ISTHMUS, *words], stdin=theirs, stderr=theirs, stdout=stdout)
+    os.close(theirs)
+    shown = b""
+    for prompt, answer in answers:
+        while prompt not in shown:
+            shown += os.read(ours, 4096)
+        shown = shown.partition(prompt)[2]
+        os.write(ours, answer)
+    rest = read_out(ours)
+    out = process.stdout.read() if process.stdout else b""
+    if process.stdout:
+        process.stdout.close()
+    return process.wait(), out, shown + rest
+
+
+def read_out(descriptor):
+    """Everything until the other side of a terminal is gone."""
+    data = b""
+    while True:
+        try:
+            more = os.read(descriptor, 4096)
+        except OSError:  # Linux's end of a terminal
+            more = b""
+        if not more:
+            os.close(descriptor)
+            return data
+        data += more
+
+
+def test_a_person_answers_blank_by_blank():
+    """Ours: the form is asked at the terminal, and only the result is on stdout."""
+    answers = [
+        (b"count (integer): ", b"many\n"),
+        (b"not a whole number", b"3\n"),
+        (b"empty for false): ", b"y\n"),
+        (b"Send this? [y/n] ", b"y\n"),
+    ]
+    code, out, _ = at_terminal("call", SHOP, "buy", answers=answers)
+
+    assert (0, b"3 apples as a gift\n") == (code, out)
+
+
+def test_control_d_turns_away():
+    """Spec: cancelling is neither yes nor no."""
+    code, out, shown = at_terminal("call", SHOP, "buy", answers=[(b"count (integer): ", b"\x04")])
+
+    assert (1, b"") == (code, out)
+    assert b"Nothing bought." in shown
+
+
+def test_a_terminal_is_not_painted_by_a_server():
+    """Ours: escape sequences and direction marks of a server never reach the screen."""
+    _, _, shown = at_terminal("call", SHOP, "trick", stdout=None)
+
+    assert b"a[31mbc" == shown.strip()
+
+
+def test_an_interrupt_has_its_exit_code():
+    """Ours: control-C ends the command and the server, without a traceback."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*ISTHMUS, "call", SHOP, "wait"], **pipes) as process:
+        while b"waiting" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+
+    assert (130, b"", b"isthmus: interrupted\n") == (process.returncode, out, err)
+
+
+def talk(process, **message):
+    """Sends a server one message."""
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+
+
+def hear(process):
+    """A server's next message."""
+    return json.loads(process.stdout.readline())
+
+
+def test_a_host_keeps_its_pipe_when_the_file_changes(tmp_path):
+    """Ours: `run --reload` replaces the server, and the host lists again."""
+    path = tmp_path / "server.py"
+    source = "from isthmus import Server\nserver = Server('s')\n@server.tool\ndef one(): ...\n"
+    path.write_text(source)
+    command = [*ISTHMUS, "run", str(path), "--reload"]
+    opening = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    opening["clientInfo"] = {"name": "test", "version": "1"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        talk(process, id=1, method="initialize", params=opening)
+        assert "2025-06-18" == hear(process)["result"]["protocolVersion"]
+        talk(process, method="notifications/initialized")
+        talk(process, id=2, method="tools/list")
+        assert ["one"] == [tool["name"] for tool in hear(process)["result"]["tools"]]
+        path.write_text(source + "@server.tool\ndef two(): ...\n")
+        assert "notifications/tools/list_changed" == hear(process)["method"]
+        talk(process, id=3, method="tools/list")
+        answer = hear(process)
+        process.stdin.close()
+
+    assert ["one", "two"] == [tool["name"] for tool in answer["result"]["tools"]]
