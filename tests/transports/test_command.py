@@ -469,6 +469,7 @@ async def test_closing_ends_a_receiver_that_waits(launch):
     assert None is await reading
 
 
+@pytest.mark.asyncio(loop_factories=["asyncio"])  # it takes its time, by design
 async def test_closing_ends_a_stubborn_server_and_its_children(launch, watch):
     """Ours: end of input, SIGTERM, SIGKILL, to the whole group."""
     channel = launch(STUBBORN)
@@ -489,7 +490,7 @@ async def test_a_child_that_cleans_up_is_given_the_time(launch, tmp_path):
     mark = tmp_path / "cleaned"
     channel = launch(f"""
         import os, signal, subprocess, sys
-        child = subprocess.Popen(["sh", "-c", "trap 'sleep 0.1; echo > {mark}; exit' TERM;"
+        child = subprocess.Popen(["sh", "-c", "trap 'echo > {mark}; exit' TERM;"
                                   "echo [1]; while :; do sleep 0.01; done"])
         sys.stdin.read()
     """)
@@ -569,20 +570,20 @@ def test_a_killed_client_leaves_no_server(script, tmp_path, watch):
     client = tmp_path / "client.py"
     client.write_text(
         dedent(f"""
-        import asyncio
+        import asyncio, os
         from isthmus.transports.command import Command, CommandChannel
+        from isthmus.transports.process import GUARD_DELAY
 
         async def main():
             channel = CommandChannel(Command(*{script(STUBBORN).argv!r}))
-            print((await channel.receive()).data.decode(), flush=True)
+            pids = (await channel.receive()).data + b"\\n"
+            asyncio.get_running_loop().call_later(GUARD_DELAY, os.write, 1, pids)
             await channel.receive()
 
         asyncio.run(main())
         """)
     )
-    with subprocess.Popen(  # noqa: S603 - a script of this test
-        [sys.executable, client], stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen([sys.executable, client], stdout=subprocess.PIPE) as process:
         pids = msgspec.json.decode(process.stdout.readline())
         handles = [watch(pids["server"]), watch(pids["child"])]
         process.kill()
@@ -603,8 +604,6 @@ def test_the_modules_can_be_imported_where_there_is_no_posix():
         import isthmus.transports.command, isthmus.transports.stdio
     """
 
-    ran = subprocess.run(  # noqa: S603 - the code above
-        [sys.executable, "-c", dedent(code)], check=False, timeout=15
-    )
+    ran = subprocess.run([sys.executable, "-c", dedent(code)], check=False, timeout=15)
 
     assert 0 == ran.returncode

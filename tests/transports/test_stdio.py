@@ -256,7 +256,7 @@ async def test_a_process_without_one_of_them_cannot_serve(number):
 
 def test_a_process_without_standard_error_can_serve(serve):
     """Ours: strays then go nowhere."""
-    ran = subprocess.run(  # noqa: S603 - a script of this test
+    ran = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *serve('print("stray")')],
         input=b"[1]\n", capture_output=True, timeout=10, check=True,
     )  # fmt: skip
@@ -312,7 +312,7 @@ STRAY = {
 @pytest.mark.parametrize("writer", STRAY)
 def test_strays_go_to_standard_error(serve, writer):
     """Spec: nothing but messages may be written to standard output, so nothing else can be."""
-    ran = subprocess.run(  # noqa: S603 - a script of this test
+    ran = subprocess.run(
         serve(STRAY[writer]), input=b"[1]\n[2]\n", capture_output=True, timeout=10, check=True
     )
 
@@ -331,7 +331,7 @@ THIEVES = {
 @pytest.mark.parametrize("thief", THIEVES)
 def test_nobody_else_reads_standard_input(serve, thief):
     """Ours: a tool that reads, or starts what reads, finds nothing and takes nothing."""
-    with subprocess.Popen(  # noqa: S603 - a script of this test
+    with subprocess.Popen(
         serve(THIEVES[thief]), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:
         for line in (b"[1]\n", b"[2]\n"):
@@ -352,9 +352,7 @@ def test_a_server_on_files(serve, tmp_path, loop):
     requests.write_bytes(lines)
 
     with requests.open() as stdin, answers.open("w") as stdout:
-        subprocess.run(  # noqa: S603 - a script of this test
-            serve("pass", loop), stdin=stdin, stdout=stdout, timeout=10, check=True
-        )
+        subprocess.run(serve("pass", loop), stdin=stdin, stdout=stdout, timeout=10, check=True)
 
     assert lines + b"printed after\n" == answers.read_bytes()
 
@@ -365,9 +363,7 @@ def test_a_server_on_sockets(serve, loop):
     ours, theirs = socket.socketpair()
     with (
         ours,
-        subprocess.Popen(  # noqa: S603 - a script of this test
-            serve("pass", loop), stdin=theirs, stdout=theirs
-        ) as server,
+        subprocess.Popen(serve("pass", loop), stdin=theirs, stdout=theirs) as server,
     ):
         theirs.close()
         ours.sendall(b"[1]\n")
@@ -382,7 +378,7 @@ def test_a_server_on_sockets(serve, loop):
 def test_a_server_on_a_terminal(serve, loop):
     """Ours: a developer can type at a server, and the terminal is as before when it is killed."""
     ours, theirs = os.openpty()
-    with subprocess.Popen(  # noqa: S603 - a script of this test
+    with subprocess.Popen(
         serve("pass", loop), stdin=theirs, stdout=theirs, stderr=theirs
     ) as server:
         os.write(ours, b"[1]\n")

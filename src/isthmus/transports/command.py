@@ -171,6 +171,7 @@ class CommandChannel:
                     return Delivery(line, STDIO)
             elif not inlet.over:
                 await inlet.more()
+                self._outlet.prompt = len(lines) == 1
             elif self._closing is not None:
                 return None
             elif line := self._last():

@@ -44,6 +44,9 @@ LEFTOVERS = 0.5
 GLANCE = 0.02
 """Seconds between looks at whether they have."""
 
+GUARD_DELAY = 0.02
+"""Seconds until the guard is started: while the server is still starting itself."""
+
 GUARD = 'read x; sleep 1; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"'
 """The whole of the guard: a second to see the end of input, one to heed a signal, no more."""
 
@@ -211,18 +214,24 @@ class Watch:
 
 
 class Guard:
-    """Ends a process group when this process ends without having dismissed the guard."""
+    """Ends a process group when this process ends without having dismissed the guard.
+
+    It takes its post a moment after it was made, so as not to delay the first message.
+    """
 
     def __init__(self, group: int) -> None:
+        self._group = str(group)
         self._popen: subprocess.Popen[bytes] | None = None
         self._hold = -1
-        if WINDOWS:
-            return
+        loop = asyncio.get_running_loop()
+        self._timer = None if WINDOWS else loop.call_later(GUARD_DELAY, self._start)
+
+    def _start(self) -> None:
         null = subprocess.DEVNULL
         read, self._hold = os.pipe()
         try:
             self._popen = subprocess.Popen(  # noqa: S603 - a constant and a number
-                ["/bin/sh", "-c", GUARD, "isthmus-guard", str(group)],
+                ["/bin/sh", "-c", GUARD, "isthmus-guard", self._group],
                 stdin=read, stdout=null, stderr=null, cwd="/",
                 env={"PATH": os.environ.get("PATH", os.defpath)}, start_new_session=True,
             )  # fmt: skip
@@ -233,6 +242,8 @@ class Guard:
 
     def dismiss(self) -> None:
         """Let the group live on; may be called twice."""
+        if self._timer is not None:
+            self._timer.cancel()
         popen, self._popen = self._popen, None
         if popen is not None:
             popen.kill()
@@ -286,11 +297,15 @@ class Tail:
             logging.getLogger("isthmus").exception("the callback for standard error failed")
 
 
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\x20-\x7e\xa0-\U0010ffff\t]")
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and cursor movements
+    r"|[^\x20-\x7e\xa0-\U0010ffff\t]"
+    r"|[\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # the direction of writing
+)
 
 
 def presentable(text: str) -> str:
-    """``text`` without what would move the cursor or change the colours of a terminal."""
+    """``text`` without what would let it look like something else in a terminal."""
     return _CONTROL.sub("", text)
 
 

@@ -64,6 +64,7 @@ class StdioChannel:
                 self._refuse(line)
             elif not inlet.over:
                 await inlet.more()
+                self._outlet.prompt = len(lines) == 1
             else:
                 return self._last()
 
