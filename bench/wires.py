@@ -42,8 +42,8 @@ def call_template(wire: str) -> bytes:
 
 
 def expected(n: int) -> bytes:
-    """What the answer to call number ``n`` holds: the sum, as the text the model reads."""
-    return b'"%d"' % (n + 2)
+    """What the answer to call number ``n`` holds: the sum."""
+    return b"%d" % (n + 2)
 
 
 def headers(wire: str, session: str = "") -> dict[str, str]:

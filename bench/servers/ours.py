@@ -17,4 +17,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "stdio":
         server.run()
     else:
-        server.run("http", port=int(sys.argv[2]))
+        server.run("http", port=int(sys.argv[2]), stream_answers=sys.argv[3] == "sse")
