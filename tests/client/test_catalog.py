@@ -1,0 +1,119 @@
+"""What a client keeps of tools: what travels in headers, and what results must look like."""
+
+import http.server
+import logging
+import threading
+
+import pytest
+
+from isthmus.client.catalog import Catalog
+from isthmus.client.checking import OutputCheck
+from isthmus.errors import Misbehaved, UsageError
+from isthmus.wire import Tool
+from small_server import text
+
+
+def tool(name="t", properties=None, **more):
+    schema = {"type": "object", "properties": properties or {}}
+    return Tool(name=name, input_schema=schema, **more)
+
+
+REGION = {"region": {"type": "string", "x-mcp-header": "Region"}}
+
+
+def mirrored():
+    catalog = Catalog()
+    catalog.mirrored = True
+    return catalog
+
+
+def test_marked_arguments_travel_in_headers():
+    """Spec 2026-07-28 basic/transports/streamable-http: clients MUST mirror them."""
+    catalog = mirrored()
+    catalog.learn([tool(properties=REGION)])
+
+    assert (("Mcp-Param-Region", "us-west1"),) == catalog.headers("t", {"region": "us-west1"})
+    assert () == catalog.headers("t", {"region": None})
+    assert () == catalog.headers("t", None)
+    assert () == catalog.headers("unknown", {"region": "us-west1"})
+
+
+def test_too_large_a_number_is_refused_before_it_is_sent():
+    """Spec 2026-07-28 basic/transports/streamable-http: integers MUST be within the safe range."""
+    catalog = mirrored()
+    catalog.learn([tool(properties={"n": {"type": "integer", "x-mcp-header": "N"}})])
+
+    with pytest.raises(UsageError, match="too large"):
+        catalog.headers("t", {"n": 2**53})
+
+
+def test_a_tool_with_a_forbidden_mark_is_left_out_and_logged(caplog):
+    """Spec 2026-07-28 basic/transports/streamable-http: MUST exclude it, SHOULD log why."""
+    bad = tool("bad", {"x": {"type": "number", "x-mcp-header": "X"}})
+
+    with caplog.at_level(logging.WARNING, "isthmus"):
+        usable = mirrored().learn([bad, tool("good")])
+
+    assert ["good"] == [t.name for t in usable]
+    assert "tool 'bad' is left out: x-mcp-header at x: its type must be" in caplog.text
+
+
+def test_marks_mean_nothing_where_no_headers_travel():
+    """Spec 2026-07-28 basic/transports/streamable-http: other transports MAY ignore them."""
+    bad = tool("bad", {"x": {"type": "number", "x-mcp-header": "X"}})
+
+    assert [bad] == Catalog().learn([bad])
+
+
+SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+
+
+def check(schema, result):
+    OutputCheck(tool(output_schema=schema)).check(result)
+
+
+def test_a_result_that_fits_passes():
+    """Ours: checking says nothing about what is right."""
+    check(SUM, text("", structured_content={"sum": 3}))
+    check({"type": "array"}, text("", structured_content=[1]))
+    OutputCheck(tool()).check(text(""))
+
+
+def test_a_failed_tool_owes_no_structure():
+    """Spec 2026-07-28 server/tools: an error result carries text."""
+    check(SUM, text("it broke", is_error=True))
+
+
+@pytest.mark.parametrize(
+    ("schema", "result", "complaint"),
+    [
+        (SUM, text("", structured_content={"sum": "x"}), r"'t' breaks its schema.*at `\$\.sum`"),
+        (SUM, text(""), "has an output schema but gave no structured content"),
+        ({"type": 7}, text("", structured_content={}), "output schema of tool 't' cannot be used"),
+        ({"$schema": "urn:x", "type": "object"}, text("", structured_content={}), "cannot be used"),
+    ],
+)
+def test_what_breaks_the_schema_is_the_servers_fault(schema, result, complaint):
+    """Spec 2026-07-28 server/tools#output-schema: servers MUST conform."""
+    with pytest.raises(Misbehaved, match=complaint):
+        check(schema, result)
+
+
+def test_a_reference_to_the_network_is_never_followed():
+    """Spec 2026-07-28 basic#ref-resolution: MUST NOT; and the schema is rejected."""
+    fetched = []
+
+    class Server(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            fetched.append(self.path)
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    schema = {"$ref": f"http://127.0.0.1:{server.server_port}/schema"}
+
+    with pytest.raises(Misbehaved, match="cannot be used"):
+        check(schema, text("", structured_content={}))
+    server.shutdown()
+    server.server_close()
+
+    assert [] == fetched

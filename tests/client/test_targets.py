@@ -1,0 +1,168 @@
+"""What a client may be pointed at."""
+
+import asyncio
+import sys
+
+import pytest
+
+from isthmus.client import known
+from isthmus.client.client import Client
+from isthmus.client.targets import resolve
+from isthmus.errors import ConnectFailed, UsageError
+from isthmus.revisions import LATEST, LATEST_LEGACY
+from isthmus.transports.command import Command
+from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small
+
+
+def where(target, headers=None):
+    return resolve(target, headers=headers, connect_timeout=1.0)
+
+
+def test_a_url_is_reached_over_http():
+    """Decision D21: the target may be a URL; its fragment names nothing of the server."""
+    target = where("https://example.com/mcp#x")
+
+    assert ("https://example.com/mcp", True) == (target.key, target.http)
+
+
+def test_a_script_is_run_by_this_interpreter(tmp_path):
+    """Decision D21: the target may be the path of a script."""
+    script = tmp_path / "server.py"
+
+    assert str(Command(sys.executable, script)) == where(script).name
+    assert str(Command(sys.executable, script)) == where(str(script)).name
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_an_entry_of_mcp_servers_is_a_command(wrap):
+    """Decision D21: as hosts write it into their configuration."""
+    entry = {"command": "uvx", "args": ["time", 7], "env": {"TZ": "UTC"}, "cwd": "/tmp"}
+
+    target = where({"mcpServers": {"time": entry}} if wrap else entry)
+
+    assert ("uvx time 7", (("uvx", "time", "7"), "/tmp", (("TZ", "UTC"),))) == (
+        target.name, target.key
+    )  # fmt: skip
+
+
+def test_an_entry_of_mcp_servers_is_a_url():
+    """Decision D21: the same for servers elsewhere."""
+    target = where({"type": "http", "url": "https://x.example/mcp", "headers": {"A": "b"}})
+
+    assert ("https://x.example/mcp", True) == (target.name, target.http)
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ("uvx", r"neither a URL .* nor a \.py script; a program is given as Command\('uvx'"),
+        ({"args": []}, "has a command or a url"),
+        ({"mcpServers": {"a": {}, "b": {}}}, "names 2: a, b; pick one"),
+        (7, "cannot connect to 7: a target is a URL"),
+    ],
+)
+def test_anything_else_is_refused(target, complaint):
+    """Ours: the message says what a target may be."""
+    with pytest.raises(UsageError, match=complaint):
+        Client(target)
+
+
+def test_headers_need_a_url():
+    """Ours: a setting without effect is a mistake."""
+    with pytest.raises(UsageError, match="headers go with a URL"):
+        Client(Small(), headers={"A": "b"})
+
+
+def test_a_command_that_differs_in_its_environment_is_another_server():
+    """Spec 2026-07-28 basic/versioning: what is remembered belongs to one configuration."""
+    assert where(Command("x", env={"A": "1"})).key != where(Command("x", env={"A": "2"})).key
+
+
+def test_what_is_in_this_process_is_not_remembered():
+    """Ours: it costs nothing to ask."""
+    assert None is where(Small()).key
+    assert None is where(Puppet().channel).key
+
+
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    print(message["method"], file=sys.stderr, flush=True)
+    if message["method"] == "initialize":
+        result = {"protocolVersion": "2024-11-05", "capabilities": {},
+                  "serverInfo": {"name": "script", "version": "1"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+    elif "DIE" in sys.argv:
+        sys.exit("I only know initialize")
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "server.py"
+    path.write_text(SERVER, encoding="utf-8")
+    return path
+
+
+async def test_a_silent_script_is_spoken_to_after_the_probe(script):
+    """Spec 2026-07-28 basic/transports/stdio: silence is legacy; a second time none is needed."""
+    async with Client(script, probe_timeout=0.05) as client:
+        assert ("script", "2024-11-05") == (client.info.name, str(client.revision))
+
+    async with Client(script, probe_timeout=60) as client:
+        assert "2024-11-05" == str(client.revision)
+
+
+async def test_a_server_that_dies_of_the_probe_is_started_again(script):
+    """Users.md 6: an older SDK exits when server/discover comes first."""
+    async with Client(Command(sys.executable, script, "DIE")) as client:
+        assert "2024-11-05" == str(client.revision)
+
+
+async def test_a_server_that_exits_at_once_says_why():
+    """Users.md L9: the last words on standard error are in the message."""
+    client = Client(Command(sys.executable, "-c", "import sys; sys.exit('no licence')"))
+
+    with pytest.raises(ConnectFailed, match="no licence"):
+        await client.open()
+
+
+async def test_a_command_that_does_not_exist_is_a_failed_connection():
+    """Ours: the message says what was looked for, and where."""
+    with pytest.raises(ConnectFailed, match="no such command: 'no-such-program'"):
+        await Client(Command("no-such-program")).open()
+
+
+async def test_a_server_in_memory_ends_with_its_client():
+    """Ours: nothing runs on behind a closed client."""
+    small = Small()
+    before = asyncio.all_tasks()
+    async with Client(small, revision=LEGACY_NAME) as client:
+        await client.ping()
+    await asyncio.sleep(0)
+
+    assert before == asyncio.all_tasks()
+
+
+def test_what_a_target_speaks_is_remembered_and_forgotten():
+    """Spec 2026-07-28 basic/versioning: SHOULD cache, and find out anew when it fails."""
+    known.remember("test:one", LATEST_LEGACY)
+
+    assert LATEST_LEGACY is known.recall("test:one")
+    known.forget("test:one")
+    assert None is known.recall("test:one")
+    known.remember(None, LATEST)
+    assert None is known.recall(None)
+
+
+def test_what_is_remembered_is_bounded():
+    """Ours: a program that meets many servers forgets the first."""
+    for n in range(known.ROOM + 1):
+        known.remember(("test", n), LATEST)
+
+    assert None is known.recall(("test", 0))
+    assert LATEST is known.recall(("test", known.ROOM))
+    assert MODERN_NAME == str(LATEST)
+    for n in range(known.ROOM + 1):
+        known.forget(("test", n))
