@@ -10,6 +10,7 @@ The schemas lie in ``../shared/spec`` beside the project; ``ISTHMUS_SPEC`` names
 
 import json
 import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,27 @@ def needed() -> None:
 
 @cache
 def schema(revision: str) -> dict[str, Any]:
-    """One revision's schema as published."""
-    return json.loads((ROOT / revision / "schema.json").read_text(encoding="utf-8"))
+    """One revision's schema as published, but for two slips."""
+    whole = json.loads((ROOT / revision / "schema.json").read_text(encoding="utf-8"))
+    known = whole.get("$defs") or whole["definitions"]
+    # schema.ts, the source, says number where the generated file says integer, and allows null
+    # in any JSON.
+    for slip, types in (("JSONValue", ["number", "null"]), ("ElicitResult", ["number"])):
+        for part in _scalars(known.get(slip, {})):
+            part["type"] = [*part["type"], *types]
+    return whole
+
+
+def _scalars(definition: Any) -> Iterator[dict[str, Any]]:
+    """The places in a definition that allow several kinds of plain values."""
+    if isinstance(definition, list):
+        for item in definition:
+            yield from _scalars(item)
+    elif isinstance(definition, dict):
+        if isinstance(definition.get("type"), list):
+            yield definition
+        for item in definition.values():
+            yield from _scalars(item)
 
 
 @cache
@@ -144,9 +164,9 @@ def _result_claim(result: dict[str, Any], revision: str, method: str) -> str:
 
 def _error_claims(message: dict[str, Any], revision: str) -> list[tuple[str, Any]]:
     frame = _first(revision, "JSONRPCErrorResponse", "JSONRPCError")
-    if message.get("id", 0) is None and "id" in definitions(revision)[frame]["required"]:
-        # JSON-RPC 2.0 demands "id": null where the id could not be read; the older schemas
-        # forgot that case.
+    if message.get("id", 0) is None:
+        # JSON-RPC 2.0 demands "id": null where the id could not be read; the schemas forgot
+        # that case, or leave the member out.
         message = {**message, "id": 0}
     claims: list[tuple[str, Any]] = [(frame, message)]
     code = message["error"].get("code")

@@ -171,7 +171,9 @@ def admits(annotation: Any, schema: dict[str, Any], revision: str) -> bool:
         struct = struct_of(name)
         referred = official.definitions(revision)[name]
         if struct is not None and not is_choice(referred, name):
-            return any(get_origin(k) is dict or (_is_struct(k) and issubclass(struct, k)) for k in kinds)
+            return any(
+                get_origin(k) is dict or (_is_struct(k) and issubclass(struct, k)) for k in kinds
+            )
         return admits(annotation, referred, revision)
     values = {schema["const"]} if "const" in schema else set(schema.get("enum", ()))
     if values:

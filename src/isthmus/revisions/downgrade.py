@@ -130,11 +130,11 @@ def _conversation(revision: Revision) -> Rewrite | None:
         return None
 
     def rewrite(params: wire.CreateMessageParams) -> wire.CreateMessageParams:
-        messages = [
-            message if block is message.content else replace(message, content=block)
-            for message in params.messages
-            for block in _single_blocks(message.content, revision)
-        ]
+        split = [_single_blocks(message.content, revision) for message in params.messages]
+        pairs = list(zip(params.messages, split, strict=True))
+        if all(blocks == [message.content] for message, blocks in pairs):
+            return params
+        messages = [replace(m, content=block) for m, blocks in pairs for block in blocks]
         return replace(params, messages=messages)
 
     return rewrite
