@@ -9,10 +9,8 @@ from isthmus.testing import connect
 
 
 @pytest.fixture
-def joined(request):
+def joined(revision, transport):
     """``connect`` over the test's transport and revision, its messages held to the schema."""
-    revision = request.getfixturevalue("revision")
-    transport = request.getfixturevalue("transport")
 
     @contextlib.asynccontextmanager
     async def join(server, **options):

@@ -65,7 +65,7 @@ async def test_resources_are_listed_page_by_page_and_read(joined):
         json = (await client.read_resource("json://three")).contents[0]
         book = (await client.read_resource("book://red/7")).contents[0]
 
-    assert ["note://one", "blob://two", "json://three"] == listed
+    assert ["blob://two", "json://three", "note://one"] == listed
     assert ["book://{shelf}/{number}"] == templates
     assert ("Remember the milk.", "text/plain") == (text.text, text.mime_type)
     assert "AAE=" == blob.blob

@@ -42,8 +42,11 @@ def to_call_result(value: Any, plan: Returns) -> CallToolResult | InputRequiredR
     if plan.write is None:
         return CallToolResult(content=to_content(value))
     data = plan.write(value)
-    content: list[ContentBlock] = [TextContent(text=data.decode())] if plan.text else []
-    return CallToolResult(content=content, structured_content=Raw(data))
+    content: list[ContentBlock] = []
+    if plan.text:  # the value itself: a model has no use for the wrapping, nor for more quotes
+        content.append(TextContent(text=value if isinstance(value, str) else data.decode()))
+    structured = b'{"result":%b}' % data if plan.wrapped else data
+    return CallToolResult(content=content, structured_content=Raw(structured))
 
 
 def to_content(value: Any) -> list[ContentBlock]:

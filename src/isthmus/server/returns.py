@@ -6,18 +6,21 @@ be an object up to 2025-11-25. A value is checked against the annotation before 
 """
 
 import collections.abc
-import types
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, is_typeddict
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, get_args, get_origin, is_typeddict
 
 import msgspec
 
 from isthmus import wire
 from isthmus.errors import UsageError
 from isthmus.server import pydantic_types
+from isthmus.server.annotations import bare, is_union
 from isthmus.server.custom_types import build, encode, expressible
 from isthmus.server.media import Audio, Image
 from isthmus.server.schemas import Schema, SchemaBuilder
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 __all__ = ["CONTENT", "Returns"]
 
@@ -49,13 +52,16 @@ class Returns(msgspec.Struct, frozen=True):
 
     Attributes:
         schema: the output schema; None where there is nothing structured.
-        write: a value as JSON of ``schema``; None where there is nothing structured.
+        write: a value as JSON; None where there is nothing structured.
+        wrapped: ``schema`` is of an object with the value as its member ``result``, because
+            structured content had to be an object up to 2025-11-25.
         text: structured content also travels as text (specification 2025-06-18, a SHOULD).
     """
 
     schema: Schema | None = None
     write: Writer | None = None
     text: bool = True
+    wrapped: bool = False
 
     @classmethod
     def of(cls, annotation: Any, *, text: bool = True, about: str = "") -> "Returns":
@@ -77,26 +83,27 @@ class Returns(msgspec.Struct, frozen=True):
             )
         if _is_content(annotation):
             return cls(text=text)
-        found = pydantic_types.survey(annotation)
         builder = SchemaBuilder("output")
-        if found.pydantic and not found.natives:
-            schema, write = builder.of_pydantic(annotation), _pydantic_writer(annotation)
+        adapter = pydantic_types.adapter_for(annotation)
+        if adapter is not None:
+            schema, write = builder.of_pydantic(annotation), _pydantic_writer(adapter)
         else:
             kind = expressible(annotation)
             schema = builder.of(kind)
-            write = _writer(kind, checked=not found.pydantic)
+            # A model's own names for reading and writing may differ: it cannot be read back.
+            write = _writer(kind, checked=not pydantic_types.survey(annotation).models)
         complete = builder.finish(schema)
-        if complete.get("type") != "object":
+        wrapped = complete.get("type") != "object"
+        if wrapped:
             complete = builder.finish(_wrapping(schema))
-            write = _wrapped(write)
         if about:
             complete.setdefault("description", about)
-        return cls(schema=complete, write=write, text=text)
+        return cls(schema=complete, write=write, text=text, wrapped=wrapped)
 
 
 def _without_questions(annotation: Any) -> Any:
     """The annotation without InputRequiredResult: a question is not what the function returns."""
-    if get_origin(annotation) not in (Union, types.UnionType):
+    if not is_union(annotation):
         return annotation
     rest = tuple(b for b in get_args(annotation) if b is not wire.InputRequiredResult)
     return Union[rest] if rest else annotation  # noqa: UP007 - made at run time
@@ -107,16 +114,16 @@ def _is_content(annotation: Any) -> bool:
     if annotation is Any or annotation is object or annotation is None:
         return True
     leaves, nested = _leaves(annotation)
+    if Any in leaves or not SEQUENCES.isdisjoint(leaves):
+        return True  # a list of anything, so of blocks, too
     return not BLOCKS.isdisjoint(leaves) or (not nested and leaves <= TEXT)
 
 
 def _leaves(annotation: Any) -> tuple[set[Any], bool]:
     """What the type is made of, through unions and lists, and whether there are lists."""
-    if get_origin(annotation) is Annotated:
-        annotation = annotation.__origin__
-    annotation = getattr(annotation, "__supertype__", annotation)
+    annotation = bare(annotation)
     origin = get_origin(annotation)
-    if origin not in SEQUENCES and origin not in (Union, types.UnionType):
+    if origin not in SEQUENCES and not is_union(annotation):
         return {annotation}, False
     leaves: set[Any] = set()
     nested = origin in SEQUENCES
@@ -129,10 +136,6 @@ def _leaves(annotation: Any) -> tuple[set[Any], bool]:
 
 def _wrapping(schema: Schema) -> Schema:
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
-
-
-def _wrapped(write: Writer) -> Writer:
-    return lambda value: b'{"result":' + write(value) + b"}"
 
 
 def _writer(kind: Any, *, checked: bool) -> Writer:
@@ -176,10 +179,8 @@ def _exactly(kind: type, write: Writer) -> Writer:
     return lambda value: encode(value) if type(value) is kind else write(value)
 
 
-def _pydantic_writer(annotation: Any) -> Writer:
+def _pydantic_writer(adapter: "TypeAdapter[Any]") -> Writer:
     from pydantic import ValidationError
-
-    adapter = pydantic_types.adapter(annotation)
 
     def write(value: Any) -> bytes:
         try:
