@@ -15,6 +15,7 @@ class Exchange:
         headers: names and values; several values of one name are a list.
         body: the request's body: bytes, a list of chunks, or anything JSON can carry.
         scope: further members of the ASGI scope.
+        whole: the body ends with its last chunk; False has the client leave before.
     """
 
     def __init__(
@@ -26,10 +27,12 @@ class Exchange:
         headers: dict[str, Any] | None = None,
         body: Any = b"",
         scope: dict[str, Any] | None = None,
+        whole: bool = True,
     ) -> None:
         self.chunks = [body] if isinstance(body, bytes) else body
         if not isinstance(self.chunks, list) or any(not isinstance(c, bytes) for c in self.chunks):
             self.chunks = [json.dumps(body).encode()]
+        self.whole = whole
         self.read = 0
         self.left = asyncio.Event()
         self.started = asyncio.Event()
@@ -56,7 +59,13 @@ class Exchange:
             "state": {},
             **(scope or {}),
         }
-        self.task = asyncio.ensure_future(app(self.scope, self.receive, self.send))
+        self.task = asyncio.ensure_future(app(self.scope, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        return await self.receive()  # looked up each time: a test may replace it
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await self.send(message)
 
     async def receive(self) -> dict[str, Any]:
         """The ASGI callable: the body's chunks, then the client's leaving."""
@@ -66,7 +75,7 @@ class Exchange:
             return {
                 "type": "http.request",
                 "body": chunk,
-                "more_body": self.read < len(self.chunks),
+                "more_body": self.read < len(self.chunks) or not self.whole,
             }
         await self.left.wait()
         return {"type": "http.disconnect"}

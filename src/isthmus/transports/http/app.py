@@ -9,6 +9,7 @@ first request on. A modern request is served by a
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from msgspec import UNSET
 
@@ -222,6 +223,23 @@ class HttpApp:
             await session.listen(exchange.receive, stream)
 
     # The app's own life
+
+    def attach(self, outer: Any, prefix: str = "/mcp") -> None:
+        """Put the app into a Starlette or FastAPI application, with and without a slash.
+
+        A plain mount works as well, but there the framework answers the prefix without a slash
+        by a redirect, which not every client follows.
+
+        Args:
+            outer: the application.
+            prefix: where the endpoint shall be.
+        """
+        from starlette.routing import Mount, Route  # there, since the application is one of its
+
+        prefix = "/" + prefix.strip("/")
+        self._paths |= {prefix}  # a route, unlike a mount, leaves the path as it is
+        outer.router.routes.append(Route(prefix, self))
+        outer.router.routes.append(Mount(prefix, self))
 
     async def start(self) -> None:
         """Get ready; the first request does it where nobody did before.

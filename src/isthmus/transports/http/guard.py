@@ -15,7 +15,15 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, structs
 
-from isthmus.core.http_rules import Head, Legacy, Refusal, Site, judge_head, judge_source
+from isthmus.core.http_rules import (
+    Head,
+    Legacy,
+    Refusal,
+    Site,
+    judge_head,
+    judge_origin,
+    judge_source,
+)
 from isthmus.revisions import Revision
 from isthmus.transports.http.reply import Header
 
@@ -55,13 +63,14 @@ class Guard:
         self._supported = supported
         self._any_host = ANY in allowed_hosts
         self._any_origin = ANY in allowed_origins
-        self._origins = frozenset(origin.lower().rstrip("/") for origin in allowed_origins)
-        hosts = {host.lower() for host in allowed_hosts} - {ANY}
-        self._known = bool(hosts or public_url)
+        origins = frozenset(origin.lower().rstrip("/") for origin in allowed_origins)
+        hosts = {host.lower() for host in allowed_hosts if host != ANY}
         if public_url:
-            hosts |= {_host_of(public_url), *LOCAL_NAMES}
-        self._named = Site(frozenset(hosts), self._origins)
-        self._local = Site(frozenset(hosts or LOCAL_NAMES), self._origins)
+            hosts.add(_host_of(public_url))
+        # A public name does not take away the local ones: health checks come in under those.
+        near = hosts if hosts and not public_url else {*hosts, *LOCAL_NAMES}
+        self._near = Site(frozenset(near), origins)
+        self._far = Site(frozenset(hosts), origins)
         self._passed: set[tuple[str | None, str | None, str]] = set()
 
     def check(self, verb: str, head: Head, local: str) -> Legacy | Refusal | None:
@@ -87,15 +96,10 @@ class Guard:
     def _check_source(self, head: Head, local: str) -> Refusal | None:
         if self._any_origin:
             head = structs.replace(head, origin=None)
-        near = _is_loopback(local)
-        if self._any_host or not (self._known or near):
-            # Whose name is right cannot be known, so no page is ours by its name either.
-            if head.origin is None or head.origin.lower() in self._origins:
-                return None
-            return Refusal(
-                403, -32600, f"Origin {head.origin[:100]!r} may not call this: see allowed_origins"
-            )
-        return judge_source(head, self._local if near else self._named)
+        site = self._near if _is_loopback(local) else self._far
+        if self._any_host or not site.hosts:
+            return judge_origin(head, site)
+        return judge_source(head, site)
 
 
 def _host_of(url: str) -> str:
@@ -111,7 +115,7 @@ def _is_loopback(address: str) -> bool:
 
 def is_foreign(verdict: Legacy | Refusal | None) -> bool:
     """Whether a request was refused for its Host or Origin: its page may not even read that."""
-    return type(verdict) is Refusal and verdict.status in {403, 421}
+    return isinstance(verdict, Refusal) and verdict.status == 403
 
 
 def cors_headers(origin: str) -> tuple[Header, ...]:

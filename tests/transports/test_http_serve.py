@@ -1,0 +1,167 @@
+"""The app under uvicorn, over real sockets."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from http_wire import app, hello, modern_body, modern_head
+from isthmus.transports.http.serve import serve
+
+EVERY_LOOP = True
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+from http_wire import app, hello
+from isthmus.transports.http.serve import run
+run(app(hello=hello), port=0)
+"""
+
+
+@contextlib.asynccontextmanager
+async def serving(target, **options):
+    """The URL of an app that is served meanwhile."""
+    bound = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(serve(target, port=0, on_bound=bound.set_result, **options))
+    try:
+        await asyncio.wait({task, bound}, return_when=asyncio.FIRST_COMPLETED)
+        yield bound.result()
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def written(head, body, verb="POST", path="/mcp"):
+    """A request as bytes."""
+    data = json.dumps(body).encode()
+    lines = [f"{verb} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items())]
+    return "\r\n".join([*lines, f"content-length: {len(data)}", "", ""]).encode() + data
+
+
+async def answered(reader):
+    """Status, headers and body of a response with a length."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    status, *lines = head.strip().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    body = await reader.readexactly(int(headers["content-length"]))
+    return int(status.split()[1]), headers, body
+
+
+async def connected(url):
+    """A connection to a server's URL."""
+    host, _, port = url.removeprefix("http://").removesuffix("/mcp").rpartition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+LISTEN = (
+    modern_head("subscriptions/listen", None),
+    modern_body("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, id="s"),
+)
+
+
+async def test_a_connection_is_used_again_and_again(capsys):
+    """Keep-alive; the address is told on stderr, and nothing else is said."""
+    async with serving(app(hello=hello)) as url:
+        reader, writer = await connected(url)
+        for _ in range(3):
+            writer.write(written(modern_head(), modern_body()))
+            status, headers, body = await answered(reader)
+            assert 200 == status
+            assert "application/json" == headers["content-type"]
+            assert b"hello" in body
+        writer.close()
+
+    out, err = capsys.readouterr()
+    assert "" == out
+    assert f"isthmus serves on {url} (Ctrl-C to stop)\n" == err
+
+
+async def test_a_client_that_closes_its_connection_cancels_its_call():
+    """2026-07-28: seen by a real server on a real socket."""
+    running, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow(_inbound):
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with serving(app(slow=slow)) as url:
+        _reader, writer = await connected(url)
+        body = modern_body(params={"name": "slow", "arguments": {}})
+        writer.write(written(modern_head(name="slow"), body))
+        await running.wait()
+        writer.close()
+        await ended.wait()
+
+
+async def test_a_stop_ends_listening_streams_in_good_order_and_at_once():
+    """Users' pain 23: no second Ctrl-C, no waiting for streams that never end."""
+    async with serving(app()) as url:
+        reader, writer = await connected(url)
+        writer.write(written(*LISTEN))
+        await reader.readuntil(b"acknowledged")
+        started = time.monotonic()
+
+    rest = await reader.read()
+    assert 2.0 > time.monotonic() - started
+    assert b'"id":"s"' in rest
+    assert rest.endswith(b"0\r\n\r\n")
+    writer.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
+async def test_a_unix_socket_is_served(tmp_path):
+    """For proxies on the same machine; nobody's name is checked there."""
+    path = str(tmp_path / "socket")
+    async with serving(app(hello=hello), uds=path) as where:
+        assert path == where
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(written(modern_head(host="mcp.example.com"), modern_body()))
+        assert 200 == (await answered(reader))[0]
+        writer.close()
+
+
+async def test_a_huge_body_is_refused_while_it_is_still_being_sent():
+    """Users' pain 20: what is announced as too long is not read."""
+    async with serving(app({"body_limit": 1000})) as url:
+        reader, writer = await connected(url)
+        request = written(modern_head(), modern_body()).replace(
+            b"content-length: ", b"content-length: 9"
+        )
+        writer.write(request)
+        status, headers, _body = await answered(reader)
+        assert (413, "close") == (status, headers["connection"])
+        writer.close()
+
+
+@pytest.mark.parametrize("signalled", [signal.SIGINT, signal.SIGTERM])
+async def test_run_stops_within_two_seconds_of_a_signal_though_streams_are_open(signalled):
+    """One signal is enough, and there is no traceback."""
+    script = SCRIPT.format(tests=str(Path(__file__).parents[1]))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    line = (await process.stderr.readline()).decode()
+    reader, writer = await connected(line.split()[3])
+    writer.write(written(*LISTEN))
+    await reader.readuntil(b"acknowledged")
+
+    started = time.monotonic()
+    process.send_signal(signalled)
+    rest = await process.stderr.read()
+    await process.wait()
+
+    assert 2.0 > time.monotonic() - started
+    assert b"" == rest
+    assert b'"id":"s"' in await reader.read()
+    writer.close()

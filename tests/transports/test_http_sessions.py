@@ -1,0 +1,720 @@
+"""Legacy sessions: many POSTs and streams as one conversation, and the book that keeps them."""
+
+import asyncio
+
+import pytest
+
+from asgi_driver import Exchange, fetch
+from http_wire import (
+    INITIALIZE,
+    INITIALIZED,
+    OLD,
+    app,
+    called,
+    hello,
+    legacy,
+    legacy_head,
+    modern,
+    opened,
+    text_of,
+)
+from isthmus.errors import ConnectionLost
+from isthmus.wire import (
+    ElicitParams,
+    ElicitResult,
+    ListRootsParams,
+    ListRootsResult,
+    ProgressParams,
+)
+
+
+async def ask(inbound):
+    """A tool that asks its user, on behalf of its call."""
+    params = ElicitParams(message="Which?", requested_schema={"type": "object", "properties": {}})
+    answer = await inbound.link.call(
+        "elicitation/create", params, ElicitResult, relates_to=inbound.id
+    )
+    return answer.action
+
+
+async def roots(inbound):
+    """A tool that asks for roots, on nobody's behalf."""
+    answer = await inbound.link.call("roots/list", ListRootsParams(), ListRootsResult)
+    return str(len(answer.roots))
+
+
+async def report(inbound):
+    """A tool that reports progress."""
+    params = ProgressParams(progress_token=inbound.progress_token, progress=1)
+    await inbound.link.note("notifications/progress", params, relates_to=inbound.id)
+    return "reported"
+
+
+class Gate:
+    """A tool that waits until it is let through, once per call."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Semaphore(0)
+        self.open = asyncio.Event()
+        self.ended = []
+
+    async def __call__(self, inbound):
+        """Wait."""
+        self.arrived.release()
+        try:
+            await self.open.wait()
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+        self.ended.append("answered")
+        return f"through with {inbound.id}"
+
+
+async def send(target, session, body, **options):
+    """One POST of a session from beginning to end."""
+    return await fetch(target, headers=legacy_head(session), body=body, **options)
+
+
+def listen(target, session, **head):
+    """Begin to listen on a standing stream."""
+    return Exchange(
+        target, "GET", headers=legacy_head(session, **{"accept": "text/event-stream", **head})
+    )
+
+
+def answer_to(question, result):
+    """The client's answer to a question."""
+    return {"jsonrpc": "2.0", "id": question["id"], "result": result}
+
+
+# Opening
+
+
+async def test_initialize_opens_a_session_with_a_name_that_cannot_be_guessed():
+    """2025-11-25 basic/transports#session-management: visible ASCII, globally unique."""
+    target = app()
+    answers = [await fetch(target, headers=legacy_head(), body=INITIALIZE) for _ in range(2)]
+    names = [answer.header("mcp-session-id") for answer in answers]
+
+    assert [200, 200] == [answer.status for answer in answers]
+    assert OLD == answers[0].json["result"]["protocolVersion"]
+    assert 2 == len(set(names))
+    assert all(len(name) == 48 and name.isalnum() for name in names)
+    await target.close()
+
+
+async def test_an_initialize_that_fails_opens_nothing():
+    """There is no session to name."""
+    target = app()
+    for params in ({}, {"protocolVersion": 1}, None):
+        body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        answer = await fetch(target, headers=legacy_head(), body=body)
+        assert "error" in answer.json
+        assert answer.header("mcp-session-id") is None
+
+    assert 0 == len(target._book)
+    await target.close()
+
+
+async def test_initialize_as_a_stream_names_the_session_in_its_head():
+    """A client that takes streams only gets the id with the first byte."""
+    target = app({"heartbeat": 0.01})
+    head = legacy_head(accept="text/event-stream")
+
+    answer = await fetch(target, headers=head, body=INITIALIZE)
+
+    assert "text/event-stream" == answer.header("content-type")
+    assert answer.header("mcp-session-id") is not None
+    assert OLD == answer.events[0]["result"]["protocolVersion"]
+    await target.close()
+
+
+async def test_a_second_initialize_on_a_live_session_is_refused_and_changes_nothing():
+    """The session goes on as it was."""
+    target = app(hello=hello)
+    session = await opened(target)
+
+    again = await send(target, session, {**INITIALIZE, "id": 9})
+
+    assert (9, -32600) == (again.json["id"], again.json["error"]["code"])
+    assert 1 == len(target._book)
+    assert "hello" == text_of((await legacy(target, session).done()).json)
+    await target.close()
+
+
+async def test_a_request_without_a_session_is_400():
+    """2025-11-25 basic/transports#session-management, point 2; the message says what to do."""
+    answer = await fetch(app(), headers=legacy_head(), body=called(id=5))
+
+    assert (400, 5) == (answer.status, answer.json["id"])
+    assert "initialize" in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+async def test_get_and_delete_without_a_session_are_400(verb):
+    """Both are about a session."""
+    assert 400 == (await fetch(app(), verb, headers=legacy_head())).status
+
+
+@pytest.mark.parametrize("verb", ["POST", "GET", "DELETE"])
+async def test_an_unknown_session_is_404(verb):
+    """2025-11-25 basic/transports#session-management, point 3."""
+    answer = await fetch(app(), verb, headers=legacy_head("0" * 48), body=called())
+
+    assert 404 == answer.status
+
+
+async def test_the_version_header_may_be_missing_and_must_not_be_wrong():
+    """2025-06-18 basic/transports#protocol-version-header."""
+    target = app(hello=hello)
+    session = await opened(target)
+    head = legacy_head(session)
+    del head["mcp-protocol-version"]
+
+    assert 200 == (await fetch(target, headers=head, body=called())).status
+    head["mcp-protocol-version"] = "1999-01-01"
+    assert 400 == (await fetch(target, headers=head, body=called())).status
+    await target.close()
+
+
+async def test_a_modern_request_does_not_disturb_the_sessions():
+    """One endpoint serves both at once."""
+    target = app(hello=hello)
+    session = await opened(target)
+
+    assert 200 == (await modern(target).done()).status
+    assert 200 == (await legacy(target, session).done()).status
+    await target.close()
+
+
+# Answers
+
+
+async def test_a_call_is_answered_with_json_unless_something_comes_before():
+    """Both forms are right; the plain one is cheaper."""
+    target = app(hello=hello, report=report)
+    session = await opened(target)
+
+    plain = await legacy(target, session).done()
+    streamed = await legacy(target, session, "report", progressToken="t").done()
+
+    assert ("application/json", "hello") == (plain.header("content-type"), text_of(plain.json))
+    assert "text/event-stream" == streamed.header("content-type")
+    assert "t" == streamed.events[0]["params"]["progressToken"]
+    assert "reported" == text_of(streamed.events[1])
+    await target.close()
+
+
+async def test_answers_are_streams_where_that_is_asked_for():
+    """Some clients of old revisions know nothing else."""
+    target = app({"stream_answers": True}, hello=hello)
+    session = await opened(target)
+
+    answer = await legacy(target, session).done()
+
+    assert "text/event-stream" == answer.header("content-type")
+    assert "hello" == text_of(answer.events[0])
+    await target.close()
+
+
+async def test_an_error_is_an_answer_with_status_200():
+    """Errors of requests are JSON-RPC's business up to 2025-11-25."""
+    target = app()
+    session = await opened(target)
+
+    answer = await send(target, session, {"jsonrpc": "2.0", "id": 3, "method": "acme/none"})
+
+    assert (200, -32601) == (answer.status, answer.json["error"]["code"])
+    await target.close()
+
+
+async def test_notifications_are_accepted_without_a_body():
+    """2025-11-25 basic/transports#sending-messages-to-the-server, point 4."""
+    target = app()
+    session = await opened(target)
+
+    answer = await send(target, session, INITIALIZED)
+
+    assert (202, b"") == (answer.status, answer.body)
+    await target.close()
+
+
+async def test_concurrent_calls_of_one_session_each_get_their_own_answer():
+    """Several POSTs may be open at once."""
+    gate = Gate()
+    target = app(gate=gate)
+    session = await opened(target)
+    exchanges = [legacy(target, session, "gate", id=i) for i in (1, "1", 2)]
+    await gate.arrived.acquire()
+
+    gate.open.set()
+    for exchange in exchanges:
+        await exchange.done()
+
+    expected = ["through with 1", "through with 1", "through with 2"]
+    assert expected == [text_of(exchange.json) for exchange in exchanges]
+    assert [1, "1", 2] == [exchange.json["id"] for exchange in exchanges]
+    await target.close()
+
+
+async def test_an_id_in_flight_is_refused_and_the_first_call_goes_on():
+    """JSON-RPC: an id stands for one request; the refusal must not reach the first."""
+    gate = Gate()
+    target = app(gate=gate)
+    session = await opened(target)
+    first = legacy(target, session, "gate", id=7)
+    await gate.arrived.acquire()
+
+    second = await legacy(target, session, "gate", id=7).done()
+    gate.open.set()
+    await first.done()
+
+    assert -32600 == second.json["error"]["code"]
+    assert "through with 7" == text_of(first.json)
+    await target.close()
+
+
+async def test_two_sessions_with_the_same_ids_never_mix():
+    """Isolation: ids belong to their session."""
+    target = app(ask=ask)
+    sessions = [await opened(target) for _ in range(2)]
+    calls = [legacy(target, session, "ask", id=1) for session in sessions]
+    questions = [await call.event() for call in calls]
+    assert questions[0]["id"] == questions[1]["id"]
+
+    actions = ["accept", "decline"]
+    for session, question, action in zip(sessions, questions, actions, strict=True):
+        result = await send(target, session, answer_to(question, {"action": action}))
+        assert 202 == result.status
+
+    assert actions == [text_of(await call.event()) for call in calls]
+    await target.close()
+
+
+async def test_a_batch_is_refused_in_one_piece():
+    """2025-06-18 and later have none."""
+    target = app()
+    session = await opened(target)
+
+    answer = await send(target, session, [called(), called(id=2)])
+
+    assert (400, -32600) == (answer.status, answer.json["error"]["code"])
+    await target.close()
+
+
+# Questions from the server
+
+
+async def test_a_question_travels_on_the_stream_of_the_call_it_is_about():
+    """2025-11-25: messages on a POST's stream relate to its request."""
+    target = app(ask=ask)
+    session = await opened(target)
+    standing = listen(target, session)
+    call = legacy(target, session, "ask")
+
+    question = await call.event()
+    assert "elicitation/create" == question["method"]
+    await send(target, session, answer_to(question, {"action": "accept", "content": {}}))
+    await call.done()
+
+    assert "accept" == text_of(call.events[-1])
+    assert [] == standing.events
+    await target.close()
+
+
+async def test_a_question_about_no_call_travels_on_the_standing_stream():
+    """2025-11-25: what is unrelated goes to the GET stream."""
+    target = app(roots=roots)
+    session = await opened(target)
+    standing = listen(target, session)
+    call = legacy(target, session, "roots")
+
+    question = await standing.event()
+    assert "roots/list" == question["method"]
+    await send(target, session, answer_to(question, {"roots": []}))
+    await call.done()
+
+    assert ("application/json", "0") == (call.header("content-type"), text_of(call.json))
+    await target.close()
+
+
+async def test_what_finds_no_standing_stream_waits_for_one():
+    """A client may open its stream late."""
+
+    async def tell(inbound):
+        await inbound.link.note(
+            "notifications/progress", ProgressParams(progress_token=0, progress=1)
+        )
+        return "told"
+
+    target = app(tell=tell)
+    session = await opened(target)
+    assert "told" == text_of((await legacy(target, session, "tell").done()).json)
+
+    standing = listen(target, session)
+
+    assert "notifications/progress" == (await standing.event())["method"]
+    await target.close()
+
+
+async def test_what_waits_is_bounded_and_the_oldest_gives_way():
+    """A client that never listens costs a bounded amount."""
+
+    async def chatter(inbound):
+        for number in range(100):
+            await inbound.link.note(
+                "notifications/progress", ProgressParams(progress_token=0, progress=number)
+            )
+        return "said"
+
+    target = app(chatter=chatter)
+    session = await opened(target)
+    await legacy(target, session, "chatter").done()
+
+    standing = listen(target, session)
+    heard = [(await standing.event())["params"]["progress"] for _ in range(64)]
+
+    assert list(range(36, 100)) == heard
+    await target.close()
+
+
+async def test_a_question_to_a_client_that_takes_no_streams_goes_to_the_standing_one():
+    """A question must reach somebody."""
+    target = app(ask=ask)
+    session = await opened(target)
+    standing = listen(target, session)
+    head = legacy_head(session, accept="application/json")
+    call = Exchange(target, headers=head, body=called("ask"))
+
+    question = await standing.event()
+    await send(target, session, answer_to(question, {"action": "cancel"}))
+    await call.done()
+
+    assert "cancel" == text_of(call.json)
+    await target.close()
+
+
+async def test_progress_for_a_client_that_takes_no_streams_is_left_out():
+    """It would have no stream to be on."""
+    target = app(report=report)
+    session = await opened(target)
+    standing = listen(target, session)
+    head = legacy_head(session, accept="application/json")
+
+    answer = await fetch(target, headers=head, body=called("report", progressToken=1))
+
+    assert "reported" == text_of(answer.json)
+    assert [] == standing.events
+    await target.close()
+
+
+# Standing streams
+
+
+async def test_a_standing_stream_opens_at_once():
+    """A client waits for the head before it goes on."""
+    target = app()
+    standing = listen(target, await opened(target))
+
+    await standing.started.wait()
+
+    assert (200, "text/event-stream") == (standing.status, standing.header("content-type"))
+    await target.close()
+
+
+async def test_a_standing_stream_shows_signs_of_life():
+    """Users' pain 21: idle streams are cut by what lies between."""
+    target = app({"heartbeat": 0.01})
+    standing = listen(target, await opened(target))
+
+    await standing.bytes_sent(b":\n\n:\n\n")
+    await target.close()
+
+
+async def test_each_message_is_on_one_stream_only_and_the_newest_is_taken():
+    """2025-11-25 basic/transports#multiple-connections: never broadcast."""
+    target = app(roots=roots)
+    session = await opened(target)
+    older = listen(target, session)
+    await older.started.wait()
+    newer = listen(target, session)
+    call = legacy(target, session, "roots")
+
+    question = await newer.event()
+    await send(target, session, answer_to(question, {"roots": []}))
+    await call.done()
+
+    assert [] == older.events
+    assert not older.complete.is_set()
+    await target.close()
+
+
+async def test_a_session_has_few_streams_and_the_oldest_gives_way():
+    """A client that lost its connection is not locked out by the ghost of it."""
+    target = app()
+    session = await opened(target)
+    streams = []
+    for _ in range(5):
+        streams.append(listen(target, session))
+        await streams[-1].started.wait()
+
+    await streams[0].done()
+
+    assert [True, False, False, False, False] == [one.complete.is_set() for one in streams]
+    await target.close()
+
+
+async def test_a_client_that_leaves_its_standing_stream_can_come_back():
+    """The session outlives its streams."""
+    target = app(roots=roots)
+    session = await opened(target)
+    first = listen(target, session)
+    await first.started.wait()
+    first.leave()
+    await first.done()
+
+    second = listen(target, session)
+    call = legacy(target, session, "roots")
+    await send(target, session, answer_to(await second.event(), {"roots": []}))
+    await call.done()
+
+    assert [] == first.events
+    await target.close()
+
+
+async def test_a_stream_must_be_acceptable_to_the_client():
+    """2025-11-25: a GET accepts text/event-stream."""
+    target = app()
+    session = await opened(target)
+
+    exchange = listen(target, session, accept="application/json")
+
+    assert 406 == (await exchange.done()).status
+    await target.close()
+
+
+# Clients that leave, and cancel
+
+
+async def test_a_client_that_leaves_does_not_cancel_its_call():
+    """2025-11-25: disconnection SHOULD NOT be interpreted as cancellation."""
+    gate = Gate()
+    target = app({"heartbeat": 0.01}, gate=gate)
+    session = await opened(target)
+    exchange = legacy(target, session, "gate")
+    await exchange.bytes_sent(b":\n\n:\n\n")
+
+    exchange.leave()
+    gate.open.set()
+    await exchange.done()
+
+    assert ["answered"] == gate.ended
+    await target.close()
+
+
+async def test_a_cancelled_call_stops_and_its_response_ends_without_an_answer():
+    """2025-11-25 basic/utilities/cancellation: never answer a cancelled request."""
+    gate = Gate()
+    target = app(gate=gate)
+    session = await opened(target)
+    exchange = legacy(target, session, "gate", id=4)
+    await gate.arrived.acquire()
+
+    cancel = {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": 4},
+    }
+    await send(target, session, cancel)
+    await exchange.done()
+
+    assert ["cancelled"] == gate.ended
+    assert (202, b"") == (exchange.status, exchange.body)
+    assert 0 == exchange.task.cancelling()
+    assert "through with 4" == text_of(await reopened(target, session, gate))
+    await target.close()
+
+
+async def reopened(target, session, gate):
+    """Let the next call of the gate through; returns its answer."""
+    gate.open.set()
+    return (await legacy(target, session, "gate", id=4).done()).json
+
+
+# Ending
+
+
+async def test_delete_ends_a_session_and_its_streams():
+    """2025-11-25 basic/transports#session-management, point 5; later requests are 404."""
+    target = app(hello=hello)
+    session = await opened(target)
+    standing = listen(target, session)
+    await standing.started.wait()
+
+    answer = await fetch(target, "DELETE", headers=legacy_head(session))
+    await standing.done()
+
+    assert 200 == answer.status
+    assert standing.complete.is_set()
+    assert 404 == (await legacy(target, session).done()).status
+    assert 404 == (await fetch(target, "DELETE", headers=legacy_head(session))).status
+    await target.close()
+
+
+async def test_delete_cuts_short_the_calls_of_its_session_and_no_others():
+    """Work for a session that is gone is work for nobody."""
+    gate = Gate()
+    target = app(gate=gate)
+    mine, other = await opened(target), await opened(target)
+    exchanges = [legacy(target, session, "gate") for session in (mine, other)]
+    for _ in exchanges:
+        await gate.arrived.acquire()
+
+    await fetch(target, "DELETE", headers=legacy_head(mine))
+    await exchanges[0].done()
+    gate.open.set()
+    await exchanges[1].done()
+
+    assert ["cancelled", "answered"] == gate.ended
+    assert 404 == exchanges[0].status
+    assert "ended" in exchanges[0].json["error"]["message"]
+    assert "through with 1" == text_of(exchanges[1].json)
+    await target.close()
+
+
+async def test_a_question_of_an_ended_session_fails_at_once():
+    """Decision D20: every pending call ends, with one typed error."""
+    caught = []
+
+    async def patient(inbound):
+        try:
+            return await roots(inbound)
+        except (ConnectionLost, asyncio.CancelledError) as error:
+            caught.append(type(error))
+            raise
+
+    target = app(patient=patient)
+    session = await opened(target)
+    call = legacy(target, session, "patient")
+    standing = listen(target, session)
+    await standing.event()
+
+    await fetch(target, "DELETE", headers=legacy_head(session))
+    await call.done()
+
+    assert 1 == len(caught)
+    await target.close()
+
+
+def end_of(target, session):
+    """An event that happens when a session ends."""
+    ended = asyncio.Event()
+    target._book.find(session).peer.on_close(ended.set)
+    return ended
+
+
+async def test_idle_sessions_end_and_used_ones_stay():
+    """One timer looks after all sessions."""
+    target = app({"session_idle": 0.02}, hello=hello)
+    listening, idle = await opened(target), await opened(target)
+    standing = listen(target, listening)
+    await standing.started.wait()
+
+    await end_of(target, idle).wait()
+
+    assert 404 == (await legacy(target, idle).done()).status
+    assert 200 == (await legacy(target, listening).done()).status
+    await target.close()
+
+
+async def test_the_timer_rests_when_there_are_no_sessions():
+    """An idle server does nothing at all."""
+    target = app({"session_idle": 0.01})
+
+    await end_of(target, await opened(target)).wait()
+
+    assert 0 == len(target._book)
+    assert target._book._timer is None
+    await target.close()
+
+
+async def test_abandoned_newcomers_do_not_push_out_sessions_in_use():
+    """Users' pain 20: the table is bounded, and a flood of initializes hurts itself."""
+    target = app({"max_sessions": 10}, hello=hello)
+    settled = [await opened(target) for _ in range(5)]
+
+    for _ in range(500):
+        await fetch(target, headers=legacy_head(), body=INITIALIZE)
+
+    assert 10 == len(target._book)
+    for session in settled:
+        assert 200 == (await legacy(target, session).done()).status
+    await target.close()
+
+
+async def test_the_session_used_longest_ago_gives_way_to_a_new_one():
+    """LRU among those that are settled."""
+    target = app({"max_sessions": 3}, hello=hello)
+    sessions = [await opened(target) for _ in range(3)]
+    await legacy(target, sessions[0]).done()
+
+    newest = await opened(target)
+
+    known = [(await legacy(target, one).done()).status for one in (*sessions, newest)]
+    assert [200, 404, 200, 200] == known
+    await target.close()
+
+
+async def test_where_all_sessions_are_busy_a_new_one_is_refused():
+    """Nobody is thrown out in the middle of a call."""
+    target = app({"max_sessions": 1})
+    standing = listen(target, await opened(target))
+    await standing.started.wait()
+
+    answer = await fetch(target, headers=legacy_head(), body=INITIALIZE)
+
+    assert 503 == answer.status
+    assert "max_sessions" in answer.json["error"]["message"]
+    await target.close()
+
+
+async def test_a_session_belongs_to_who_opened_it():
+    """Somebody else cannot tell it from one that does not exist."""
+    target = app()
+    await opened(target)
+    book = target._book
+    (session,) = book._settled.values()
+    session.principal = "alice"
+
+    assert session is book.find(session.id, "alice")
+    assert book.find(session.id, "bob") is None
+    assert book.find(session.id) is None
+    await target.close()
+
+
+async def test_stopping_ends_sessions_and_their_streams():
+    """The client sees the end of the stream, not a reset."""
+    target = app()
+    standing = listen(target, await opened(target))
+    await standing.started.wait()
+
+    await target.close()
+
+    assert standing.complete.is_set()
+    assert 0 == len(target._book)
+
+
+async def test_a_handler_knows_the_session_its_request_came_in():
+    """For whoever keeps state by session."""
+    seen = []
+
+    async def look(inbound):
+        seen.append(inbound.origin)
+        return "seen"
+
+    target = app(look=look)
+    session = await opened(target)
+    await legacy(target, session, "look").done()
+
+    assert session == seen[0].session
+    await target.close()
