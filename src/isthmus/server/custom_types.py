@@ -6,14 +6,14 @@ and `plain` are the hooks themselves.
 """
 
 import os
-import types
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 import msgspec
 
 from isthmus.errors import UsageError
 from isthmus.server import pydantic_types
+from isthmus.server.annotations import bare, is_union, perilous
 
 __all__ = ["Choice", "build", "encode", "expressible", "is_path", "plain"]
 
@@ -99,10 +99,11 @@ def expressible(annotation: Any) -> Any:
 
 def _rewritten(annotation: Any) -> Any:
     """The annotation with its parts made expressible; None if it has none to rewrite."""
-    annotation = getattr(annotation, "__value__", annotation)  # `type X = …`
+    if get_origin(annotation) is not Annotated:
+        annotation = bare(annotation)
     origin: Any = get_origin(annotation)
     arguments = get_args(annotation)
-    if origin in (Union, types.UnionType):
+    if is_union(annotation):
         return choice(annotation)
     if origin is Annotated:
         inner: Any = expressible(arguments[0])
@@ -120,6 +121,8 @@ def _is_object(origin: Any) -> bool:
 
 def _problem(annotation: Any) -> str | None:
     """Why msgspec cannot decode the annotation; None if it can."""
+    if peril := perilous(annotation):
+        return peril
     try:
         msgspec.json.Decoder(annotation)
     except (TypeError, NameError, AttributeError) as refusal:

@@ -299,14 +299,8 @@ def _typed(
     annotation: Any, builder: SchemaBuilder
 ) -> tuple[Any, Callable[[bytes], Any] | None, Schema]:
     """The type of a parameter's field, pydantic's part in reading it, and its schema."""
-    found = pydantic_types.survey(annotation)
-    if found.metadata and found.natives:
-        raise UsageError(
-            "msgspec types cannot carry pydantic's constraints: use msgspec.Meta with msgspec and "
-            "attrs classes, or a pydantic model"
-        )
-    if found.pydantic and not found.natives:
-        adapter = pydantic_types.adapter(annotation)
+    adapter = pydantic_types.adapter_for(annotation)
+    if adapter is not None:
         return Raw, adapter.validate_json, builder.of_pydantic(annotation)
     kind = expressible(annotation)
     return kind, None, builder.of(kind)

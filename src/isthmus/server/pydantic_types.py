@@ -7,13 +7,13 @@ pydantic itself: its semantics are what its users expect.
 
 import functools
 import sys
-import types
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 import msgspec
 
 from isthmus.errors import UsageError
+from isthmus.server import patterns
+from isthmus.server.annotations import walk
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -22,6 +22,7 @@ __all__ = [
     "FieldFacts",
     "Survey",
     "adapter",
+    "adapter_for",
     "explained",
     "field_facts",
     "is_field",
@@ -46,11 +47,6 @@ class Survey(msgspec.Struct):
     models: bool = False
     metadata: bool = False
     natives: bool = False
-
-    @property
-    def pydantic(self) -> bool:
-        """Whether pydantic is needed at all."""
-        return self.models or self.metadata
 
 
 class FieldFacts(msgspec.Struct, frozen=True):
@@ -85,48 +81,17 @@ def _is_metadata(metadata: Any) -> bool:
 def survey(annotation: Any) -> Survey:
     """What the annotation is made of."""
     found = Survey()
-    if sys.modules.keys() & {"pydantic", "annotated_types"}:
-        for part in _parts(annotation, set()):
-            if isinstance(part, type):
-                found.models |= is_pydantic(part)
-                found.natives |= issubclass(part, msgspec.Struct) or hasattr(
-                    part, "__attrs_attrs__"
-                )
-            else:
-                found.metadata |= _is_metadata(part)
-                found.natives |= isinstance(part, msgspec.Meta)
+    if not sys.modules.keys() & {"pydantic", "annotated_types"}:
+        return found
+    for part in walk(annotation):
+        for metadata in getattr(part, "__metadata__", ()):
+            found.metadata |= _is_metadata(metadata)
+            found.natives |= isinstance(metadata, msgspec.Meta)
+        kind = get_origin(part) or part
+        if isinstance(kind, type):
+            found.models |= is_pydantic(kind)
+            found.natives |= issubclass(kind, msgspec.Struct) or hasattr(kind, "__attrs_attrs__")
     return found
-
-
-def _parts(annotation: Any, seen: set[int]) -> Iterator[Any]:
-    """Every class and every piece of metadata in the annotation, fields of classes included."""
-    if id(annotation) in seen:
-        return
-    seen.add(id(annotation))
-    if get_origin(annotation) is Annotated:
-        yield from annotation.__metadata__
-        annotation = annotation.__origin__
-    annotation = getattr(annotation, "__value__", annotation)  # `type X = …`
-    annotation = getattr(annotation, "__supertype__", annotation)  # NewType
-    kind = get_origin(annotation) or annotation
-    if isinstance(kind, type) and kind is not types.UnionType:
-        yield kind
-        if not is_pydantic(kind):
-            for member in _member_types(kind):
-                yield from _parts(member, seen)
-    if kind is not Literal:
-        for argument in get_args(annotation):
-            yield from _parts(argument, seen)
-
-
-def _member_types(kind: type) -> list[Any]:
-    """The annotations of a class's members, for the classes that are records."""
-    if kind.__module__ == "builtins" or not getattr(kind, "__annotations__", None):
-        return []
-    try:
-        return list(get_type_hints(kind, include_extras=True).values())
-    except (NameError, TypeError):
-        return []  # msgspec or pydantic will say what is wrong with it
 
 
 def field_facts(field: Any) -> FieldFacts:
@@ -186,6 +151,30 @@ def adapter(annotation: Any) -> "TypeAdapter[Any]":
         ) from missing
 
 
+def adapter_for(annotation: Any) -> "TypeAdapter[Any] | None":
+    """Pydantic's adapter, where pydantic has to handle the whole annotation; else None.
+
+    Raises:
+        UsageError: only pydantic could, and it cannot.
+    """
+    found = survey(annotation)
+    if not (found.models or found.metadata):
+        return None
+    if found.metadata and found.natives:
+        raise UsageError(
+            "msgspec types cannot carry pydantic's constraints: use msgspec.Meta with msgspec and "
+            "attrs classes, or a pydantic model"
+        )
+    if found.natives:
+        return None
+    try:
+        return adapter(annotation)
+    except UsageError:
+        if found.metadata:
+            raise
+        return None  # models inside what only msgspec knows: it hands them to pydantic one by one
+
+
 def json_schema(annotation: Any, mode: Literal["input", "output"]) -> dict[str, Any]:
     """Pydantic's own schema: the validation form for input, the serialization form for output."""
     return adapter(annotation).json_schema(
@@ -208,6 +197,30 @@ def _generator() -> Any:
             if self.mode == "validation" or field["type"] == "typed-dict-field":
                 return super().field_is_required(field, total)
             return field.get("serialization_exclude_if") is None  # a default is written too
+
+        def datetime_schema(self, schema: Any) -> dict[str, Any]:
+            return self._zoned(schema, patterns.LOCAL_DATETIME, super().datetime_schema(schema))
+
+        def time_schema(self, schema: Any) -> dict[str, Any]:
+            return self._zoned(schema, patterns.TIMES[False], super().time_schema(schema))
+
+        def timedelta_schema(self, schema: Any) -> dict[str, Any]:
+            written = self.mode == "serialization"  # with a sign, which "duration" has not
+            return {"type": "string"} if written else super().timedelta_schema(schema)
+
+        def decimal_schema(self, schema: Any) -> dict[str, Any]:
+            if self.mode == "serialization":
+                return {"type": "string"}  # perhaps "1E+5"
+            number, *text = super().decimal_schema(schema)["anyOf"]
+            if schema.keys() & {"ge", "gt", "le", "lt", "multiple_of", "max_digits"}:
+                return number  # type: ignore[no-any-return]  # as text it could break its bounds
+            return {"anyOf": [number, *({**t, "pattern": patterns.DECIMAL} for t in text)]}
+
+        def _zoned(self, schema: Any, local: str, usual: dict[str, Any]) -> dict[str, Any]:
+            if schema.get("tz_constraint") == "naive":
+                return {"type": "string", "pattern": local}
+            loose = self.mode == "serialization" and "tz_constraint" not in schema
+            return {"type": "string"} if loose else usual  # the usual formats demand a zone
 
     return Untitled
 

@@ -4,7 +4,8 @@ An **input** schema is what the function accepts, an **output** schema what its 
 like: a member with a default may be absent from input and is always there in output. Two
 promises, both held by property tests: *what an input schema admits, the function accepts* (it
 may accept more, never less), and *what the function returns, its output schema admits*.
-``format`` is read as an assertion, and a number as one a double can hold.
+``format`` is read as an assertion, a number as one a double can hold, and a date as one that the
+calendar has, which no pattern can say.
 
 The profile: an object, no titles made up from names, ``enum`` rather than ``const``, everything
 inlined except what is recursive or used more than once. A member that may be left out and whose
@@ -22,7 +23,7 @@ from msgspec import inspect as mi
 
 from isthmus.errors import UsageError
 from isthmus.server import pydantic_types
-from isthmus.server.custom_types import encode
+from isthmus.server.custom_types import encode, expressible
 from isthmus.server.portable import PREFIX, inlined, without_null
 from isthmus.server.schema_forms import FORMS, Member
 
@@ -39,7 +40,7 @@ def schema_for(annotation: Any, mode: Mode) -> Schema:
         UsageError: the type has no JSON form; the message says which part of it.
     """
     builder = SchemaBuilder(mode)
-    return builder.finish(builder.of(annotation))
+    return builder.finish(builder.of(expressible(annotation)))
 
 
 class SchemaBuilder:
@@ -56,6 +57,9 @@ class SchemaBuilder:
 
     def of(self, annotation: Any) -> Schema:
         """The schema of an annotation; classes in it are references to definitions.
+
+        Args:
+            annotation: one that `expressible` has let pass.
 
         Raises:
             UsageError: a part of it has no JSON form.

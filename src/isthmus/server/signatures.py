@@ -9,13 +9,14 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT
 
 from isthmus.errors import UsageError
 from isthmus.server import pydantic_types
+from isthmus.server.annotations import bare, is_union
 from isthmus.server.docstrings import Docstring, parse_docstring
 
 __all__ = ["Parameter", "Signature", "read_signature"]
@@ -207,9 +208,8 @@ def _unresolved(code: Any, missing: NameError) -> str:
 
 def _is_context(annotation: Any, context_type: type | str | None) -> bool:
     """Whether the annotation is the context's class, perhaps generic, annotated or optional."""
-    if get_origin(annotation) is Annotated:
-        annotation = annotation.__origin__
-    if get_origin(annotation) in (Union, types.UnionType):
+    annotation = bare(annotation)
+    if is_union(annotation):
         return any(_is_context(branch, context_type) for branch in get_args(annotation))
     kind = get_origin(annotation) or annotation
     if not isinstance(kind, type) or context_type is None:
