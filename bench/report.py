@@ -28,7 +28,7 @@ COLUMNS = {
     "flight_64": "calls/s, 64 in flight",
     "at_once_16": "calls/s, 16 at once",
     "list_500_ms": "list of 500 tools, ms",
-    "import_ms": "import and a tool, ms",
+    "import_ms": "import and a tool, CPU ms",
     "answer_ms": "spawn to `initialize` answered, ms",
     "idle_kib": "idle",
     "stream_kib": "with its stream open",

@@ -95,7 +95,7 @@ FLOORS = (
     Floor("stdio, 64 in flight, against npm", "stdio", "flight_64", SDK, 0.8, 1.2),
     Floor("stdio, one after another", "stdio", "sequential", MCP, 4, 5.5),
     Floor(
-        "import and a Server with one tool, ms",
+        "import and a Server with one tool, CPU ms",
         "start",
         "import_ms",
         None,
