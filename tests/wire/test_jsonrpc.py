@@ -1,0 +1,150 @@
+"""Frames: what is one, what is none, and how each is written."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET, Raw
+
+from isthmus.wire.jsonrpc import (
+    ErrorBody,
+    Frame,
+    Unreadable,
+    encode_answer,
+    encode_call,
+    encode_error,
+    encode_note,
+    parse,
+)
+
+
+def test_a_request_is_read():
+    """Spec: an id and a method; params stay raw."""
+    frame = parse(b'{"jsonrpc":"2.0","id":1,"method":"a/b","params":{"c": [1]},"extra":1}')
+
+    assert ("a/b", 1, b'{"c": [1]}') == (frame.method, frame.id, bytes(frame.params))
+    assert (UNSET, UNSET) == (frame.result, frame.error)
+
+
+@pytest.mark.parametrize("id", ["", "a", 0, -3, 2**80])
+def test_an_id_is_any_string_or_integer(id):
+    """Spec: and it keeps its type."""
+    frame = parse(json.dumps({"jsonrpc": "2.0", "id": id, "method": "a"}).encode())
+
+    assert (id, type(id)) == (frame.id, type(frame.id))
+
+
+def test_a_notification_has_no_id():
+    """Spec: a method without an id."""
+    frame = parse(b'{"jsonrpc":"2.0","method":"a"}')
+
+    assert (UNSET, UNSET, "a") == (frame.id, frame.params, frame.method)
+
+
+def test_answers_are_read():
+    """Spec: a result, or an error with code and message."""
+    answer = parse(b'{"jsonrpc":"2.0","id":"x","result":{}}')
+    error = parse(b'{"jsonrpc":"2.0","id":"x","error":{"code":-1,"message":"m","data":[2]}}')
+
+    assert ("x", b"{}") == (answer.id, bytes(answer.result))
+    assert ErrorBody(code=-1, message="m", data=[2]) == error.error
+
+
+@pytest.mark.parametrize("head", ['"id":null,', ""])
+def test_an_error_need_not_say_what_it_answers(head):
+    """Spec: null, or since 2025-11-25 nothing, where the id could not be read."""
+    frame = parse(b'{"jsonrpc":"2.0",%b"error":{"code":1,"message":""}}' % head.encode())
+
+    assert isinstance(frame, Frame)
+    assert not frame.id
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "legible"),
+    [
+        (b"", -32700, None),
+        (b"{", -32700, None),
+        (b"\xff", -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700, None),
+        (b"3", -32600, None),
+        (b"null", -32600, None),
+        (b"{}", -32600, None),
+        (b'{"id":1,"method":"a"}', -32600, 1),
+        (b'{"jsonrpc":"1.0","id":1,"method":"a"}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":null,"method":"a"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"a"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":true,"method":"a"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":"x","method":3}', -32600, "x"),
+        (b'{"jsonrpc":"2.0","id":1}', -32600, 1),
+        (b'{"jsonrpc":"2.0","result":{}}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":null,"result":{}}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":""}}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1,"error":{"message":""}}', -32600, 1),
+    ],
+)
+def test_what_is_no_frame_is_refused(data, code, legible):
+    """Spec: -32700 for what is no JSON, -32600 for what is no JSON-RPC; with its id if legible."""
+    refused = parse(data)
+
+    assert isinstance(refused, Unreadable)
+    assert (code, legible) == (refused.code, refused.id)
+
+
+def test_depth_is_refused_not_raised():
+    """Ours: a bomb of brackets is a parse error, whoever opens it."""
+    for data in (b"[" * 100_000, b'{"a":' * 100_000):
+        assert -32700 == parse(data).code
+
+
+def test_long_complaints_are_cut():
+    """Ours: an error message does not echo a megabyte."""
+    data = b'{"jsonrpc":"2.0","id":1,"method":"a","error":{"code":1,"message":{"%b":1}}}' % (
+        b"x" * 10_000
+    )
+
+    assert len(parse(data).message) < 300
+
+
+def test_a_batch_is_handed_over_unread():
+    """Spec: 2025-03-26 has batches; whoever knows the revision reads the members."""
+    members = parse(b'[{"jsonrpc":"2.0","method":"a"}, 3]')
+
+    assert [b'{"jsonrpc":"2.0","method":"a"}', b"3"] == [bytes(m) for m in members]
+
+
+@given(st.binary(max_size=200))
+def test_nothing_raises(data):
+    """Ours: whatever bytes come, parse returns."""
+    assert parse(data) is not None
+
+
+@given(st.text(max_size=20), st.integers() | st.text(max_size=9), st.booleans())
+def test_what_is_written_can_be_read(method, id, has_params):
+    """Ours: writing and reading are inverse, with any method and id."""
+    params = b'{"a":1}' if has_params else None
+    call, note = parse(encode_call(id, method, params)), parse(encode_note(method, params))
+    raw = None if call.params is UNSET else bytes(call.params)
+
+    assert (id, method, params) == (call.id, call.method, raw)
+    assert (UNSET, method) == (note.id, note.method)
+
+
+def test_answers_are_written():
+    """Spec: an answer has the id of its request, and exactly one of result and error."""
+    error = ErrorBody(code=1, message="m")
+
+    assert b'{"jsonrpc":"2.0","id":"a","result":{}}' == encode_answer("a", b"{}")
+    written = b'"error":{"code":1,"message":"m"}}'
+    assert b'{"jsonrpc":"2.0","id":3,' + written == encode_error(3, error)
+    assert b'{"jsonrpc":"2.0","id":null,' + written == encode_error(None, error)
+    assert b'{"jsonrpc":"2.0",' + written == encode_error(None, error, null_id=False)
+    assert b'{"jsonrpc":"2.0","id":0,' + written == encode_error(0, error, null_id=False)
+
+
+def test_raw_members_are_written_as_they_are():
+    """Ours: raw JSON is not read to be written."""
+    assert b'{"code":1,"message":"","data":{"a" :1}}' in encode_error(
+        1, ErrorBody(code=1, message="", data=Raw(b'{"a" :1}'))
+    )
