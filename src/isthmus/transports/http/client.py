@@ -153,10 +153,7 @@ class HttpClientChannel:
         if self._closed:
             return
         self._closed = True
-        self._wake()
-        exchanges, self._exchanges = self._exchanges, {}
-        for exchange in exchanges.values():
-            exchange.reschedule(0.0)
+        self._abandon_all()
         for task in self._tasks:
             task.cancel()
         try:
@@ -421,6 +418,13 @@ class HttpClientChannel:
 
     def _lose(self, error: ConnectionLost) -> None:
         self._lost = error
+        self._abandon_all()
+
+    def _abandon_all(self) -> None:
+        """Whoever reads the channel learns its end, and tells it to every caller."""
+        exchanges, self._exchanges = self._exchanges, {}
+        for exchange in exchanges.values():
+            exchange.reschedule(0.0)
         self._wake()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

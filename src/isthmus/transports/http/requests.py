@@ -83,7 +83,8 @@ def connect(*, connect_timeout: float) -> Requests:
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout),
     )
-    return AiohttpRequests(session, (aiohttp.ClientError, OSError, ValueError))
+    # RuntimeError is what reading from a closed connection, or sending after the end, raises.
+    return AiohttpRequests(session, (aiohttp.ClientError, OSError, ValueError, RuntimeError))
 
 
 class AiohttpRequests:
