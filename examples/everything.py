@@ -168,25 +168,19 @@ async def test_elicitation_sep1034_defaults(ctx: Context) -> str:
     return f"User response: {await ctx.elicit('Please check these', Defaults)}"
 
 
-TITLED = [
-    {"const": "one", "title": "First"},
-    {"const": "two", "title": "Second"},
-    {"const": "three", "title": "Third"},
-]
+OPTIONS = ["option1", "option2", "option3"]
+TITLED = [{"const": f"value{n}", "title": f"Option {n}"} for n in (1, 2, 3)]
 ENUMS = {
     "type": "object",
     "properties": {
-        "untitledSingle": {"type": "string", "enum": ["one", "two", "three"]},
+        "untitledSingle": {"type": "string", "enum": OPTIONS},
         "titledSingle": {"type": "string", "oneOf": TITLED},
         "legacyEnum": {
             "type": "string",
-            "enum": ["one", "two", "three"],
-            "enumNames": ["First", "Second", "Third"],
+            "enum": ["opt1", "opt2", "opt3"],
+            "enumNames": ["Option 1", "Option 2", "Option 3"],
         },
-        "untitledMulti": {
-            "type": "array",
-            "items": {"type": "string", "enum": ["one", "two", "three"]},
-        },
+        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": OPTIONS}},
         "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
     },
     "required": [],
@@ -354,18 +348,28 @@ def mirrored_region(
 
 # Changes
 
+appeared: set[str] = set()
+
 
 @server.tool
 def test_trigger_tool_change() -> str:
     """Change the list of tools."""
-    server.add_tool(lambda: "new", name="test_appears", description="Appears.", replace=True)
+    if "test_appears" in appeared:
+        server.remove_tool("test_appears")
+    else:
+        server.add_tool(lambda: "new", name="test_appears", description="Comes and goes.")
+    appeared.symmetric_difference_update({"test_appears"})
     return "Tools changed."
 
 
 @server.tool
 def test_trigger_prompt_change() -> str:
     """Change the list of prompts."""
-    server.add_prompt(lambda: "new", name="test_appears", description="Appears.", replace=True)
+    if "test_appears_too" in appeared:
+        server.remove_prompt("test_appears_too")
+    else:
+        server.add_prompt(lambda: "new", name="test_appears_too", description="Comes and goes.")
+    appeared.symmetric_difference_update({"test_appears_too"})
     return "Prompts changed."
 
 

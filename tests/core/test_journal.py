@@ -360,3 +360,15 @@ def test_the_wire_learns_nothing_about_why_a_token_does_not_open():
     """One message for every reason; the reason is for the log."""
     assert "Invalid params" in journals.UNUSABLE
     assert "requestState refused: expired 0 s ago" == str(Unsealed("expired 0 s ago"))
+
+
+def test_a_named_answer_counts_in_a_first_round_and_only_there():
+    """An author's key says what was answered; later rounds go by the journal (our promise)."""
+    came = {"user_name": Raw(b'{"action":"decline"}'), "q1": Raw(b"{}")}
+    first = Replay(Journal(), came)
+
+    assert came["user_name"] == first.question("elicitation/create", b"{}", "user_name").answer
+    assert None is first.question("roots/list", None).answer
+
+    later = Replay(first.journal(), {"other": Raw(b"{}")})
+    assert None is later.question("elicitation/create", b'{"a":1}', "other").answer

@@ -129,12 +129,15 @@ class Replay:
         journal: what the rounds before left.
         responses: the answers that came with this round, by key. Keys nobody asked under are
             ignored (spec 2026-07-28 basic/patterns/mrtr#error-handling), missing ones asked again.
+            In a first round, without a journal, an answer counts for a question that its author
+            gave that very key: the name says what was answered.
     """
 
     def __init__(self, journal: Journal, responses: Mapping[str, Raw] | None = None) -> None:
         came = responses or {}
         answered = {digest: came[key] for key, digest in journal.pending.items() if key in came}
         self._answers = {**journal.answers, **answered}
+        self._offered: Mapping[str, Raw] = {} if journal.rounds else came
         self._effects = dict(journal.effects)
         self._keys = journal.keys
         self._rounds = journal.rounds
@@ -163,6 +166,8 @@ class Replay:
         """
         digest = self._digest(b"question", method, params)
         answer = self._step(digest, self._answers)
+        if answer is None and key is not None and key in self._offered:
+            answer = self._answers[digest] = self._offered[key]
         if answer is not None:
             return Question("", answer)
         name = self._name(digest, key)
