@@ -37,7 +37,7 @@ class Span:
     starts: int
 
 
-SHORT = Span(rounds=2, seconds=1.0, sessions=400, starts=5)
+SHORT = Span(rounds=2, seconds=0.8, sessions=400, starts=5)
 FULL = Span(rounds=3, seconds=2.0, sessions=1000, starts=9)
 
 

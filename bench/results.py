@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from contenders import ISTHMUS, LIMIT, MCP, SDK, SERVER
 from processes import say
 
+LESS_IS_BETTER = ("_ms", "_us", "_kib")
+
 
 class Results:
-    """Samples of every table; a cell is the median over the rounds."""
+    """Samples of every table.
 
-    def __init__(self) -> None:
+    Args:
+        best: a cell is the best of its rounds, as whatever else the machine does only takes away;
+            otherwise the median.
+    """
+
+    def __init__(self, *, best: bool = False) -> None:
+        self.best = best
         self.samples: dict[str, dict[str, dict[str, list[float]]]] = defaultdict(
             lambda: defaultdict(lambda: defaultdict(list))
         )
@@ -31,9 +39,13 @@ class Results:
         say(f"  {table:22} {row:20} FAILED: {error}")
 
     def cell(self, table: str, row: str, column: str) -> float | None:
-        """The median of a cell, or None where nothing was measured."""
+        """The median or best of a cell, or None where nothing was measured."""
         found = self.samples.get(table, {}).get(row, {}).get(column)
-        return statistics.median(found) if found else None
+        if not found:
+            return None
+        if not self.best:
+            return statistics.median(found)
+        return min(found) if column.endswith(LESS_IS_BETTER) else max(found)
 
 
 @dataclass(frozen=True)
