@@ -5,8 +5,6 @@ PYTHON ?= python3
 PIP    := 26.3
 BIN    := .venv/bin
 READY  := .venv/.ready
-FILE   ?= examples/bookings.py
-HTTP   ?= 127.0.0.1:8000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check format bench conformance interop clean
@@ -16,8 +14,8 @@ help: ## This list
 
 setup: $(READY) ## The environment in .venv (every other verb makes it when needed)
 
-run: $(READY) ## Serve FILE (an example) on http://HTTP/mcp
-	$(BIN)/isthmus run $(FILE) --http $(HTTP)
+run: $(READY) ## The main job on real input: our server and client, other people's, five revisions
+	$(BIN)/python examples/tour.py
 
 test: $(READY) ## Every test that needs nothing from outside; PYTEST='-k name' narrows it
 	$(BIN)/python -m pytest -q -n 2 -m "not interop" $(PYTEST)

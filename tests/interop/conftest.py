@@ -1,0 +1,42 @@
+"""Counterparts from other libraries, each in an environment of its own."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import peers  # noqa: E402 - tools/peers.py: found through the line above
+
+
+@pytest.fixture(scope="session")
+def environment():
+    """Makes an environment, or skips the test with the reason."""
+
+    def make(make, *name):
+        try:
+            return make(*name)
+        except peers.Unavailable as why:
+            pytest.skip(f"not to be had: {why}")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def python_of(environment):
+    """The interpreter of a Python environment."""
+    return lambda name: environment(peers.python, name)
+
+
+@pytest.fixture(scope="session")
+def modules_of(environment):
+    """The folder of an npm environment."""
+    return lambda name: environment(peers.modules, name)
+
+
+@pytest.fixture(scope="session")
+def node(environment):
+    """Node 22."""
+    return environment(peers.node)
