@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin
 import msgspec
 
 from isthmus.errors import UsageError
-from isthmus.server import pydantic_types
+from isthmus.server import pydantic_schemas, pydantic_types
 from isthmus.server.annotations import bare, is_union, perilous
 
 __all__ = ["Choice", "build", "encode", "expressible", "is_path", "plain"]
@@ -76,7 +76,7 @@ def choice(union: Any) -> type[Choice]:
 def _members(branch: Any) -> frozenset[str] | None:
     """The member names of an object type, None for types that read any member or are no object."""
     if pydantic_types.is_pydantic(branch):
-        return pydantic_types.member_names(branch)
+        return pydantic_schemas.member_names(branch)
     info = msgspec.inspect.type_info(branch)
     fields = getattr(info, "fields", None)
     return None if fields is None else frozenset(field.encode_name for field in fields)

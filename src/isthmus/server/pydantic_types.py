@@ -7,12 +7,11 @@ pydantic itself: its semantics are what its users expect.
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Any, get_origin
 
 import msgspec
 
 from isthmus.errors import UsageError
-from isthmus.server import patterns
 from isthmus.server.annotations import walk
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ __all__ = [
     "field_facts",
     "is_field",
     "is_pydantic",
-    "json_schema",
-    "member_names",
     "problems",
     "survey",
     "validated",
@@ -173,62 +170,6 @@ def adapter_for(annotation: Any) -> "TypeAdapter[Any] | None":
         if found.metadata:
             raise
         return None  # models inside what only msgspec knows: it hands them to pydantic one by one
-
-
-def json_schema(annotation: Any, mode: Literal["input", "output"]) -> dict[str, Any]:
-    """Pydantic's own schema: the validation form for input, the serialization form for output."""
-    return adapter(annotation).json_schema(
-        mode="validation" if mode == "input" else "serialization",
-        schema_generator=_generator(),
-    )
-
-
-@functools.cache
-def _generator() -> Any:
-    from pydantic.json_schema import GenerateJsonSchema
-
-    class Untitled(GenerateJsonSchema):
-        """Pydantic's schemas without titles made up from names, truthful about defaults."""
-
-        def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
-            return False
-
-        def field_is_required(self, field: Any, total: bool) -> bool:
-            if self.mode == "validation" or field["type"] == "typed-dict-field":
-                return super().field_is_required(field, total)
-            return field.get("serialization_exclude_if") is None  # a default is written too
-
-        def datetime_schema(self, schema: Any) -> dict[str, Any]:
-            return self._zoned(schema, patterns.LOCAL_DATETIME, super().datetime_schema(schema))
-
-        def time_schema(self, schema: Any) -> dict[str, Any]:
-            return self._zoned(schema, patterns.TIMES[False], super().time_schema(schema))
-
-        def timedelta_schema(self, schema: Any) -> dict[str, Any]:
-            written = self.mode == "serialization"  # with a sign, which "duration" has not
-            return {"type": "string"} if written else super().timedelta_schema(schema)
-
-        def decimal_schema(self, schema: Any) -> dict[str, Any]:
-            if self.mode == "serialization":
-                return {"type": "string"}  # perhaps "1E+5"
-            number, *text = super().decimal_schema(schema)["anyOf"]
-            if schema.keys() & {"ge", "gt", "le", "lt", "multiple_of", "max_digits"}:
-                return number  # type: ignore[no-any-return]  # as text it could break its bounds
-            return {"anyOf": [number, *({**t, "pattern": patterns.DECIMAL} for t in text)]}
-
-        def _zoned(self, schema: Any, local: str, usual: dict[str, Any]) -> dict[str, Any]:
-            if schema.get("tz_constraint") == "naive":
-                return {"type": "string", "pattern": local}
-            loose = self.mode == "serialization" and "tz_constraint" not in schema
-            return {"type": "string"} if loose else usual  # the usual formats demand a zone
-
-    return Untitled
-
-
-def member_names(model: Any) -> frozenset[str] | None:
-    """The names under which a model reads its members; None if it is no object."""
-    names = json_schema(model, "input").get("properties")
-    return None if names is None else frozenset(names)
 
 
 def problems(error: "ValidationError") -> list[tuple[str, str]]:

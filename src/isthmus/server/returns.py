@@ -76,7 +76,7 @@ class Returns(msgspec.Struct, frozen=True):
             UsageError: the type has no JSON form.
         """
         annotation = _without_questions(annotation)
-        if annotation in (bytes, bytearray, memoryview):
+        if bare(annotation) in (bytes, bytearray, memoryview):
             raise UsageError(
                 "bytes are no result by themselves: return Image(data) or Audio(data), "
                 "an EmbeddedResource, or a class with a field of type bytes"
@@ -146,25 +146,27 @@ def _writer(kind: Any, *, checked: bool) -> Writer:
 
     spec 2026-07-28 server/tools#output-schema: structured results MUST conform to the schema.
     """
-    decode = msgspec.json.Decoder(kind, dec_hook=build).decode
+    decode = msgspec.json.Decoder(kind, dec_hook=build).decode if checked else None
     plain_class = kind if isinstance(kind, type) and not is_typeddict(kind) else ()
 
     def write(value: Any) -> bytes:
         try:
-            if isinstance(value, plain_class):
-                data = encode(value)
-                if checked:
-                    decode(data)
-                return data
-            return _converted(value, kind, decode)
+            if not isinstance(value, plain_class):
+                return _converted(value, kind, decode)
+            data = encode(value)
+            if decode is not None:
+                decode(data)
         except (ValueError, TypeError) as problem:
             raise UsageError(f"{UNKEPT}: {problem}") from problem
+        return data
 
     return _exactly(kind, write) if kind in (int, str, bool) else write
 
 
-def _converted(value: Any, kind: Any, decode: Callable[[bytes], Any]) -> bytes:
+def _converted(value: Any, kind: Any, decode: Callable[[bytes], Any] | None) -> bytes:
     """A value that is not plainly an instance: made one first, so that defaults are written."""
+    if decode is None:
+        return encode(msgspec.convert(value, kind, dec_hook=build))
     try:
         data = encode(msgspec.convert(value, kind, dec_hook=build))
         decode(data)

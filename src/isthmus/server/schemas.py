@@ -22,7 +22,7 @@ from msgspec import NODEFAULT
 from msgspec import inspect as mi
 
 from isthmus.errors import UsageError
-from isthmus.server import pydantic_types
+from isthmus.server import pydantic_schemas
 from isthmus.server.custom_types import encode, expressible
 from isthmus.server.portable import PREFIX, inlined, without_null
 from isthmus.server.schema_forms import FORMS, Member
@@ -72,7 +72,7 @@ class SchemaBuilder:
 
     def of_pydantic(self, annotation: Any) -> Schema:
         """The schema of an annotation that pydantic validates and writes."""
-        schema = pydantic_types.json_schema(annotation, self.mode)
+        schema = pydantic_schemas.json_schema(annotation, self.mode)
         definitions = schema.pop("$defs", {})
         names = {name: self._free_name(name) for name in definitions}
         for name, definition in definitions.items():
