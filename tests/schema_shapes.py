@@ -90,7 +90,7 @@ def shapes(revision: str) -> Iterator[Shape]:
         params = definition.get("properties", {}).get("params", {})
         if method is not None:
             # Params written in place are open, and any of them may have _meta.
-            inline = {"_meta": {}} if "properties" in params else {}
+            inline = {"_meta": {"type": "object"}} if "properties" in params else {}
             yield from _shape(revision, METHODS[method].params, params, f"{name}.params", inline)
 
 
@@ -191,7 +191,9 @@ SCALARS = {"string": str, "integer": int, "number": float, "boolean": bool, "nul
 
 
 def _admits_type(kinds: tuple[Any, ...], schema: dict[str, Any], revision: str) -> bool:
-    named = schema.get("type")
+    if "type" not in schema:
+        return False  # anything at all, which only Any can hold
+    named = schema["type"]
     for name in named if isinstance(named, list) else [named]:
         if name == "array":
             lists = [get_args(k)[0] for k in kinds if get_origin(k) is list]

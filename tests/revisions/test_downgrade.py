@@ -311,6 +311,7 @@ def test_a_client_of_pages_only_promises_june_no_forms(declared, shown):
     capabilities = wire.ClientCapabilities(elicitation=declared)
 
     assert shown == project(capabilities, JUNE).elicitation
+    assert declared == project(capabilities, NOVEMBER).elicitation
 
 
 @pytest.mark.parametrize("revision", LEGACY, ids=str)
