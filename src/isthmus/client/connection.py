@@ -7,6 +7,7 @@ used from any task, and closed by any, in any order.
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,6 +45,7 @@ from isthmus.errors import (
     TooManyRounds,
 )
 from isthmus.revisions import METHODS, Method, Revision
+from isthmus.runtime.channel import Delivery
 from isthmus.runtime.peer import Peer, ProgressCallback
 from isthmus.runtime.router import Router
 from isthmus.wire import (
@@ -56,6 +58,7 @@ from isthmus.wire import (
     UnsetType,
 )
 from isthmus.wire.base import Wire
+from isthmus.wire.jsonrpc import Frame
 
 __all__ = ["Connection", "Settings"]
 
@@ -186,6 +189,9 @@ class Connection:
             await channel.close()
             raise ConnectFailed("the client was closed meanwhile")
         self.peer = Peer(channel, self._router, side="client")
+        attach = getattr(channel, "attach", None)  # transports that need no task to receive
+        if attach is not None:
+            attach(partial(take, self.peer))
         self._owner = asyncio.get_running_loop().create_task(self.peer.run())
 
     async def _try(self, attempt: Attempt) -> Outcome:
@@ -395,6 +401,14 @@ class Connection:
         finally:
             if owner is not None:
                 await asyncio.wait((owner,))
+
+
+def take(peer: Peer, delivery: Delivery, frame: Frame) -> None:
+    """Let a peer have a message that arrived while somebody was sending one."""
+    for inbound in peer.take(delivery, frame):
+        peer.start(peer.serve(inbound), inbound)
+    if peer.outbox:
+        peer.start(peer.flush())
 
 
 def outcome(error: PeerError | CallTimedOut, attempt: Attempt) -> Outcome:

@@ -9,7 +9,7 @@ of a request, and on the standing GET stream that is opened when the handshake i
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NoReturn
 
 from msgspec import UNSET
@@ -85,7 +85,8 @@ class HttpClientChannel:
         self._origin = Origin("http")
         self._arrived: deque[Delivery] = deque()
         self._reader: asyncio.Future[None] | None = None
-        self._exchanges: dict[Id, asyncio.Timeout] = {}
+        self._sink: Callable[[Delivery, Frame], None] | None = None
+        self._exchanges: dict[Id, asyncio.Task[Any]] = {}
         self._cut: Id | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost: ConnectionLost | None = None
@@ -98,6 +99,16 @@ class HttpClientChannel:
         self._standing = {**self._plain, VERSION: revision.name}
         if self._session is not None and not self._modern:
             self._standing[SESSION] = self._session
+
+    def attach(self, sink: Callable[[Delivery, Frame], None]) -> None:
+        """Hand messages to ``sink`` as they arrive, instead of keeping them for :meth:`receive`.
+
+        They come with what was read of them already.
+
+        An answer then reaches its caller, who waits in :meth:`send`, without a detour through
+        the task that receives.
+        """
+        self._sink = sink
 
     # Channel
 
@@ -139,7 +150,7 @@ class HttpClientChannel:
         """
         exchange = self._exchanges.pop(id, None)
         if exchange is not None:
-            exchange.reschedule(0.0)
+            exchange.cancel()
         elif self._cut == id:
             self._cut = None
         else:
@@ -167,18 +178,23 @@ class HttpClientChannel:
 
     async def _call(self, out: Outgoing, id: Id) -> None:
         """Exchange a request for its answer, until somebody abandons it."""
-        exchange = asyncio.timeout(None)
-        self._exchanges[id] = exchange
+        task = asyncio.current_task()
+        if task is None:  # no task, no coroutine: for type checkers
+            return
+        self._exchanges[id] = task
+        before = task.cancelling()
         try:
-            async with exchange:
-                await self._exchange(out, id)
-        except (TimeoutError, ConnectionLost):
-            if id not in self._exchanges:
-                return  # abandoned: whoever did that tells the caller why
-            raise
+            await self._exchange(out, id)
         except asyncio.CancelledError:
-            self._cut = id
-            raise
+            # The cancellation is our own where the exchange was abandoned; the task is always
+            # suspended in here when that happens, so it cannot hit anything else.
+            if id in self._exchanges or task.uncancel() > before:
+                self._cut = id
+                raise
+        except ConnectionLost:
+            if id in self._exchanges:
+                raise
+            # Abandoned: whoever did that tells the caller why.
         finally:
             self._exchanges.pop(id, None)
 
@@ -251,12 +267,12 @@ class HttpClientChannel:
             # spec 2026-07-28 basic/transports/streamable-http#receiving-messages: the server MUST
             # NOT send requests; answering would break a MUST NOT of ours
             if frame.id is UNSET or not self._modern:
-                self._arrive(data)
+                self._arrive(data, frame)
             return False
         if frame.error is not UNSET and (frame.id is None or frame.id is UNSET) and id is not None:
             error = frame.error
             raise refused(error.code, error.message, error.data or None)
-        self._arrive(data)
+        self._arrive(data, frame)
         return frame.id == id and type(frame.id) is type(id)
 
     async def _refused(self, response: Response, id: Id) -> None:
@@ -268,7 +284,7 @@ class HttpClientChannel:
         frame = parse(body) if response.status not in CREDENTIALS else None
         error = frame.error if isinstance(frame, Frame) else UNSET
         if isinstance(frame, Frame) and error is not UNSET and frame.id == id:
-            self._arrive(body)
+            self._arrive(body, frame)
             return
         if response.status == 404 and self._session is not None and not self._modern:
             # spec 2025-11-25 basic/transports#session-management: 404 is the end of the session
@@ -407,9 +423,12 @@ class HttpClientChannel:
 
     # The inside
 
-    def _arrive(self, data: bytes) -> None:
-        self._arrived.append(Delivery(data, self._origin))
-        self._wake()
+    def _arrive(self, data: bytes, frame: Frame) -> None:
+        if self._sink is not None:
+            self._sink(Delivery(data, self._origin), frame)
+        else:
+            self._arrived.append(Delivery(data, self._origin))
+            self._wake()
 
     def _wake(self) -> None:
         reader, self._reader = self._reader, None
@@ -423,8 +442,10 @@ class HttpClientChannel:
     def _abandon_all(self) -> None:
         """Whoever reads the channel learns its end, and tells it to every caller."""
         exchanges, self._exchanges = self._exchanges, {}
+        mine = asyncio.current_task()
         for exchange in exchanges.values():
-            exchange.reschedule(0.0)
+            if exchange is not mine:
+                exchange.cancel()
         self._wake()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
