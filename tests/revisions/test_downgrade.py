@@ -109,7 +109,7 @@ def test_only_objects_are_structured_content_in_older_revisions(revision, struct
 
 
 @pytest.mark.parametrize(
-    "structured", [{}, {"a": 1}, Raw(b' {"a":1}'), wire.Root(uri="file:///a")], ids=repr
+    "structured", [{}, {"a": 1}, Raw(b' {"a":1}'), wire.Root(uri="file:///a")], ids=type
 )
 def test_objects_stay_structured_content(structured):
     """Spec: an object is structured content since 2025-06-18, however it was made."""
