@@ -98,6 +98,24 @@ def test_contents_of_a_resource_are_one_struct():
     assert encode(made) == encode(read(encode(made)))
 
 
+def test_kinds_of_contents_are_told_apart_after_reading():
+    """Ours: isinstance and match answer the same for what was read as for what was built."""
+    text = wire.TextResourceContents(uri="file:///a", text="")
+    blob = wire.BlobResourceContents(uri="file:///b", blob="")
+    read = msgspec.json.Decoder(list[wire.ResourceContents]).decode
+    both = (wire.TextResourceContents, wire.BlobResourceContents)
+
+    for one, other in ((text, blob), read(encode([text, blob]))):
+        assert [True, False] == [isinstance(one, kind) for kind in both]
+        assert [False, True] == [isinstance(other, kind) for kind in both]
+        match other:
+            case wire.BlobResourceContents(blob=data):
+                assert data == ""
+            case _:
+                pytest.fail("not matched")
+    assert not isinstance("text", both)
+
+
 def test_the_envelope_reads_what_concerns_every_method():
     """Spec: the facts of a modern request are in its _meta."""
     read = msgspec.json.Decoder(wire.Envelope).decode

@@ -13,9 +13,11 @@ def resource_not_found_code(revision: Revision) -> int:
     return -32602 if revision.era is Era.MODERN else -32002
 
 
-# spec 2026-07-28 basic/transports/streamable-http and basic#_meta demand all of these but -32700
-# and -32600, which stand for requests as broken as the others. For -32602 the demand is about
-# params without the required _meta; an unknown tool has the same code and so gets the same status.
+# spec 2026-07-28 basic/transports/streamable-http: 404 for an unknown method, 400 for headers and
+# versions at fault.
+# spec 2026-07-28 basic#_meta: 400 for params without the required facts (-32602) and for a missing
+# capability. An unknown tool is -32602 as well, and a status by code cannot tell them apart.
+# What is no JSON, or no JSON-RPC, is as broken: 400.
 _STATUS: Mapping[int, int] = {
     -32700: 400,
     -32600: 400,

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import StructMeta
+
 from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.identity import Annotations, Icon
 
@@ -62,8 +64,9 @@ class ResourceLink(Wire, frozen=True, kw_only=True, tag_field="type", tag="resou
 class ResourceContents(Wire, frozen=True, kw_only=True):
     """What was read of a resource: exactly one of ``text`` and ``blob`` (base64) is present.
 
-    JSON does not tag the two kinds, so this one struct is what both decode to; build them as
-    :class:`TextResourceContents` and :class:`BlobResourceContents`.
+    JSON does not tag the two kinds, so this one struct is what both decode to. Build them as
+    :class:`TextResourceContents` and :class:`BlobResourceContents`; ``isinstance`` answers for
+    what was decoded as for what was built.
     """
 
     uri: str
@@ -73,13 +76,23 @@ class ResourceContents(Wire, frozen=True, kw_only=True):
     meta: Meta | UnsetType = UNSET
 
 
-class TextResourceContents(ResourceContents, frozen=True, kw_only=True):
+class _Kind(StructMeta):
+    """Lets ``isinstance`` and ``match`` tell the two kinds apart in what was decoded, too."""
+
+    def __instancecheck__(self, value: object) -> bool:
+        if not issubclass(type(value), ResourceContents):
+            return False
+        member = "text" if issubclass(self, TextResourceContents) else "blob"
+        return getattr(value, member) is not UNSET
+
+
+class TextResourceContents(ResourceContents, frozen=True, kw_only=True, metaclass=_Kind):
     """Text read of a resource."""
 
     text: str
 
 
-class BlobResourceContents(ResourceContents, frozen=True, kw_only=True):
+class BlobResourceContents(ResourceContents, frozen=True, kw_only=True, metaclass=_Kind):
     """Bytes read of a resource, as base64."""
 
     blob: str
