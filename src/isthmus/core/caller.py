@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.revisions import BY_NAME, LATEST_LEGACY, Revision
+from isthmus.revisions import BY_NAME, LATEST_LEGACY, Era, Revision
 from isthmus.wire import ClientCapabilities, Implementation, LogLevel
 from isthmus.wire.meta import Envelope
 
@@ -64,7 +64,8 @@ def from_envelope(
 
     Args:
         envelope: what :func:`read_envelope` made of the request's params.
-        supported: the revisions this server speaks that take per-request facts.
+        supported: the revisions this server speaks; those that open with a handshake take no
+            facts from an envelope, and are as good as unknown here.
         principal: who authenticated, or None.
     """
     meta = envelope.meta
@@ -76,17 +77,27 @@ def from_envelope(
             "io.modelcontextprotocol/clientCapabilities on every request",
         )
     revision = BY_NAME.get(meta.protocol_version)
-    if revision is None or revision not in supported:
-        # spec 2026-07-28 basic/versioning#protocol-version-negotiation
-        return Malformed(
-            -32022,
-            f"Unsupported protocol version {meta.protocol_version!r}",
-            {"supported": [r.name for r in supported], "requested": meta.protocol_version},
-        )
+    if revision is None or revision.era is not Era.MODERN or revision not in supported:
+        return _unsupported(meta.protocol_version, supported)
     return Caller(
         revision,
         meta.client_capabilities,
         meta.client_info or None,
         meta.log_level or None,
         principal,
+    )
+
+
+def _unsupported(requested: str, supported: tuple[Revision, ...]) -> Malformed:
+    """The refusal of a revision that takes no facts from an envelope, or not from this one."""
+    modern = [known.name for known in supported if known.era is Era.MODERN]
+    if not modern:
+        # Not an error of that era: a client that can do both then falls back to the handshake.
+        names = ", ".join(known.name for known in supported)
+        return Malformed(-32602, f"Invalid params: send initialize first; spoken here: {names}")
+    # spec 2026-07-28 basic/versioning#protocol-version-negotiation
+    return Malformed(
+        -32022,
+        f"Unsupported protocol version {requested!r}",
+        {"supported": modern, "requested": requested},
     )
