@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ def run(capsys, monkeypatch):
 
 def test_a_tools_result_is_all_there_is_on_stdout(run):
     """Ours: `x=$(isthmus call …)` is what the tool said, whatever the server prints."""
-    assert (0, '{"result":42}\n', "") == run("call", SHOP, "add", "a=20", "b=22")
+    assert (0, "42\n", "") == run("call", SHOP, "add", "a=20", "b=22")
 
 
 def test_a_program_gets_the_whole_result_as_json(run):
@@ -63,7 +64,7 @@ def test_a_tool_that_fails_says_so_on_stderr(run):
         (["list", "http://127.0.0.1:9/mcp"], 3, "127.0.0.1"),
         (["read", SHOP, "shop://nowhere"], 4, "shop://nowhere"),
         (["prompt", SHOP, "insult"], 4, "insult"),
-        (["call", SHOP, "wait", "--timeout", "1.5"], 5, "--timeout SECONDS allows more"),
+        (["call", SHOP, "wait", "--timeout", "0.5"], 5, "--timeout SECONDS allows more"),
         (["run", "nowhere.py"], 2, "there is no file"),
         (["run", SHOP, "--http", "somewhere"], 2, "write HOST:PORT"),
         (["run", f"{SHOP}:nothing"], 2, "nothing is no isthmus Server"),
@@ -132,7 +133,7 @@ def test_a_name_of_mcp_json_is_a_target(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHOP", SHOP)
 
-    assert (0, '{"result":3}\n', "") == run("call", "shop", "add", "a=1", "b=2")
+    assert (0, "3\n", "") == run("call", "shop", "add", "a=1", "b=2")
 
 
 def test_the_help_has_the_exit_codes(run):
@@ -258,3 +259,37 @@ def test_a_host_keeps_its_pipe_when_the_file_changes(tmp_path):
         process.stdin.close()
 
     assert ["one", "two"] == [tool["name"] for tool in answer["result"]["tools"]]
+
+
+def free_port():
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(process, words):
+    """Reads a process's stderr up to a line with the words in it."""
+    while words not in (line := process.stderr.readline()):
+        assert line, f"it ended without saying {words!r}"
+
+
+def test_an_http_server_is_replaced_when_the_file_changes_and_ends_with_its_keeper(tmp_path, run):
+    """Ours: `run --http --reload` serves what the file says now, and leaves nothing behind."""
+    path = tmp_path / "server.py"
+    source = "from isthmus import Server\nserver = Server('s')\n@server.tool\ndef one() -> str:\n"
+    path.write_text(source + "    return 'first'\n")
+    port = free_port()
+    command = [*ISTHMUS, "run", str(path), "--reload", "--http", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        until(process, b"serves on")
+        first = run("call", f"http://127.0.0.1:{port}/mcp", "one")
+        path.write_text(source + "    return 'second, longer'\n")
+        until(process, b"serves on")
+        second = run("call", f"http://127.0.0.1:{port}/mcp", "one")
+        process.terminate()
+        process.communicate()
+    code, _, _ = run("call", f"http://127.0.0.1:{port}/mcp", "one")
+
+    assert ["first\n", "second, longer\n"] == [first[1], second[1]]
+    assert (0, 3) == (process.returncode, code)

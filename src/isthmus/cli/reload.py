@@ -7,6 +7,7 @@ child, and the host is told that the lists may have changed.
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -214,21 +215,33 @@ async def reload_stdio(file: str, folder: Path) -> None:
 
 
 async def reload_http(file: str, folder: Path, place: str) -> None:
-    """Serve a file over HTTP, with a new server at every change of its folder."""
-    argv = _child(file, "--http", place)
-    while True:
-        process = await asyncio.create_subprocess_exec(*argv)
-        watch = asyncio.ensure_future(changed(folder))
-        ended = asyncio.ensure_future(process.wait())
-        try:
-            await asyncio.wait({watch, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not watch.done():
-                note(f"the server ended with {process.returncode}; waiting for a change")
-                await watch
+    """Serve a file over HTTP, with a new server at every change of its folder, until SIGTERM."""
+    stop = asyncio.Event()
+    with suppress(NotImplementedError):  # Windows has no such signal to handle
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        while not stopped.done():
+            await _serve(_child(file, "--http", place), folder, stopped)
+    finally:
+        stopped.cancel()
+
+
+async def _serve(argv: list[str], folder: Path, stopped: asyncio.Future[Any]) -> None:
+    """One server's life, from here to the next change or the end."""
+    process = await asyncio.create_subprocess_exec(*argv)
+    watch = asyncio.ensure_future(changed(folder))
+    ended = asyncio.ensure_future(process.wait())
+    try:
+        await asyncio.wait({watch, ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            note(f"the server ended with {process.returncode}; waiting for a change")
+            await asyncio.wait({watch, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if watch.done():
             note("reloading")
-        finally:
-            watch.cancel()
-            await _end(process)
+    finally:
+        watch.cancel()
+        await _end(process)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -54,8 +54,7 @@ class Talk:
 
         limits: dict[str, Any] = {}
         if self.options.timeout is not None:
-            names = ("timeout", "max_timeout", "connect_timeout")
-            limits = dict.fromkeys(names, self.options.timeout)
+            limits = dict.fromkeys(("timeout", "max_timeout"), self.options.timeout)
         return Client(
             self.target.where,
             elicit=self.elicit,
