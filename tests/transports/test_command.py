@@ -14,7 +14,9 @@ import pytest
 
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Outgoing
+from isthmus.transports import command, process
 from isthmus.transports.command import Command, CommandChannel
+from isthmus.transports.pipes import HIGH
 
 EVERY_LOOP = True
 
@@ -54,8 +56,8 @@ async def launch(script):
     channels = []
 
     def start(text, *, on_stderr=None, limit=64 * 1024 * 1024, **options):
-        command = text if isinstance(text, Command) else script(text, **options)
-        channels.append(CommandChannel(command, on_stderr=on_stderr, limit=limit))
+        server = script(text, **options)
+        channels.append(CommandChannel(server, on_stderr=on_stderr, limit=limit))
         return channels[-1]
 
     yield start
@@ -106,6 +108,11 @@ def ours():
 
 
 # Talking
+
+
+def test_a_call_cannot_be_abandoned_without_a_word():
+    """Spec: to cancel over stdio takes a notification; no stream can be closed instead."""
+    assert False is CommandChannel.abandon(None, 1)
 
 
 async def test_messages_go_there_and_back(launch):
@@ -257,7 +264,7 @@ async def test_a_server_starts_in_the_directory_it_is_given(launch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("wrong", "words"),
     [
         (Command("no-such-program-here"), "is it installed? Searched PATH: /"),
         (Command("npx", "-y", "x", env={"PATH": "/nowhere"}), "it comes with Node.js"),
@@ -268,13 +275,13 @@ async def test_a_server_starts_in_the_directory_it_is_given(launch, tmp_path):
         (Command("true", "a\0b"), "embedded null byte"),
     ],
 )
-async def test_what_cannot_be_run_is_explained(command, words):
+async def test_what_cannot_be_run_is_explained(wrong, words):
     """Ours: the message says what is wrong and, where we can know, what to do."""
     with pytest.raises(ConnectFailed) as caught:
-        CommandChannel(command)
+        CommandChannel(wrong)
 
     assert words in str(caught.value)
-    assert command.argv[0] in str(caught.value)
+    assert wrong.argv[0] in str(caught.value)
 
 
 async def test_a_missing_interpreter_is_explained(tmp_path):
@@ -289,14 +296,14 @@ async def test_a_missing_interpreter_is_explained(tmp_path):
 
 def test_a_command_is_a_value():
     """Ours: it shows what it runs and keeps its environment to itself."""
-    command = Command("uvx", Path("a server"), env={"KEY": "s3cret"})
+    one = Command("uvx", Path("a server"), env={"KEY": "s3cret"})
 
-    assert "Command('uvx', 'a server')" == repr(command)
-    assert "uvx 'a server'" == str(command)
-    assert command == Command("uvx", "a server", env={"KEY": "s3cret"})
-    assert command != Command("uvx", "a server")
-    assert command != "uvx"
-    assert 1 == len({command, Command("uvx", "a server", env={"KEY": "s3cret"})})
+    assert "Command('uvx', 'a server')" == repr(one)
+    assert "uvx 'a server'" == str(one)
+    assert one == Command("uvx", "a server", env={"KEY": "s3cret"})
+    assert one != Command("uvx", "a server")
+    assert one != "uvx"
+    assert 1 == len({one, Command("uvx", "a server", env={"KEY": "s3cret"})})
 
 
 # The end, by the server
@@ -485,6 +492,18 @@ async def test_closing_ends_a_stubborn_server_and_its_children(launch, watch):
     assert 3.5 < loop.time() - began < 8
 
 
+async def test_closing_a_server_that_reads_nothing(launch, monkeypatch):
+    """Ours: what it does not read is given up after a moment, so it cannot keep us from ending."""
+    monkeypatch.setattr(command, "FLUSH", 0.01)
+    monkeypatch.setattr(process, "LADDER", ((None, 0.01), (signal.SIGTERM, 10)))
+    channel = launch("import time; time.sleep(60)")
+    await channel.send(Outgoing(b"x" * (HIGH - 1)))
+
+    await channel.close()
+
+    assert -signal.SIGTERM == await channel._process.wait_exit(0)
+
+
 async def test_a_child_that_cleans_up_is_given_the_time(launch, tmp_path):
     """Ours: what the server started is asked before it is made to end."""
     mark = tmp_path / "cleaned"
@@ -583,10 +602,10 @@ def test_a_killed_client_leaves_no_server(script, tmp_path, watch):
         asyncio.run(main())
         """)
     )
-    with subprocess.Popen([sys.executable, client], stdout=subprocess.PIPE) as process:
-        pids = msgspec.json.decode(process.stdout.readline())
+    with subprocess.Popen([sys.executable, client], stdout=subprocess.PIPE) as running:
+        pids = msgspec.json.decode(running.stdout.readline())
         handles = [watch(pids["server"]), watch(pids["child"])]
-        process.kill()
+        running.kill()
 
     assert [True, True] == [ended(handle, 10) for handle in handles]
 

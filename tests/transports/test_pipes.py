@@ -4,10 +4,12 @@ import asyncio
 import os
 import select
 import socket
+import struct
 
 import pytest
 
 from isthmus.core.framing import Oversize
+from isthmus.transports import pipes
 from isthmus.transports.pipes import AHEAD, HIGH, Inlet, Outlet, Threaded
 
 EVERY_LOOP = True
@@ -147,6 +149,69 @@ async def test_a_thread_that_reads_can_be_stopped():
     await asyncio.sleep(0)
     assert [] == pieces
     os.close(into)
+
+
+async def test_a_thread_that_reads_can_pause():
+    """Ours: after the piece it was reading already, it leaves the rest where it is."""
+    out, into = os.pipe()
+    pieces = asyncio.Queue()
+    reading = Threaded(out, pieces.put_nowait)
+    os.write(into, b"1")
+    first = await pieces.get()
+    reading.pause()
+    os.write(into, b"2")
+    second = await pieces.get()
+    os.write(into, b"3")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    paused = pieces.empty(), select.select([out], [], [], 0)[0]
+    reading.resume()
+    third = await pieces.get()
+    reading.stop()
+    os.close(into)
+
+    assert (b"1", b"2", b"3") == (first, second, third)
+    assert (True, [out]) == paused
+
+
+async def test_finishing_gives_a_thread_a_moment(monkeypatch):
+    """Ours: what a thread reads cannot be read without waiting, but it is not waited for long."""
+    monkeypatch.setattr(pipes, "SETTLE", 0.01)
+    inlet = Inlet(os.open("/dev/zero", os.O_RDONLY), 10)
+
+    inlet.finish()
+
+    assert [] == await taken(inlet)
+
+
+def test_a_thread_survives_the_end_of_its_event_loop():
+    """Ours: a channel that nobody closed does not end in a traceback from a thread."""
+    out, into = os.pipe()
+
+    async def leave():
+        Threaded(out, nothing)
+
+    asyncio.run(leave())
+    os.write(into, b"1")
+    closed = select.poll()
+    closed.register(into, 0)
+
+    assert [(into, select.POLLERR)] == closed.poll(5000)
+    os.close(into)
+
+
+async def test_a_connection_that_was_reset_is_over():
+    """Ours: an end without ceremony is an end."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    theirs = socket.create_connection(listener.getsockname())
+    ours, _address = listener.accept()
+    inlet = Inlet(ours.detach(), 10)
+    theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    theirs.close()
+
+    assert [] == await taken(inlet)
+    listener.close()
 
 
 async def test_an_empty_file_is_over_at_once():

@@ -206,6 +206,23 @@ async def test_closing_ends_a_receiver_that_waits(host, channel):
     assert None is await reading
 
 
+async def test_a_message_too_long_from_a_host_that_stopped_reading():
+    """Ours: there is nobody to refuse it to, and that is what the error says."""
+    with launched() as (writer, reader):
+        channel = StdioChannel(limit=10)
+        writer.write(b"[0]\n" + b"x" * 11 + b"\n[2]\n")
+        first = await channel.receive()
+        reader.close()
+        await channel.send(Outgoing(b"[1]"))
+        await asyncio.sleep(0)
+        second = await channel.receive()
+        with pytest.raises(ConnectionLost, match="the host stopped reading"):
+            await channel.receive()
+        await channel.close()
+
+    assert (b"[0]", b"[2]") == (first.data, second.data)
+
+
 async def test_a_host_that_stops_reading_ends_the_conversation(host, channel):
     """Ours (D20): a broken pipe is one typed error, for those who wait and those who come."""
     _writer, reader = host
