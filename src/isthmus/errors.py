@@ -185,7 +185,6 @@ BY_CODE: Mapping[int, type[Refused]] = {
         UnsupportedRevision,
         UrlElicitationRequired,
     )
-    if kind.CODE is not None
 }
 
 

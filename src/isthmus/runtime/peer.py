@@ -12,6 +12,7 @@ and :class:`~isthmus.errors.ConnectionLost`.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,6 +45,7 @@ from isthmus.runtime.router import Router
 from isthmus.wire import ProgressParams
 from isthmus.wire.base import Id, Wire
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode
+from isthmus.wire.reading import reader
 
 __all__ = ["GRACE", "Peer", "ProgressCallback"]
 
@@ -345,11 +347,8 @@ class Peer:
     def _read(self, method: str, raw: Raw, result: type[R]) -> R:
         if result is Raw:
             return raw  # type: ignore[return-value]  # R is Raw here
-        row = METHODS.get(method)
         try:
-            if row is not None and row.result is result:
-                return row.decode_result(raw)  # type: ignore[no-any-return]  # R is row.result here
-            return msgspec.json.decode(raw, type=result)
+            return _reader(result)(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Misbehaved(f"the answer to {method} is malformed: {error}") from error
 
@@ -445,6 +444,9 @@ _ON: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
     Withdrawn: Peer._on_withdrawn,  # noqa: SLF001
     Noted: Peer._on_noted,  # noqa: SLF001
 }
+
+
+_reader = cache(reader)
 
 
 def _earliest(timeout: float | None, max_timeout: float | None) -> float | None:
