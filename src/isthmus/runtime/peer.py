@@ -12,7 +12,6 @@ and :class:`~isthmus.errors.ConnectionLost`.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -446,7 +445,15 @@ _ON: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
 }
 
 
-_reader = cache(reader)
+_readers: dict[Any, Callable[[Raw], Any]] = {}
+
+
+def _reader(result: type[R]) -> Callable[[Raw], R]:
+    """The decoder of a type of answer, made once."""
+    read = _readers.get(result)
+    if read is None:
+        read = _readers[result] = reader(result)
+    return read
 
 
 def _earliest(timeout: float | None, max_timeout: float | None) -> float | None:
