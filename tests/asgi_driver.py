@@ -35,6 +35,8 @@ class Exchange:
         self.whole = whole
         self.read = 0
         self.left = asyncio.Event()
+        self.watched = asyncio.Event()
+        self.unwatched = asyncio.Event()
         self.started = asyncio.Event()
         self.complete = asyncio.Event()
         self.messages: list[dict[str, Any]] = []
@@ -77,7 +79,12 @@ class Exchange:
                 "body": chunk,
                 "more_body": self.read < len(self.chunks) or not self.whole,
             }
-        await self.left.wait()
+        self.watched.set()
+        try:
+            await self.left.wait()
+        except asyncio.CancelledError:
+            self.unwatched.set()
+            raise
         return {"type": "http.disconnect"}
 
     async def send(self, message: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ NEW = "2026-07-28"
 OLD = "2025-11-25"
 
 
-def router(revisions: Any = REVISIONS, **tools: Tool) -> Router:
+def router(revisions: Any = REVISIONS, middleware: Any = (), **tools: Tool) -> Router:
     """A real router whose tools are given by name; a tool's text is its result."""
     info = Implementation(name="small", version="1")
     opening = Opening(info, None, revisions, ServerCapabilities, 0)
@@ -41,6 +41,7 @@ def router(revisions: Any = REVISIONS, **tools: Tool) -> Router:
         {"notifications/initialized": changes.joined},
         supported=revisions,
         server=info,
+        middleware=middleware,
     )
 
 

@@ -418,6 +418,40 @@ async def test_a_quick_call_never_looks_whether_its_client_is_there():
     assert 1 == len([task for task in asyncio.all_tasks() if not task.done()])
 
 
+async def test_a_watched_call_that_is_answered_is_watched_no_longer():
+    """The watch ends with the call, not with the connection."""
+    slow = Slow()
+    exchange = modern(app(slow=slow), "slow")
+    await exchange.watched.wait()
+
+    slow.go.set()
+    await exchange.done()
+    await exchange.unwatched.wait()
+
+    assert "answered" == slow.ended
+
+
+async def test_whoever_wants_to_know_is_told_when_the_link_ends():
+    """By its answer as by a client that leaves; what was taken back is not called."""
+    told = []
+    slow = Slow()
+
+    async def curious(inbound):
+        inbound.link.on_close(lambda: told.append(inbound.id))
+        inbound.link.on_close(lambda: told.append("never"))()
+        return "told" if inbound.id == 1 else await slow(inbound)
+
+    target = app(curious=curious)
+    await modern(target, "curious", id=1).done()
+    assert [1] == told
+
+    exchange = modern(target, "curious", id=2)
+    await slow.running.wait()
+    exchange.leave()
+    await exchange.done()
+    assert [1, 2] == told
+
+
 async def test_a_server_that_cannot_receive_any_more_says_the_client_left():
     """Servers differ in how they say it."""
     slow = Slow()
@@ -673,11 +707,18 @@ async def test_only_modern_revisions_can_be_supported():
 
 async def test_a_call_leaves_no_reference_cycle():
     """The collector has nothing to do for plain calls, for streams, or for watched calls."""
-    target = HttpApp(router(REVISIONS, hello=hello, talk=talk))
+    slow = Slow()
+    target = HttpApp(router(REVISIONS, hello=hello, talk=talk, slow=slow))
 
     async def each():
         await modern(target).done()
         await modern(target, "talk", progressToken=1).done()
+        slow.go.clear()
+        exchange = modern(target, "slow")
+        await exchange.watched.wait()
+        slow.go.set()
+        await exchange.done()
+        await exchange.unwatched.wait()
 
     await each()
     gc.collect()

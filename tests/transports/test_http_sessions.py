@@ -6,6 +6,7 @@ import pytest
 
 from asgi_driver import Exchange, fetch
 from http_wire import (
+    BOTH,
     INITIALIZE,
     INITIALIZED,
     OLD,
@@ -16,9 +17,12 @@ from http_wire import (
     legacy_head,
     modern,
     opened,
+    router,
     text_of,
 )
 from isthmus.errors import ConnectionLost
+from isthmus.runtime.channel import Outgoing
+from isthmus.transports.http.app import HttpApp
 from isthmus.wire import (
     ElicitParams,
     ElicitResult,
@@ -116,16 +120,33 @@ async def test_an_initialize_that_fails_opens_nothing():
     await target.close()
 
 
-async def test_initialize_as_a_stream_names_the_session_in_its_head():
-    """A client that takes streams only gets the id with the first byte."""
-    target = app({"heartbeat": 0.01})
-    head = legacy_head(accept="text/event-stream")
+@pytest.mark.parametrize("accept", ["text/event-stream", BOTH])
+async def test_initialize_names_the_session_in_its_head_however_long_it_takes(accept):
+    """A client reads the id with the first byte; no heartbeat may come before it."""
+    arrived, go = asyncio.Event(), asyncio.Event()
 
-    answer = await fetch(target, headers=head, body=INITIALIZE)
+    async def slowly(inbound, call_next):
+        if inbound.method == "initialize":
+            arrived.set()
+            await go.wait()
+        return await call_next(inbound)
 
-    assert "text/event-stream" == answer.header("content-type")
-    assert answer.header("mcp-session-id") is not None
-    assert OLD == answer.events[0]["result"]["protocolVersion"]
+    gate = Gate()
+    target = HttpApp(router(middleware=[slowly], gate=gate), heartbeat=0.01)
+    head = legacy_head(accept=accept)
+    exchange = Exchange(target, headers=head, body=INITIALIZE)
+    await arrived.wait()
+    other = modern(target, "gate")
+    await other.bytes_sent(b":\n\n:\n\n")
+    gate.open.set()
+    await other.done()
+
+    go.set()
+    await exchange.done()
+
+    assert exchange.header("mcp-session-id") is not None
+    answer = exchange.json if accept == BOTH else exchange.events[0]
+    assert OLD == answer["result"]["protocolVersion"]
     await target.close()
 
 
@@ -611,6 +632,22 @@ def end_of(target, session):
     ended = asyncio.Event()
     target._book.find(session).peer.on_close(ended.set)
     return ended
+
+
+async def test_an_ended_session_takes_no_messages():
+    """The channel says that it is over, as every channel does."""
+    target = app()
+    name = await opened(target)
+    session = target._book.find(name)
+
+    await session.close()
+    await session.close()
+
+    with pytest.raises(ConnectionLost):
+        await session.send(Outgoing(b"{}"))
+    assert await session.receive() is None
+    assert not session.abandon(1)
+    await target.close()
 
 
 async def test_idle_sessions_end_and_used_ones_stay():

@@ -121,9 +121,8 @@ class ResponseChannel(Reply):
         revision = self._caller.revision
         if method in METHODS and not revision.allows("server", method):
             raise NotInRevision(f"revision {revision.name} has no {method!r} from the server")
-        if self.stream and not self.over:
-            body = None if params is None else encode(project(params, revision))
-            await self.say(encode_note(method, body))
+        body = None if params is None else encode(project(params, revision))
+        await self.say(encode_note(method, body))
 
     async def call(
         self,

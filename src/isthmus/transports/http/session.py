@@ -122,7 +122,7 @@ class HttpSession:
         Returns:
             Whether it went well, and the session is to be kept.
         """
-        reply.stream = reply.stream and not reply.json  # its head must wait for the session's id
+        reply.stream = False  # no heartbeat may send the head before the session's id is in it
         for inbound in self.peer.take(delivery, frame):
             outcome = await self.peer.router.serve(inbound)
             if isinstance(outcome, bytes):
