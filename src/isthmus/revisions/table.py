@@ -25,6 +25,8 @@ class Era(Enum):
 class Feature(Enum):
     """What the wire of a revision can do; each is read in exactly one place."""
 
+    __hash__ = object.__hash__  # members are singletons, and Enum's own hash is a Python function
+
     BATCHING = "JSON-RPC batches"
     STREAMABLE_HTTP = "one HTTP endpoint, answers as JSON or as an event stream"
     SESSION_HEADER = "the Mcp-Session-Id header"
