@@ -153,7 +153,7 @@ class User:
         self.met[key] += 1
         n = sum(key.encode()) + self.met[key]
         if method == "roots/list":
-            return {"roots": [{"uri": f"file:///{self.met[key]}"}]}
+            return {"roots": [{"uri": "file:///home"}]}  # branches may ask this in any order
         if method == "sampling/createMessage":
             said = {"type": "text", "text": f"said {n}"}
             return {"role": "assistant", "content": said, "model": "m"}

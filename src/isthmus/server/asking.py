@@ -147,8 +147,7 @@ class JournalAsker:
         questions: what was asked, by the keys it has on the wire.
     """
 
-    __slots__ = ("_cancelling", "_effects", "_handle", "_inbound", "_leave", "_over", "_replay",
-                 "_running", "_task", "_turns", "_waiting", "_workers", "parked", "questions")  # fmt: skip
+    __slots__ = ("_cancelling", "_effects", "_handle", "_inbound", "_journal", "_leave", "_made", "_over", "_responses", "_running", "_task", "_turns", "_waiting", "_workers", "parked", "questions",)  # fmt: skip
 
     def __init__(
         self,
@@ -160,7 +159,9 @@ class JournalAsker:
     ) -> None:
         self.parked = False
         self.questions: dict[str, InputRequest] = {}
-        self._replay = Replay(journal, responses)
+        self._made: Replay | None = None
+        self._journal = journal
+        self._responses = responses
         self._inbound = inbound
         self._workers = workers
         self._leave = leave
@@ -177,7 +178,14 @@ class JournalAsker:
     @property
     def silent(self) -> bool:
         """Whether this was done in a round before, or the round is being left."""
-        return self._over or self._replay.replaying
+        return self._over or (self._journal.rounds > 0 and self._replay.replaying)
+
+    @property
+    def _replay(self) -> Replay:
+        """This run over the journal; most bodies never ask, and do without."""
+        if self._made is None:
+            self._made = Replay(self._journal, self._responses)
+        return self._made
 
     async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
         """The answer from the journal; without one, the question ends the round."""
@@ -323,11 +331,15 @@ async def run_once(body: Body, inbound: Inbound, facilities: Facilities) -> Any:
     kind = DirectAsker if inbound.caller.revision.era is Era.LEGACY else SilentAsker
     notes = Notes(inbound)
     try:
-        return await body(Context(inbound, facilities, kind(inbound, facilities.workers), notes))
+        result = await body(Context(inbound, facilities, kind(inbound, facilities.workers), notes))
+    except Exception:
+        await notes.finish()
+        raise
     finally:
         notes.over = True
-        if notes.busy:
-            await notes.drain()
+    if notes.busy:
+        await notes.finish()
+    return result
 
 
 async def _ask_directly(body: Body, inbound: Inbound, facilities: Facilities) -> Any:

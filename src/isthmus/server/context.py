@@ -254,7 +254,8 @@ class Context:
             message: why.
             url: the page. Whoever opens it must be the one who is asked: see the specification's
                 safe URL handling.
-            elicitation_id: what 2025-11-25 calls it by; made up if not given.
+            elicitation_id: what 2025-11-25 calls it by, and what to give
+                ``Server.notify_elicitation_complete`` afterwards; made up if not given.
             key: a name for the question on the wire, instead of one made up.
 
         Returns:
@@ -266,6 +267,9 @@ class Context:
         """
         id = elicitation_id or os.urandom(16).hex()
         params = ElicitParams(message=message, mode="url", url=url, elicitation_id=id)
+        require(self.capabilities, "elicitation/create", params)
+        if self.revision.allows("server", "notifications/elicitation/complete"):
+            self._facilities.changes.sent_to_page(self._inbound.link, id)
         result: ElicitResult = await self._ask("elicitation/create", params, key)
         if result.action == "accept":
             return Accepted(None)

@@ -46,7 +46,10 @@ def describe(effect: Callable[..., Any], args: Sequence[Any]) -> tuple[str, byte
         args = (*effect.args, *sorted(effect.keywords.items()), *args)
         effect = effect.func
     named: Any = effect if hasattr(effect, "__qualname__") else type(effect)
-    return f"{named.__module__}.{named.__qualname__}", encode([_plain(arg) for arg in args])
+    name = f"{named.__module__}.{named.__qualname__}"
+    if name.endswith("<lambda>"):
+        name += f" at {named.__code__.co_firstlineno}"  # its line is all the name it has
+    return name, encode([_plain(arg) for arg in args])
 
 
 def _plain(value: Any) -> Any:

@@ -50,12 +50,13 @@ class Lifespan:
         """
         if self._manager is None:
             return
-        if self._opened is None:
-            loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        if self._opened is None or self._opened.get_loop() is not loop:  # that loop is gone
             self._opened = loop.create_future()
             self._leave = asyncio.Event()
             self._task = loop.create_task(self._hold(self._manager, self._opened, self._leave))
-        await asyncio.shield(self._opened)
+        if not self._opened.done():
+            await asyncio.shield(self._opened)
 
     async def close(self) -> None:
         """Leave the context manager; safe to call twice, and where it was never entered.
@@ -71,8 +72,7 @@ class Lifespan:
 
     async def opened(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
         """A middleware that serves nothing before :meth:`open` is through."""
-        if self._opened is None or not self._opened.done():
-            await self.open()
+        await self.open()
         return await call_next(inbound)
 
     async def _hold(

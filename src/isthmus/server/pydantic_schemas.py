@@ -3,11 +3,15 @@
 import functools
 from typing import Any, Literal, cast
 
+from isthmus.errors import UsageError
 from isthmus.server import patterns
 from isthmus.server.pydantic_types import adapter
 
 __all__ = ["json_schema", "member_names"]
 
+NUMBERS = {"int": patterns.INTEGER_KEY, "float": patterns.FLOAT_KEY}
+UNNAMEABLE = {"bool", "decimal", "tuple", "none"}
+KEYS = "a dictionary's keys must be strings, enumerations of strings, or numbers without bounds"
 BOUNDS = {"ge", "gt", "le", "lt", "multiple_of", "max_digits"}
 
 
@@ -55,6 +59,20 @@ class TruthfulForms:
             return cast("dict[str, Any]", number)
         return {"anyOf": [number, *({**form, "pattern": patterns.DECIMAL} for form in text)]}
 
+    def dict_schema(self, schema: Any) -> dict[str, Any]:
+        """Keys are strings in JSON, whatever they are in Python."""
+        form = self._form("dict", schema)
+        keys = schema.get("keys_schema", {"type": "any"})
+        if "patternProperties" in form:
+            form["additionalProperties"] = False
+        if keys["type"] in UNNAMEABLE or (keys["type"] in NUMBERS and keys.keys() & BOUNDS):
+            raise UsageError(KEYS)
+        if any(not isinstance(v, str) for v in (*keys.get("expected", ()), *_members(keys))):
+            raise UsageError(KEYS)
+        if keys["type"] in NUMBERS and not self._writes:
+            form["propertyNames"] = {"pattern": NUMBERS[keys["type"]]}
+        return form
+
     def _form(self, kind: str, schema: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", getattr(self._usual, f"{kind}_schema")(schema))
 
@@ -63,6 +81,11 @@ class TruthfulForms:
         if schema.get("tz_constraint") == "naive":
             return {"type": "string", "pattern": local}
         return {"type": "string"} if self._writes and "tz_constraint" not in schema else None
+
+
+def _members(keys: Any) -> list[Any]:
+    """The values of a dictionary's keys, where they are an enumeration."""
+    return [member.value for member in keys.get("members", ())]
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from isthmus.server.annotations import bare, is_union
 from isthmus.server.custom_types import build, encode, expressible
 from isthmus.server.media import Audio, Image
 from isthmus.server.schemas import Schema, SchemaBuilder
+from isthmus.server.validation import Validator
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -90,8 +91,8 @@ class Returns(msgspec.Struct, frozen=True):
         else:
             kind = expressible(annotation)
             schema = builder.of(kind)
-            # A model's own names for reading and writing may differ: it cannot be read back.
-            write = _writer(kind, checked=not pydantic_types.survey(annotation).models)
+            models = pydantic_types.survey(annotation).models
+            write = _writer(kind, _by_schema(builder.finish(schema)) if models else _by_type(kind))
         complete = builder.finish(schema)
         wrapped = complete.get("type") != "object"
         if wrapped:
@@ -138,7 +139,7 @@ def _wrapping(schema: Schema) -> Schema:
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
 
 
-def _writer(kind: Any, *, checked: bool) -> Writer:
+def _writer(kind: Any, reread: Writer) -> Writer:
     """A value of the type as JSON, once it has been checked to be of the type.
 
     msgspec does not look into objects when it writes them: reading back what was written is what
@@ -146,16 +147,14 @@ def _writer(kind: Any, *, checked: bool) -> Writer:
 
     spec 2026-07-28 server/tools#output-schema: structured results MUST conform to the schema.
     """
-    decode = msgspec.json.Decoder(kind, dec_hook=build).decode if checked else None
     plain_class = kind if isinstance(kind, type) and not is_typeddict(kind) else ()
 
     def write(value: Any) -> bytes:
         try:
             if not isinstance(value, plain_class):
-                return _converted(value, kind, decode)
+                return _converted(value, kind, reread)
             data = encode(value)
-            if decode is not None:
-                decode(data)
+            reread(data)
         except (ValueError, TypeError) as problem:
             raise UsageError(f"{UNKEPT}: {problem}") from problem
         return data
@@ -163,17 +162,37 @@ def _writer(kind: Any, *, checked: bool) -> Writer:
     return _exactly(kind, write) if kind in (int, str, bool) else write
 
 
-def _converted(value: Any, kind: Any, decode: Callable[[bytes], Any] | None) -> bytes:
+def _converted(value: Any, kind: Any, reread: Writer) -> bytes:
     """A value that is not plainly an instance: made one first, so that defaults are written."""
-    if decode is None:
-        return encode(msgspec.convert(value, kind, dec_hook=build))
     try:
         data = encode(msgspec.convert(value, kind, dec_hook=build))
-        decode(data)
+        reread(data)
     except (ValueError, TypeError):
         # A list of subclasses, say, is not converted, but is as good as what it reads as.
-        data = encode(decode(encode(value)))
+        data = reread(encode(value))
     return data
+
+
+def _by_type(kind: Any) -> Writer:
+    """What was written, read back as the type and written again."""
+    decode = msgspec.json.Decoder(kind, dec_hook=build).decode
+    return lambda data: encode(decode(data))
+
+
+def _by_schema(schema: Schema) -> Writer:
+    """What was written, held against the schema.
+
+    For types with pydantic models among their parts: a model's names for reading and for writing
+    may differ, so it cannot be read back.
+    """
+    validator = Validator(schema)
+
+    def reread(data: bytes) -> bytes:
+        for path, what in validator.problems(msgspec.json.decode(data)):
+            raise ValueError(f"{what} - at `{path}`")
+        return data
+
+    return reread
 
 
 def _exactly(kind: type, write: Writer) -> Writer:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from isthmus.errors import CapabilityMissing, Refuse, ToolError
 from isthmus.runtime.inbound import Inbound
@@ -13,22 +13,27 @@ from isthmus.server.facilities import Facilities
 from isthmus.server.functions import Function
 from isthmus.server.workers import Workers
 
-__all__ = ["is_withdrawn", "report", "run_refusing", "runner"]
+__all__ = ["Run", "is_withdrawn", "report", "run_refusing", "runner"]
 
 
-def runner(function: Function, workers: Workers) -> Callable[[Any, Context], Awaitable[Any]]:
-    """What runs a function with its arguments bound: ``await run(bound, context)``."""
+Run: TypeAlias = Callable[[Any, Context | None], Awaitable[Any]]
+"""``await run(bound, context)``: runs a function; the context is None where it takes none."""
+
+
+def runner(function: Function, workers: Workers) -> Run:
+    """What runs a function with its arguments bound."""
     call = function.call
     if function.is_async:
         return call
     if function.blocking:
 
-        async def in_thread(bound: Any, context: Context) -> Any:
-            return await workers.run(partial(call, bound, context), context.leave)
+        async def in_thread(bound: Any, context: Context | None) -> Any:
+            leave = None if context is None else context.leave
+            return await workers.run(partial(call, bound, context), leave)
 
         return in_thread
 
-    async def inline(bound: Any, context: Context) -> Any:
+    async def inline(bound: Any, context: Context | None) -> Any:
         return call(bound, context)
 
     return inline

@@ -200,7 +200,7 @@ def _property_names(builder: "SchemaBuilder", key: mi.Type) -> "Schema":
     if pattern := KEYS.get(type(bare(key))):
         if schema.keys() - {"type", "description", "title", "examples"}:
             raise UsageError("constraints on numeric dictionary keys have no JSON form")
-        return {"pattern": pattern}
+        return {"pattern": pattern} if builder.mode == "input" else {}
     if "enum" in schema:
         return {"enum": [str(value) for value in schema["enum"]]}
     if schema and schema.pop("type", None) != "string":

@@ -235,6 +235,15 @@ class Server:
         """Tell everybody who subscribed to a resource that it changed; from any thread."""
         self._changes.updated(uri)
 
+    def notify_elicitation_complete(self, elicitation_id: str) -> None:
+        """Tell the client whose user was sent to a page that it was dealt with (2025-11-25).
+
+        Args:
+            elicitation_id: what ``ctx.elicit_url`` was given; unknown ones are told to nobody.
+        """
+        # spec 2025-11-25 client/elicitation: MUST only go to the client that was asked
+        self._changes.completed(elicitation_id)
+
     # Prompts
 
     @overload

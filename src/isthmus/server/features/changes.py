@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from isthmus.runtime.inbound import Inbound
 from isthmus.wire import (
     AcknowledgedParams,
+    ElicitationCompleteParams,
     EmptyResult,
     InitializedParams,
     ListChangedParams,
@@ -39,6 +40,7 @@ TOOLS = "notifications/tools/list_changed"
 PROMPTS = "notifications/prompts/list_changed"
 RESOURCES = "notifications/resources/list_changed"
 UPDATED = "notifications/resources/updated"
+COMPLETE = "notifications/elicitation/complete"
 
 
 class Listener:
@@ -49,12 +51,17 @@ class Listener:
         lists: the notifications of changed lists that it wants.
         uris: the resources it wants to hear about.
         stream: the id of the request that opened its stream, or None for a session.
+
+    Attributes:
+        uris: the resources it wants to hear about.
+        pages: the elicitations whose pages its user was sent to, by their id.
     """
 
     def __init__(
         self, link: Any, lists: Iterable[str], uris: Iterable[str] = (), stream: Id | None = None
     ) -> None:
         self.uris = set(uris)
+        self.pages: set[str] = set()
         self._link = link
         self._lists = frozenset(lists)
         self._stream = stream
@@ -64,19 +71,28 @@ class Listener:
         self._held = stream is not None
         self._ended = self._loop.create_future()
 
-    def hear(self, method: str, uri: str | None = None) -> None:
-        """Something changed; callable from any thread."""
-        wants = method in self._lists if uri is None else uri in self.uris
-        if not wants:
+    def hear(self, method: str, what: str | None = None) -> None:
+        """Something changed; callable from any thread.
+
+        Args:
+            method: the notification that says so.
+            what: the resource's URI or the elicitation's id, where it is about one.
+        """
+        if not self._wants(method, what):
             return
         try:
             here = asyncio.get_running_loop()
         except RuntimeError:
             here = None
         if here is self._loop:
-            self._take(method, uri)
+            self._take(method, what)
         elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._take, method, uri)
+            self._loop.call_soon_threadsafe(self._take, method, what)
+
+    def _wants(self, method: str, what: str | None) -> bool:
+        if what is None:
+            return method in self._lists
+        return what in (self.uris if method == UPDATED else self.pages)
 
     def release(self) -> None:
         """Tell from now on, beginning with what happened meanwhile."""
@@ -94,9 +110,9 @@ class Listener:
         if self._teller is not None:
             await self._teller
 
-    def _take(self, method: str, uri: str | None) -> None:
+    def _take(self, method: str, what: str | None) -> None:
         if not self._ended.done():
-            self._waiting[method, uri] = None
+            self._waiting[method, what] = None
             self._start()
 
     def _start(self) -> None:
@@ -105,22 +121,24 @@ class Listener:
 
     async def _tell(self) -> None:
         try:
-            if all(uri is None for _, uri in self._waiting):
+            if all(what is None for _, what in self._waiting):
                 await asyncio.sleep(DEBOUNCE)
             while self._waiting:
-                method, uri = next(iter(self._waiting))
-                del self._waiting[method, uri]
-                await self._link.note(method, self._params(uri), relates_to=self._stream)
+                method, what = next(iter(self._waiting))
+                del self._waiting[method, what]
+                await self._link.note(method, self._params(method, what), relates_to=self._stream)
         finally:
             self._teller = None
 
-    def _params(self, uri: str | None) -> Wire:
+    def _params(self, method: str, what: str | None) -> Wire:
         # spec 2026-07-28 basic/patterns/subscriptions#receiving-notifications: every one carries
         # the id of the request that opened its stream
         meta: Meta | UnsetType = UNSET if self._stream is None else {SUBSCRIPTION_ID: self._stream}
-        if uri is None:
+        if what is None:
             return ListChangedParams(meta=meta)
-        return ResourceUpdatedParams(uri=uri, meta=meta)
+        if method == COMPLETE:
+            return ElicitationCompleteParams(elicitation_id=what, meta=meta)
+        return ResourceUpdatedParams(uri=what, meta=meta)
 
 
 class Changes:
@@ -153,13 +171,19 @@ class Changes:
         """What can be read at a URI changed."""
         self._announce(UPDATED, uri)
 
+    def completed(self, elicitation_id: str) -> None:
+        """The page of an elicitation was dealt with: only the session it was sent to hears it."""
+        for listener in tuple(self._sessions.values()):
+            listener.hear(COMPLETE, elicitation_id)
+            listener.pages.discard(elicitation_id)
+
     def close(self) -> None:
         """The server stops: end every stream, in good order."""
         for listener in tuple(self._streams):
             listener.end()
 
     def _announce(self, method: str, uri: str | None = None) -> None:
-        for listener in (*tuple(self._sessions.values()), *tuple(self._streams)):
+        for listener in (*self._sessions.values(), *self._streams):
             listener.hear(method, uri)
 
     # Up to 2025-11-25: sessions
@@ -177,6 +201,10 @@ class Changes:
         """Handle ``resources/unsubscribe``; what was never subscribed to is no mistake."""
         self._session(inbound.link).uris.discard(params.uri)
         return EmptyResult()
+
+    def sent_to_page(self, link: Any, elicitation_id: str) -> None:
+        """A session's user was sent to a page, and may want to know when it was dealt with."""
+        self._session(link).pages.add(elicitation_id)
 
     def _session(self, link: Any) -> Listener:
         listener = self._sessions.get(link)

@@ -1,6 +1,6 @@
 """Prompts: messages a user may start from."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -12,7 +12,7 @@ from isthmus.server.facilities import Facilities
 from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
 from isthmus.server.results import to_prompt_messages
-from isthmus.server.running import run_refusing, runner
+from isthmus.server.running import Run, run_refusing, runner
 from isthmus.wire import (
     GetPromptParams,
     GetPromptResult,
@@ -38,9 +38,7 @@ class RegisteredPrompt:
 
     __slots__ = ("function", "run", "shown")
 
-    def __init__(
-        self, function: Function, shown: Prompt, run: Callable[[Any, Context], Awaitable[Any]]
-    ) -> None:
+    def __init__(self, function: Function, shown: Prompt, run: Run) -> None:
         self.function = function
         self.shown = shown
         self.run = run

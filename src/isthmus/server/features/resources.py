@@ -1,6 +1,6 @@
 """Resources: what can be read at a URI, and families of them at URI templates."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -15,7 +15,7 @@ from isthmus.server.facilities import Facilities
 from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
 from isthmus.server.results import to_resource_contents
-from isthmus.server.running import run_refusing, runner
+from isthmus.server.running import Run, run_refusing, runner
 from isthmus.wire import (
     Annotations,
     Icon,
@@ -53,7 +53,7 @@ class RegisteredResource:
         self,
         function: Function,
         shown: Resource | ResourceTemplate,
-        run: Callable[[Any, Context], Awaitable[Any]],
+        run: Run,
         template: UriTemplate | None,
         *,
         ttl_ms: int,

@@ -18,7 +18,7 @@ from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
 from isthmus.server.results import to_call_result
 from isthmus.server.returns import Returns
-from isthmus.server.running import is_withdrawn, report, runner
+from isthmus.server.running import Run, is_withdrawn, report, runner
 from isthmus.server.validation import Validator
 from isthmus.wire import (
     CallToolParams,
@@ -42,35 +42,40 @@ class RegisteredTool:
         function: the function.
         shown: how it is listed.
         returns: how its return values become results.
+        run: runs the function.
         given: whether an author wrote its schemas by hand: (input, output).
 
     Attributes:
         mirrored: its arguments that travel in HTTP headers, too.
         checks: results are held against a schema an author wrote.
-        inline: it is async and takes no context, so that it is called without further ado.
+        alone: it takes no context, so that it is run without further ado.
 
     Raises:
         UsageError: a hand-written schema cannot be that of a tool.
     """
 
-    __slots__ = ("_admits", "_output", "_whole", "bind", "call", "checks", "function", "inline", "mirrored",
-                 "name", "returns", "run", "shown")  # fmt: skip
+    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "mirrored", "name", "returns", "run", "shown",)  # fmt: skip
 
     def __init__(
-        self, function: Function, shown: Tool, returns: Returns, given: tuple[bool, bool]
+        self,
+        function: Function,
+        shown: Tool,
+        returns: Returns,
+        *,
+        run: Run,
+        given: tuple[bool, bool],
     ) -> None:
         self.function = function
         self.name = shown.name
         self.shown = shown
         self.returns = returns
-        self.call = function.call
-        self.inline = function.is_async and function.signature.context is None
+        self.alone = function.signature.context is None
         self.bind: Callable[[Raw | UnsetType], Any] = self._bind if given[0] else function.bind
         self._admits = Validator(shown.input_schema)
         self.checks = given[1]
         self._output = Validator(shown.output_schema or {}) if given[1] else None
         self._whole = _whole(function, shown.input_schema) if given[0] else None
-        self.run: Callable[[Any, Context], Awaitable[Any]]
+        self.run = run
         try:
             self.mirrored: tuple[HeaderParam, ...] = header_params(shown.input_schema)
         except BadAnnotation as error:
@@ -176,8 +181,8 @@ class Tools:
             # spec 2026-07-28 server/tools#tool: arguments are an object
             raise UsageError(f'tool {shown.name!r}: its input schema needs "type": "object"')
         given = (input_schema is not None, output_schema is not None)
-        tool = RegisteredTool(function, shown, returns, given)
-        tool.run = runner(function, self._facilities.workers)
+        run = runner(function, self._facilities.workers)
+        tool = RegisteredTool(function, shown, returns, run=run, given=given)
         self.listing.add(tool.name, tool)
 
     async def call(self, params: CallToolParams, inbound: Inbound) -> Wire:
@@ -198,8 +203,8 @@ class Tools:
             _compare(tool, params, inbound)
         try:
             bound = tool.bind(params.arguments)
-            if tool.inline:
-                value = await tool.call(bound, None)
+            if tool.alone:
+                value = await tool.run(bound, None)
                 if type(value) is InputRequiredResult:
                     value = await self._asked(tool, value, params, inbound)
             else:
@@ -236,17 +241,20 @@ class Tools:
         results = [first]
 
         async def body(_context: Context) -> Any:
-            return results.pop() if results else await tool.call(tool.bind(params.arguments), None)
+            return results.pop() if results else await tool.run(tool.bind(params.arguments), None)
 
         return run_rounds(body, inbound, params, tool.name, self._facilities)
 
     def _unexpected(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
-        """The result of a tool that broke: whose fault it was is logged, not told."""
+        """The result of a tool that broke: what its author must know is logged, not told."""
+        failed = f"Tool {tool.name!r} failed"
+        if isinstance(error, CapabilityMissing | NotInRevision):
+            return _failed(f"{failed}: {error}")  # nothing broke: this client cannot do it
         report(f"tool {tool.name!r}", error)
         kind = type(error).__name__
-        if self._facilities.debug or isinstance(error, CapabilityMissing | NotInRevision):
-            return _failed(f"Tool {tool.name!r} failed: {kind}: {error}")
-        return _failed(f"Tool {tool.name!r} failed: {kind}")
+        return _failed(
+            f"{failed}: {kind}: {error}" if self._facilities.debug else f"{failed}: {kind}"
+        )
 
 
 def _annotations(*hints: bool | None) -> ToolAnnotations | UnsetType:
