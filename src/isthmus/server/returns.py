@@ -92,7 +92,8 @@ class Returns(msgspec.Struct, frozen=True):
             kind = expressible(annotation)
             schema = builder.of(kind)
             models = pydantic_types.survey(annotation).models
-            write = _writer(kind, _by_schema(builder.finish(schema)) if models else _by_type(kind))
+            by_type = msgspec.json.Decoder(kind, dec_hook=build).decode
+            write = _writer(kind, _by_schema(builder.finish(schema)) if models else by_type)
         complete = builder.finish(schema)
         wrapped = complete.get("type") != "object"
         if wrapped:
@@ -139,7 +140,7 @@ def _wrapping(schema: Schema) -> Schema:
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
 
 
-def _writer(kind: Any, reread: Writer) -> Writer:
+def _writer(kind: Any, check: Callable[[bytes], Any]) -> Writer:
     """A value of the type as JSON, once it has been checked to be of the type.
 
     msgspec does not look into objects when it writes them: reading back what was written is what
@@ -152,9 +153,9 @@ def _writer(kind: Any, reread: Writer) -> Writer:
     def write(value: Any) -> bytes:
         try:
             if not isinstance(value, plain_class):
-                return _converted(value, kind, reread)
+                return _converted(value, kind, check)
             data = encode(value)
-            reread(data)
+            check(data)
         except (ValueError, TypeError) as problem:
             raise UsageError(f"{UNKEPT}: {problem}") from problem
         return data
@@ -162,37 +163,31 @@ def _writer(kind: Any, reread: Writer) -> Writer:
     return _exactly(kind, write) if kind in (int, str, bool) else write
 
 
-def _converted(value: Any, kind: Any, reread: Writer) -> bytes:
+def _converted(value: Any, kind: Any, check: Callable[[bytes], Any]) -> bytes:
     """A value that is not plainly an instance: made one first, so that defaults are written."""
     try:
         data = encode(msgspec.convert(value, kind, dec_hook=build))
-        reread(data)
+        check(data)
     except (ValueError, TypeError):
         # A list of subclasses, say, is not converted, but is as good as what it reads as.
-        data = reread(encode(value))
+        data = encode(value)
+        read = check(data)
+        data = data if read is None else encode(read)
     return data
 
 
-def _by_type(kind: Any) -> Writer:
-    """What was written, read back as the type and written again."""
-    decode = msgspec.json.Decoder(kind, dec_hook=build).decode
-    return lambda data: encode(decode(data))
+def _by_schema(schema: Schema) -> Callable[[bytes], None]:
+    """A check against the schema, for types with pydantic models among their parts.
 
-
-def _by_schema(schema: Schema) -> Writer:
-    """What was written, held against the schema.
-
-    For types with pydantic models among their parts: a model's names for reading and for writing
-    may differ, so it cannot be read back.
+    A model's names for reading and for writing may differ, so it cannot be read back.
     """
     validator = Validator(schema)
 
-    def reread(data: bytes) -> bytes:
+    def check(data: bytes) -> None:
         for path, what in validator.problems(msgspec.json.decode(data)):
             raise ValueError(f"{what} - at `{path}`")
-        return data
 
-    return reread
+    return check
 
 
 def _exactly(kind: type, write: Writer) -> Writer:
