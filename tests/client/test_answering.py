@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import pydantic
 import pytest
 from msgspec import UNSET, Raw
 
@@ -211,7 +212,17 @@ def test_an_answer_may_be_any_object():
     class Seat:
         row: int
 
+    class Model(pydantic.BaseModel):
+        row: int
+
     assert {"row": 3} == filled_in(Seat(3), FORM)
+    assert {"row": 3} == filled_in(Model(row=3), FORM)
+
+
+async def test_a_sampling_handler_gives_text_or_a_message():
+    """Ours: anything else is the handler's mistake."""
+    with pytest.raises(UsageError, match="gives text or a CreateMessageResult, not 7"):
+        await heard("sampling/createMessage", HAIKU, MODERN_NAME, sample=lambda _: 7)
 
 
 @pytest.mark.parametrize(

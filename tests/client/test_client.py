@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pydantic
 import pytest
 
 from isthmus.client.client import Client
@@ -23,6 +24,7 @@ from isthmus.wire import (
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
+    ListToolsParams,
     ListToolsResult,
     Prompt,
     PromptMessage,
@@ -86,7 +88,7 @@ async def test_a_missing_revision_is_refused_with_both_lists():
     """Ours: the message says what each side speaks."""
     client = Client(Small(revisions=[LEGACY_NAME]), revision=MODERN_NAME)
 
-    with pytest.raises(ConnectFailed, match="no revision in common: the server speaks 2025-11-25"):
+    with pytest.raises(ConnectFailed, match=r"does not speak revision 2026-07-28.*2025-11-25"):
         await client.open()
 
     await client.close()
@@ -657,3 +659,47 @@ async def test_what_the_revision_lacks_is_not_sent():
     async with Client(Small(), revision=MODERN_NAME) as client:
         with pytest.raises(NotInRevision, match="2026-07-28 has no 'tasks/list'"):
             await client.request("tasks/list")
+
+
+async def test_a_notification_of_ones_own_is_sent():
+    """Ours: as it is."""
+    puppet = Puppet()
+    client = await connected(puppet)
+    await client.notify("acme/hello")
+
+    assert "acme/hello" == (await puppet.heard())["method"]
+    await client.close()
+
+
+async def test_a_struct_may_be_the_parameters_of_a_request():
+    """Ours: its own _meta is kept beside ours."""
+    puppet = Puppet()
+    client = await connected(puppet, MODERN_NAME)
+    params = ListToolsParams(meta={"mine": 1})
+    call = asyncio.create_task(client.request("tools/list", params))
+    (asked,) = await puppet.answers({"tools": []})
+
+    assert {"tools": []} == await call
+    assert 1 == asked["params"]["_meta"]["mine"]
+    assert MODERN_NAME == asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
+    await client.close()
+
+
+async def test_a_legacy_server_may_ping():
+    """Spec 2025-11-25 basic/utilities/ping: the receiver MUST respond promptly."""
+    puppet = Puppet()
+    client = await connected(puppet)
+    await puppet.says(id="p", method="ping")
+
+    assert {"jsonrpc": "2.0", "id": "p", "result": {}} == await puppet.heard()
+    await client.close()
+
+
+async def test_a_model_may_be_the_arguments():
+    """Decision D4: pydantic models where it is installed."""
+
+    class Model(pydantic.BaseModel):
+        a: int
+
+    async with Client(Small()) as client:
+        assert 'add {"a":1}' == (await client.call_tool("add", Model(a=1))).text

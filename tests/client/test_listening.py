@@ -1,6 +1,7 @@
 """Changes: one stream of them, whichever way the server tells."""
 
 import asyncio
+import logging
 
 import pytest
 
@@ -277,6 +278,36 @@ async def test_a_modern_client_with_on_change_listens_by_itself():
         asked["params"]["notifications"]
     )
     assert [Change("tools")] == told
+    await client.close()
+
+
+async def test_a_client_that_cannot_listen_says_so_in_the_log(caplog):
+    """Ours: on_change will not be told of anything, and that is worth knowing."""
+    with caplog.at_level(logging.WARNING, "isthmus"):
+        client, puppet = await connected(MODERN_NAME, on_change=print)
+        asked = await puppet.heard()
+        await puppet.says(id=asked["id"], error={"code": -32601, "message": "no listening here"})
+        call = asyncio.create_task(client.call_tool("add"))
+        await puppet.answers({"content": []})
+        await call
+    await client.close()
+
+    assert "changes will not be heard of: no listening here" in caplog.text
+
+
+async def test_a_server_that_will_not_unsubscribe_harms_nobody():
+    """Ours: the listener has gone already."""
+    client, puppet = await connected(LEGACY_NAME)
+    stream = client.listen(uris=["u:1"])
+    entering = asyncio.create_task(stream.__aenter__())
+    await puppet.answers({})
+    await entering
+    leaving = asyncio.create_task(stream.__aexit__(None, None, None))
+    asked = await puppet.heard()
+    await puppet.says(id=asked["id"], error={"code": -32603, "message": "no"})
+    await leaving
+
+    assert "resources/unsubscribe" == asked["method"]
     await client.close()
 
 

@@ -24,6 +24,10 @@ ME = Implementation(name="me", version="1")
 MODERN, LEGACY, OLD = "2026-07-28", "2025-11-25", "2024-11-05"
 
 
+NEXT = BY_NAME[MODERN].evolve("2027-01-01")
+"""A revision there is not yet, to negotiate about."""
+
+
 def offer(pin=None, known=None, **more):
     """What a client brings; revisions by name."""
     return Offer(ME, pin=BY_NAME.get(pin), known=BY_NAME.get(known), **more)
@@ -170,6 +174,12 @@ TABLE = {
         [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
         LEGACY,
     ),
+    "a modern server that refuses this version and names another modern one": (
+        offer(supported=(BY_NAME[LEGACY], NEXT, BY_NAME[MODERN])),
+        [unsupported(NEXT.name), discovered(NEXT.name)],
+        [f"{PROBE} {MODERN}", f"{PROBE} {NEXT.name}"],
+        NEXT.name,
+    ),
     "a legacy server known from last time": (
         offer(known=LEGACY),
         [greeted(LEGACY)],
@@ -312,6 +322,21 @@ FAILURES = {
         offer(),
         [HttpStatus(302, "")],
         "HTTP 302; check the URL",
+    ),
+    "an answer that is none under a modern pin": (
+        offer(pin=MODERN),
+        [answer(hello="world")],
+        "the server does not speak revision 2026-07-28: its answer makes no sense; leave out",
+    ),
+    "a page instead of an answer to initialize": (
+        offer(),
+        [Nonsense("text/html"), Nonsense("text/html")],
+        "the server did not accept initialize: text/html",
+    ),
+    "a legacy server where only modern revisions are spoken": (
+        offer(supported=(BY_NAME[MODERN],)),
+        [UNKNOWN],
+        "no legacy revision is among 2026-07-28",
     ),
     "a legacy server under a modern pin": (
         offer(pin=MODERN),

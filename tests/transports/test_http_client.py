@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 
 import pytest
 from aiohttp import web
@@ -23,6 +24,7 @@ from isthmus.errors import (
 from isthmus.revisions import LATEST, LATEST_LEGACY
 from isthmus.runtime.channel import Outgoing
 from isthmus.transports.http.client import HttpClientChannel, moved
+from isthmus.transports.http.requests import connect
 
 MODERN, LEGACY = LATEST.name, LATEST_LEGACY.name
 KEY = "io.modelcontextprotocol/"
@@ -864,3 +866,142 @@ async def test_a_refused_notification_is_a_lost_connection_to_the_channel():
         with pytest.raises(ConnectionLost, match="closed"):
             await channel.send(Outgoing(b"{}", method="x"))
         assert None is await channel.receive()
+
+
+# The channel by itself
+
+
+def call(id, method="tools/call"):
+    return Outgoing(frame(id=id, method=method).encode(), id, method=method)
+
+
+async def test_a_channel_keeps_what_arrives_until_it_is_received():
+    """Ours: a channel is a channel, also without somebody attached to it."""
+    async with Endpoint(done) as endpoint:
+        channel = HttpClientChannel(endpoint.url)
+        waiting = asyncio.create_task(channel.receive())
+        for id in (1, 2):
+            await channel.send(call(id))
+
+        assert 1 == json.loads((await waiting).data)["id"]
+        assert 2 == json.loads((await channel.receive()).data)["id"]
+        waiting = asyncio.create_task(channel.receive())
+        await endpoint.until("tools/call")
+        await channel.close()
+        assert None is await waiting
+
+
+async def test_an_abandoned_request_returns_without_a_word():
+    """Ours: whoever abandons a request has told its caller why."""
+    async with Endpoint(lambda *_: asyncio.Event().wait()) as endpoint:
+        channel = HttpClientChannel(endpoint.url)
+        sending = asyncio.create_task(channel.send(call(1)))
+        await endpoint.until("tools/call")
+
+        assert channel.abandon(1) is False
+        await sending
+        assert channel.abandon(1) is True
+        await channel.close()
+
+
+async def test_a_cancellation_from_outside_is_not_taken_for_our_own():
+    """Ours: an abandoned request that is cancelled as well ends as cancelled."""
+    async with Endpoint(lambda *_: asyncio.Event().wait()) as endpoint:
+        channel = HttpClientChannel(endpoint.url)
+        sending = asyncio.create_task(channel.send(call(1)))
+        await endpoint.until("tools/call")
+        channel.abandon(1)
+        sending.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        await channel.close()
+
+
+async def test_nothing_is_sent_once_the_session_has_ended():
+    """Ours: the second call is told what the first one found out."""
+
+    def end(_endpoint, _request, message):
+        if message.get("method") == "initialize":
+            return answered(message["id"], GREETED, headers={"Mcp-Session-Id": "s"})
+        return web.Response(status=404)
+
+    async with Endpoint(end) as endpoint:
+        channel = HttpClientChannel(endpoint.url)
+        await channel.send(call(1, "initialize"))
+        for out in (Outgoing(b"{}", method="x"), call(2)):
+            with pytest.raises(ConnectionLost, match="has ended the session"):
+                await channel.send(out)
+        await channel.receive()
+        with pytest.raises(ConnectionLost, match="has ended the session"):
+            await channel.receive()
+        await channel.close()
+
+
+async def test_an_answer_of_ours_that_is_not_taken_is_logged(caplog):
+    """Ours: nobody waits for it, so the log is where it can be said."""
+
+    def refuse(_endpoint, _request, _message):
+        return web.Response(status=500)
+
+    async with Endpoint(refuse) as endpoint:
+        channel = HttpClientChannel(endpoint.url)
+        with caplog.at_level(logging.INFO, "isthmus"):
+            await channel.send(Outgoing(b"{}", answers=1))
+            await asyncio.wait(channel._tasks)
+        await channel.close()
+
+    assert "the server refused our answer: HTTP 500" in caplog.text
+
+
+class Cutting:
+    """HTTP requests over a network that lets no GET through."""
+
+    def __init__(self):
+        self.real = connect(connect_timeout=1.0)
+
+    async def send(self, method, url, headers, body=None):
+        if method == "GET":
+            raise ConnectionLost("cut")
+        return await self.real.send(method, url, headers, body)
+
+    async def close(self):
+        await self.real.close()
+
+
+async def test_resuming_over_a_dead_network_is_given_up():
+    """Decision D20: bounded, whatever the reason."""
+
+    async def break_off(_endpoint, request, _message):
+        return await streamed(request, b"id: 1\nretry: 1\ndata:\n\n")
+
+    async with Endpoint(break_off) as endpoint:
+        channel = HttpClientChannel(endpoint.url, requests=Cutting())
+        with pytest.raises(ConnectionLost, match="ended before the answer"):
+            await channel.send(call(1))
+        await channel.close()
+
+
+async def test_a_refusal_that_is_too_long_is_still_a_refusal():
+    """Ours: its body is left out."""
+
+    def refuse(_endpoint, _request, _message):
+        return web.Response(status=500, text="x" * 100_000)
+
+    async with Endpoint(refuse) as endpoint, Client(endpoint.url) as client:
+        with pytest.raises(HttpRefused) as caught:
+            await client.call_tool("add")
+
+    assert (500, "") == (caught.value.status, caught.value.body)
+
+
+async def test_a_compressed_answer_is_read():
+    """Ours: what a proxy compresses is decompressed, within the limit."""
+
+    def compressed(_endpoint, _request, message):
+        response = answered(message["id"], {**DONE, "_meta": {"x": "y" * 1000}})
+        response.enable_compression(web.ContentCoding.gzip)
+        return response
+
+    async with Endpoint(compressed) as endpoint, Client(endpoint.url) as client:
+        assert "y" * 1000 == (await client.call_tool("add")).meta["x"]

@@ -408,7 +408,7 @@ def supported(error: Error) -> list[str] | None:
     return [version for version in versions if isinstance(version, str)]
 
 
-def told(outcome: Outcome | None) -> str:
+def told(outcome: Outcome) -> str:
     """An outcome in words."""
     match outcome:
         case Error(code=code, message=message):
@@ -419,7 +419,7 @@ def told(outcome: Outcome | None) -> str:
             return f"no answer within {waited:g} s"
         case Gone(reason=words) | Nonsense(what=words):
             return words
-        case _:
+        case Answer():
             return "its answer makes no sense"
 
 

@@ -286,17 +286,21 @@ class HttpClientChannel:
         if isinstance(frame, Frame) and error is not UNSET and frame.id == id:
             self._arrive(body, frame)
             return
-        if response.status == 404 and self._session is not None and not self._modern:
-            # spec 2025-11-25 basic/transports#session-management: 404 is the end of the session
-            self._lose(ConnectionLost("the server has ended the session (HTTP 404); connect anew"))
-        if self._lost is not None:
-            raise self._lost
+        self._check_session(response)
         if error is not UNSET:
             raise refused(error.code, error.message, error.data or None)
         text = body.decode("utf-8", "replace").strip()[:SNIPPET]
         location = response.headers.get("Location")
         hint = f"it redirects to {location}: use that URL if you trust it" if location else ""
         raise HttpRefused(response.status, text, response.headers, hint)
+
+    def _check_session(self, response: Response) -> None:
+        """Everything is over where the server has forgotten our session."""
+        if response.status == 404 and self._session is not None and not self._modern:
+            # spec 2025-11-25 basic/transports#session-management: 404 is the end of the session
+            self._lose(ConnectionLost("the server has ended the session (HTTP 404); connect anew"))
+        if self._lost is not None:
+            raise self._lost
 
     # Streams of events
 
@@ -392,8 +396,7 @@ class HttpClientChannel:
         except TimeoutError:
             raise ConnectionLost(f"the server did not accept {out.method} in time") from None
         response.close()
-        if response.status == 404 and self._session is not None:
-            self._lose(ConnectionLost("the server has ended the session (HTTP 404); connect anew"))
+        self._check_session(response)
         if response.status >= 300:
             raise ConnectionLost(f"the server refused {out.method}: HTTP {response.status}")
         if out.method == "notifications/initialized":

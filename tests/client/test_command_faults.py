@@ -1,0 +1,81 @@
+"""Decision D20 over a launched server: whatever it does, each call ends once, and soon."""
+
+import asyncio
+import sys
+
+import pytest
+
+from isthmus.client.client import Client
+from isthmus.errors import CallTimedOut, ConnectFailed, ConnectionLost
+from isthmus.transports.command import Command
+
+SERVER = """
+import json, os, sys
+
+def say(**members):
+    print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if method == "server/discover":
+        say(id=id, result={"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+    elif method == "tools/call":
+        what = message["params"]["name"]
+        if what == "exit":
+            print("out of paper", file=sys.stderr, flush=True)
+            sys.exit(3)
+        if what == "mute":
+            os.close(1)
+            continue
+        if what == "garbage":
+            print("Traceback: this is no JSON", flush=True)
+            print('{"jsonrpc": "2.0", "id": true}', flush=True)
+        if what != "silent":
+            say(id=id, result={"content": [], "resultType": "complete"})
+"""
+
+
+def server():
+    return Command(sys.executable, "-c", SERVER)
+
+
+async def test_an_exit_fails_every_call_with_the_last_words():
+    """Users.md L9: what the server said before is in the message."""
+    async with Client(server()) as client:
+        waiting = asyncio.create_task(client.call_tool("silent"))
+        with pytest.raises(ConnectionLost, match=r"ended with exit code 3\n.*\n.*out of paper"):
+            await client.call_tool("exit")
+        with pytest.raises(ConnectionLost, match="out of paper"):
+            await waiting
+        with pytest.raises(ConnectionLost, match="out of paper"):
+            await client.call_tool("more")
+
+
+async def test_a_closed_output_fails_every_call():
+    """Ours: a server that can no longer answer is gone, running or not."""
+    async with Client(server()) as client:
+        with pytest.raises(ConnectionLost):
+            await client.call_tool("mute")
+
+
+async def test_silence_fails_the_call_and_nothing_else():
+    """Decision D18: within the timeout; the connection lives on."""
+    async with Client(server()) as client:
+        with pytest.raises(CallTimedOut):
+            await client.call_tool("silent", timeout=0.05)
+        assert [] == (await client.call_tool("fine")).content
+
+
+async def test_garbage_between_messages_is_passed_over():
+    """Users.md 6: servers print banners to stdout."""
+    async with Client(server()) as client:
+        assert [] == (await client.call_tool("garbage")).content
+
+
+async def test_a_server_that_only_prints_is_a_failed_connection():
+    """Ours: and the message shows what it printed."""
+    chatty = Command(sys.executable, "-c", "print('Listening on port 8000')")
+
+    with pytest.raises(ConnectFailed, match="Listening on port 8000"):
+        await Client(chatty).open()
