@@ -17,10 +17,10 @@ from isthmus.errors import (
     OutOfPhase,
 )
 from isthmus.revisions import BY_NAME
-from isthmus.runtime.channel import Delivery
+from isthmus.runtime.channel import Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import ROOM, pair
 from isthmus.wire import (
     CallToolParams,
     CallToolResult,
@@ -327,3 +327,37 @@ async def test_a_foreign_version_is_refused_with_what_is_supported():
 
     assert "1900-01-01" == refusal.value.data["requested"]
     assert "2026-07-28" in refusal.value.data["supported"]
+
+
+async def test_a_timeout_also_ends_a_call_that_could_not_be_sent():
+    """A side that does not read must not hold a caller past its timeout (decision D20)."""
+    near, far = pair()
+    client = Peer(near, Router({}, sender="server"), side="client")
+    client.agree(LEGACY)
+    for _ in range(ROOM):
+        await near.send(Outgoing(b"{}"))  # nobody receives: the next one has to wait
+
+    with pytest.raises(CallTimedOut, match="ping"):
+        await client.call("ping", PingParams(), EmptyResult, timeout=0.01)
+
+    assert 0 == asyncio.current_task().cancelling()
+    await near.close()
+    await far.close()
+
+
+async def test_cancelling_a_call_that_could_not_be_sent_is_a_cancellation():
+    """The caller's own cancellation stays what it is (decision D20)."""
+    near, far = pair()
+    client = Peer(near, Router({}, sender="server"), side="client")
+    client.agree(LEGACY)
+    for _ in range(ROOM):
+        await near.send(Outgoing(b"{}"))
+    call = asyncio.create_task(client.call("ping", PingParams(), EmptyResult, timeout=60))
+    await asyncio.sleep(0)
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await client.close()
+    await client.finish()
+    await far.close()

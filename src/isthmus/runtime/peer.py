@@ -58,11 +58,21 @@ GRACE = 1.5
 
 
 class Waiting(msgspec.Struct):
-    """What one of our calls is waiting with."""
+    """What one of our calls is waiting with.
+
+    Attributes:
+        method: what was asked.
+        future: gets the answer.
+        on_progress: told of progress.
+        sender: the caller's task as long as the channel has not taken the call.
+        cut: the sender was cancelled by us, because the call has ended before that.
+    """
 
     method: str
     future: Any  # asyncio.Future[Raw]
     on_progress: Any  # ProgressCallback | None
+    sender: Any  # asyncio.Task[Any] | None
+    cut: bool = False
 
 
 class Peer:
@@ -195,8 +205,11 @@ class Peer:
 
     def _fail(self, id: Id, error: Exception) -> None:
         waiting = self._waiting.pop(id, None)
-        if waiting is not None and not waiting.future.done():
-            waiting.future.set_exception(error)
+        if waiting is None or waiting.future.done():
+            return
+        waiting.future.set_exception(error)
+        if waiting.sender is not None:  # a channel that takes nothing must not hold the caller
+            waiting.cut = waiting.sender.cancel()
 
     # Serving
 
@@ -304,13 +317,17 @@ class Peer:
             max_timeout=max_timeout,
         )
         future: asyncio.Future[Raw] = loop.create_future()
-        self._waiting[id] = Waiting(method, future, on_progress)
+        task = asyncio.current_task(loop)
+        waiting = self._waiting[id] = Waiting(method, future, on_progress, task)
         self._arm(loop, _earliest(timeout, max_timeout))
         try:
             await self.channel.send(Outgoing(data, id, None, relates_to, method, name, headers))
+            waiting.sender = None
             raw = await future
         except BaseException as error:
             self._give_up(id, error)
+            if waiting.cut and task is not None and not task.uncancel():
+                raise future.exception() or error from None
             raise
         return self._read(method, raw, result)
 
