@@ -120,7 +120,7 @@ async def everything(target, revision):
     async with Client(
         target,
         revision=revision,
-        elicit=lambda question: Accepted({}),
+        elicit=lambda question: Accepted({"name": "Ada", "integer": 42}),
         sample=lambda request: "a sampled answer",
         roots=[str(ROOT)],
     ) as client:
@@ -142,6 +142,11 @@ async def everything(target, revision):
         if "trigger-sampling-request" in tools:
             sampled = await client.call_tool("trigger-sampling-request", {"prompt": "x"})
             assert "a sampled answer" in sampled.text
+        if client.revision.has(Feature.ELICITATION_FORM):
+            answered = await client.call_tool("trigger-elicitation-request")
+            assert "Ada" in answered.text
+            roots = await client.call_tool("get-roots-list")
+            assert ROOT.as_uri() in roots.text
         with pytest.raises(PeerError):
             (await client.call_tool("no-such-tool")).parse(dict)
 
