@@ -38,7 +38,7 @@ class Span:
 
 
 SHORT = Span(rounds=2, seconds=0.8, sessions=400, starts=5)
-FULL = Span(rounds=3, seconds=2.0, sessions=1000, starts=9)
+FULL = Span(rounds=5, seconds=1.2, sessions=1000, starts=9)
 
 
 def http(peer: Contender, wire: str, span: Span) -> dict[str, float]:
