@@ -243,6 +243,16 @@ async def test_a_body_without_a_length_is_refused_once_it_is_too_long():
     assert 3 == exchange.read
 
 
+async def test_the_last_piece_of_a_body_counts_as_well():
+    """The limit is for the whole of it."""
+    exchange = Exchange(
+        app({"body_limit": 1000}), headers=modern_head(), body=[b" " * 400, b" " * 601]
+    )
+    await exchange.done()
+
+    assert 413 == exchange.status
+
+
 @pytest.mark.parametrize("size", [999, 1000])
 async def test_a_body_up_to_the_limit_is_taken(size):
     """The limit is the last size that is allowed."""

@@ -21,6 +21,7 @@ from http_wire import (
 )
 from isthmus.errors import NotInRevision, Refuse, UsageError
 from isthmus.revisions import BY_NAME, REVISIONS
+from isthmus.runtime.router import Router
 from isthmus.transports.http.app import HttpApp
 from isthmus.wire import EmptyResult, LogMessageParams, PingParams, ProgressParams
 
@@ -167,6 +168,21 @@ async def test_a_notification_is_accepted_without_a_body():
     answer = await fetch(app(), headers=modern_head("notifications/cancelled", None), body=body)
 
     assert (202, b"") == (answer.status, answer.body)
+
+
+async def test_a_notification_reaches_whoever_acts_on_it():
+    """With the revision that its header names."""
+    heard = []
+
+    def hear(params, inbound):
+        heard.append((params.request_id, inbound.caller.revision.name))
+
+    target = HttpApp(Router({}, {"notifications/cancelled": hear}))
+    body = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+
+    await fetch(target, headers=modern_head("notifications/cancelled", None), body=body)
+
+    assert [(1, NEW)] == heard
 
 
 async def test_a_client_that_leaves_within_its_body_is_forgotten():
@@ -450,6 +466,13 @@ async def test_whoever_wants_to_know_is_told_when_the_link_ends():
     exchange.leave()
     await exchange.done()
     assert [1, 2] == told
+
+    slow.running.clear()
+    exchange = modern(target, "curious", id=3)
+    await slow.running.wait()
+    await target.close(drain=0)
+    await exchange.done()
+    assert [1, 2, 3] == told
 
 
 async def test_a_server_that_cannot_receive_any_more_says_the_client_left():

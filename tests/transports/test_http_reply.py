@@ -17,11 +17,14 @@ class Wire:
         self.sent = []
         self.free = asyncio.Event()
         self.free.set()
+        self.turns = None
         self.broken = False
 
     async def __call__(self, message):
         """Take a message."""
         await self.free.wait()
+        if self.turns is not None:
+            await self.turns.acquire()
         if self.broken:
             raise OSError("broken pipe")
         self.sent.append(message)
@@ -83,10 +86,11 @@ async def test_nothing_is_said_after_the_last_word():
 async def test_messages_of_several_tasks_wait_for_the_head():
     """A server whose client is slow takes the head late; nothing may overtake it."""
     wire = Wire()
-    wire.free.clear()
+    wire.turns = asyncio.Semaphore(0)
     reply = Reply(wire, EITHER)
     tasks = [asyncio.create_task(reply.say(b"%d" % n)) for n in range(3)]
-    asyncio.get_running_loop().call_soon(wire.free.set)
+    for _ in range(4):
+        asyncio.get_running_loop().call_soon(wire.turns.release)
 
     await asyncio.gather(*tasks)
 

@@ -603,6 +603,30 @@ async def test_delete_cuts_short_the_calls_of_its_session_and_no_others():
     await target.close()
 
 
+async def test_a_tool_that_does_not_mind_the_end_of_its_session_leaves_its_task_clean():
+    """The request's task belongs to the server that runs us."""
+    running = asyncio.Event()
+
+    async def deaf(_inbound):
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "never mind"
+
+    target = app(deaf=deaf)
+    session = await opened(target)
+    exchange = legacy(target, session, "deaf")
+    await running.wait()
+
+    await fetch(target, "DELETE", headers=legacy_head(session))
+    await exchange.done()
+
+    assert 0 == exchange.task.cancelling()
+    assert b"never mind" not in exchange.body
+    await target.close()
+
+
 async def test_a_question_of_an_ended_session_fails_at_once():
     """Decision D20: every pending call ends, with one typed error."""
     caught = []

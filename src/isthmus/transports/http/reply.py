@@ -132,6 +132,8 @@ class Reply:
 
     def finish(self) -> None:
         """The request is over: let go of everything that belongs to it."""
+        if self._cut:
+            self.was_cut()  # whoever swallowed the cancellation leaves it to be taken back
         self.over = True
         self.task = None
         if self._beating is not None:

@@ -76,7 +76,6 @@ class ResponseChannel(Reply):
 
     def finish(self) -> None:
         """The request is over: stop the watch and tell whoever wanted to know."""
-        self.was_cut()  # a handler that swallowed the cancellation leaves it to be taken back
         super().finish()
         if self._watcher is not None:
             self._watcher.cancel()
@@ -87,7 +86,7 @@ class ResponseChannel(Reply):
     def farewell(self) -> None:
         """The link ends: whoever asked to be told may still say goodbye on it."""
         closers, self._closers = self._closers or {}, None
-        for callback in closers.values():
+        for callback in list(closers.values()):
             callback()
 
     def linger(self, loop: asyncio.AbstractEventLoop) -> None:
