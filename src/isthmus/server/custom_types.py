@@ -164,7 +164,8 @@ def plain(value: Any) -> Any:
     if is_path(type(value)):
         return os.fspath(value)
     if pydantic_types.is_pydantic(type(value)):
-        return msgspec.Raw(pydantic_types.adapter(type(value)).dump_json(value, by_alias=True))
+        adapter = pydantic_types.adapter(type(value))
+        return msgspec.Raw(adapter.dump_json(value, by_alias=True, warnings="error"))
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 

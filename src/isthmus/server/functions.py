@@ -200,12 +200,15 @@ class Function:
     def _compiled(self) -> tuple[type[msgspec.Struct], Schema]:
         """The struct its arguments decode into, and their schema."""
         builder = SchemaBuilder("input")
-        fields, members, pydantic = [], [], []
+        members: list[Member] = []
+        fields, pydantic = [], []
         for i, parameter in enumerate(self.parameters):
             try:
                 kind, validate, schema = _typed(parameter.annotation, builder)
             except UsageError as refusal:
                 raise UsageError(f"parameter {parameter.name!r}: {refusal}") from refusal
+            if any(parameter.wire == member.name for member in members):
+                raise UsageError(f"two parameters are called {parameter.wire!r} on the wire")
             if validate is not None:
                 pydantic.append((f"p{i}", parameter.wire, validate))
             fields.append((f"p{i}", kind, _field(parameter)))
