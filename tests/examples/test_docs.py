@@ -1,0 +1,115 @@
+"""The documentation is true: what it shows is run, what it points to is there."""
+
+import re
+
+import pytest
+
+import doc_blocks
+from doc_blocks import ROOT, blocks, pages
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
+CODE = [case for case in PAGES if blocks(case.values[0], "python")]
+EXCERPTS = [
+    pytest.param(*taken, id=block.name)
+    for page in pages()
+    for block in blocks(page, "python")
+    if (taken := doc_blocks.excerpt(block))
+]
+COMMANDS = [
+    pytest.param(command, shown, id=f"{block.name} {command[:40]}")
+    for page in pages()
+    for block in blocks(page, "console")
+    for command, shown in doc_blocks.commands(block)
+]
+
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.mark.parametrize("page", CODE)
+async def test_the_python_of_a_page_runs_and_prints_what_it_says(page):
+    """Ours: code that no test ran is not shown."""
+    await doc_blocks.run_page(page, f"docs_{page.stem.replace('-', '_')}")
+
+
+@pytest.mark.parametrize(("file", "part"), EXCERPTS)
+def test_what_is_taken_from_an_example_stands_in_it(file, part):
+    """Ours: a page and the file it quotes do not drift apart."""
+    assert part in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("command", "shown"), COMMANDS)
+def test_a_command_prints_what_the_page_shows(command, shown):
+    """Ours: what a terminal shows is copied from one."""
+    printed = doc_blocks.run_command(command)
+
+    assert doc_blocks.same(shown, printed), f"$ {command}\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_says_what_it_is(page):
+    """Ours: a block without a word behind its fence would not be run, and nobody would notice."""
+    assert [] == [b.name for b in blocks(page) if b.info not in doc_blocks.KINDS]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_short(page):
+    """Ours: 200 lines, or it is two pages."""
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= 200
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, pytest.param(ROOT / "CONTRIBUTING.md", id="CONTRIBUTING.md")]
+)
+def test_every_link_leads_somewhere(page):
+    """Ours: links between pages survive renames."""
+    links = [link.partition("#")[0] for link in LINK.findall(page.read_text(encoding="utf-8"))]
+    inside = [link for link in links if link and not link.startswith(("http://", "https://"))]
+
+    assert [] == [link for link in inside if not (page.parent / link).exists()]
+
+
+def test_every_page_is_in_the_index():
+    """Ours: what nobody can find is not documentation."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    listed = [p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")]
+
+    assert [] == [p for p in sorted(listed) if p not in index and p != "README.md"]
+
+
+def test_the_files_that_contributing_names_are_there():
+    """Ours: the reading path can be walked."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:src|tests|docs|tools|bench)/[\w./-]+)`", text)
+
+    assert named
+    assert [] == [path for path in named if not (ROOT / path).exists()]
+
+
+def test_a_print_that_prints_something_else_is_caught(tmp_path):
+    """Ours: the check of what is printed can fail."""
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1 + 1)  # 3\n```\n", encoding="utf-8")
+    block = doc_blocks.Block(page, 2, "python", "print(1 + 1)  # 3\n")
+
+    assert [block] == blocks(page, "python")
+    with pytest.raises(AssertionError):
+        doc_blocks.same(["3"], "2\n") or pytest.fail("differs")
+    assert not doc_blocks.same(["3"], "2\n")
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "alike"),
+    [
+        (["a", "..."], "a\nb\nc\n", True),
+        (["...", "c"], "a\nb\nc\n", True),
+        (["a", "...", "c"], "a\nc\n", True),
+        (["a", "..."], "b\na\n", False),
+        (["a"], "a\nb\n", False),
+        ([], "", True),
+        ([], "a\n", False),
+    ],
+)
+def test_three_dots_stand_for_any_lines(shown, printed, alike):
+    """Ours: what varies may be left out, and nothing else."""
+    assert alike is doc_blocks.same(shown, printed)
