@@ -1,0 +1,311 @@
+"""Changes: told to whoever wants to know, once, in the way of the revision."""
+
+import asyncio
+import threading
+
+import pytest
+
+from both_eras import LEGACY, Client, text
+from isthmus.server import Context, Server
+from isthmus.server.features import changes
+from isthmus.wire import InitializedParams
+
+ID = "io.modelcontextprotocol/subscriptionId"
+TOOLS = "notifications/tools/list_changed"
+UPDATED = "notifications/resources/updated"
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    """Changes of lists are told in the next turns of the loop."""
+    monkeypatch.setattr(changes, "DEBOUNCE", 0)
+
+
+def full():
+    server = Server("full")
+    server.add_tool(lambda: None, name="t")
+    server.add_resource(lambda: "", "a://b", name="r")
+    server.add_prompt(lambda: "", name="p")
+    return server
+
+
+async def turns(n=20):
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
+def session(server, revision=LEGACY):
+    """A client whose session hears of changes."""
+    client = Client(server, revision)
+    server._changes.joined(InitializedParams(), inbound(client))
+    return client
+
+
+def inbound(client):
+    from isthmus.runtime.inbound import Inbound
+
+    return Inbound(0, "", None, client.caller, client.link)
+
+
+async def listening(server, **wanted):
+    """A client with an open stream, and the task that serves it."""
+    client = Client(server)
+    task = asyncio.create_task(client.once("subscriptions/listen", {"notifications": wanted}))
+    await turns()
+    return client, task
+
+
+async def stop(task):
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+# --- sessions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", LEGACY])
+async def test_every_session_hears_of_changed_lists(revision):
+    """Bare notifications, to all (spec 2025-11-25: list changed)."""
+    server = full()
+    clients = [session(server, revision), session(server, revision)]
+    server.add_tool(lambda: None, name="u")
+    server.remove_resource("a://b")
+    await turns()
+
+    for client in clients:
+        assert {
+            (TOOLS, "{}"),
+            ("notifications/resources/list_changed", "{}"),
+        } == {(method, str(params)) for method, params in client.link.notes}
+
+
+async def test_many_changes_are_told_once():
+    """A burst is one notification (ours)."""
+    server = full()
+    client = session(server)
+    for n in range(50):
+        server.add_tool(lambda: None, name=f"t{n}")
+    await turns()
+
+    assert [(TOOLS, {})] == client.link.notes
+
+
+async def test_a_resource_is_only_told_to_who_subscribed():
+    """And no longer after they took it back (spec 2025-11-25: subscriptions)."""
+    server = full()
+    one, other = session(server), session(server)
+    await one.once("resources/subscribe", {"uri": "a://b"})
+    await one.once("resources/subscribe", {"uri": "a://c"})
+    await one.once("resources/unsubscribe", {"uri": "a://c"})
+    await other.once("resources/unsubscribe", {"uri": "a://never"})
+    server.notify_resource_updated("a://b")
+    server.notify_resource_updated("a://c")
+    await turns()
+
+    assert [(UPDATED, {"uri": "a://b"})] == one.link.notes
+    assert [] == other.link.notes
+
+
+async def test_a_session_that_is_over_is_forgotten():
+    """Nothing is kept for it (decision D25)."""
+    server = full()
+    client = session(server)
+    client.link.close()
+    server.add_tool(lambda: None, name="u")
+    await turns()
+
+    assert [] == client.link.notes
+    assert {} == server._changes._sessions
+
+
+async def test_who_has_not_finished_the_handshake_hears_nothing():
+    """SHOULD NOT be sent anything before ``initialized`` (spec 2025-11-25: lifecycle)."""
+    server = full()
+    client = Client(server, LEGACY)
+    server.add_tool(lambda: None, name="u")
+    await turns()
+
+    assert [] == client.link.notes
+
+
+async def test_a_slow_session_holds_up_nobody():
+    """What waits for it is what it wants, each once (ours)."""
+    server, gate = full(), asyncio.Event()
+    slow, quick = session(server), session(server)
+    note = slow.link.note
+
+    async def slowly(*args, **how):
+        await gate.wait()
+        await note(*args, **how)
+
+    slow.link.note = slowly
+    for client in (slow, quick):
+        await client.once("resources/subscribe", {"uri": "a://b"})
+    for _ in range(3):
+        server.notify_resource_updated("a://b")
+        await turns()
+
+    assert 3 == len(quick.link.notes)
+    gate.set()
+    await turns()
+    assert 2 == len(slow.link.notes)
+
+
+# --- streams ----------------------------------------------------------------------------------
+
+
+async def test_a_stream_is_acknowledged_first():
+    """With its id, before anything else on it (spec: subscriptions, acknowledgment)."""
+    client, task = await listening(full(), toolsListChanged=True, resourceSubscriptions=["a://b"])
+    await stop(task)
+
+    assert [
+        (
+            "notifications/subscriptions/acknowledged",
+            {
+                "notifications": {"toolsListChanged": True, "resourceSubscriptions": ["a://b"]},
+                "_meta": {ID: 1},
+            },
+        )
+    ] == client.link.notes
+
+
+async def test_a_stream_gets_what_it_asked_for_and_nothing_else():
+    """MUST NOT get other types; everything carries its id (spec: subscriptions)."""
+    server = full()
+    client, task = await listening(server, toolsListChanged=True, resourceSubscriptions=["a://b"])
+    server.add_tool(lambda: None, name="u")
+    server.remove_prompt("p")
+    server.notify_resource_updated("a://b")
+    server.notify_resource_updated("a://c")
+    await turns()
+    await stop(task)
+
+    assert [
+        (TOOLS, {"_meta": {ID: 1}}),
+        (UPDATED, {"uri": "a://b", "_meta": {ID: 1}}),
+    ] == client.link.notes[1:]
+
+
+async def test_what_the_server_does_not_offer_is_not_granted():
+    """Left out of the acknowledgment (spec: subscriptions, acknowledgment)."""
+    client, task = await listening(
+        Server("empty"),
+        toolsListChanged=True,
+        promptsListChanged=True,
+        resourcesListChanged=False,
+        resourceSubscriptions=["a://b"],
+    )
+    await stop(task)
+
+    assert {} == client.link.notes[0][1]["notifications"]
+
+
+async def test_nothing_overtakes_the_acknowledgment():
+    """Not even a change that happens while it is sent (spec: a MUST)."""
+    server = full()
+    client = Client(server)
+    note = client.link.note
+
+    async def meanwhile(method, *args, **how):
+        if "acknowledged" in method:
+            server.notify_resource_updated("a://b")
+            await turns()
+        await note(method, *args, **how)
+
+    client.link.note = meanwhile
+    wanted = {"resourceSubscriptions": ["a://b"]}
+    task = asyncio.create_task(client.once("subscriptions/listen", {"notifications": wanted}))
+    await turns(60)
+    await stop(task)
+
+    assert ["notifications/subscriptions/acknowledged", UPDATED] == [
+        method for method, _ in client.link.notes
+    ]
+
+
+@pytest.mark.parametrize("way", ["server", "link"])
+async def test_a_stream_ends_in_good_order(way):
+    """All that happened is told, then the request is answered (spec: graceful closure)."""
+    server = full()
+    client, task = await listening(server, resourceSubscriptions=["a://b"])
+    server.notify_resource_updated("a://b")
+    if way == "server":
+        await server.close()
+    else:
+        client.link.close()
+    result = await task
+
+    assert UPDATED == client.link.notes[-1][0]
+    assert ("complete", 1) == (result["resultType"], result["_meta"][ID])
+    assert set() == server._changes._streams
+
+
+async def test_a_stream_that_was_cancelled_is_forgotten():
+    """With its place on the link (decision D25)."""
+    server = full()
+    client, task = await listening(server, toolsListChanged=True)
+    await stop(task)
+    server.add_tool(lambda: None, name="u")
+    await turns()
+
+    assert 1 == len(client.link.notes)
+    assert [] == client.link.closers
+
+
+# --- from everywhere --------------------------------------------------------------------------
+
+
+async def test_a_tool_may_change_what_there_is():
+    """From the loop and from a thread (conformance: test_trigger_tool_change)."""
+    server = full()
+
+    @server.tool
+    def grow(name: str, ctx: Context) -> str:
+        server.add_tool(lambda: None, name=name)
+        ctx.send_resource_updated("a://b")
+        return threading.current_thread().name
+
+    client, task = await listening(server, toolsListChanged=True, resourceSubscriptions=["a://b"])
+
+    assert "isthmus" in text(await Client(server).call("grow", {"name": "new"}))
+    await turns()
+    await stop(task)
+    assert {TOOLS, UPDATED} == {method for method, _ in client.link.notes[1:]}
+
+
+async def test_a_change_after_the_loop_is_gone_is_told_to_nobody():
+    """A session of an event loop that was closed cannot hear (ours)."""
+    server = full()
+
+    def elsewhere():
+        async def join():
+            session(server)
+
+        asyncio.run(join())
+
+    await asyncio.to_thread(elsewhere)
+    server.add_tool(lambda: None, name="u")
+
+    assert {"t", "u"} == {tool.name for tool in server._tools.listing}
+
+
+async def test_a_page_that_was_dealt_with_is_told_to_its_session_alone():
+    """MUST only go to the client that was asked (spec 2025-11-25: elicitation complete)."""
+    server = full()
+
+    @server.tool
+    async def sign_in(ctx: Context) -> str:
+        await ctx.elicit_url("Sign in", "https://a.example/", elicitation_id="e1")
+        return "done"
+
+    one, other = session(server), session(server)
+    one.link.answer = lambda *_: {"action": "accept"}
+    await one.call("sign_in")
+    server.notify_elicitation_complete("e1")
+    server.notify_elicitation_complete("e1")
+    server.notify_elicitation_complete("e2")
+    await turns()
+
+    assert [("notifications/elicitation/complete", {"elicitationId": "e1"})] == one.link.notes
+    assert [] == other.link.notes

@@ -1,0 +1,127 @@
+"""Lists in pages, kept as bytes until something changes."""
+
+import pytest
+from msgspec import Raw
+
+from both_eras import LEGACY, MODERN, Client
+from isthmus.errors import UsageError
+from isthmus.runtime.inbound import Inbound
+from isthmus.server import Server
+from isthmus.wire import ListToolsResult
+
+
+def many(n=5, **options):
+    server = Server("many", **options)
+    for i in range(n):
+        server.add_tool(lambda: None, name=f"t{i}")
+    return server
+
+
+def names(result):
+    return [tool["name"] for tool in result["tools"]]
+
+
+async def test_everything_comes_in_one_page_by_default():
+    """In the order it was registered (spec: tools, deterministic order)."""
+    result = await Client(many()).once("tools/list")
+
+    assert ["t0", "t1", "t2", "t3", "t4"] == names(result)
+    assert "nextCursor" not in result
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_pages_lead_to_one_another(revision):
+    """By cursors the client does not look into (spec: pagination)."""
+    client, seen, params = Client(many(page_size=2), revision), [], {}
+    for _ in range(3):
+        result = await client.once("tools/list", params)
+        seen.append(names(result))
+        params = {"cursor": result.get("nextCursor", "over")}
+
+    assert [["t0", "t1"], ["t2", "t3"], ["t4"]] == seen
+    assert {"cursor": "over"} == params
+
+
+@pytest.mark.parametrize("cursor", ["", "made up"])
+async def test_a_cursor_that_is_not_ours_is_refused(cursor):
+    """-32602 (spec: pagination, error handling)."""
+    error = await Client(many()).once("tools/list", {"cursor": cursor})
+
+    assert -32602 == error.code
+
+
+async def test_cursors_work_wherever_the_secret_is():
+    """Any process of the server may give the next page (our promise)."""
+    first = await Client(many(page_size=2, secret=b"s" * 16)).once("tools/list")
+    there = Client(many(page_size=2, secret=[b"t" * 16, b"s" * 16]))
+    elsewhere = Client(many(page_size=2, secret=b"s" * 16))
+    params = {"cursor": first["nextCursor"]}
+
+    assert ["t2", "t3"] == names(await elsewhere.once("tools/list", params))
+    assert -32602 == (await there.once("tools/list", params)).code
+
+
+async def test_a_page_is_written_once():
+    """The same bytes until the list changes, for each revision its own (performance.md)."""
+    server = many()
+    modern, legacy = Client(server), Client(server, LEGACY)
+
+    async def raw(client):
+        params = server._tools.listing
+        inbound = Inbound(1, "tools/list", None, client.caller, client.link)
+        from isthmus.wire import ListToolsParams
+
+        return await params.page(ListToolsParams(), inbound)
+
+    first = await raw(modern)
+    assert isinstance(first, Raw)
+    assert first is await raw(modern)
+    assert bytes(first) != bytes(await raw(legacy))
+    server.remove_tool("t0")
+    assert first is not await raw(modern)
+
+
+async def test_hints_say_how_long_a_list_may_be_kept():
+    """The same on every page; none up to 2025-11-25 (spec: caching)."""
+    server = many(list_ttl_ms=60_000, list_scope="public", page_size=3)
+    first = await Client(server).once("tools/list")
+    second = await Client(server).once("tools/list", {"cursor": first["nextCursor"]})
+
+    for page in (first, second):
+        assert (60_000, "public") == (page["ttlMs"], page["cacheScope"])
+    assert "ttlMs" not in await Client(server, LEGACY).once("tools/list")
+
+
+async def test_a_middleware_sees_the_list_and_may_change_it():
+    """A list per user is a middleware (users.md, pain 15)."""
+    server = many()
+
+    @server.use
+    async def fewer(inbound, call_next):
+        result = await call_next(inbound)
+        assert isinstance(result, ListToolsResult)
+        return ListToolsResult(tools=result.tools[:1])
+
+    assert ["t0"] == names(await Client(server).once("tools/list"))
+
+
+@pytest.mark.parametrize("method", ["tools/list", "resources/list", "prompts/list"])
+async def test_what_is_not_offered_is_no_method(method):
+    """-32601 for a capability that is not declared (spec: MethodNotFoundError)."""
+    error = await Client(Server("empty")).once(method)
+
+    assert -32601 == error.code
+
+
+async def test_what_was_offered_once_may_be_empty():
+    """The capability was declared, so the list stays (spec: tools, capabilities)."""
+    server = many(1)
+    server.remove_tool("t0")
+
+    assert [] == names(await Client(server).once("tools/list"))
+
+
+def test_what_is_not_there_cannot_be_removed():
+    """A typing mistake is found at once (ours)."""
+    with pytest.raises(UsageError, match="there is no tool 'x'"):
+        many().remove_tool("x")
