@@ -1,0 +1,130 @@
+"""Effects: what they are known by, and how what they came to is written down."""
+
+import asyncio
+from functools import partial
+
+import pytest
+from msgspec import Struct
+
+from isthmus.errors import Refuse, ToolError, UsageError
+from isthmus.server.effects import describe, perform, recall
+from isthmus.server.workers import Workers
+
+
+class Hold(Struct):
+    code: str
+
+
+class Picky(Exception):
+    def __init__(self, code, text):
+        super().__init__(code)
+        self.code = code
+        self.text = text
+
+
+class Ledger:
+    def hold(self, date: str) -> Hold:
+        return Hold(date)
+
+    async def __call__(self, date: str) -> Hold:
+        return Hold(date)
+
+
+async def through(effect, *args):
+    """What an effect gives once it was written down."""
+    record, _ = await perform(effect, args, Workers())
+    return recall(record, effect)
+
+
+async def make(date: str) -> Hold:
+    return Hold(date)
+
+
+@pytest.mark.parametrize(
+    "effect", [make, Ledger().hold, Ledger(), partial(Ledger().hold), partial(make)]
+)
+async def test_a_result_comes_back_as_the_type_it_is_annotated_with(effect):
+    """Async, plain, bound, partial, callable objects (our promise)."""
+    assert Hold("monday") == await through(effect, "monday")
+
+
+async def test_without_an_annotation_it_is_plain_data():
+    """The same in every round, so also in the first (ours)."""
+    assert {"code": "x"} == await through(lambda: Hold("x"))
+    assert [1, 2] == await through(lambda: (1, 2))
+
+
+async def test_what_does_not_fit_its_annotation_is_said():
+    """It would not come back in the next round (ours)."""
+
+    def wrong() -> int:
+        return "one"
+
+    with pytest.raises(UsageError, match="does not allow"):
+        await through(wrong)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ToolError("no"),
+        Refuse(7, "no", {"a": 1}),
+        KeyError("x"),
+        OSError(2, "gone"),
+        Picky(3, "text"),
+        ValueError("a", 1, None),
+    ],
+)
+async def test_an_exception_comes_back_as_itself(error):
+    """Class, arguments and attributes (ours)."""
+
+    def fail():
+        raise error
+
+    record, raised = await perform(fail, (), Workers())
+    assert raised is error
+    with pytest.raises(type(error)) as caught:
+        recall(record, fail)
+
+    assert error.args == caught.value.args
+    assert vars(error) == vars(caught.value)
+
+
+async def test_an_exception_of_a_lost_class_is_named():
+    """A local class cannot be found again (ours)."""
+
+    class LocalError(Exception):
+        pass
+
+    def fail():
+        raise LocalError("x", object)
+
+    record, _ = await perform(fail, (), Workers())
+
+    with pytest.raises(RuntimeError, match="LocalError"):
+        recall(record, fail)
+
+
+def test_an_effect_is_known_by_name_and_arguments():
+    """From one run, and one process, to the next (architecture 4.6)."""
+    name, arguments = describe(make, ("monday", Hold("x")))
+
+    assert name.endswith("test_effects.make")
+    assert b'["monday",{"code":"x"}]' == arguments
+    assert describe(partial(make, "a"), ()) == describe(make, ("a",))
+    assert describe(make, (object(),)) == describe(make, (object(),))
+    assert describe(make, (1,)) != describe(make, (2,))
+    assert describe(lambda: 1, ()) != describe(
+        lambda: 2,
+        (),
+    )
+
+
+async def test_what_is_cancelled_has_not_happened():
+    """Nothing is recorded for it (ours)."""
+    with pytest.raises(asyncio.CancelledError):
+        await perform(_cancelled, (), Workers())
+
+
+async def _cancelled():
+    raise asyncio.CancelledError
