@@ -97,6 +97,7 @@ class Peer:
         self.lost: ConnectionLost | None = None
         self._waiting: dict[Id, Waiting] = {}
         self._serving: dict[Id, asyncio.Task[Any] | None] = {}
+        self._enveloped: dict[Id, Revision] = {}  # what is being served in a revision of its own
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closers: dict[object, Callable[[], None]] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -165,6 +166,7 @@ class Peer:
                 )
                 return None
             caller = facts
+            self._enveloped[called.id] = facts.revision
         token = None if not meta or meta.progress_token is UNSET else meta.progress_token
         return Inbound(called.id, called.method, called.params, caller, self, origin, token)
 
@@ -203,12 +205,18 @@ class Peer:
         inbound = Inbound("", event.method, event.params, self.caller, self, delivery.origin)
         self.router.note(event.method, event.params, inbound)
 
-    def _fail(self, id: Id, error: Exception) -> None:
+    def _fail(self, id: Id, error: Exception) -> Waiting | None:
+        """Let one of our calls end with an error; its record, if it had not ended before."""
         waiting = self._waiting.pop(id, None)
         if waiting is None or waiting.future.done():
-            return
+            return None
         waiting.future.set_exception(error)
-        if waiting.sender is not None:  # a channel that takes nothing must not hold the caller
+        return waiting
+
+    def _cut(self, id: Id, error: Exception) -> None:
+        """As :meth:`_fail`, also where the channel has not taken the call yet."""
+        waiting = self._fail(id, error)
+        if waiting is not None and waiting.sender is not None:
             waiting.cut = waiting.sender.cancel()
 
     # Serving
@@ -240,6 +248,7 @@ class Peer:
             raise
         finally:
             self._serving.pop(id, None)
+            self._enveloped.pop(id, None)
         if isinstance(outcome, bytes):
             data = self.session.answer(id, outcome)
         else:
@@ -258,12 +267,14 @@ class Peer:
         """Send a notification; nothing happens once the channel is over.
 
         Raises:
-            NotInRevision: the agreed revision has no such notification from this side.
+            NotInRevision: the revision agreed on, or that of the request the notification
+                relates to, has no such notification from this side.
         """
-        self._check(method)
+        revision = self._enveloped.get(relates_to, self.revision)  # type: ignore[arg-type]  # None is no key
+        self._check(method, revision)
         if self.lost is not None:
             return
-        data = self.session.note(method, self._encoded(params))
+        data = self.session.note(method, _encoded(params, revision))
         try:
             await self.channel.send(Outgoing(data, relates_to=relates_to, method=method))
         except ConnectionLost:
@@ -296,14 +307,13 @@ class Peer:
             headers: ``Mcp-Param-*`` headers.
 
         Raises:
-            NotInRevision: the agreed revision has no such request from this side.
-            OutOfPhase: the connection has ended.
+            UsageError: the revision has no such request, or the connection has ended.
             Refused: the other side answered with an error.
             CallTimedOut: no answer in time; the call was cancelled on the wire.
             ConnectionLost: the channel ended first.
             Misbehaved: the answer does not have the shape it must have.
         """
-        self._check(method)
+        self._check(method, self.revision)
         if self.lost is not None:
             raise OutOfPhase(f"cannot call {method}: {self.lost}") from self.lost
         loop = asyncio.get_running_loop()
@@ -311,7 +321,7 @@ class Peer:
             params = _with_token(params, self.session.next_id())
         id, data = self.session.call(
             method,
-            self._encoded(params),
+            _encoded(params, self.revision),
             now=loop.time(),
             timeout=timeout,
             max_timeout=max_timeout,
@@ -350,15 +360,12 @@ class Peer:
         except ConnectionLost:
             return
 
-    def _check(self, method: str) -> None:
+    def _check(self, method: str, revision: Revision) -> None:
         row = METHODS.get(method)
-        if row is not None and not self.revision.allows(self.session.side, method):
+        if row is not None and not revision.allows(self.session.side, method):
             raise NotInRevision(
-                f"revision {self.revision.name} has no {method!r} from the {self.session.side}"
+                f"revision {revision.name} has no {method!r} from the {self.session.side}"
             )
-
-    def _encoded(self, params: Wire | None) -> bytes | None:
-        return None if params is None else encode(project(params, self.revision))
 
     def _read(self, method: str, raw: Raw, result: type[R]) -> R:
         if result is Raw:
@@ -396,7 +403,7 @@ class Peer:
     def _on_expired(self, event: Expired) -> None:
         waiting = self._waiting.get(event.id)
         method = "the call" if waiting is None else waiting.method
-        self._fail(event.id, CallTimedOut(f"no answer to {method} after {event.waited:.3g} s"))
+        self._cut(event.id, CallTimedOut(f"no answer to {method} after {event.waited:.3g} s"))
         self._withdraw(event.id, event.data)
 
     # Facts and the end
@@ -432,7 +439,7 @@ class Peer:
             callback()
         self.session.close()
         for id, waiting in list(self._waiting.items()):
-            self._fail(id, ConnectionLost(f"{self.lost} (while waiting for {waiting.method})"))
+            self._cut(id, ConnectionLost(f"{self.lost} (while waiting for {waiting.method})"))
         if self._timer is not None:
             self._timer.cancel()
         mine = asyncio.current_task()
@@ -460,6 +467,10 @@ _ON: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
     Withdrawn: Peer._on_withdrawn,  # noqa: SLF001
     Noted: Peer._on_noted,  # noqa: SLF001
 }
+
+
+def _encoded(params: Wire | None, revision: Revision) -> bytes | None:
+    return None if params is None else encode(project(params, revision))
 
 
 _readers: dict[Any, Callable[[Raw], Any]] = {}
