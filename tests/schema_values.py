@@ -14,6 +14,7 @@ FORMATS = {
     "date": st.dates().map(dt.date.isoformat),
     "time": st.times(timezones=AWARE).map(dt.time.isoformat),
     "uuid": st.uuids().map(str),
+    "duration": st.sampled_from(["P1Y", "P2M", "P3W", "P1Y2M3DT4H5M6S", "PT1H", "P1D", "PT0S"]),
 }
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, NewType
 
 import msgspec
 import pytest
+import typing_extensions
 from msgspec import Meta
 
 from isthmus.errors import UsageError
@@ -39,6 +40,7 @@ class Holder(msgspec.Struct):
         Literal["auto"] | LONG,
         Named | tuple[int],
         list[LONG | tuple[int] | None],
+        Annotated[LONG | tuple[int], Meta(description="both")],
     ],
 )
 def test_unions_msgspec_gets_wrong_become_choices(annotation):
@@ -92,3 +94,17 @@ def test_walking_sees_members_of_classes_once():
 
     assert {Outer, str, LONG} <= {p for p in walk(list[Outer]) if p in (Outer, str, LONG)}
     assert int is bare(Annotated[Named, "x"])
+    assert int is bare(typing_extensions.TypeAliasType("Alias", Named))
+
+
+def test_walking_does_not_mind_what_cannot_be_resolved():
+    """Ours: whoever has to build the class will say what is wrong with it."""
+
+    class Broken(msgspec.Struct):
+        """Names what does not exist."""
+
+        value: "Absent"  # noqa: F821 - the point
+
+    assert [Broken] == list(walk(Broken))
+    with pytest.raises(UsageError, match="Absent"):
+        expressible(Broken)

@@ -114,14 +114,21 @@ def test_a_default_is_the_very_object_of_the_signature():
     """Ours: Python's meaning of a default, mutable or of any type."""
     shared, odd = [1], object()
 
-    def tool(a: list[int] = shared, b: Any = odd, c: int | UnsetType = UNSET):
-        return a, b, c
+    def tool(
+        a: list[int] = shared,
+        b: Any = odd,
+        c: int | UnsetType = UNSET,
+        d: list[int] = pydantic.Field(default_factory=list),  # noqa: B008 - so it is written
+    ):
+        return a, b, c, d
 
-    a, b, c = called(Function.of(tool), b"{}")
+    function = Function.of(tool)
+    a, b, c, d = called(function, b"{}")
 
     assert a is shared
     assert b is odd
     assert c is UNSET
+    assert [] == d == function.input_schema["properties"]["d"]["default"]
 
 
 async def test_an_async_function_gives_something_to_await():

@@ -180,6 +180,7 @@ def test_a_refusal_names_the_function():
         (Pair, Pair(1), [1, 2]),
         (list[Colour], [Colour.RED], ["red"]),
         (pathlib.Path, pathlib.Path("/a"), "/a"),
+        (list[pathlib.Path], [pathlib.Path("/a")], ["/a"]),
         (Model, Model(**{"in": 1}), {"out": 1, "note": None}),
         (Model, {"in": 1}, {"out": 1, "note": None}),
         (Box, Box(Model(**{"in": 1})), {"model": {"out": 1, "note": None}}),

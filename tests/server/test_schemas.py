@@ -16,6 +16,7 @@ import pytest
 from msgspec import UNSET, Meta, UnsetType
 
 from isthmus.errors import UsageError
+from isthmus.server import patterns
 from isthmus.server.schemas import SchemaBuilder, admits_string, schema_for
 
 T = TypeVar("T")
@@ -94,6 +95,20 @@ POINT_OUT = {
         (collections.abc.Sequence[int], {"type": "array", "items": INTEGER}),
         (set[int], {"type": "array", "items": INTEGER, "uniqueItems": True}),
         (
+            set[Annotated[str, Meta(description="d")]],
+            {"type": "array", "items": {"type": "string", "description": "d"}, "uniqueItems": True},
+        ),
+        (
+            set[Any],
+            {
+                "type": "array",
+                "items": {"type": ["string", "number", "null"]},
+                "uniqueItems": True,
+            },
+        ),
+        (bytes, {"type": "string", "contentEncoding": "base64", "pattern": patterns.ANY_BASE64}),
+        (dt.time, {"type": "string", "pattern": patterns.TIMES[None]}),
+        (
             tuple[int, str],
             {"type": "array", "minItems": 2, "prefixItems": [INTEGER, STRING], "maxItems": 2},
         ),
@@ -140,6 +155,15 @@ def test_what_comes_out_in_more_forms_than_it_goes_in_says_so(annotation, accept
 
     assert accepted in schemas[0]
     assert {"type"} == schemas[1].keys() - {written}
+
+
+def test_keys_that_are_numbers_look_like_numbers_going_in():
+    """Ours: coming out, they may be longer than what is admitted going in."""
+    values = {"type": "object", "additionalProperties": INTEGER}
+    names = {"propertyNames": {"pattern": patterns.INTEGER_KEY}}
+    schemas = [schema_for(dict[int, int], mode) for mode in ("input", "output")]
+
+    assert [{**values, **names}, values] == schemas
 
 
 def test_a_default_is_optional_going_in_and_always_there_coming_out():
@@ -214,14 +238,14 @@ def test_null_is_left_out_where_leaving_the_member_out_says_the_same():
         needed: int | None
         absent: int | None = None
         five: int | None = 5
-        word: Literal["a"] | None = None
+        word: Literal["a", None] = None  # noqa: PYI061 - the other spelling is another schema
 
     properties = schema_for(Choices, "input")["properties"]
 
     assert {"anyOf": [INTEGER, NULL]} == properties["needed"]
     assert INTEGER == properties["absent"]
     assert {"anyOf": [INTEGER, NULL], "default": 5} == properties["five"]
-    assert {"type": "string", "enum": ["a"]} == properties["word"]
+    assert {"enum": ["a"]} == properties["word"]
 
 
 def test_what_need_not_be_written_is_not_required_of_output():
@@ -366,6 +390,8 @@ def test_generated_titles_and_docstrings_are_not_taken_for_words():
         (set[tuple[list[int], ...]], "must be hashable"),
         (dict[Annotated[int, Meta(ge=1)], int], "constraints on numeric dictionary keys"),
         (dict[tuple[int, int], int], "keys"),
+        (dict[bool, int], "keys must be strings, numbers or enumerations"),
+        (msgspec.msgpack.Ext, "Ext has no JSON form"),
         (Annotated[float, Meta(multiple_of=0.1)], "not exact in binary"),
         (Annotated[str, Meta(pattern="(?i)a")], "ECMAScript"),
         (enum.Enum("Mixed", {"A": 1, "B": "b"}), "either all str or all int"),
@@ -376,6 +402,12 @@ def test_what_has_no_truthful_schema_is_refused(annotation, said):
     """Ours: a schema that lies is worse than a message at registration."""
     with pytest.raises(UsageError, match=said):
         schema_for(annotation, "input")
+
+
+def test_a_builder_takes_what_is_expressible_only():
+    """Ours: an annotation that was not looked at first is refused in msgspec's words."""
+    with pytest.raises(UsageError, match="str-like"):
+        SchemaBuilder("input").of(str | dt.date)
 
 
 @pytest.mark.parametrize(

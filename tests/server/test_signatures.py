@@ -279,6 +279,20 @@ def test_a_field_is_honoured_in_the_annotation_and_as_the_default():
     assert (True, 9) == (d.required, d.annotation.__metadata__[0].le)
 
 
+def test_the_default_of_the_signature_wins_over_the_fields():
+    """Ours: it is what Python itself would use; and words inside a union are words."""
+
+    def tool(
+        a: Annotated[int, pydantic.Field(default=1)] = 2,
+        b: Annotated[Counter, pydantic.Field(description="which")] | None = None,
+    ) -> None: ...
+
+    a, b = read_signature(tool).parameters
+
+    assert (2, int) == (a.default, a.annotation)
+    assert ("which", Counter | None) == (b.description, b.annotation)
+
+
 def test_a_parameter_with_several_names_is_refused():
     """Ours: a schema has one name for a property."""
 

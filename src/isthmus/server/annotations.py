@@ -56,7 +56,7 @@ def _members(kind: type) -> list[Any]:
     """The annotations of a class's members, for the classes that are records."""
     if kind.__module__ == "builtins" or issubclass(kind, Enum):
         return []
-    if hasattr(kind, "__get_pydantic_core_schema__"):
+    if hasattr(kind, "__pydantic_core_schema__"):
         return []  # pydantic's own business
     try:
         return list(get_type_hints(kind, include_extras=True).values())

@@ -33,8 +33,6 @@ def inlined(root: dict[str, Any], definitions: dict[str, dict[str, Any]]) -> dic
     if "$ref" in schema:  # hosts want to see `type: object` at the root
         name = schema.pop("$ref").removeprefix(PREFIX)
         schema = {**_placed(definitions[name], definitions, kept), **schema}
-        if name not in kept or not _is_recursive(name, definitions):
-            kept.discard(name)
     if kept:
         schema["$defs"] = {
             name: _placed(definitions[name], definitions, kept) for name in sorted(kept)

@@ -59,7 +59,10 @@ class FieldFacts(msgspec.Struct, frozen=True):
 
 def is_pydantic(kind: Any) -> bool:
     """Whether only pydantic can build values of this class."""
-    return "pydantic" in sys.modules and hasattr(kind, "__get_pydantic_core_schema__")
+    return "pydantic" in sys.modules and (
+        hasattr(kind, "__get_pydantic_core_schema__")
+        or hasattr(kind, "__pydantic_core_schema__")  # its dataclasses
+    )
 
 
 def is_field(metadata: Any) -> bool:

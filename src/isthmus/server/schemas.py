@@ -4,8 +4,8 @@ An **input** schema is what the function accepts, an **output** schema what its 
 like: a member with a default may be absent from input and is always there in output. Two
 promises, both held by property tests: *what an input schema admits, the function accepts* (it
 may accept more, never less), and *what the function returns, its output schema admits*.
-``format`` is read as an assertion, a number as one a double can hold, and a date as one that the
-calendar has, which no pattern can say.
+``format`` is read as an assertion, a number as one a double can hold, and a date and time as ones
+that Python has: no schema knows the calendar, and leap seconds are none of Python's.
 
 The profile: an object, no titles made up from names, ``enum`` rather than ``const``, everything
 inlined except what is recursive or used more than once. A member that may be left out and whose

@@ -9,7 +9,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT
@@ -225,13 +225,11 @@ def _parameter(parameter: inspect.Parameter, annotation: Any, doc: Docstring) ->
     said = Said(default=default)
     if pydantic_types.is_field(default):
         annotation, said.default = Annotated[annotation, default], NODEFAULT
-    if get_origin(annotation) is Annotated:
-        kept = [rest for m in annotation.__metadata__ for rest in said.without_words(m)]
-        annotation = Annotated[(annotation.__origin__, *kept)] if kept else annotation.__origin__
+    kind = said.without_words(annotation)
     return Parameter(
         name=parameter.name,
         wire=said.alias or parameter.name,
-        annotation=annotation,
+        annotation=kind,
         default=said.default,
         default_factory=said.default_factory,
         description=said.description or doc.parameters.get(parameter.name),
@@ -250,8 +248,17 @@ class Said(msgspec.Struct):
     description: str | None = None
     examples: list[Any] | None = None
 
-    def without_words(self, metadata: Any) -> tuple[Any, ...]:
-        """Take in what a piece of metadata says in words; what constrains is left."""
+    def without_words(self, annotation: Any) -> Any:
+        """Take in what the annotation says in words; a type with its constraints is left."""
+        if is_union(annotation):
+            branches = tuple(map(self.without_words, get_args(annotation)))
+            return annotation if branches == get_args(annotation) else Union[branches]  # noqa: UP007 - made at run time
+        if get_origin(annotation) is not Annotated:
+            return annotation
+        kept = [rest for m in annotation.__metadata__ for rest in self._constraints(m)]
+        return Annotated[(annotation.__origin__, *kept)] if kept else annotation.__origin__
+
+    def _constraints(self, metadata: Any) -> tuple[Any, ...]:
         if isinstance(metadata, str):
             self.description = metadata
             return ()

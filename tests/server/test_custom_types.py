@@ -1,0 +1,116 @@
+"""Values of types msgspec does not know by itself."""
+
+import dataclasses
+import pathlib
+import sys
+from typing import Annotated
+
+import annotated_types
+import msgspec
+import pydantic
+import pytest
+
+from isthmus.errors import UsageError
+from isthmus.server.custom_types import build, encode, expressible
+from isthmus.server.pydantic_types import adapter, adapter_for
+
+
+class Model(pydantic.BaseModel):
+    """A model."""
+
+    size: int
+
+
+@pydantic.dataclasses.dataclass
+class Checked:
+    """A dataclass that pydantic checks."""
+
+    size: int
+
+
+@dataclasses.dataclass
+class Raw:
+    """A dataclass with a member that pydantic does not know."""
+
+    model: Model
+    rest: msgspec.Raw
+
+
+class Holder(msgspec.Struct):
+    """A struct with parts msgspec does not know."""
+
+    path: pathlib.Path
+    model: Model
+
+
+def test_paths_and_models_travel_inside_structs():
+    """Ours: a path is a string, a model what pydantic makes of it."""
+    holder = Holder(pathlib.Path("/a"), Model(size=1))
+    data = b'{"path":"/a","model":{"size":1}}'
+
+    assert data == encode(holder)
+    assert holder == msgspec.json.decode(data, type=expressible(Holder), dec_hook=build)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b'{"path":1,"model":{"size":1}}', r"Expected `str`, got `int` - at `\$.path`"),
+        (b'{"path":"a","model":{"size":"x"}}', r"size: Input should be a valid integer.*\$.model"),
+    ],
+)
+def test_what_does_not_fit_is_told_in_one_line(data, said):
+    """Ours: pydantic's own text has several lines and a link."""
+    with pytest.raises(msgspec.ValidationError, match=said) as caught:
+        msgspec.json.decode(data, type=Holder, dec_hook=build)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_nobody_knows_is_refused_both_ways():
+    """Ours: no silent `repr` on the wire."""
+    with pytest.raises(TypeError, match="complex'> is not supported"):
+        build(complex, 3)
+    with pytest.raises(TypeError, match="complex cannot be written as JSON"):
+        encode(1j)
+
+
+@pytest.mark.parametrize("annotation", [Model, Checked, list[Checked], dict[str, Model | None]])
+def test_what_pydantic_checks_is_given_to_pydantic(annotation):
+    """Ours: its dataclasses too, which msgspec would read without checking."""
+    assert adapter_for(annotation) is adapter_for(annotation) is not None
+
+
+@pytest.mark.parametrize("annotation", [int, Holder, list[Holder | int], Raw])
+def test_the_rest_is_left_to_msgspec(annotation):
+    """Ours: it is faster, and knows its own structs."""
+    assert None is adapter_for(annotation)
+
+
+def test_an_annotation_that_is_no_key_has_an_adapter_all_the_same():
+    """Ours: it is only not kept."""
+    extra = pydantic.WithJsonSchema({"type": "integer"})
+    unhashable = Annotated[int, extra, []]
+
+    assert 3 == adapter(unhashable).validate_python("3")
+
+
+def test_constraints_without_pydantic_say_what_to_install(monkeypatch):
+    """Ours: annotated-types can be there alone, and silence would drop the constraint."""
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+
+    with pytest.raises(UsageError, match=r"needs pydantic .* pip install 'isthmus\[pydantic\]'"):
+        adapter_for(Annotated[int, annotated_types.Ge(12345)])
+
+
+def test_what_pydantic_cannot_handle_is_refused():
+    """Ours: constraints of pydantic's on something pydantic does not know."""
+    with pytest.raises(UsageError, match="pydantic cannot handle"):
+        adapter_for(Annotated[complex | type(sys), pydantic.Field(ge=1)])
+
+
+def test_without_pydantic_and_its_friends_nothing_is_looked_for(monkeypatch):
+    """Ours: nobody can annotate with what nobody imported."""
+    monkeypatch.delitem(sys.modules, "pydantic")
+    monkeypatch.delitem(sys.modules, "annotated_types")
+
+    assert None is adapter_for(Model)
