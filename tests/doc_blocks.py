@@ -2,7 +2,7 @@
 
 A block's info string says what it is. ``python`` is run, top-level ``await`` included; the blocks
 of one page share a namespace, and what a ``print(…)  # this`` prints must be what its comment
-says. A block that begins with ``# examples/NAME.py`` must also stand in that file. ``console`` has
+says, in any order. A block that begins with ``# examples/NAME.py`` must also stand in that file. ``console`` has
 lines ``$ command``, run in ``examples/``, each followed by what it prints; a line ``...`` there
 stands for any lines. ``text`` and ``json`` are shown and not run.
 """
@@ -95,7 +95,8 @@ async def run_python(block, namespace):
         if inspect.iscoroutine(begun):
             await begun
     promised = PROMISED.findall(block.code)
-    assert not promised or promised == out.getvalue().splitlines(), block.name
+    printed = out.getvalue().splitlines()
+    assert not promised or sorted(promised) == sorted(printed), f"{block.name}: {printed}"
 
 
 def commands(block):
