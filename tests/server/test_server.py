@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from both_eras import LEGACY, MODERN, Client, accept, text
 from isthmus.errors import Refuse, UsageError
-from isthmus.revisions import REVISIONS
+from isthmus.revisions import BY_NAME, REVISIONS
 from isthmus.server import Context, Server
 from isthmus.wire import Icon
 
@@ -111,12 +111,46 @@ async def test_a_server_says_who_it_is():
         ({"secret": b"short"}, "16 random bytes"),
         ({"secret": [b"s" * 16, b"short"]}, "16 random bytes"),
         ({"revisions": ()}, "at least one revision"),
+        ({"revisions": ["2025-06-17"]}, "there is no revision '2025-06-17': 2024-11-05, "),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(options, match):
     """Found out at construction (ours)."""
     with pytest.raises(UsageError, match=match):
         Server("x", **options)
+
+
+def test_revisions_are_known_by_their_names():
+    """As they are to a client (ours)."""
+    server = Server("x", revisions=["2025-06-18", BY_NAME["2024-11-05"]])
+
+    assert ["2024-11-05", "2025-06-18"] == [revision.name for revision in server.revisions]
+
+
+def noted() -> str:
+    """A function to register."""
+    return "noted"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "match"),
+    [
+        (lambda s: s.resource(noted), r"a resource needs a URI: write @server.resource\('noted:"),
+        (lambda s: s.tool(tags={"a"})(noted), "no option 'tags'; there are: name, title, descri"),
+        (lambda s: s.add_tool(noted, nam="a"), "no option 'nam'; there are: name, title, descri"),
+        (lambda s: s.prompt(arguments=[])(noted), "no option 'arguments'; there are: name, "),
+        (lambda s: s.resource("a://b", mimetype="a/b")(noted), "no option 'mimetype'; there ar"),
+        (lambda s: s.asgi(prefix="/mcp"), "no option 'prefix'; there are: path, public_url"),
+        (lambda s: s.run("sse"), "no transport 'sse': .*'stdio' or 'http'"),
+        (lambda s: s.run("streamable-http"), "no transport 'streamable-http'"),
+        (lambda s: s.run(port=9000), r"for HTTP only: write run\('http', "),
+        (lambda s: s.run(path="/mcp"), r"for HTTP only: write run\('http', "),
+    ],
+)
+def test_a_mistake_of_the_author_is_told_with_its_cure(mistake, match):
+    """Nothing is silently left out (ours)."""
+    with pytest.raises(UsageError, match=match):
+        mistake(Server("x"))
 
 
 # --- methods of one's own ---------------------------------------------------------------------

@@ -1,17 +1,29 @@
-"""What can be said about a tool, a resource, a prompt or an HTTP endpoint beside its function."""
+"""What can be said about a server, and about a tool, a resource or a prompt beside its function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar
 
+from isthmus.errors import UsageError
+from isthmus.revisions import BY_NAME, REVISIONS, Revision
 from isthmus.wire import Annotations, Icon
 from isthmus.wire.base import Meta
 from isthmus.wire.results import CacheScope
 
-__all__ = ["Completable", "HttpOptions", "PromptOptions", "ResourceOptions", "ToolOptions"]
+__all__ = [
+    "Completable",
+    "HttpOptions",
+    "PromptOptions",
+    "ResourceOptions",
+    "ToolOptions",
+    "check_pipes",
+    "known",
+    "spoken",
+]
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C", bound=Callable[..., Any])
+Given = TypeVar("Given", bound=Mapping[str, Any])
 
 
 class Completable(Protocol[P, R_co]):
@@ -126,3 +138,45 @@ class HttpOptions(TypedDict, total=False):
     max_sessions: int
     heartbeat: float
     stream_answers: bool
+
+
+def known(options: Given, kind: type[Given]) -> Given:
+    """The options given, none of them misspelt or another library's.
+
+    Raises:
+        UsageError: there is no such option; the message has those there are.
+    """
+    names = kind.__annotations__
+    for name in options:
+        if name not in names:
+            raise UsageError(f"there is no option {name!r}; there are: {', '.join(names)}")
+    return options
+
+
+def spoken(wanted: Sequence[Revision | str]) -> tuple[Revision, ...]:
+    """The revisions a server is to speak, oldest first.
+
+    Raises:
+        UsageError: there is none of this name, or nothing is left to speak.
+    """
+    for name in wanted:
+        if isinstance(name, str) and name not in BY_NAME:
+            raise UsageError(f"there is no revision {name!r}: {', '.join(BY_NAME)}")
+    found = tuple(known for known in REVISIONS if known in wanted or known.name in wanted)
+    if not found:
+        raise UsageError("a server speaks at least one revision")
+    return found
+
+
+def check_pipes(transport: str, options: Mapping[str, Any]) -> None:
+    """Check that stdio is meant.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if transport != "stdio":
+        raise UsageError(
+            f"there is no transport {transport!r}: write 'stdio' or 'http', which is Streamable HTTP"
+        )
+    if options:
+        raise UsageError(f"{', '.join(options)} are for HTTP only: write run('http', ...)")

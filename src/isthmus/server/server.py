@@ -27,6 +27,9 @@ from isthmus.server.options import (
     PromptOptions,
     ResourceOptions,
     ToolOptions,
+    check_pipes,
+    known,
+    spoken,
 )
 from isthmus.wire import (
     Icon,
@@ -49,6 +52,9 @@ __all__ = ["Server"]
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
+
+ADDRESS = ("127.0.0.1", 8000)
+"""Where HTTP is served by default; only this machine reaches it."""
 
 
 class Server:
@@ -81,10 +87,10 @@ class Server:
             serves; its value is ``ctx.state``.
         max_rounds: how often a call that returns questions may do so.
         state_ttl: seconds in which a question must be answered (since 2026-07-28).
-        revisions: what it speaks; everything by default.
+        revisions: what it speaks, by name or as they are; everything by default.
 
     Raises:
-        UsageError: the secret is too short, or there are no revisions.
+        UsageError: the secret is too short, or there are no such revisions.
     """
 
     def __init__(
@@ -106,7 +112,7 @@ class Server:
         lifespan: "Callable[[Server], AbstractAsyncContextManager[Any]] | None" = None,
         max_rounds: int = 10,
         state_ttl: float = 3600.0,
-        revisions: Sequence[Revision] = REVISIONS,
+        revisions: Sequence[Revision | str] = REVISIONS,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -116,9 +122,7 @@ class Server:
             website_url=website_url or UNSET,
             icons=list(icons) or UNSET,
         )
-        self.revisions = tuple(revision for revision in REVISIONS if revision in revisions)
-        if not self.revisions:
-            raise UsageError("a server speaks at least one revision")
+        self.revisions = spoken(revisions)
         self._middleware = list(middleware)
         self._debug = debug
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
@@ -171,7 +175,7 @@ class Server:
         """
 
         def decorate(fn: F) -> F:
-            self._tools.add(fn, **options)
+            self._tools.add(fn, **known(options, ToolOptions))
             return fn
 
         return decorate if fn is None else decorate(fn)
@@ -182,7 +186,7 @@ class Server:
         Raises:
             UsageError: the name is taken, or the function cannot be a tool; it says why.
         """
-        self._tools.add(fn, **options)
+        self._tools.add(fn, **known(options, ToolOptions))
 
     def remove_tool(self, name: str) -> None:
         """Offer a tool no longer.
@@ -206,9 +210,12 @@ class Server:
         Raises:
             UsageError: the URI is taken, or the function does not fit it; it says why.
         """
+        if callable(uri):
+            name = getattr(uri, "__name__", "notes")
+            raise UsageError(f"a resource needs a URI: write @server.resource('{name}://all')")
 
         def decorate(fn: Callable[P, R]) -> Completable[P, R]:
-            self._resources.add(fn, uri, **options)
+            self._resources.add(fn, uri, **known(options, ResourceOptions))
             return self._completable(fn, uri)
 
         return decorate
@@ -221,7 +228,7 @@ class Server:
         Raises:
             UsageError: the URI is taken, or the function does not fit it; it says why.
         """
-        self._resources.add(fn, uri, **options)
+        self._resources.add(fn, uri, **known(options, ResourceOptions))
 
     def remove_resource(self, uri: str) -> None:
         """Offer a resource or a template no longer.
@@ -268,7 +275,7 @@ class Server:
         """
 
         def decorate(fn: Callable[P, R]) -> Completable[P, R]:
-            return self._completable(fn, self._prompts.add(fn, **options))
+            return self._completable(fn, self._prompts.add(fn, **known(options, PromptOptions)))
 
         return decorate if fn is None else decorate(fn)
 
@@ -278,7 +285,7 @@ class Server:
         Raises:
             UsageError: the name is taken, or the function cannot be a prompt; it says why.
         """
-        self._prompts.add(fn, **options)
+        self._prompts.add(fn, **known(options, PromptOptions))
 
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer.
@@ -367,14 +374,16 @@ class Server:
         """The server as an ASGI app; it may be mounted anywhere and needs no wiring."""
         from isthmus.transports.http.app import HttpApp
 
-        return HttpApp(self.router, on_start=self.open, on_stop=self.close, **options)
+        return HttpApp(
+            self.router, on_start=self.open, on_stop=self.close, **known(options, HttpOptions)
+        )
 
     def run(
         self,
         transport: Literal["stdio", "http"] = "stdio",
         *,
-        host: str = "127.0.0.1",
-        port: int = 8000,
+        host: str = ADDRESS[0],
+        port: int = ADDRESS[1],
         **options: Unpack[HttpOptions],
     ) -> None:
         """Serve until the host hangs up, or until interrupted.
@@ -384,15 +393,19 @@ class Server:
             host: the address to listen on; only this machine reaches the default.
             port: the TCP port.
             options: more about the HTTP endpoint.
+
+        Raises:
+            UsageError: there is no such transport, or it has no such options.
         """
         if transport == "http":
             from isthmus.transports.http.serve import run
 
             run(self.asgi(**options), host, port)
-        else:
-            from isthmus.server.pipes import serve_pipes
+            return
+        check_pipes(transport, options if (host, port) == ADDRESS else {"host": host, "port": port})
+        from isthmus.server.pipes import serve_pipes
 
-            asyncio.run(serve_pipes(self))
+        asyncio.run(serve_pipes(self))
 
     async def open(self) -> None:
         """Enter the lifespan; happens by itself before the first request."""
