@@ -11,6 +11,7 @@ from both_eras import LEGACY, MODERN, Client, text
 from isthmus.core.answers import Accepted
 from isthmus.errors import ToolError
 from isthmus.server import Context, Server
+from isthmus.wire import InputRequest, InputRequiredResult
 
 # --- programs: what a tool body may do -------------------------------------------------------
 
@@ -162,15 +163,30 @@ class User:
         return {"action": "accept", "content": {"value": "x" * (n % 5)}}
 
 
-def outcome_of(program, revision, **how):
-    """Everything a client, its user and the world notice of one call."""
+RAW = InputRequiredResult(
+    input_requests={"raw": InputRequest(method="roots/list")}, request_state="halfway"
+)
+
+
+def outcome_of(program, revision, then=None, **how):
+    """Everything a client, its user and the world notice of one call.
+
+    With ``then``, the body returns a question of its own after the program, and goes on with
+    ``then`` once that is answered.
+    """
     world, server = Run(), Server("properties", debug=True)
 
     @server.tool
-    async def body(ctx: Context) -> str:
+    async def body(ctx: Context) -> str | InputRequiredResult:
         world.steps = 0
         try:
-            return json.dumps(await world.run(program, ctx, "p"))
+            said = [await world.run(program, ctx, "p")]
+            if then is not None and ctx.request_state is None:
+                return RAW
+            if then is not None:
+                said += [ctx.request_state, ctx.input_responses.get("raw")]
+                said.append(await world.run(then, ctx, "q"))
+            return json.dumps(said)
         except Exception as error:
             raise ToolError(shown(error)) from error
 
@@ -219,3 +235,12 @@ def test_nothing_is_said_twice(program):
     legacy, modern = outcome_of(program, LEGACY), outcome_of(program, MODERN)
 
     assert legacy[3] == modern[3]
+
+
+@settings(max_examples=100, deadline=None)
+@given(PROGRAMS, PROGRAMS)
+def test_questions_that_are_returned_agree_with_those_that_are_awaited(program, then):
+    """Both forms in one body: nothing is asked or done twice (architecture 4.6)."""
+    legacy, modern = outcome_of(program, LEGACY, then), outcome_of(program, MODERN, then)
+
+    assert legacy[:3] == modern[:3]

@@ -37,7 +37,7 @@ from isthmus.wire import (
 from isthmus.wire.base import Id, Meta, Wire
 
 if TYPE_CHECKING:
-    from isthmus.server.asking import Asker
+    from isthmus.server.askers import Asker
 
 __all__ = ["Context"]
 
@@ -71,7 +71,7 @@ class Context:
     Made by the server; authors receive it.
     """
 
-    __slots__ = ("_asker", "_facilities", "_inbound", "_leave", "_meta", "_notes", "_progress",
+    __slots__ = ("_asker", "_facilities", "_inbound", "_leave", "_meta", "_notes",
                  "_responses", "request_state")  # fmt: skip
 
     def __init__(
@@ -92,7 +92,6 @@ class Context:
         self._asker = asker
         self._responses = responses
         self._leave = leave or Leave()
-        self._progress = float("-inf")
         self._meta: Meta | None = None
 
     # Who asks
@@ -176,9 +175,9 @@ class Context:
         if token is None or self._notes.over or self._asker.silent:
             return
         # spec 2026-07-28 basic/patterns/progress#progress-flow: MUST increase each time
-        if not progress > self._progress:
+        if not progress > self._notes.progress:
             return
-        self._progress = progress
+        self._notes.progress = progress
         params = ProgressParams(
             progress_token=token,
             progress=progress,

@@ -20,13 +20,15 @@ class Notes:
     Attributes:
         loop: the event loop the call runs on.
         over: the answer is on its way; nothing may be said any more.
+        progress: how far the call has said it is.
     """
 
-    __slots__ = ("_id", "_link", "_queue", "_sender", "_thread", "loop", "over")
+    __slots__ = ("_id", "_link", "_queue", "_sender", "_thread", "loop", "over", "progress")
 
     def __init__(self, inbound: Inbound) -> None:
         self.loop = asyncio.get_running_loop()
         self.over = False
+        self.progress = float("-inf")
         self._link = inbound.link
         self._id = inbound.id
         self._thread = get_ident()

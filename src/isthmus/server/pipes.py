@@ -10,10 +10,17 @@ from isthmus.runtime.peer import Peer
 if TYPE_CHECKING:
     from isthmus.server.server import Server
 
-__all__ = ["serve_pipes"]
+__all__ = ["run_pipes", "serve_pipes"]
 
 THRESHOLDS = (50_000, 50, 100)
 """A request leaves no garbage cycles, so the collector may look for them rarely."""
+
+
+def run_pipes(server: "Server") -> None:
+    """As :func:`serve_pipes`, from synchronous code; returns soon after the host hung up."""
+    from isthmus.transports.leaving import run_to_end
+
+    run_to_end(serve_pipes(server))
 
 
 async def serve_pipes(server: "Server") -> None:

@@ -1,0 +1,299 @@
+"""Who answers the questions of a body: the client at once, or a journal and then the client.
+
+An :class:`Asker` is what a context asks through. Which one it is depends on how questions travel
+in the caller's revision; :mod:`isthmus.server.asking` chooses it and drives the body around it.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Raw
+
+from isthmus.core.journal import Effect, Journal, Replay
+from isthmus.errors import Misbehaved, NotInRevision, Refuse
+from isthmus.revisions import project
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.effects import describe, perform, recall
+from isthmus.server.notes import Notes
+from isthmus.server.workers import Leave, Workers
+from isthmus.wire import InputRequest
+from isthmus.wire.base import Wire
+from isthmus.wire.jsonrpc import encode
+
+__all__ = ["Asker", "DirectAsker", "JournalAsker", "SilentAsker"]
+
+T = TypeVar("T")
+
+TURNS = 4
+"""Turns of the loop that siblings get to ask in the same round: one per level of tasks."""
+
+
+class Asker(Protocol):
+    """How the body of one call asks."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether what the body does now was done in a round before, so that it says nothing."""
+        ...
+
+    async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
+        """Ask the client; returns the raw result of the method.
+
+        Raises:
+            Refused, ConnectionLost, NotInRevision: as it went.
+        """
+        ...
+
+    async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
+        """Run an effect, or return what it gave in a round before."""
+        ...
+
+    def unreadable(self, method: str, error: Exception) -> Exception:
+        """The exception for an answer that is not of the shape its method has."""
+        ...
+
+
+class DirectAsker:
+    """Up to 2025-11-25: a question is a request to the client, tied to the call it serves.
+
+    Args:
+        inbound: the call.
+        workers: the threads for plain functions.
+        before: the body's run before this one, where it runs again.
+    """
+
+    __slots__ = ("_before", "_inbound", "_questions", "_records", "_workers")
+
+    def __init__(self, inbound: Inbound, workers: Workers, before: Replay | None = None) -> None:
+        self._inbound = inbound
+        self._workers = workers
+        self._before = before
+        self._questions: list[tuple[str, Wire, str | None, Raw]] = []
+        self._records: list[tuple[str, bytes | None, bytes | Raw]] = []
+
+    @property
+    def silent(self) -> bool:
+        """Whether this was done in a run before."""
+        return self._before is not None and self._before.replaying
+
+    async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
+        """Send the question and wait for the answer, unless it is known from a run before."""
+        answer = None
+        if self._before is not None:
+            answer = self._before.question(method, self._written(params), key).answer
+        if answer is None:
+            inbound = self._inbound
+            answer = await inbound.link.call(method, params, Raw, relates_to=inbound.id)
+        self._questions.append((method, params, key, answer))
+        return answer
+
+    async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
+        """Run the effect, unless it happened in a run before."""
+        name, arguments = (key, None) if key else describe(effect, args)
+        if self._before is not None:
+            known = self._before.effect(name, arguments).result
+            if known is not None:
+                self._records.append((name, arguments, known))
+                return recall(known, effect)
+
+        async def happen() -> tuple[bytes, Exception | None]:
+            record, error = await perform(effect, args, self._workers)
+            self._records.append((name, arguments, record))
+            return record, error
+
+        record, error = await _finished(happen())
+        if error is not None:
+            raise error
+        return recall(record, effect)
+
+    def unreadable(self, method: str, error: Exception) -> Exception:
+        """The client answered a request of ours with what it must not."""
+        return Misbehaved(f"the answer to {method} is malformed: {error}")
+
+    def again(self) -> "DirectAsker":
+        """The asker of the next run, which asks and does nothing that this one has."""
+        replay, answers = Replay(Journal()), {}
+        for method, params, key, answer in self._questions:
+            answers[replay.question(method, self._written(params), key).key] = answer
+        for name, arguments, record in self._records:
+            replay.record(replay.effect(name, arguments), record)
+        before = Replay(replay.journal(), answers)
+        return DirectAsker(self._inbound, self._workers, before)
+
+    def _written(self, params: Wire) -> bytes:
+        return encode(project(params, self._inbound.caller.revision))
+
+
+class SilentAsker(DirectAsker):
+    """Since 2026-07-28: the asker of a method that must not be answered with questions."""
+
+    __slots__ = ()
+
+    async def ask(self, method: str, params: Wire, key: str | None) -> Raw:  # noqa: ARG002
+        """Refuse to ask.
+
+        Raises:
+            NotInRevision: always.
+        """
+        # spec 2026-07-28 basic/patterns/mrtr#supported-requests: MUST NOT on any other request
+        raise NotInRevision(
+            f"{method} cannot be asked while serving {self._inbound.method}: since 2026-07-28 "
+            "only tools/call, prompts/get and resources/read may ask"
+        )
+
+
+class JournalAsker:
+    """Since 2026-07-28: answers come from the journal, and what it lacks ends the round.
+
+    Args:
+        journal: what earlier rounds left.
+        responses: the answers that came with this one.
+        inbound: the call.
+        workers: the threads for plain functions.
+        leave: how a body in a thread hears that the round is over.
+
+    Attributes:
+        parked: the round was ended by its questions.
+        questions: what was asked, by the keys it has on the wire.
+    """
+
+    __slots__ = ("_cancelling", "_handle", "_inbound", "_journal", "_leave", "_made", "_over", "_responses", "_running", "_task", "_turns", "_waiting", "_workers", "parked", "questions",)  # fmt: skip
+
+    def __init__(
+        self,
+        journal: Journal,
+        responses: Mapping[str, Raw],
+        inbound: Inbound,
+        workers: Workers,
+        leave: Leave,
+    ) -> None:
+        self.parked = False
+        self.questions: dict[str, InputRequest] = {}
+        self._made: Replay | None = None
+        self._journal = journal
+        self._responses = responses
+        self._inbound = inbound
+        self._workers = workers
+        self._leave = leave
+        task: Any = asyncio.current_task()
+        self._task: asyncio.Task[Any] = task
+        self._cancelling = task.cancelling()
+        self._over = False
+        self._turns = 0
+        self._running = 0
+        self._handle: asyncio.Handle | None = None
+        self._waiting: list[asyncio.Future[Raw]] = []
+
+    @property
+    def silent(self) -> bool:
+        """Whether this was done in a round before, or the round is being left."""
+        return self._over or (self._journal.rounds > 0 and self._replay.replaying)
+
+    @property
+    def _replay(self) -> Replay:
+        """This run over the journal; most bodies never ask, and do without."""
+        if self._made is None:
+            self._made = Replay(self._journal, self._responses)
+        return self._made
+
+    async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
+        """The answer from the journal; without one, the question ends the round."""
+        await self._still_on()
+        content = encode(project(params, self._inbound.caller.revision))
+        question = self._replay.question(method, content, key)
+        if question.answer is not None:
+            return question.answer
+        self.questions[question.key] = InputRequest(method=method, params=Raw(content))
+        self._end_soon()
+        future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        return await future
+
+    async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
+        """What the effect gave in a round before; else run it, and keep the round open for it."""
+        await self._still_on()
+        name, arguments = (key, None) if key else describe(effect, args)
+        step = self._replay.effect(name, arguments)
+        if step.result is not None:
+            return recall(step.result, effect)
+        self._running += 1
+        record, error = await _finished(self._happen(step, effect, args))
+        if error is not None:
+            raise error
+        return recall(record, effect)
+
+    def unreadable(self, method: str, error: Exception) -> Exception:
+        """An answer is part of the request that brought it: its parameters are invalid."""
+        # spec 2026-07-28 basic/patterns/mrtr#error-handling: SHOULD be a JSON-RPC error
+        return Refuse(-32602, f"Invalid params: inputResponses: the answer to {method}: {error}")
+
+    def settle(self, notes: Notes) -> None:
+        """The body has left; take back the cancellation that made it leave.
+
+        Raises:
+            CancelledError: somebody else cancelled the request as well.
+        """
+        self._over = True
+        notes.over = True
+        if self._handle is not None:
+            self._handle.cancel()
+        for future in self._waiting:
+            future.cancel()  # a task the body has left behind must not wait for ever
+        if self.parked and self._task.uncancel() > self._cancelling:
+            raise asyncio.CancelledError
+
+    def journal(self) -> Journal:
+        """What the next round starts from."""
+        return self._replay.journal()
+
+    async def _happen(
+        self, step: Effect, effect: Callable[..., Any], args: Sequence[Any]
+    ) -> tuple[bytes, Exception | None]:
+        try:
+            record, error = await perform(effect, args, self._workers)
+            self._replay.record(step, record)
+        finally:
+            self._running -= 1
+            if self.questions:
+                self._end_soon()
+        return record, error
+
+    async def _still_on(self) -> None:
+        """Let nothing new begin in a body that is being cancelled, whatever its ``finally`` does."""
+        if self._over:
+            await asyncio.sleep(0)
+            raise asyncio.CancelledError
+
+    def _end_soon(self) -> None:
+        """End the round after a few turns of the loop, counted anew from here."""
+        self._turns = TURNS
+        if self._handle is None and not self._over:
+            self._handle = asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._handle = None
+        if self._over or self._running:
+            return  # an effect that runs keeps the round open, and its end comes back here
+        if self._turns:
+            self._turns -= 1
+            self._handle = asyncio.get_running_loop().call_soon(self._turn)
+            return
+        self._over = self.parked = self._leave.wait = True
+        self._task.cancel()
+
+
+async def _finished(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for work that goes on to its end, whether or not somebody still waits for it.
+
+    A body that gives up waiting does not stop what has begun: half an effect, and then the whole
+    of it in the next round, would be worse than one that nobody waits for.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    _begun.add(task)
+    task.add_done_callback(_begun.discard)
+    return await asyncio.shield(task)
+
+
+_begun: set[asyncio.Task[Any]] = set()
+"""What has begun, held on to while nobody may be waiting for it."""
