@@ -180,6 +180,12 @@ TABLE = {
         [f"{PROBE} {MODERN}", f"{PROBE} {NEXT.name}"],
         NEXT.name,
     ),
+    "a modern server that refuses once, and names the same version": (
+        offer(),
+        [unsupported(MODERN), discovered(MODERN)],
+        [f"{PROBE} {MODERN}", f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
     "a legacy server known from last time": (
         offer(known=LEGACY),
         [greeted(LEGACY)],
@@ -255,7 +261,7 @@ FAILURES = {
     ),
     "a refusal that names only what was refused": (
         offer(),
-        [unsupported(MODERN)],
+        [unsupported(MODERN), unsupported(MODERN)],
         "no revision in common: the server speaks 2026-07-28, we speak ",
     ),
     "a modern server that wants a capability": (

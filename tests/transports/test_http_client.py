@@ -26,6 +26,8 @@ from isthmus.runtime.channel import Outgoing
 from isthmus.transports.http.client import HttpClientChannel, moved
 from isthmus.transports.http.requests import connect
 
+EVERY_LOOP = True
+
 MODERN, LEGACY = LATEST.name, LATEST_LEGACY.name
 KEY = "io.modelcontextprotocol/"
 DISCOVERED = {
@@ -709,6 +711,25 @@ async def test_a_legacy_server_talks_on_the_standing_stream():
         await client.close()
 
     assert ["hi"] == told
+
+
+async def test_calls_wait_for_the_standing_stream():
+    """Ours: a server that asks on it would ask nobody while it is not there."""
+    offered = []
+
+    async def get(_endpoint, request, message):
+        if request.method != "GET":
+            return answered(message.get("id"), {**DONE, "_meta": {"offered": len(offered)}})
+        for _ in range(20):  # it takes its time
+            await asyncio.sleep(0)
+        offered.append(1)
+        return await streamed(request, b":\n\n", hold=asyncio.Event())
+
+    async with (
+        Endpoint(get, modern=False) as endpoint,
+        Client(endpoint.url, revision=LEGACY) as client,
+    ):
+        assert 1 == (await client.call_tool("add")).meta["offered"]
 
 
 async def test_a_standing_stream_that_breaks_is_resumed():

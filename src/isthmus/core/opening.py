@@ -206,6 +206,8 @@ def negotiate(offer: Offer) -> Steps:
 UNSUPPORTED = -32022
 MODERN_CODES = frozenset({-32020, -32021, UNSUPPORTED})
 
+ENOUGH = 2  # refusals after which a revision is not asked for again, whatever the server lists
+
 # What HTTP says about the caller or the moment says nothing about the era: these are reported.
 NO_EVIDENCE: Mapping[int, str] = {
     401: "the server wants authorization: pass auth=…, or headers={'Authorization': 'Bearer …'}",
@@ -222,7 +224,7 @@ class Opening:
 
     def __init__(self, offer: Offer) -> None:
         self.offer = offer
-        self.tried: set[Revision] = set()
+        self.refusals: dict[Revision, int] = {}
         self.certain = offer.pin is not None  # nothing that is refused would be retried otherwise
 
     def newest(self, era: Era) -> Revision:
@@ -241,7 +243,6 @@ class Opening:
             revision: the modern revision to ask in.
             patient: wait as long as for any answer: silence would tell nothing new.
         """
-        self.tried.add(revision)
         offer = self.offer
         params = DiscoverParams(meta=facts(revision, offer.info, offer.capabilities))
         patient = patient or offer.pin is not None
@@ -252,7 +253,7 @@ class Opening:
             if found is not None:
                 return (yield from self.settle(found))
         if isinstance(outcome, Error) and modern(outcome):
-            return (yield from self.refused(outcome))
+            return (yield from self.refused(revision, outcome))
         if isinstance(outcome, HttpStatus):
             self.weigh(outcome)
         if offer.pin is not None:
@@ -263,8 +264,6 @@ class Opening:
         # spec 2026-07-28 basic/transports/stdio#backward-compatibility: any other error, or
         # silence, is a legacy server's; the fallback MUST NOT be keyed to one error code.
         self.certain = patient or not isinstance(outcome, Silence)
-        if not self.certain:
-            self.tried.discard(revision)  # it was not refused
         return (yield from self.greet(self.newest(Era.LEGACY), again=isinstance(outcome, Gone)))
 
     def settle(self, found: DiscoverResult) -> Steps:
@@ -276,7 +275,7 @@ class Opening:
             revision, found.capabilities, server_info(found), found.instructions or None
         )
 
-    def refused(self, error: Error) -> Steps:
+    def refused(self, asked: Revision, error: Error) -> Steps:
         """The server is modern but not with this request: correct it if we can."""
         versions = supported(error)
         if versions is None:
@@ -284,14 +283,13 @@ class Opening:
         self.certain = True
         # spec 2026-07-28 basic/versioning#protocol-version-negotiation: select a mutually
         # supported version and retry
-        revision = self.common(versions, error)
+        revision = self.common(versions, asked, error)
         if states_facts(revision):
             return (yield from self.probe(revision, patient=True))
         return (yield from self.greet(revision))
 
     def greet(self, revision: Revision, *, again: bool = False) -> Steps:
         """Open with ``initialize``."""
-        self.tried.add(revision)
         offer = self.offer
         params = InitializeParams(
             protocol_version=revision.name,
@@ -300,7 +298,7 @@ class Opening:
         )
         outcome = yield Attempt("initialize", params, revision, again=again)
         if not isinstance(outcome, Answer):
-            return (yield from self.turned_away(outcome))
+            return (yield from self.turned_away(revision, outcome))
         try:
             result: InitializeResult = METHODS["initialize"].decode_result(outcome.result)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -328,11 +326,11 @@ class Opening:
             )
         return revision
 
-    def turned_away(self, outcome: Outcome) -> Steps:
+    def turned_away(self, asked: Revision, outcome: Outcome) -> Steps:
         """``initialize`` failed: try what has not been tried and may still work."""
         versions = supported(outcome) if isinstance(outcome, Error) else None
         if versions is not None and self.offer.pin is None:
-            revision = self.common(versions, outcome)
+            revision = self.common(versions, asked, outcome)
             self.certain = True
             if states_facts(revision):
                 return (yield from self.probe(revision, patient=True))
@@ -361,11 +359,22 @@ class Opening:
         if hint is not None:
             raise ConnectFailed(f"{told(outcome)}; {hint}")
 
-    def common(self, versions: Sequence[str], after: Outcome | None = None) -> Revision:
-        """The newest revision both sides speak, or that has not been refused yet."""
+    def common(
+        self, versions: Sequence[str], asked: Revision | None = None, after: Outcome | None = None
+    ) -> Revision:
+        """The newest revision both sides speak.
+
+        Args:
+            versions: what the server says it speaks.
+            asked: the revision it has just refused. It may be asked for once more if the server
+                names it all the same, and not for ever.
+            after: the refusal.
+        """
+        if asked is not None:
+            self.refusals[asked] = self.refusals.get(asked, 0) + 1
         ours = (self.offer.pin,) if self.offer.pin else self.offer.supported
         for revision in reversed(ours):
-            if revision.name in versions and (after is None or revision not in self.tried):
+            if revision.name in versions and self.refusals.get(revision, 0) < ENOUGH:
                 return revision
         said = f" ({told(after)})" if after else ""
         raise ConnectFailed(

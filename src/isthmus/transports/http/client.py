@@ -36,6 +36,7 @@ SNIPPET = 500
 BODY_OF_REFUSAL = 64 * 1024
 NOTE_TIMEOUT = 30.0  # seconds a server may take to accept a notification
 PARTING = 2.0  # seconds the last words may take: the end of a stream, the DELETE of a session
+STANDING = 1.0  # seconds a server may take to offer its standing stream before calls go out
 RETRY = 1.0  # seconds until a broken stream is asked for again, where the server names none
 LONGEST_RETRY = 30.0
 ATTEMPTS = 5  # fruitless ones, to resume the stream of one call
@@ -368,12 +369,18 @@ class HttpClientChannel:
             raise HttpRefused(response.status, "no stream to resume", response.headers)
         return None
 
-    async def _stand_by(self) -> None:
-        """Hold the standing stream, on which a legacy server talks unasked."""
+    async def _stand_by(self, settled: asyncio.Future[None]) -> None:
+        """Hold the standing stream, on which a legacy server talks unasked.
+
+        Args:
+            settled: done as soon as the first attempt has led to something.
+        """
         events, wait = Events(self._limit), 0.0
         try:
             while not self._closed:
                 response = await self._get(events.last_id)
+                if not settled.done():
+                    settled.set_result(None)
                 if response is not None:
                     wait = 0.0
                     events = self._continued(events)
@@ -385,6 +392,8 @@ class HttpClientChannel:
             # spec 2025-11-25 basic/transports#listening-for-messages-from-the-server: 405 where
             # the server offers no such stream; what else it says does not harm our calls either
             self._report("no standing stream from %s: %s", self.url, error)
+        finally:
+            settled.cancel()
 
     # What is not a request
 
@@ -400,7 +409,11 @@ class HttpClientChannel:
         if response.status >= 300:
             raise ConnectionLost(f"the server refused {out.method}: HTTP {response.status}")
         if out.method == "notifications/initialized":
-            self._start(self._stand_by())
+            # A server that asks on the standing stream asks nobody while there is none, so the
+            # first call waits until it is there, or not to be had.
+            settled = asyncio.get_running_loop().create_future()
+            self._start(self._stand_by(settled))
+            await asyncio.wait((settled,), timeout=STANDING)
 
     async def _deliver(self, out: Outgoing) -> None:
         """Post our answer to a request of the server."""

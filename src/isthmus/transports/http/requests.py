@@ -6,6 +6,9 @@ another library, or a network guard in between, writes these five methods.
 """
 
 import asyncio
+import errno
+import os
+import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -81,7 +84,7 @@ def connect(*, connect_timeout: float) -> Requests:
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout),
+        timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout),
     )
     # RuntimeError is what reading from a closed connection, or sending after the end, raises.
     return AiohttpRequests(session, (aiohttp.ClientError, OSError, ValueError, RuntimeError))
@@ -110,7 +113,7 @@ class AiohttpRequests:
                 method, url, data=body, headers=headers, allow_redirects=False
             )
         except self._faults as error:
-            raise ConnectionLost(f"{method} {url}: {said(error)}") from error
+            raise ConnectionLost(f"{method} {url}: {said(error)}{hint(error)}") from error
         return AiohttpResponse(response, self._faults)
 
     async def close(self) -> None:
@@ -175,5 +178,18 @@ class AiohttpResponse:
 
 
 def said(error: Exception) -> str:
-    """An exception in words; some of aiohttp's have none."""
+    """An exception in words: the system's where it comes from there; some of aiohttp's have none."""
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, socket.gaierror):
+        return str(cause.strerror)
+    # The numbers of TLS, which knows a library, are not the system's.
+    if isinstance(cause, OSError) and cause.errno and not hasattr(cause, "library"):
+        return os.strerror(cause.errno)
     return str(error) or type(error).__name__
+
+
+def hint(error: Exception) -> str:
+    """What to look at first, after an exception where that is known."""
+    cause = getattr(error, "os_error", error)
+    refused = getattr(cause, "errno", None) == errno.ECONNREFUSED
+    return ": is a server running there?" if refused else ""
