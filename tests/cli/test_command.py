@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import isthmus
 from isthmus.cli.main import main
 
 SHOP = str(Path(__file__).with_name("shop.py"))
@@ -45,6 +46,18 @@ def test_a_program_gets_the_whole_result_as_json(run):
     assert {"content", "structuredContent"} <= set(json.loads(out))
 
 
+def test_the_version_is_told(run):
+    """Ours: a bug report begins with it."""
+    assert (0, f"isthmus {isthmus.__version__}\n", "") == run("--version")
+
+
+def test_a_tool_that_is_not_there_is_told_with_those_that_are(run):
+    """Ours: the names are listed, those like it first."""
+    _, _, err = run("call", SHOP, "ad")
+
+    assert "isthmus: the server has no tool 'ad'; it has: add, buy, fail, trick, wait\n" == err
+
+
 def test_a_tool_that_fails_says_so_on_stderr(run):
     """Ours: exit code 1 means that the tool ran and failed."""
     assert (1, "", "the tool failed: out of apples\n") == run("call", SHOP, "fail")
@@ -68,6 +81,8 @@ def test_a_tool_that_fails_says_so_on_stderr(run):
         (["run", "nowhere.py"], 2, "there is no file"),
         (["run", SHOP, "--http", "somewhere"], 2, "write HOST:PORT"),
         (["run", f"{SHOP}:nothing"], 2, "nothing is no isthmus Server"),
+        (["run", f"{SHOP}:Order"], 2, "Order could not be called to make a Server"),
+        (["list", "http://127.0.0.1:9/mcp"], 3, "Connection refused: is a server running there?"),
     ],
 )
 def test_each_way_to_fail_has_its_exit_code_and_its_sentence(run, words, code, says):

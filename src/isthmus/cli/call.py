@@ -15,6 +15,9 @@ from isthmus.wire import ReadResourceResult, Tool
 
 __all__ = ["call", "prompt", "read"]
 
+SHOWN = 10
+"""How many names of tools a message holds."""
+
 
 async def call(talk: Talk, name: str, words: Sequence[str], json_args: str | None) -> Exit:
     """Call a tool.
@@ -42,14 +45,16 @@ async def call(talk: Talk, name: str, words: Sequence[str], json_args: str | Non
 
 
 async def _tool(client: Client, name: str) -> Tool:
-    """The tool of that name, or a message with the names nearest to it."""
+    """The tool of that name, or a message with the names there are, the nearest first."""
     tools = {tool.name: tool for tool in await client.list_tools()}
     if name in tools:
         return tools[name]
     import difflib
 
-    near = difflib.get_close_matches(name, tools, 3, 0.4) or sorted(tools)[:10]
-    raise UsageError(f"the server has no tool {name!r}; it has: {', '.join(near) or 'none'}")
+    near = difflib.get_close_matches(name, tools, 3, 0.4)
+    shown = [*near, *sorted(tools.keys() - near)][:SHOWN]
+    more = f" and {len(tools) - SHOWN} more" if len(tools) > SHOWN else ""
+    raise UsageError(f"the server has no tool {name!r}; it has: {', '.join(shown) or 'none'}{more}")
 
 
 def _complete(tool: Tool, arguments: dict[str, object]) -> None:

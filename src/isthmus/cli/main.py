@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+import isthmus
 from isthmus.cli.exits import MEANINGS, Exit, exit_for
 from isthmus.cli.output import note
 from isthmus.cli.talk import Options, Talk
@@ -26,7 +27,6 @@ TARGETS = (
 
 app = typer.Typer(
     name="isthmus",
-    help="Serve the Model Context Protocol, and talk to any server that does.",
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
@@ -99,6 +99,23 @@ def talk(
         return asyncio.run(conversation())
 
     finish(run)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"isthmus {isthmus.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def every(
+    *,
+    _told: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Serve the Model Context Protocol, and talk to any server that does."""
 
 
 @app.command()

@@ -121,7 +121,23 @@ def _made(value: Any, name: str, where: str) -> "Server":
     """A server, from a variable or from a function without parameters."""
     from isthmus.server.server import Server
 
-    made = value() if callable(value) and not isinstance(value, Server) else value
+    built = callable(value) and not isinstance(value, Server)
+    made = _called(value, name, where) if built else value
     if not isinstance(made, Server):
         raise UsageError(f"{where}: {name} is no isthmus Server")
     return made
+
+
+def _called(make: Any, name: str, where: str) -> Any:
+    """What a function makes.
+
+    Raises:
+        UsageError: it raised, or needs arguments; the message has the traceback of the file.
+    """
+    try:
+        return make()
+    except Exception as error:
+        shown = traceback.format_exception(error.with_traceback(_within(error, Path(where))))
+        raise UsageError(
+            f"{where}: {name} could not be called to make a Server:\n{''.join(shown).rstrip()}"
+        ) from error

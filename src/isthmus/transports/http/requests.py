@@ -9,6 +9,7 @@ import asyncio
 import errno
 import os
 import socket
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -182,8 +183,8 @@ def said(error: Exception) -> str:
     cause = getattr(error, "os_error", error)
     if isinstance(cause, socket.gaierror):
         return str(cause.strerror)
-    # The numbers of TLS, which knows a library, are not the system's.
-    if isinstance(cause, OSError) and cause.errno and not hasattr(cause, "library"):
+    # The numbers of TLS errors are not the system's.
+    if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
         return os.strerror(cause.errno)
     return str(error) or type(error).__name__
 
