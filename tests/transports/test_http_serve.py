@@ -165,3 +165,40 @@ async def test_run_stops_within_two_seconds_of_a_signal_though_streams_are_open(
     assert b"" == rest
     assert b'"id":"s"' in await reader.read()
     writer.close()
+
+
+BUSY = """
+import threading
+from isthmus import Server
+
+server = Server("busy", version="1")
+
+@server.tool
+def blocks() -> str:
+    print("begun", flush=True)
+    threading.Event().wait()
+
+server.run("http", port=0)
+"""
+
+
+async def test_run_stops_within_two_seconds_though_a_thread_is_busy():
+    """A plain function cannot be stopped, but need not be waited for."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", BUSY, stderr=pipe, stdout=pipe
+    )
+    assert process.stderr is not None
+    assert process.stdout is not None
+    line = (await process.stderr.readline()).decode()
+    _reader, writer = await connected(line.split()[3])
+    body = modern_body(params={"name": "blocks", "arguments": {}})
+    writer.write(written(modern_head(name="blocks"), body))
+    await process.stdout.readline()
+
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    await process.wait()
+
+    assert 2.0 > time.monotonic() - started
+    writer.close()

@@ -53,8 +53,10 @@ R = TypeVar("R")
 ProgressCallback = Callable[[ProgressParams], None]
 """Called with each progress notification of a call, in order."""
 
-GRACE = 1.5
+GRACE = 1.2
 """Seconds that work in hand may take after the other side has said its last word."""
+
+PARTING = 0.4  # seconds that work may take to end once it was cancelled
 
 
 class Waiting(msgspec.Struct):
@@ -449,7 +451,7 @@ class Peer:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=GRACE)
+            await asyncio.wait(tasks, timeout=PARTING)
 
     def _report(self, what: str, error: Exception) -> None:
         import logging  # not needed until something fails

@@ -1,6 +1,5 @@
 """A server: what it offers is declared on it, and whatever the transport, it answers."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
@@ -403,9 +402,9 @@ class Server:
             run(self.asgi(**options), host, port)
             return
         check_pipes(transport, options if (host, port) == ADDRESS else {"host": host, "port": port})
-        from isthmus.server.pipes import serve_pipes
+        from isthmus.server.pipes import run_pipes
 
-        asyncio.run(serve_pipes(self))
+        run_pipes(self)
 
     async def open(self) -> None:
         """Enter the lifespan; happens by itself before the first request."""

@@ -6,7 +6,6 @@ collector that stays out of the way, and the address on stderr.
 """
 
 import asyncio
-import contextlib
 import gc
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from isthmus.transports.http.app import HttpApp
+from isthmus.transports.leaving import run_to_end
 
 if TYPE_CHECKING:
     import uvicorn
@@ -79,8 +79,7 @@ def run(
         on_bound: called with the URL once connections are accepted.
     """
     main = serve(app, host, port, uds=uds, on_bound=on_bound, tune=True)
-    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=_loops()) as runner:
-        runner.run(main)
+    run_to_end(main, _loops())
 
 
 def _loops() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -1,0 +1,88 @@
+"""How soon the process of a server ends, whatever its tools do."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SERVER = """
+import asyncio, threading
+from isthmus import Server
+
+server = Server("busy", version="1")
+never = threading.Event()
+
+@server.tool
+async def waits() -> str:
+    print("begun", flush=True)
+    await asyncio.Event().wait()
+
+@server.tool
+def blocks() -> str:
+    print("begun", flush=True)
+    never.wait()
+
+@server.tool
+async def lends() -> str:
+    print("begun", flush=True)
+    await asyncio.to_thread(never.wait)
+
+@server.tool
+async def insists() -> str:
+    print("begun", flush=True)
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+
+server.run()
+"""
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+TOOLS = ("waits", "blocks", "lends", "insists")
+
+
+def launched(tool):
+    """A server's process, in which ``tool`` has begun."""
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    params = {"name": tool, "arguments": {}, "_meta": MODERN}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    server.stdin.write(json.dumps(call).encode() + b"\n")
+    server.stdin.flush()
+    assert b"begun\n" == server.stderr.readline()
+    return server
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_process_ends_within_two_seconds_of_its_input(tool):
+    """Ours: neither a thread nor a task that will not stop keeps a server without a host alive."""
+    with launched(tool) as server:
+        started = time.monotonic()
+        server.stdin.close()
+        status = server.wait(10)
+
+    assert (0, True) == (status, time.monotonic() - started < 2.0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_process_ends_within_two_seconds_of_a_signal(tool, told):
+    """Ours: a host that loses patience sends SIGTERM, a developer Ctrl-C."""
+    with launched(tool) as server:
+        started = time.monotonic()
+        server.send_signal(told)
+        status = server.wait(10)
+
+    assert (0, True) == (status, time.monotonic() - started < 2.0)
