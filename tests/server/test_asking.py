@@ -711,3 +711,79 @@ async def test_no_reference_cycle_is_left_by_a_call():
     finally:
         gc.enable()
     assert ABLE is client.caller.capabilities
+
+
+@BOTH
+async def test_a_prompt_that_awaits_what_was_cancelled_is_answered(revision):
+    """-32603, not silence (our promise)."""
+    server = Server("asking")
+
+    @server.prompt
+    async def letter() -> str:
+        raise asyncio.CancelledError
+
+    error = await Client(server, revision).send("prompts/get", {"name": "letter"})
+
+    assert -32603 == error.code
+
+
+async def test_a_prompt_that_is_withdrawn_is_cancelled():
+    """As any call (asyncio)."""
+    server, entered = Server("asking"), asyncio.Event()
+
+    @server.prompt
+    async def letter() -> str:
+        entered.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(Client(server).send("prompts/get", {"name": "letter"}))
+    await entered.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_what_was_returned_is_kept_while_more_is_awaited():
+    """The author's state and answers outlast the rounds of other questions (ours)."""
+    server = Server("mixed")
+
+    @server.tool
+    async def body(ctx: Context) -> str | InputRequiredResult:
+        if ctx.request_state is None:
+            return InputRequiredResult(
+                input_requests={"a": raw_question("A?")}, request_state="one"
+            )
+        first = await ctx.elicit("B?", str)
+        second = await ctx.elicit("C?", str)
+        returned = ctx.input_responses["a"]["content"]["value"]
+        return f"{ctx.request_state} {returned} {first.value} {second.value}"
+
+    client = Client(server, MODERN, user(a="x", b="y", c="z"))
+
+    assert "one x y z" == text(await client.call("body"))
+    assert 3 == client.asked.total()
+
+
+async def test_a_session_does_nothing_twice_for_questions_that_are_returned():
+    """The body runs again, its effects and questions do not (architecture 4.6)."""
+    made = []
+
+    async def reserve() -> int:
+        made.append(1)
+        return len(made)
+
+    async def body(ctx: Context) -> str | InputRequiredResult:
+        await ctx.progress(1)
+        hold = await ctx.once(reserve)
+        answer = await ctx.elicit("B?", str)
+        if ctx.request_state is None:
+            return InputRequiredResult(input_requests={"a": raw_question("A?")}, request_state="s")
+        await ctx.progress(2)
+        return f"{hold} {answer.value}"
+
+    client = Client(asking(body), LEGACY, user(a="x", b="y"))
+
+    assert "1 y" == text(await client.call("body", token="t"))
+    assert ([1], 2) == (made, client.asked.total())
+    assert [1, 2] == [p["progress"] for p in client.link.said("notifications/progress")]

@@ -148,6 +148,48 @@ def test_every_kind_of_class_is_a_form(kind, value):
     assert value == form.read({"row": 3})
 
 
+class Grades(enum.Enum):
+    """How good."""
+
+    GOOD = "good"
+    BAD = "bad"
+
+
+class Review(pydantic.BaseModel):
+    first: Grades
+    second: Grades | None = None
+    stars: int = pydantic.Field(gt=0, lt=6)
+    score: float = pydantic.Field(gt=0.5)
+    text: str | None
+
+
+def test_a_pydantic_models_form_is_as_flat_as_any():
+    """References, exclusive bounds and nulls are put in a form's terms (ours)."""
+    form = form_for(Review)
+    grade = {"type": "string", "description": "How good.", "enum": ["good", "bad"]}
+
+    assert {
+        "first": grade,
+        "second": grade,
+        "stars": {"type": "integer", "minimum": 1, "maximum": 5},
+        "score": {"type": "number"},
+        "text": {"type": "string"},
+    } == form.schema["properties"]
+    review = form.read({"first": "good", "stars": 1, "score": 1, "text": "x"})
+    assert (Grades.GOOD, None, 1) == (review.first, review.second, review.stars)
+
+
+class Left(Struct):
+    note: str | None
+    more: int | str | None = None
+
+
+def test_a_blank_that_could_be_two_things_is_refused():
+    """There is no blank for either text or a number (spec: requested schema)."""
+    with pytest.raises(UsageError, match="'more'"):
+        form_for(Left)
+
+
 def test_pydantic_checks_what_is_its_own():
     """A pydantic model's constraints hold (decision D4)."""
     with pytest.raises(Misbehaved, match="greater than or equal to 1"):

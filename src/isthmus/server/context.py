@@ -125,7 +125,12 @@ class Context:
     @property
     def principal(self) -> Any:
         """Who authenticated, or None."""
-        return self._inbound.caller.principal
+        inbound = self._inbound
+        return (
+            inbound.caller.principal
+            if inbound.origin.principal is None
+            else inbound.origin.principal
+        )
 
     @property
     def origin(self) -> Origin:

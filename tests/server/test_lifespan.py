@@ -1,0 +1,91 @@
+"""The author's context manager: entered once, left once, in one task."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from isthmus.errors import OutOfPhase
+from isthmus.server.lifespan import Lifespan
+
+
+def noting(events, *, on_exit=None):
+    @contextlib.asynccontextmanager
+    async def manager():
+        events.append(("open", asyncio.current_task()))
+        yield "value"
+        events.append(("close", asyncio.current_task()))
+        if on_exit is not None:
+            raise on_exit
+
+    return Lifespan(manager)
+
+
+async def test_a_server_that_needs_nothing_opens_nothing():
+    """And may be closed all the same (ours)."""
+    lifespan = Lifespan(None)
+    await lifespan.open()
+    await lifespan.close()
+
+    assert (False, None) == (lifespan.needed, lifespan.value)
+
+
+async def test_it_is_entered_and_left_in_one_task():
+    """Whatever tasks open and close it (users.md, pain 6)."""
+    events = []
+    lifespan = noting(events)
+    await asyncio.gather(*(lifespan.open() for _ in range(3)))
+    assert "value" == lifespan.value
+    await asyncio.create_task(lifespan.close())
+
+    assert ["open", "close"] == [what for what, _ in events]
+    assert 1 == len({task for _, task in events})
+    assert lifespan.value is None
+
+
+async def test_whoever_opens_may_be_cancelled():
+    """The others still get what they wait for (ours)."""
+    gate = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def slow():
+        await gate.wait()
+        yield "value"
+
+    lifespan = Lifespan(slow)
+    first, second = (asyncio.create_task(lifespan.open()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    gate.set()
+    await second
+
+    assert "value" == lifespan.value
+    await lifespan.close()
+
+
+async def test_what_goes_wrong_at_the_end_is_told_to_who_closes():
+    """Not swallowed (ours)."""
+    lifespan = noting([], on_exit=OSError("disk full"))
+    await lifespan.open()
+
+    with pytest.raises(OSError, match="disk full"):
+        await lifespan.close()
+
+
+async def test_an_opening_that_is_cut_short_is_said():
+    """Nobody waits for ever (decision D20)."""
+    entered = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def stuck():
+        entered.set()
+        await asyncio.Event().wait()
+        yield
+
+    lifespan = Lifespan(stuck)
+    waiting = asyncio.create_task(lifespan.open())
+    await entered.wait()
+    lifespan._task.cancel()
+
+    with pytest.raises(OutOfPhase):
+        await waiting

@@ -1,0 +1,68 @@
+"""Messages to a model and from it, in the forms authors use."""
+
+import pytest
+from msgspec import UNSET
+
+from isthmus.errors import UsageError
+from isthmus.server.media import Image
+from isthmus.server.sampling import SampledMessage, conversation, preferences
+from isthmus.wire import (
+    CreateMessageResult,
+    ImageContent,
+    ModelHint,
+    ModelPreferences,
+    SamplingMessage,
+    TextContent,
+)
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def sampled(*blocks, **more):
+    content = list(blocks) if len(blocks) != 1 else blocks[0]
+    return SampledMessage(CreateMessageResult(role="assistant", content=content, model="m", **more))
+
+
+def test_text_is_the_users_and_a_list_is_a_conversation():
+    """What is not a message yet becomes one (our promise)."""
+    hi = SamplingMessage(role="user", content=TextContent(text="hi"))
+    ho = SamplingMessage(role="assistant", content=TextContent(text="ho"))
+
+    assert [hi] == conversation("hi")
+    assert [hi, ho, hi] == conversation(["hi", sampled(TextContent(text="ho")), hi])
+    assert [hi] == conversation(TextContent(text="hi"))
+
+
+def test_a_picture_is_said_by_the_user():
+    """As base64 with its media type (spec: sampling, image content)."""
+    (message,) = conversation(Image(PNG, format="png"))
+
+    assert isinstance(message.content, ImageContent)
+    assert "image/png" == message.content.mime_type
+
+
+def test_nothing_is_no_conversation():
+    """A model needs something to go on from (ours)."""
+    with pytest.raises(UsageError, match="at least one message"):
+        conversation([])
+
+
+def test_what_was_written_is_text_and_blocks():
+    """One block or several, always a list here (spec: sampling, result fields)."""
+    two = sampled(TextContent(text="a"), TextContent(text="b"), stop_reason="endTurn")
+
+    assert ("ab", 2, "endTurn") == (two.text, len(two.content), two.stop_reason)
+    assert [] == two.tool_uses
+    assert two.content == two.message.content
+    assert "SampledMessage('ab', model='m')" == repr(two)
+    assert sampled(TextContent(text="a")).stop_reason is None
+
+
+def test_models_are_named_in_order():
+    """Hints, the best first (spec: sampling, model preferences)."""
+    hints = ModelPreferences(hints=[ModelHint(name="a"), ModelHint(name="b")])
+
+    assert hints == preferences(["a", "b"])
+    assert hints is preferences(hints)
+    assert ModelPreferences(hints=[ModelHint(name="a")]) == preferences("a")
+    assert UNSET is preferences(None)
