@@ -2,7 +2,8 @@
 
 A block's info string says what it is. ``python`` is run, top-level ``await`` included; the blocks
 of one page share a namespace, and what a ``print(…)  # this`` prints must be what its comment
-says, in any order. A block that begins with ``# examples/NAME.py`` must also stand in that file. ``console`` has
+says, in any order. A block that begins with ``# examples/NAME.py`` must also stand in that file (and
+is not run where it is indented: it is the middle of something). ``console`` has
 lines ``$ command``, run in ``examples/``, each followed by what it prints; a line ``...`` there
 stands for any lines. ``text`` and ``json`` are shown and not run.
 """
@@ -11,6 +12,7 @@ import ast
 import contextlib
 import inspect
 import io
+import itertools
 import os
 import re
 import subprocess
@@ -25,6 +27,7 @@ KINDS = {"python", "console", "text", "json"}
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISED = re.compile(r"^[ \t]*print\(.*\)  # (.*)$", re.MULTILINE)
 EXCERPT = re.compile(r"# examples/(\S+\.py)\n")
+INSIDE = re.compile(EXCERPT.pattern + "[ ]")
 SECONDS = 60
 
 
@@ -80,9 +83,27 @@ async def run_page(page, module_name):
     sys.modules[module_name] = module  # dataclasses, and what happens once, look their module up
     try:
         for block in blocks(page, "python"):
+            if INSIDE.match(block.code):
+                continue  # from the middle of a function, which runs with its file
             await run_python(block, module.__dict__)
+        for name in [name for name in vars(module) if name.startswith("test_")]:
+            await run_test(getattr(module, name))
     finally:
         del sys.modules[module_name]
+
+
+async def run_test(test):
+    """Run a test that a page shows, once for each case that pytest would not skip."""
+    axes = [
+        [
+            {mark.args[0]: getattr(case, "values", (case,))[0]}
+            for case in mark.args[1]
+            if not getattr(case, "marks", ())
+        ]
+        for mark in getattr(test, "pytestmark", ())
+    ]
+    for parts in itertools.product(*axes):
+        await test(**{name: value for part in parts for name, value in part.items()})
 
 
 async def run_python(block, namespace):

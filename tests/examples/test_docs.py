@@ -6,6 +6,7 @@ import pytest
 
 import doc_blocks
 from doc_blocks import ROOT, blocks, pages
+from isthmus.cli.exits import MEANINGS
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
@@ -84,6 +85,17 @@ def test_the_files_that_contributing_names_are_there():
 
     assert named
     assert [] == [path for path in named if not (ROOT / path).exists()]
+
+
+def test_the_exit_codes_are_those_of_the_command():
+    """Ours: one table, in ``cli/exits.py``, and the page that shows it."""
+    page = (ROOT / "docs" / "guide" / "command-line.md").read_text(encoding="utf-8")
+
+    assert [] == [
+        f"{code.value} {meaning}"
+        for code, meaning in MEANINGS.items()
+        if f"| {code.value} | {meaning} |" not in page
+    ]
 
 
 @pytest.mark.parametrize(("said", "right"), [("2", True), ("3", False)])
