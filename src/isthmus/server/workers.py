@@ -8,7 +8,7 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -49,9 +49,13 @@ class Leave:
         async def awaiting() -> T:
             return await awaitable
 
+        if self.given:
+            if isinstance(awaitable, Coroutine):
+                awaitable.close()  # it never begins, and must not be warned about
+            raise asyncio.CancelledError
         waiting = asyncio.run_coroutine_threadsafe(awaiting(), loop)
         self._waits.add(waiting)
-        if self.given:  # given between the caller's look and the line above
+        if self.given:  # given between that look and the line above
             waiting.cancel()
         try:
             return waiting.result()
