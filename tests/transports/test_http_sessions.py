@@ -688,6 +688,37 @@ async def test_idle_sessions_end_and_used_ones_stay():
     await target.close()
 
 
+async def test_a_call_whose_client_left_does_not_keep_its_session_for_ever():
+    """Ours: a question that nobody will answer ends with the idle time of its session."""
+    target = app({"session_idle": 0.02}, ask=ask)
+    session = await opened(target)
+    exchange = legacy(target, session, "ask")
+    await exchange.event()
+
+    exchange.leave()
+    await exchange.done()
+
+    assert 0 == len(target._book)
+    await target.close()
+
+
+async def test_sessions_whose_clients_left_give_way_to_new_ones():
+    """Ours: whoever leaves its calls behind cannot fill the table with them."""
+    target = app({"max_sessions": 1}, ask=ask)
+    exchange = legacy(target, await opened(target), "ask")
+    await exchange.event()
+    await exchange.watched.wait()
+    exchange.leave()
+    for _ in range(5):
+        await asyncio.sleep(0)  # turns of the loop, for the watch to see it
+
+    answer = await fetch(target, headers=legacy_head(), body=INITIALIZE)
+    await exchange.done()
+
+    assert 200 == answer.status
+    await target.close()
+
+
 async def test_the_timer_rests_when_there_are_no_sessions():
     """An idle server does nothing at all."""
     target = app({"session_idle": 0.01})

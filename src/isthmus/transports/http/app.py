@@ -27,7 +27,7 @@ from isthmus.transports.http.guard import (
     too_large,
 )
 from isthmus.transports.http.lookout import Lookout
-from isthmus.transports.http.reply import Receive, Reply, Scope, Send, empty
+from isthmus.transports.http.reply import Receive, Scope, Send, WatchedReply, empty
 from isthmus.transports.http.request import TooLarge, inner_path, local_address, read_body
 from isthmus.transports.http.response import ResponseChannel
 from isthmus.transports.http.session import SessionBook, StandingStream
@@ -194,7 +194,7 @@ class HttpApp:
         takes = exchange.takes
         if self._stream_answers and takes.events:
             takes = EVENTS_ONLY
-        reply = Reply(exchange.send, takes, exchange.extra)
+        reply = WatchedReply(exchange.send, takes, exchange.extra, exchange.receive)
         delivery = Delivery(body, exchange.origin(session_id))
         if session_id is not None:
             session = self._book.find(session_id, exchange.principal)

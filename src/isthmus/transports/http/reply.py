@@ -7,12 +7,13 @@ or by the heartbeat of a call that takes long.
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from isthmus.core.http_rules import Accepts
 from isthmus.core.sse import comment, encode_event
 
-__all__ = ["Header", "Receive", "Reply", "Scope", "Send", "empty", "plain"]
+__all__ = ["Header", "Receive", "Reply", "Scope", "Send", "WatchedReply", "empty", "plain"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -176,6 +177,48 @@ class Reply:
                 self.drop()
                 return False
         return True
+
+
+class WatchedReply(Reply):
+    """A response that notices when its client leaves, once the request runs on.
+
+    Args:
+        send: the ASGI callable that takes response messages.
+        takes: the forms of an answer that the client takes.
+        extra: headers for whatever the response becomes.
+        receive: the ASGI callable that says when the client has left.
+    """
+
+    __slots__ = ("_receive", "_watcher")
+
+    def __init__(
+        self, send: Send, takes: Accepts, extra: tuple[Header, ...], receive: Receive
+    ) -> None:
+        super().__init__(send, takes, extra)
+        self._receive = receive
+        self._watcher: asyncio.Task[None] | None = None
+
+    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The request runs on: from now on a client that leaves is noticed."""
+        self._watcher = loop.create_task(self._watch())
+
+    def left(self) -> None:
+        """The client has left."""
+        self.drop()
+
+    def finish(self) -> None:
+        """The request is over, and so is the watch."""
+        super().finish()
+        if self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher = None
+
+    async def _watch(self) -> None:
+        # A server that cannot receive any more says the same as one that says so.
+        with suppress(Exception):
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+        self.left()
 
 
 async def _nowhere(_message: MutableMapping[str, Any]) -> None:

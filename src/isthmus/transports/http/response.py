@@ -7,7 +7,6 @@ that runs on.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from isthmus.core.caller import Caller
@@ -18,7 +17,7 @@ from isthmus.revisions.codes import http_status
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
 from isthmus.transports.http.lookout import Lookout
-from isthmus.transports.http.reply import Header, Receive, Reply, Send
+from isthmus.transports.http.reply import Header, Receive, Send, WatchedReply
 from isthmus.wire.base import Id, Wire
 from isthmus.wire.jsonrpc import ErrorBody, encode, encode_answer, encode_error, encode_note
 
@@ -29,7 +28,7 @@ R = TypeVar("R")
 STOPPING = ErrorBody(code=-32603, message="Internal error: the server is shutting down")
 
 
-class ResponseChannel(Reply):
+class ResponseChannel(WatchedReply):
     """One modern POST: serves its request and is the link back to who sent it.
 
     Args:
@@ -40,7 +39,7 @@ class ResponseChannel(Reply):
         caller: the facts the request states about itself.
     """
 
-    __slots__ = ("_caller", "_closers", "_receive", "_watcher")
+    __slots__ = ("_caller", "_closers")
 
     def __init__(
         self,
@@ -50,10 +49,8 @@ class ResponseChannel(Reply):
         receive: Receive,
         caller: Caller,
     ) -> None:
-        super().__init__(send, takes, extra)
-        self._receive = receive
+        super().__init__(send, takes, extra, receive)
         self._caller = caller
-        self._watcher: asyncio.Task[None] | None = None
         self._closers: dict[object, Callable[[], None]] | None = None
 
     async def serve(self, router: Router, lookout: Lookout, inbound: Inbound) -> None:
@@ -77,9 +74,6 @@ class ResponseChannel(Reply):
     def finish(self) -> None:
         """The request is over: stop the watch and tell whoever wanted to know."""
         super().finish()
-        if self._watcher is not None:
-            self._watcher.cancel()
-            self._watcher = None
         if self._closers is not None:
             self.farewell()
 
@@ -89,18 +83,11 @@ class ResponseChannel(Reply):
         for callback in list(closers.values()):
             callback()
 
-    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The call runs on: from now on a client that leaves is noticed."""
-        self._watcher = loop.create_task(self._watch())
-
-    async def _watch(self) -> None:
-        # A server that cannot receive any more says the same as one that says so.
-        with suppress(Exception):
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
+    def left(self) -> None:
+        """The client has left, and with it the call."""
         # spec 2026-07-28 basic/transports/streamable-http#cancellation: a disconnect MUST be
         # treated as cancellation, and nothing more MUST be sent for the request
-        self.drop()
+        super().left()
         self.cut()
 
     # The link

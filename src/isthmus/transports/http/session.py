@@ -74,8 +74,12 @@ class HttpSession:
 
     @property
     def busy(self) -> bool:
-        """Whether somebody waits for this session right now."""
-        return bool(self._posts or self._streams)
+        """Whether somebody waits for this session right now.
+
+        A call whose client has left goes on (spec 2025-11-25 basic/transports: a disconnect is no
+        cancellation), but only for as long as the session may be idle: nobody may ever come back.
+        """
+        return bool(self._streams) or any(not reply.over for reply in self._posts.values())
 
     # What the client sends
 
