@@ -8,7 +8,7 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -50,8 +50,9 @@ class Leave:
             return await awaitable
 
         if self.given:
-            if isinstance(awaitable, Coroutine):
-                awaitable.close()  # it never begins, and must not be warned about
+            close = getattr(awaitable, "close", None)
+            if close is not None:
+                close()  # a coroutine that never begins must not be warned about
             raise asyncio.CancelledError
         waiting = asyncio.run_coroutine_threadsafe(awaiting(), loop)
         self._waits.add(waiting)
