@@ -1,5 +1,7 @@
 """Resources, prompts, completion, progress, logging, pagination."""
 
+import asyncio
+
 import pytest
 
 from isthmus import Context, Server
@@ -120,6 +122,23 @@ async def test_progress_arrives_in_order(joined):
 
     assert "done" == result.text
     assert [(1, 3), (2, 3), (3, 3)] == seen
+
+
+async def test_progress_may_be_told_to_an_async_function(joined):
+    """As log messages and changes may (ours)."""
+    seen = []
+    finished = asyncio.Event()
+
+    async def hear(progress):
+        seen.append(progress.progress)
+        if progress.progress == 3:
+            finished.set()
+
+    async with joined(library()) as client:
+        await client.call_tool("work", on_progress=hear)
+        await finished.wait()
+
+    assert [1, 2, 3] == seen
 
 
 async def test_logging_is_filtered_by_the_callers_level(joined):

@@ -91,6 +91,8 @@ async def talk(server: Server) -> None:
         assert_type(result.parse(int), int)
         assert_type(await client.read_resource("booking://A1"), ReadResourceResult)
         assert_type(await client.request("acme/refund", {"code": "A1"}, Booking), Booking)
+        await client.call_tool("book", on_progress=print)
+        await client.call_tool("book", on_progress=told_async)
         async with client.listen(tools=True, uris=["booking://A1"]) as changes:
             async for change in changes:
                 assert_type(change, Change)
@@ -98,6 +100,10 @@ async def talk(server: Server) -> None:
 
 def told(progress: ProgressParams) -> None:
     """Hear of progress."""
+
+
+async def told_async(progress: ProgressParams) -> None:
+    """Hear of progress, too."""
 
 
 @every_revision

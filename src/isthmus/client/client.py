@@ -7,8 +7,8 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
-from isthmus.client.answering import Answering, Elicit, Roots, Sample, given
-from isthmus.client.connection import Connection, Settings, with_facts
+from isthmus.client.answering import Answering, Elicit, Roots, Sample
+from isthmus.client.connection import Connection, OnProgress, Settings, tell, with_facts
 from isthmus.client.listening import Change, Changes, Kind, Listening
 from isthmus.client.methods import Methods
 from isthmus.client.targets import ClientTarget, resolve
@@ -16,7 +16,6 @@ from isthmus.core.opening import states_facts
 from isthmus.errors import CapabilityMissing, IsthmusError, UsageError
 from isthmus.revisions import BY_NAME, Revision
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.peer import ProgressCallback
 from isthmus.runtime.router import NoticeHandler, Router
 from isthmus.wire import (
     ClientCapabilities,
@@ -326,9 +325,8 @@ class Client(Methods):
 
     def _tell(self, told: Callable[[Any], Any] | None, what: object) -> None:
         peer = self._connection.peer
-        done = None if told is None else told(what)
-        if hasattr(done, "__await__") and peer is not None:
-            peer.start(given(done))
+        if told is not None and peer is not None:
+            tell(peer, told, what)
 
     # The rest
 
@@ -347,7 +345,7 @@ class Client(Methods):
         result: type[R] = dict,  # type: ignore[assignment]  # R is dict where nothing is given
         *,
         timeout: float | None = None,
-        on_progress: ProgressCallback | None = None,
+        on_progress: OnProgress | None = None,
     ) -> R:
         """Send a request of your own.
 

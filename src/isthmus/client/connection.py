@@ -6,14 +6,14 @@ used from any task, and closed by any, in any order.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.client.answering import Answering
+from isthmus.client.answering import Answering, given
 from isthmus.client.known import forget, recall, remember
 from isthmus.client.targets import Target
 from isthmus.core.caller import Caller
@@ -46,13 +46,14 @@ from isthmus.errors import (
 )
 from isthmus.revisions import METHODS, Method, Revision
 from isthmus.runtime.channel import Delivery
-from isthmus.runtime.peer import Peer, ProgressCallback
+from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.wire import (
     Implementation,
     InputRequiredResult,
     LogLevel,
     Meta,
+    ProgressParams,
     Result,
     ServerCapabilities,
     UnsetType,
@@ -60,9 +61,12 @@ from isthmus.wire import (
 from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import Frame
 
-__all__ = ["Connection", "Settings"]
+__all__ = ["Connection", "OnProgress", "Settings"]
 
 R = TypeVar("R")
+
+OnProgress: TypeAlias = Callable[[ProgressParams], Awaitable[None] | None]
+"""Called with each progress notification of a call, in order; an async one runs beside it."""
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -117,6 +121,7 @@ class Connection:
         self._owner: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
+        self._missing: frozenset[str] = frozenset()
 
     # Opening
 
@@ -222,6 +227,12 @@ class Connection:
     def _agree(self, agreement: Agreement) -> None:
         self._speak(self.live(), agreement.revision)
         self.agreement = agreement
+        # Only what the revision can announce can be missing.
+        self._missing = frozenset(
+            capability
+            for capability in agreement.revision.members[ServerCapabilities]
+            if getattr(agreement.capabilities, capability) is UNSET
+        )
         self.state_facts(self.settings.log_level)
 
     def state_facts(self, log_level: LogLevel | None) -> None:
@@ -265,9 +276,8 @@ class Connection:
         Raises:
             CapabilityMissing: it does not; nothing was sent.
         """
-        agreement = self.settled()
-        known = agreement.revision.members[ServerCapabilities]
-        if capability in known and getattr(agreement.capabilities, capability) is UNSET:
+        self.settled()
+        if capability in self._missing:
             raise CapabilityMissing(
                 f"the server does not offer {capability!r}, which {method} needs"
             )
@@ -283,7 +293,7 @@ class Connection:
         method: str,
         params: Any,
         timeout: float | None = None,
-        on_progress: ProgressCallback | None = None,
+        on_progress: OnProgress | None = None,
         name: str | None = None,
         headers: Headers = (),
     ) -> Any:
@@ -301,15 +311,18 @@ class Connection:
             Refused, CallTimedOut, ConnectionLost, Misbehaved: as it went.
             TooManyRounds: the server kept asking.
         """
-        row = METHODS[method]
-        for _ in range(self.settings.max_rounds + 1):
+        row, settings = METHODS[method], self.settings
+        patience = settings.timeout if timeout is None else timeout
+        limit = max(patience, settings.max_timeout)
+        for _ in range(settings.max_rounds + 1):
             # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: each retry
             # has an id of its own
-            raw = await self.send(
+            raw = await self.live().call(
                 method,
                 params,
                 Raw,
-                timeout=timeout,
+                timeout=patience,
+                max_timeout=limit,
                 on_progress=on_progress,
                 name=name,
                 headers=headers,
@@ -329,20 +342,21 @@ class Connection:
         result: type[R],
         *,
         timeout: float | None = None,
-        on_progress: ProgressCallback | None = None,
+        on_progress: OnProgress | None = None,
         name: str | None = None,
         headers: Headers = (),
     ) -> R:
         """Make one call as it is."""
         settings = self.settings
         patience = settings.timeout if timeout is None else timeout
-        return await self.live().call(
+        peer = self.live()
+        return await peer.call(
             method,
             params,
             result,
             timeout=patience,
             max_timeout=max(patience, settings.max_timeout),
-            on_progress=on_progress,
+            on_progress=None if on_progress is None else partial(tell, peer, on_progress),
             name=name,
             headers=headers,
         )
@@ -409,6 +423,13 @@ def take(peer: Peer, delivery: Delivery, frame: Frame) -> None:
         peer.start(peer.serve(inbound), inbound)
     if peer.outbox:
         peer.start(peer.flush())
+
+
+def tell(peer: Peer, told: Callable[[Any], Awaitable[None] | None], what: object) -> None:
+    """Tell a callback something; what an async one has to do runs beside the conversation."""
+    done = told(what)
+    if hasattr(done, "__await__"):
+        peer.start(given(done))
 
 
 def outcome(error: PeerError | CallTimedOut, attempt: Attempt) -> Outcome:

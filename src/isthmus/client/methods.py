@@ -7,11 +7,10 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.client.catalog import Catalog
-from isthmus.client.connection import Connection
+from isthmus.client.connection import Connection, OnProgress
 from isthmus.client.listing import collect
 from isthmus.client.results import ToolResult
 from isthmus.errors import HeaderMismatch, MethodNotFound, UsageError
-from isthmus.runtime.peer import ProgressCallback
 from isthmus.wire import (
     CallToolParams,
     CallToolResult,
@@ -67,7 +66,7 @@ class Methods:
         name: str,
         arguments: Any = None,
         *,
-        on_progress: ProgressCallback | None = None,
+        on_progress: OnProgress | None = None,
         timeout: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult:
@@ -76,7 +75,7 @@ class Methods:
         Args:
             name: the tool.
             arguments: a mapping, or a struct, dataclass or model that becomes one.
-            on_progress: told of progress, in order.
+            on_progress: told of progress, in order; may be async.
             timeout: seconds without answer or progress; None for the client's.
             meta: further members of ``_meta``.
 
