@@ -49,14 +49,15 @@ class Leave:
         async def awaiting() -> T:
             return await awaitable
 
-        if self.given:
+        over = self.given  # another thread sets it, at any moment
+        if over:
             close = getattr(awaitable, "close", None)
             if close is not None:
                 close()  # a coroutine that never begins must not be warned about
             raise asyncio.CancelledError
         waiting = asyncio.run_coroutine_threadsafe(awaiting(), loop)
         self._waits.add(waiting)
-        if self.given:  # given between that look and the line above
+        if self.given:  # it was set between that look and the line above
             waiting.cancel()
         try:
             return waiting.result()
