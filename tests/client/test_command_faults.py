@@ -44,7 +44,7 @@ async def test_an_exit_fails_every_call_with_the_last_words():
     """Users.md L9: what the server said before is in the message."""
     async with Client(server()) as client:
         waiting = asyncio.create_task(client.call_tool("silent"))
-        with pytest.raises(ConnectionLost, match=r"ended with exit code 3\n.*\n.*out of paper"):
+        with pytest.raises(ConnectionLost, match=r"ended with exit code 3\n.*\n.*out of paper$"):
             await client.call_tool("exit")
         with pytest.raises(ConnectionLost, match="out of paper"):
             await waiting
@@ -77,5 +77,5 @@ async def test_a_server_that_only_prints_is_a_failed_connection():
     """Ours: and the message shows what it printed."""
     chatty = Command(sys.executable, "-c", "print('Listening on port 8000')")
 
-    with pytest.raises(ConnectFailed, match="Listening on port 8000"):
+    with pytest.raises(ConnectFailed, match="(?s)accept initialize: the server .*port 8000$"):
         await Client(chatty).open()

@@ -756,6 +756,27 @@ async def test_a_standing_stream_that_breaks_is_resumed():
     assert ["0", "1"] == told[:2]
 
 
+async def test_a_standing_stream_that_is_cut_off_is_asked_for_again():
+    """Ours: also where there is nothing to resume after."""
+    heard = asyncio.Event()
+
+    async def get(endpoint, request, _message):
+        if len(endpoint.all("GET")) > 1:
+            params = {"level": "info", "data": "back"}
+            return await streamed(request, event(method="notifications/message", params=params))
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"retry: 1\n\n")
+        request.transport.abort()
+        return response
+
+    async with (
+        Endpoint(get, modern=False) as endpoint,
+        Client(endpoint.url, revision=LEGACY, on_log=lambda _: heard.set()),
+    ):
+        await heard.wait()
+
+
 async def test_a_call_survives_that_its_stream_breaks():
     """Spec 2025-11-25 basic/transports: the client SHOULD resume, after the time asked for."""
 

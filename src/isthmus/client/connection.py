@@ -213,7 +213,7 @@ class Connection:
         except (ConnectionLost, OutOfPhase) as error:
             if self.target.key is None or self.target.http:
                 raise  # nothing there that could be started again
-            return Gone(str(error))
+            return Gone(str(peer.lost or error))
         except (PeerError, CallTimedOut) as error:
             return outcome(error, attempt)
 
@@ -317,13 +317,14 @@ class Connection:
         for _ in range(settings.max_rounds + 1):
             # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: each retry
             # has an id of its own
-            raw = await self.live().call(
+            peer = self.live()
+            raw = await peer.call(
                 method,
                 params,
                 Raw,
                 timeout=patience,
                 max_timeout=limit,
-                on_progress=on_progress,
+                on_progress=None if on_progress is None else partial(tell, peer, on_progress),
                 name=name,
                 headers=headers,
             )

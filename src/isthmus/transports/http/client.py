@@ -10,18 +10,18 @@ of a request, and on the standing GET stream that is opened when the handshake i
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from msgspec import UNSET
 
-from isthmus.core.framing import Oversize
 from isthmus.core.http_params import encode_value
 from isthmus.core.opening import states_facts
-from isthmus.core.sse import Event, Events
 from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved, refused
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.transports.http.requests import Requests, Response, connect
+from isthmus.transports.http.streams import Streams
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 
@@ -35,15 +35,13 @@ SNIPPET = 500
 
 BODY_OF_REFUSAL = 64 * 1024
 NOTE_TIMEOUT = 30.0  # seconds a server may take to accept a notification
-PARTING = 2.0  # seconds the last words may take: the end of a stream, the DELETE of a session
+PARTING = 2.0  # seconds the DELETE of a session may take
 STANDING = 1.0  # seconds a server may take to offer its standing stream before calls go out
-RETRY = 1.0  # seconds until a broken stream is asked for again, where the server names none
-LONGEST_RETRY = 30.0
-ATTEMPTS = 5  # fruitless ones, to resume the stream of one call
 
 VERSION = "MCP-Protocol-Version"
 SESSION = "Mcp-Session-Id"
 JSON, STREAM = "application/json", "text/event-stream"
+spelled = lru_cache(1024)(encode_value)  # a few names are called again and again
 REDIRECTS = frozenset({301, 307, 308})
 # These say something about credentials, which the body of a refusal must not hide.
 CREDENTIALS = frozenset({401, 403, 407})
@@ -84,6 +82,7 @@ class HttpClientChannel:
         self._modern = False
         self._session: str | None = None
         self._origin = Origin("http")
+        self._streams = Streams(self._get, self._took, self._start, limit)
         self._arrived: deque[Delivery] = deque()
         self._reader: asyncio.Future[None] | None = None
         self._sink: Callable[[Delivery, Frame], None] | None = None
@@ -96,6 +95,7 @@ class HttpClientChannel:
     def speak(self, revision: Revision) -> None:
         """Write the following messages as this revision has it; called as soon as it is known."""
         self._modern = states_facts(revision)
+        self._streams.resumable = not self._modern
         # spec 2025-11-25 basic/transports#protocol-version-header: a MUST after initialization
         self._standing = {**self._plain, VERSION: revision.name}
         if self._session is not None and not self._modern:
@@ -136,12 +136,26 @@ class HttpClientChannel:
             raise self._lost
         if self._closed:
             raise ConnectionLost("the connection was closed")
-        if out.calls is not None:
-            await self._call(out, out.calls)
-        elif out.answers is not None:
-            self._start(self._deliver(out))  # whoever reads the channel must not wait for this
-        else:
-            await self._note(out)
+        id, task = out.calls, asyncio.current_task()
+        if id is None or task is None:  # coroutines run in tasks; type checkers do not know it
+            await self._say(out)
+            return
+        self._exchanges[id] = task
+        before = task.cancelling()
+        try:
+            await self._exchange(out, id)
+        except asyncio.CancelledError:
+            # The cancellation is our own where the exchange was abandoned; the task is always
+            # suspended in here when that happens, so it cannot hit anything else.
+            if id in self._exchanges or task.uncancel() > before:
+                self._cut = id
+                raise
+        except ConnectionLost:
+            if id in self._exchanges:
+                raise
+            # Abandoned: whoever did that tells the caller why.
+        finally:
+            self._exchanges.pop(id, None)
 
     def abandon(self, id: Id) -> bool:
         """Let go of the response to our request ``id``.
@@ -177,43 +191,25 @@ class HttpClientChannel:
 
     # One request
 
-    async def _call(self, out: Outgoing, id: Id) -> None:
-        """Exchange a request for its answer, until somebody abandons it."""
-        task = asyncio.current_task()
-        if task is None:  # no task, no coroutine: for type checkers
-            return
-        self._exchanges[id] = task
-        before = task.cancelling()
-        try:
-            await self._exchange(out, id)
-        except asyncio.CancelledError:
-            # The cancellation is our own where the exchange was abandoned; the task is always
-            # suspended in here when that happens, so it cannot hit anything else.
-            if id in self._exchanges or task.uncancel() > before:
-                self._cut = id
-                raise
-        except ConnectionLost:
-            if id in self._exchanges:
-                raise
-            # Abandoned: whoever did that tells the caller why.
-        finally:
-            self._exchanges.pop(id, None)
-
     async def _exchange(self, out: Outgoing, id: Id) -> None:
-        response = await self._post(out)
+        response = await self._requests.send("POST", self.url, self._headers(out), out.data)
+        if response.status in REDIRECTS:
+            response = await self._redirected(response, out)
         try:
-            if response.status == 200:
-                kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-                if out.method == "initialize":
-                    self._session = response.headers.get(SESSION)
-                if kind == JSON:
-                    self._answered(await response.read(self._limit), id)
-                    return
-                if kind == STREAM:
-                    await self._follow(response, id)
-                    return
+            if response.status != 200:
+                await self._refused(response, id)
+                return
+            if out.method == "initialize":
+                self._session = response.headers.get(SESSION)
+            kind = response.headers.get("Content-Type", "")
+            if kind != JSON:
+                kind = kind.partition(";")[0].strip().lower()
+            if kind == JSON:
+                self._answered(await response.read(self._limit), id)
+            elif kind == STREAM:
+                await self._streams.follow(response, id)
+            else:
                 self._baffled(out.method, kind)
-            await self._refused(response, id)
         except BaseException:
             response.close()
             raise
@@ -225,16 +221,20 @@ class HttpClientChannel:
         )
 
     async def _post(self, out: Outgoing) -> Response:
-        """Send a message; a redirect within the origin is followed, others are not."""
-        headers = self._headers(out)
-        response = await self._requests.send("POST", self.url, headers, out.data)
+        """Send a message that is no request."""
+        response = await self._requests.send("POST", self.url, self._headers(out), out.data)
         if response.status in REDIRECTS:
-            target = moved(self.url, response.headers.get("Location", ""))
-            if target is not None:
-                response.close()
-                self.url = target
-                response = await self._requests.send("POST", target, headers, out.data)
+            response = await self._redirected(response, out)
         return response
+
+    async def _redirected(self, response: Response, out: Outgoing) -> Response:
+        """Follow a redirect within the origin, and remember it; give back any other."""
+        target = moved(self.url, response.headers.get("Location", ""))
+        if target is None:
+            return response
+        response.close()
+        self.url = target
+        return await self._requests.send("POST", target, self._headers(out), out.data)
 
     def _headers(self, out: Outgoing) -> dict[str, str]:
         if not self._modern:
@@ -243,7 +243,7 @@ class HttpClientChannel:
         # spec 2026-07-28 basic/transports/streamable-http#standard-request-headers
         headers = {**self._standing, "Mcp-Method": out.method}
         if out.name is not None:
-            headers["Mcp-Name"] = encode_value(out.name)
+            headers["Mcp-Name"] = spelled(out.name)
         headers.update(out.headers)
         return headers
 
@@ -272,7 +272,7 @@ class HttpClientChannel:
             return False
         if frame.error is not UNSET and (frame.id is None or frame.id is UNSET) and id is not None:
             error = frame.error
-            raise refused(error.code, error.message, error.data or None)
+            raise refused(error.code, error.message, None if error.data is UNSET else error.data)
         self._arrive(data, frame)
         return frame.id == id and type(frame.id) is type(id)
 
@@ -289,7 +289,7 @@ class HttpClientChannel:
             return
         self._check_session(response)
         if error is not UNSET:
-            raise refused(error.code, error.message, error.data or None)
+            raise refused(error.code, error.message, None if error.data is UNSET else error.data)
         text = body.decode("utf-8", "replace").strip()[:SNIPPET]
         location = response.headers.get("Location")
         hint = f"it redirects to {location}: use that URL if you trust it" if location else ""
@@ -304,54 +304,6 @@ class HttpClientChannel:
             raise self._lost
 
     # Streams of events
-
-    async def _follow(self, first: Response, id: Id) -> None:
-        """Read the stream of a request up to the answer, resuming it where that is possible."""
-        events = Events(self._limit)
-        response: Response | None = first
-        attempts = 0
-        while True:
-            seen = events.last_id
-            if response is not None and await self._read(response, events, id):
-                return
-            attempts = 0 if events.last_id != seen else attempts + 1
-            if self._modern or not events.last_id or attempts > ATTEMPTS:
-                raise ConnectionLost("the stream of the answer ended before the answer")
-            # spec 2025-11-25 basic/transports#resumability-and-redelivery: resumption is always
-            # by GET with Last-Event-ID, after the time the server asks for
-            await asyncio.sleep(RETRY if events.retry is None else events.retry / 1000)
-            response = await self._get(events.last_id)
-            events = self._continued(events)
-
-    def _continued(self, events: Events) -> Events:
-        """A parser for the continuation of a stream: what was cut off will come again."""
-        after = Events(self._limit)
-        after.last_id, after.retry = events.last_id, events.retry
-        return after
-
-    async def _read(self, response: Response, events: Events, id: Id | None) -> bool:
-        """Take in a stream; True as soon as it has brought the answer, False at its end."""
-        try:
-            while piece := await response.piece():
-                for event in events.feed(piece):
-                    if self._event(event, id):
-                        self._start(finish(response))
-                        return True
-        except ConnectionLost:
-            if self._modern or not events.last_id:
-                raise
-        except BaseException:
-            response.close()
-            raise
-        return False
-
-    def _event(self, event: Event | Oversize, id: Id | None) -> bool:
-        if isinstance(event, Oversize):
-            raise Misbehaved(
-                f"the server sent an event of {event.size} bytes, this client takes {self._limit}"
-            )
-        # Events without data are for resuming only; other types than "message" are not MCP's.
-        return bool(event.data) and event.event == "message" and self._took(event.data, id)
 
     async def _get(self, last_id: str) -> Response | None:
         """Ask for a stream of events; None where there is none to be had now."""
@@ -369,33 +321,13 @@ class HttpClientChannel:
             raise HttpRefused(response.status, "no stream to resume", response.headers)
         return None
 
-    async def _stand_by(self, settled: asyncio.Future[None]) -> None:
-        """Hold the standing stream, on which a legacy server talks unasked.
-
-        Args:
-            settled: done as soon as the first attempt has led to something.
-        """
-        events, wait = Events(self._limit), 0.0
-        try:
-            while not self._closed:
-                response = await self._get(events.last_id)
-                if not settled.done():
-                    settled.set_result(None)
-                if response is not None:
-                    wait = 0.0
-                    events = self._continued(events)
-                    await self._read(response, events, None)
-                    response.close()
-                wait = min(LONGEST_RETRY, wait * 2 or RETRY)
-                await asyncio.sleep(wait if events.retry is None else events.retry / 1000)
-        except (HttpRefused, Misbehaved, ConnectionLost) as error:
-            # spec 2025-11-25 basic/transports#listening-for-messages-from-the-server: 405 where
-            # the server offers no such stream; what else it says does not harm our calls either
-            self._report("no standing stream from %s: %s", self.url, error)
-        finally:
-            settled.cancel()
-
     # What is not a request
+
+    async def _say(self, out: Outgoing) -> None:
+        if out.answers is None:
+            await self._note(out)
+        else:
+            self._start(self._deliver(out))  # whoever reads the channel must not wait for this
 
     async def _note(self, out: Outgoing) -> None:
         """Post a notification and wait until it is accepted, for others may depend on it."""
@@ -412,7 +344,7 @@ class HttpClientChannel:
             # A server that asks on the standing stream asks nobody while there is none, so the
             # first call waits until it is there, or not to be had.
             settled = asyncio.get_running_loop().create_future()
-            self._start(self._stand_by(settled))
+            self._start(self._streams.stand_by(settled))
             await asyncio.wait((settled,), timeout=STANDING)
 
     async def _deliver(self, out: Outgoing) -> None:
@@ -473,19 +405,6 @@ class HttpClientChannel:
         import logging  # not needed until something fails
 
         logging.getLogger("isthmus").info(message, *what)
-
-
-async def finish(response: Response) -> None:
-    """Read what is left of a stream, so that its connection can be used again."""
-    try:
-        async with asyncio.timeout(PARTING):
-            while await response.piece():
-                pass
-    except (ConnectionLost, TimeoutError):
-        response.close()
-    except BaseException:
-        response.close()
-        raise
 
 
 def moved(url: str, location: str) -> str | None:
