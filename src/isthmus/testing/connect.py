@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from isthmus.client.client import Client
 from isthmus.client.targets import Target
 from isthmus.core.framing import Oversize
-from isthmus.errors import ConnectionLost
+from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Channel, Delivery, Origin, Outgoing
 from isthmus.runtime.peer import Peer
@@ -146,11 +146,12 @@ async def serving(server: Server, **options: Any) -> AsyncIterator[str]:
     Args:
         server: what to serve.
         **options: for :meth:`Server.asgi <isthmus.server.Server.asgi>`.
-    """
-    from isthmus.transports.http.serve import serve
 
+    Raises:
+        ConnectFailed: it could not start; the log has the reason.
+    """
     bound: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve(server.asgi(**options), port=0, on_bound=bound.set_result))
+    task = asyncio.create_task(_serve(server.asgi(**options), bound.set_result))
     task.add_done_callback(lambda _: bound.cancel())  # it ended before it listened
     try:
         yield await bound
@@ -158,6 +159,15 @@ async def serving(server: Server, **options: Any) -> AsyncIterator[str]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+async def _serve(app: Any, on_bound: Callable[[str], None]) -> None:
+    from isthmus.transports.http.serve import serve
+
+    try:
+        await serve(app, port=0, on_bound=on_bound)
+    except SystemExit as error:  # which would end the event loop, and the test run with it
+        raise ConnectFailed("the server could not start; its log has the reason") from error
 
 
 class PipeChannel:

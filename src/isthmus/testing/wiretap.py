@@ -1,11 +1,16 @@
 """A channel that remembers everything that goes over it."""
 
-from typing import Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
 from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import Frame
 
 __all__ = ["Wire", "Wiretap"]
+
+Sink: TypeAlias = Callable[[Delivery, Frame], None]
 
 Wire = list[tuple[Literal["client", "server"], bytes]]
 """A conversation as it was: who said it, and its bytes, in order."""
@@ -45,4 +50,14 @@ class Wiretap:
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else the channel can do: HTTP is told the revision, for its headers."""
-        return getattr(self._channel, name)
+        ability = getattr(self._channel, name)
+        return partial(self._attach, ability) if name == "attach" else ability
+
+    def _attach(self, attach: Callable[[Sink], None], sink: Sink) -> None:
+        """Listen also where messages do not wait to be received: HTTP hands them on at once."""
+
+        def heard(delivery: Delivery, frame: Frame) -> None:
+            self._wire.append(("server", delivery.data))
+            sink(delivery, frame)
+
+        attach(heard)
