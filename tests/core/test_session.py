@@ -221,6 +221,16 @@ def test_silence_expires_with_the_words_to_withdraw():
     assert [] == session.receive(frame(id=id, result={}))
 
 
+def test_a_call_is_given_up_whatever_the_reason_says():
+    """Ours: a reason is text from anywhere, and need not fit into JSON."""
+    session = Session("client")
+    id, _ = session.call("tools/call")
+
+    note = json.loads(session.cancel(id, "moved to /\udcff"))
+
+    assert {"requestId": id, "reason": "moved to /?"} == note["params"]
+
+
 @pytest.mark.parametrize("method", ["initialize", "server/discover"])
 def test_an_expired_opening_is_not_cancelled_on_the_wire(method):
     """A client MUST NOT cancel initialize (spec 2025-11-25), and a probe may meet a legacy server."""

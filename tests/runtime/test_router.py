@@ -1,5 +1,6 @@
 """The waist: admit, read, run, write."""
 
+import asyncio
 import json
 import logging
 
@@ -201,3 +202,35 @@ def test_notifications_reach_their_handler_and_bugs_stay_there(caplog):
 def test_the_table_has_a_row_for_what_is_routed():
     """The routes above are real methods (our promise)."""
     assert "tools/list" in METHODS
+
+
+@pytest.mark.parametrize("stray", [asyncio.CancelledError(), SystemExit("usage: …")])
+async def test_what_is_no_exception_is_answered_like_one(stray, caplog):
+    """Ours: neither something awaited that was cancelled nor an exit leaves a caller waiting."""
+    answer = await serving(error=stray).serve(inbound())
+
+    assert ErrorBody(code=-32603, message="Internal error in tools/list") == answer
+    assert "tools/list failed" in caplog.text
+
+
+async def test_a_request_that_is_withdrawn_is_not_answered():
+    """No response for a cancelled request (spec: cancellation)."""
+    begun = asyncio.Event()
+
+    async def handler(_params, _inbound):
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(Router({"tools/list": handler}).serve(inbound()))
+    await begun.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_no_error_has_the_code_0():
+    """Users' pain: 0 says nothing, and may come from another server through an author's code."""
+    answer = await serving(error=Refuse(0, "went wrong")).serve(inbound())
+
+    assert ErrorBody(code=-32603, message="went wrong") == answer

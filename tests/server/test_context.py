@@ -131,6 +131,23 @@ async def test_progress_only_grows():
     assert [1, 3, 4] == [p["progress"] for p in client.link.said("notifications/progress")]
 
 
+async def test_progress_is_a_number():
+    """JSON has no infinity, and the schema of progress no null (schema: ProgressNotification)."""
+
+    async def body(ctx: Context) -> str:
+        for step in (1, float("inf"), 2):
+            await ctx.progress(step, total=float("inf"))
+        return "done"
+
+    client = Client(serving(body))
+    await client.call("body", token="t")
+
+    assert [
+        {"progressToken": "t", "progress": 1},
+        {"progressToken": "t", "progress": 2},
+    ] == client.link.said("notifications/progress")
+
+
 @BOTH
 async def test_nothing_is_said_after_the_answer(revision):
     """Progress MUST stop after completion; so does the log (spec: progress)."""
@@ -544,3 +561,20 @@ def test_a_form_with_a_form_in_it_is_refused():
 
     with pytest.raises(UsageError, match="'seat' cannot be asked"):
         form_for(Trip)
+
+
+async def _exits(ctx: Context) -> str:
+    raise SystemExit(f"usage: {ctx.method}")
+
+
+def _exits_in_a_thread(ctx: Context) -> str:
+    raise SystemExit(f"usage: {ctx.method}")
+
+
+@pytest.mark.parametrize("body", [_exits, _exits_in_a_thread])
+async def test_a_tool_that_exits_has_failed_and_the_server_goes_on(body):
+    """Ours: argument parsers call ``sys.exit``, which would take every other call along."""
+    server = Server("context")
+    server.add_tool(body, name="body")
+
+    assert "Tool 'body' failed: SystemExit" == text(await Client(server).call("body"))

@@ -597,6 +597,7 @@ async def test_a_redirect_to_another_origin_is_not_followed():
         ("//b.example/mcp", None),
         ("http://a.example:81/mcp", None),
         ("/mcp", None),
+        ("http://[", None),
         ("", None),
     ],
 )

@@ -279,7 +279,9 @@ def cancellation(call: Call, reason: str | None = None) -> bytes | None:
     # the probe met silence, a legacy server is to hear initialize next, before any notification.
     if call.method in ("initialize", "server/discover"):
         return None
-    params = CancelledParams(request_id=call.id, reason=UNSET if reason is None else reason)
+    # The reason may be a message of the other side's, and hold what no JSON can.
+    said = UNSET if reason is None else reason.encode(errors="replace").decode()
+    params = CancelledParams(request_id=call.id, reason=said)
     return encode_note("notifications/cancelled", encode(params))
 
 

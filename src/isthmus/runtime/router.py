@@ -7,6 +7,7 @@ parameters once, cut to the revision), **run** (middleware, then the feature's h
 worked out once per method and revision and kept as a :class:`Plan`.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -116,7 +117,11 @@ class Router:
             return plan.write(await plan.handler(params, inbound))
         except Refuse as no:
             return _refusal(no)
-        except Exception as error:  # noqa: BLE001 - the one place where anything becomes an answer
+        except asyncio.CancelledError as error:
+            if _is_withdrawn():
+                raise
+            return self._failure(inbound, error)  # of something it awaited: it must be answered
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the one place where anything becomes an answer
             return self._failure(inbound, error)
 
     def note(self, method: str, params: Raw | None, inbound: Inbound) -> None:
@@ -156,7 +161,7 @@ class Router:
     def _admits(self, row: Method, revision: Revision) -> bool:
         return row.name not in METHODS or revision.allows(self._sender, row.name)
 
-    def _failure(self, inbound: Inbound, error: Exception) -> ErrorBody:
+    def _failure(self, inbound: Inbound, error: BaseException) -> ErrorBody:
         """-32603, logged; the text stays here unless debugging (never a code 0)."""
         _log_failure(inbound.method, error)
         text = f": {type(error).__name__}: {error}" if self._debug else ""
@@ -169,13 +174,19 @@ def _unknown(inbound: Inbound) -> ErrorBody:
 
 
 def _refusal(no: Refuse) -> ErrorBody:
-    message = str(no)
+    message, code = str(no), no.code or -32603  # 0 is no code of anything, wherever it came from
     if no.data is None:
-        return ErrorBody(code=no.code, message=message)
-    return ErrorBody(code=no.code, message=message, data=no.data)
+        return ErrorBody(code=code, message=message)
+    return ErrorBody(code=code, message=message, data=no.data)
 
 
-def _log_failure(method: str, error: Exception) -> None:
+def _is_withdrawn() -> bool:
+    """Whether a ``CancelledError`` now means that nobody wants the answer any more."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _log_failure(method: str, error: BaseException) -> None:
     import logging  # not needed until something fails
 
     level = logging.WARNING if isinstance(error, Refused | IsthmusError) else logging.ERROR

@@ -44,6 +44,7 @@ __all__ = ["Context"]
 T = TypeVar("T")
 
 _NOTHING: Mapping[str, Any] = {}
+INFINITE = float("inf")
 
 
 class _Metadata(msgspec.Struct, rename={"meta": "_meta"}):
@@ -180,13 +181,13 @@ class Context:
         if token is None or self._notes.over or self._asker.silent:
             return
         # spec 2026-07-28 basic/patterns/progress#progress-flow: MUST increase each time
-        if not progress > self._notes.progress:
-            return
+        if not self._notes.progress < progress < INFINITE:
+            return  # and what is no number has no form in JSON
         self._notes.progress = progress
         params = ProgressParams(
             progress_token=token,
             progress=progress,
-            total=UNSET if total is None else total,
+            total=UNSET if total is None or not abs(total) < INFINITE else total,
             message=UNSET if message is None else message,
         )
         await self._notes.send("notifications/progress", params)

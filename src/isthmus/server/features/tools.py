@@ -35,6 +35,10 @@ from isthmus.wire.base import Meta, Wire
 __all__ = ["RegisteredTool", "Tools"]
 
 
+NULL = Raw(b"null")
+"""What some clients send for no arguments."""
+
+
 class RegisteredTool:
     """A function as a tool.
 
@@ -87,7 +91,7 @@ class RegisteredTool:
         Raises:
             ArgumentError: the arguments do not fit.
         """
-        raw = Raw(b"{}") if arguments is UNSET else arguments
+        raw = Raw(b"{}") if arguments is UNSET or arguments == NULL else arguments
         problems = self._admits.problems(msgspec.json.decode(raw))
         if problems:
             raise ArgumentError(self.name, problems)
@@ -219,7 +223,7 @@ class Tools:
             if is_withdrawn():
                 raise
             return self._unexpected(tool, error)
-        except Exception as error:  # noqa: BLE001 - a tool may raise anything, and its caller is told
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may raise anything, and its caller is told
             return self._unexpected(tool, error)
 
     def _rounds(

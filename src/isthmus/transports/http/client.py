@@ -411,7 +411,10 @@ def moved(url: str, location: str) -> str | None:
     """Where a redirect leads, if that is the same origin; None if not."""
     from urllib.parse import urljoin, urlsplit
 
-    target = urljoin(url, location)
-    here, there = urlsplit(url), urlsplit(target)
+    try:
+        target = urljoin(url, location)
+        here, there = urlsplit(url), urlsplit(target)
+    except ValueError:  # it is no URL at all
+        return None
     same = (here.scheme, here.netloc) == (there.scheme, there.netloc)
     return target if location and same and target != url else None
