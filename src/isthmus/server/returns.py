@@ -16,6 +16,7 @@ from isthmus.errors import UsageError
 from isthmus.server import pydantic_types
 from isthmus.server.annotations import bare, is_union
 from isthmus.server.custom_types import build, encode, expressible
+from isthmus.server.defaults import completing
 from isthmus.server.media import Audio, Image
 from isthmus.server.schemas import Schema, SchemaBuilder
 from isthmus.server.validation import Validator
@@ -93,7 +94,8 @@ class Returns(msgspec.Struct, frozen=True):
             schema = builder.of(kind)
             models = pydantic_types.survey(annotation).models
             by_type = msgspec.json.Decoder(kind, dec_hook=build).decode
-            write = _writer(kind, _by_schema(builder.finish(schema)) if models else by_type)
+            check = _by_schema(builder.finish(schema)) if models else by_type
+            write = completing(annotation, _writer(kind, check))
         complete = builder.finish(schema)
         wrapped = complete.get("type") != "object"
         if wrapped:
