@@ -54,6 +54,8 @@ async def run_refusing(
         raise Refuse(-32602, f"Invalid params: {lack}") from lack
     except ToolError as error:
         raise Refuse(-32603, str(error)) from error
+    except SystemExit as error:
+        raise RuntimeError("it called sys.exit, which would end the server") from error
     except asyncio.CancelledError as error:
         if is_withdrawn():
             raise

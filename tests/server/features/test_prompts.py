@@ -35,6 +35,10 @@ def letters():
         return GetPromptResult(messages=[said], description="whole")
 
     @server.prompt
+    def leaves() -> str:
+        raise SystemExit
+
+    @server.prompt
     def told() -> str:
         raise ToolError("not today")
 
@@ -108,6 +112,11 @@ async def test_an_error_meant_to_be_read_is_read():
     error = await get("told")
 
     assert (-32603, "not today") == (error.code, error.message)
+
+
+async def test_a_prompt_that_exits_does_not_end_the_server():
+    """``sys.exit`` is a failure like any other (ours)."""
+    assert -32603 == (await get("leaves")).code
 
 
 def test_a_name_is_taken_once():

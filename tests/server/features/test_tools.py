@@ -163,6 +163,14 @@ async def test_any_other_exception_is_named_logged_and_withheld(revision, name, 
     assert "Traceback" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["fail", "fail_plainly"])
+async def test_a_tool_that_exits_does_not_end_the_server(name):
+    """An argument parser inside a tool may call ``sys.exit`` (ours)."""
+    result = await Client(failing(SystemExit(2))).call(name)
+
+    assert (True, f"Tool '{name}' failed: SystemExit") == (result["isError"], text(result))
+
+
 async def test_debugging_lets_the_text_out():
     """``Server(debug=True)`` is for whoever writes the tool (architecture 9.2)."""
     result = await Client(failing(KeyError("pass word"), debug=True)).call("fail")
@@ -246,6 +254,7 @@ async def test_a_function_may_take_the_arguments_as_a_whole(revision):
 
     assert "{'x': [1], 'y': 2}" == text(await client.call("far", {"x": [1], "y": 2}))
     assert "{}" == text(await client.once("tools/call", {"name": "far"}))
+    assert "{}" == text(await client.once("tools/call", {"name": "far", "arguments": None}))
 
 
 async def test_results_are_held_against_an_output_schema_written_by_hand():
