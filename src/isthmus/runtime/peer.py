@@ -441,7 +441,7 @@ class Peer:
             callback()
         self.session.close()
         for id, waiting in list(self._waiting.items()):
-            self._cut(id, ConnectionLost(f"{self.lost} (while waiting for {waiting.method})"))
+            self._cut(id, ConnectionLost(f"while waiting for {waiting.method}: {self.lost}"))
         if self._timer is not None:
             self._timer.cancel()
         mine = asyncio.current_task()
