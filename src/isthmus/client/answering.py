@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.client.checking import compiled, complaint
+from isthmus.client.checking import Checker
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.errors import Misbehaved, Refuse, UsageError
 from isthmus.revisions import METHODS, Revision, project
@@ -236,7 +236,7 @@ def filled_in(value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
             # spec 2026-07-28 client/elicitation#requested-schema: defaults of the schema
             if name not in content and isinstance(blank, dict) and "default" in blank:
                 content[name] = blank["default"]
-    wrong = complaint(compiled(schema, "the form of the question"), content)
+    wrong = Checker(schema, "the form of the question").complaint(content)
     if wrong:
         raise UsageError(f"the answer does not fit the form: {wrong}")
     return content

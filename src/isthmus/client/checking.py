@@ -1,21 +1,19 @@
 """Values against JSON Schemas that came from elsewhere: compiled once, never fetching anything."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UNSET
 
+from isthmus.client.costs import Costs
 from isthmus.errors import Misbehaved
 from isthmus.wire import CallToolResult, Tool
 
-if TYPE_CHECKING:
-    import jsonschema_rs
-
-__all__ = ["OutputCheck", "compiled", "complaint"]
+__all__ = ["Checker", "OutputCheck"]
 
 
-def compiled(schema: Mapping[str, Any], what: str) -> "jsonschema_rs.Validator":
-    """A validator for a schema of the other side's.
+class Checker:
+    """Checks values against a schema of the other side's.
 
     Args:
         schema: the schema; 2020-12 unless it names its dialect.
@@ -24,21 +22,44 @@ def compiled(schema: Mapping[str, Any], what: str) -> "jsonschema_rs.Validator":
     Raises:
         Misbehaved: it is no valid schema, or refers to something outside itself.
     """
-    import jsonschema_rs
 
-    try:
-        # spec 2026-07-28 basic#ref-resolution: implementations MUST NOT dereference network URIs
-        return jsonschema_rs.validator_for(dict(schema), offline=True)
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        raise Misbehaved(f"{what} cannot be used: {first_line(error)}") from error
+    __slots__ = ("_costs", "_validator", "_what")
 
+    def __init__(self, schema: Mapping[str, Any], what: str) -> None:
+        import jsonschema_rs
 
-def complaint(validator: "jsonschema_rs.Validator", value: Any) -> str | None:
-    """The first thing wrong with a value, and where; None for a value that fits."""
-    for error in validator.iter_errors(value):
-        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.instance_path)
-        return f"{error.message} - at `${where}`"
-    return None
+        self._what = what
+        try:
+            # spec 2026-07-28 basic#ref-resolution: implementations MUST NOT dereference network
+            # URIs
+            self._validator = jsonschema_rs.validator_for(dict(schema), offline=True)
+            self._costs = Costs(schema)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+            raise Misbehaved(f"{what} cannot be used: {first_line(error)}") from error
+        except RecursionError:
+            raise self._too_much() from None
+
+    def complaint(self, value: Any) -> str | None:
+        """The first thing wrong with a value, and where; None for a value that fits.
+
+        Raises:
+            Misbehaved: to check it would take for ever.
+        """
+        try:
+            # spec 2026-07-28 basic#composition-keyword-resource-use: SHOULD apply bounds
+            if self._costs.too_much(value):
+                raise self._too_much()
+        except RecursionError:
+            raise self._too_much() from None
+        for error in self._validator.iter_errors(value):
+            where = "".join(
+                f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.instance_path
+            )
+            return f"{error.message} - at `${where}`"
+        return None
+
+    def _too_much(self) -> Misbehaved:
+        return Misbehaved(f"{self._what} is not checked: it would take too long")
 
 
 def first_line(error: Exception) -> str:
@@ -53,12 +74,12 @@ class OutputCheck:
         tool: the tool as the server lists it.
     """
 
-    __slots__ = ("_name", "_schema", "_validator")
+    __slots__ = ("_checker", "_name", "_schema")
 
     def __init__(self, tool: Tool) -> None:
         self._name = tool.name
         self._schema = tool.output_schema
-        self._validator: jsonschema_rs.Validator | None = None
+        self._checker: Checker | None = None
 
     def check(self, result: CallToolResult) -> None:
         """Hold a result against the tool's output schema, where it has one.
@@ -73,8 +94,8 @@ class OutputCheck:
             raise Misbehaved(
                 f"tool {self._name!r} has an output schema but gave no structured content"
             )
-        if self._validator is None:
-            self._validator = compiled(self._schema, f"the output schema of tool {self._name!r}")
-        wrong = complaint(self._validator, result.structured_content)
+        if self._checker is None:
+            self._checker = Checker(self._schema, f"the output schema of tool {self._name!r}")
+        wrong = self._checker.complaint(result.structured_content)
         if wrong:
             raise Misbehaved(f"the result of tool {self._name!r} breaks its schema: {wrong}")

@@ -1,0 +1,87 @@
+"""What a hostile schema would cost to check, and what honest ones do."""
+
+import pytest
+
+from isthmus.client.checking import Checker
+from isthmus.client.costs import Costs
+from isthmus.errors import Misbehaved
+
+
+def doubling(depth, reference="#/$defs/{}"):
+    """A schema that applies each of its definitions twice, and those the next ones twice."""
+    both = lambda n: [{"$ref": reference.format(f"a{n}")}] * 2  # noqa: E731 - one line is clearer
+    defs = {f"a{n}": {"$anchor": f"a{n}", "allOf": both(n - 1)} for n in range(1, depth)}
+    defs["a0"] = {"$anchor": "a0", "type": "object"}
+    return {"$defs": defs, "$ref": reference.format(f"a{depth - 1}")}
+
+
+def nested(depth):
+    """A value that goes deep, and is small."""
+    value = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+AGAIN = {"properties": {"a": {"$ref": "#"}}}
+HOSTILE = {
+    "pointers": (doubling(60), {}),
+    "anchors": (doubling(60, "#{}"), {}),
+    "an id of its own": ({"$id": "https://a.example/s", **doubling(60)}, {}),
+    "deep values": ({"allOf": [AGAIN, AGAIN]}, nested(60)),
+    "names": ({"propertyNames": {"$ref": "#/$defs/a59"}, **doubling(60)}, {"a": 1}),
+    "items": ({"anyOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]}, [[]]),
+}
+
+
+def deep_list():
+    """A list in a list, and so on."""
+    value = []
+    for _ in range(60):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_schema_that_would_take_for_ever_is_not_checked(kind):
+    """Spec 2026-07-28 basic#composition-keyword-resource-use: bounds SHOULD be applied."""
+    schema, value = HOSTILE[kind]
+
+    with pytest.raises(Misbehaved, match=r"^the schema is not checked: it would take too long$"):
+        Checker(schema, "the schema").complaint(deep_list() if kind == "items" else value)
+
+
+JSON = {
+    "$defs": {
+        "json": {
+            "anyOf": [
+                {"type": ["string", "number", "boolean", "null"]},
+                {"type": "array", "items": {"$ref": "#/$defs/json"}},
+                {"type": "object", "additionalProperties": {"$ref": "#/$defs/json"}},
+            ]
+        }
+    },
+    "$ref": "#/$defs/json",
+}
+TREE = {
+    "type": "object",
+    "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "a": {"$ref": "#"}},
+}
+
+
+@pytest.mark.parametrize("schema", [JSON, TREE, doubling(10)])
+def test_an_honest_schema_is_checked(schema):
+    """Ours: schemas that come back to themselves are common, and cheap."""
+    assert None is Checker(schema, "the schema").complaint(nested(100))
+
+
+def test_what_is_found_wrong_is_told():
+    """Ours: a schema that was counted still checks."""
+    assert "1 is not" in str(Checker(TREE, "the schema").complaint({"left": {"left": 1}}))
+
+
+def test_a_plain_schema_costs_no_count():
+    """Ours: most results are never looked at twice."""
+    plain = {"type": "object", "properties": {"a": {"type": "integer", "allOf": [{"minimum": 1}]}}}
+
+    assert not Costs(plain)._risky
