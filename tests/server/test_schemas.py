@@ -382,7 +382,7 @@ def test_generated_titles_and_docstrings_are_not_taken_for_words():
 @pytest.mark.parametrize(
     ("annotation", "said"),
     [
-        (complex, "'complex' has no JSON form"),
+        (complex, "'complex' has no JSON form: use a dataclass, a msgspec Struct, a TypedDict, "),
         (list[type], "'type' has no JSON form"),
         (set[list[int]], "must be hashable"),
         (set[Point], "must be hashable"),

@@ -132,6 +132,16 @@ def test_the_context_may_be_imported_for_type_checkers_only():
         read_signature(tool, Other)
 
 
+@pytest.mark.parametrize("name", ["ctx", "context"])
+def test_a_context_without_its_annotation_is_refused(name):
+    """Ours: a model would be asked to fill it in, and the author would wonder."""
+    namespace = {}
+    exec(f"def tool(a: int, {name}): ...", namespace)  # noqa: S102 - one function, two names
+
+    with pytest.raises(UsageError, match=f"'{name}' has no annotation: write {name}: Context, or"):
+        read_signature(namespace["tool"], "Context")
+
+
 def test_two_contexts_are_refused():
     """Ours: it would be unclear what the second is for."""
 
@@ -207,6 +217,7 @@ def pairs(**named: int) -> None:
         (yields_later, "it yields"),
         (Counter, "is not a function"),
         (3, "is not a function"),
+        ("add", "'add' is not a function: a name is given as name='add'"),
         (print, r"\*args"),
         (max, "cannot be read"),
     ],

@@ -232,7 +232,10 @@ def _custom(builder: "SchemaBuilder", info: Any) -> "Schema":
         return builder.of_pydantic(kind)
     if is_path(kind):
         return {"type": "string"}
-    raise UsageError(f"{getattr(kind, '__qualname__', kind)!r} has no JSON form")
+    raise UsageError(
+        f"{getattr(kind, '__qualname__', kind)!r} has no JSON form: use a dataclass, a msgspec "
+        "Struct, a TypedDict, an attrs class or a pydantic model in its place"
+    )
 
 
 def class_doc(kind: Any) -> str:

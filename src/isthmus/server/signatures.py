@@ -100,6 +100,8 @@ def read_signature(
                 raise UsageError(f"{context!r} and {parameter.name!r} both take the context")
             context = parameter.name
         else:
+            if context_type is not None:
+                _check_meant(parameter, context_type)
             parameters.append(_parameter(parameter, annotation, doc))
     return Signature(
         name=_name_of(function),
@@ -120,6 +122,8 @@ def _code_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     while isinstance(function, functools.partial):
         function = function.func
+    if isinstance(function, str):
+        raise UsageError(f"{function!r} is not a function: a name is given as name={function!r}")
     if isinstance(function, type) or not callable(function):
         raise UsageError(f"{function!r} is not a function; pass a function or a bound method")
     if not inspect.isroutine(function):
@@ -217,6 +221,20 @@ def _is_context(annotation: Any, context_type: type | str | None) -> bool:
     if isinstance(context_type, str):
         return any(base.__name__ == context_type for base in kind.__mro__)
     return issubclass(kind, context_type)
+
+
+def _check_meant(parameter: inspect.Parameter, context_type: type | str) -> None:
+    """Refuse what looks like the context, and would become an argument for a model to fill in.
+
+    Raises:
+        UsageError: it is called as a context is, and has no annotation.
+    """
+    name = parameter.name
+    if name in {"ctx", "context"} and parameter.annotation is parameter.empty:
+        kind = context_type if isinstance(context_type, str) else context_type.__name__
+        raise UsageError(
+            f"{name!r} has no annotation: write {name}: {kind}, or the type callers give for it"
+        )
 
 
 def _parameter(parameter: inspect.Parameter, annotation: Any, doc: Docstring) -> Parameter:
