@@ -480,3 +480,24 @@ async def test_a_legacy_call_does_not_expire_while_the_user_thinks():
 
     assert [] == (await call).content
     await client.close()
+
+
+async def test_a_modern_server_that_sends_a_request_gets_no_response():
+    """Spec 2026-07-28 basic/transports/stdio: the client MUST NOT write JSON-RPC responses."""
+    puppet = Puppet()
+    client = Client(puppet.channel, elicit=lambda _question: Declined())
+    opening = asyncio.create_task(client.open())
+    await puppet.discovered()
+    await opening
+
+    await puppet.says(id=1, method="ping")
+    question = {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}}
+    await puppet.says(id=2, method="elicitation/create", params=question)
+    call = asyncio.create_task(client.call_tool("add"))
+    heard = await puppet.heard()
+    await puppet.says(id=heard["id"], result={"content": [], "resultType": "complete"})
+    await call
+    await client.close()
+
+    assert "tools/call" == heard["method"]
+    assert None is await puppet.heard()

@@ -220,6 +220,9 @@ class Connection:
     def _speak(self, peer: Peer, revision: Revision) -> None:
         """Write what follows as this revision has it."""
         peer.agree(Caller(revision=revision))
+        # spec 2026-07-28 basic/transports/stdio#sending-messages: the client MUST NOT write
+        # responses, whatever a server that MUST NOT send requests sends
+        peer.session.deaf = states_facts(revision)
         speak = getattr(peer.channel, "speak", None)  # transports that spell it out in headers
         if speak is not None:
             speak(revision)

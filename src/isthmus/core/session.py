@@ -64,13 +64,18 @@ class Session:
 
     Args:
         side: which side we are.
+
+    Attributes:
+        phase: where the conversation stands.
+        deaf: the other side may not ask for anything, and gets no answer if it does.
     """
 
-    __slots__ = ("_calls", "_opening", "_served", "phase", "side")
+    __slots__ = ("_calls", "_opening", "_served", "deaf", "phase", "side")
 
     def __init__(self, side: Side) -> None:
         self.side = side
         self.phase = Phase.NEW
+        self.deaf = False
         self._calls = Calls()
         self._served = Served()
         self._opening: Id | None = None
@@ -116,6 +121,8 @@ class Session:
         return self._called(frame.id, method, params)
 
     def _called(self, id: Id, method: str, params: Raw | None) -> list[Event]:
+        if self.deaf:
+            return []
         envelope = read_envelope(params)
         if isinstance(envelope, Malformed):
             return [self._refusal(id, envelope.code, envelope.message)]
