@@ -72,6 +72,14 @@ def test_a_question_says_what_it_wants():
     assert "Row (integer, at least 1, at most 30, empty for 7): " == asked
 
 
+def test_a_yes_or_no_is_spelled_as_it_is_typed():
+    """Ours: what an empty line means is said in the words that may be typed."""
+    assert (
+        "window (y or n, empty for n): "
+        == Blank("window", {"type": "boolean", "default": False}, required=False).question()
+    )
+
+
 def test_choices_are_listed_by_number():
     """Ours: titles are shown, the value beside them where it differs."""
     schema = {"oneOf": [{"const": "a", "title": "Aisle"}, {"const": "w", "title": "w"}]}

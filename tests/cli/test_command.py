@@ -205,7 +205,8 @@ def test_a_person_answers_blank_by_blank():
     answers = [
         (b"count (integer): ", b"many\n"),
         (b"not a whole number", b"3\n"),
-        (b"empty for false): ", b"y\n"),
+        (b"empty for n): ", b"y\n"),
+        (b"  gift: y", b""),
         (b"Send this? [y/n] ", b"y\n"),
     ]
     code, out, _ = at_terminal("call", SHOP, "buy", answers=answers)
@@ -218,7 +219,7 @@ def test_control_d_turns_away():
     code, out, shown = at_terminal("call", SHOP, "buy", answers=[(b"count (integer): ", b"\x04")])
 
     assert (1, b"") == (code, out)
-    assert b"Nothing bought." in shown
+    assert b"\r\nthe tool failed: Nothing bought." in shown
 
 
 def test_a_terminal_is_not_painted_by_a_server():
@@ -226,6 +227,15 @@ def test_a_terminal_is_not_painted_by_a_server():
     _, _, shown = at_terminal("call", SHOP, "trick", stdout=None)
 
     assert b"a[31mbc" == shown.strip()
+
+
+def test_a_server_started_by_hand_says_that_it_waits_for_a_program():
+    """Ours: whoever runs a server file at a terminal would take the silence for a hang."""
+    says = b"shop serves the program that started it, on standard input and output"
+    code, out, shown = at_terminal("run", SHOP, answers=[(says, b"\x04")])
+
+    assert (0, b"") == (code, out)
+    assert b"Ctrl-C to stop" in shown
 
 
 def test_an_interrupt_has_its_exit_code():

@@ -77,7 +77,7 @@ class Blank:
         title = self.schema.get("title", self.name)
         empty = "" if self.required else ", empty to leave out"
         if self.default is not None:
-            empty = f", empty for {self._shown(self.default)}"
+            empty = f", empty for {shown(self.default)}"
         return f"{title} ({', '.join(self._wanted())}{empty}): "
 
     def _wanted(self) -> list[str]:
@@ -86,9 +86,6 @@ class Blank:
         kind = "y or n" if self.schema.get("type") == "boolean" else self.schema.get("type", "text")
         bounds = [say.format(self.schema[k]) for k, say in _BOUNDS if k in self.schema]
         return ["text" if kind == "string" else kind, *bounds]
-
-    def _shown(self, value: Any) -> str:
-        return value if isinstance(value, str) else json.dumps(value)
 
     def read(self, line: str) -> Any:
         """The value a line stands for; None to leave the blank out.
@@ -134,6 +131,15 @@ class Blank:
         validator = jsonschema_rs.validator_for(dict(self.schema), validate_formats=True)
         for error in validator.iter_errors(value):
             raise ValueError(error.message)
+
+
+def shown(value: Any) -> str:
+    """A value as a person would type it."""
+    if isinstance(value, bool):
+        return "y" if value else "n"
+    if isinstance(value, list):
+        return ", ".join(map(shown, value))
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _number(text: str, *, whole: bool) -> int | float:

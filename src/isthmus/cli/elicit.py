@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from isthmus.cli.blanks import Blank, blanks
+from isthmus.cli.blanks import Blank, blanks, shown
 from isthmus.cli.output import clean, note
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.wire import ElicitParams
@@ -53,7 +53,10 @@ class Keyboard:
         # A daemon: nothing waits for the person once the call is over.
         threading.Thread(target=read, name="keyboard", daemon=True).start()
         text = await line
-        return text.rstrip("\r\n") if text else None
+        if not text:
+            note("")  # control-D leaves the cursor behind the question
+            return None
+        return text.rstrip("\r\n")
 
 
 def note_inline(prompt: str) -> None:
@@ -109,7 +112,7 @@ async def _fill(blank: Blank, content: dict[str, Any], terminal: Terminal) -> bo
 
 async def _agreed(content: Mapping[str, Any], prompt: str, terminal: Terminal) -> Answer[Any]:
     for name, value in content.items():
-        terminal.say(f"  {name}: {value}")
+        terminal.say(f"  {name}: {shown(value)}")
     while True:
         text = await terminal.ask(prompt)
         if text is None:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 from isthmus.runtime.peer import Peer
@@ -27,6 +28,11 @@ async def serve_pipes(server: "Server") -> None:
     """Serve over standard input and output until the host hangs up, or until told to stop."""
     from isthmus.transports.stdio import StdioChannel
 
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write(
+            f"{server.info.name} serves the program that started it, on standard input and output "
+            "(Ctrl-C to stop)\n"
+        )
     channel = StdioChannel()
     _stop_on_signals(asyncio.current_task())
     gc.freeze()
