@@ -361,3 +361,32 @@ async def test_cancelling_a_call_that_could_not_be_sent_is_a_cancellation():
     await client.close()
     await client.finish()
     await far.close()
+
+
+async def test_a_timeout_during_somebodys_clean_up_is_still_a_timeout():
+    """A cancellation from before the call is not the call's (decision D20)."""
+    near, far = pair()
+    client = Peer(near, Router({}, sender="server"), side="client")
+    client.agree(LEGACY)
+    for _ in range(ROOM):
+        await near.send(Outgoing(b"{}"))
+    ended = []
+
+    async def cleaned_up():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                await client.call("ping", PingParams(), EmptyResult, timeout=0.01)
+            except CallTimedOut:
+                ended.append("timed out")
+
+    task = asyncio.create_task(cleaned_up())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ["timed out"] == ended
+    await near.close()
+    await far.close()

@@ -89,7 +89,7 @@ POINT_OUT = {
             {"type": "string", "enum": ["red", "green"], "description": "What to paint with."},
         ),
         (Literal[1, 2], {"type": "integer", "enum": [1, 2]}),
-        (Literal["a", 1], {"enum": [1, "a"]}),
+        (Literal["a", 1], {"enum": ["a", 1]}),
         (list, {"type": "array"}),
         (list[int], {"type": "array", "items": INTEGER}),
         (collections.abc.Sequence[int], {"type": "array", "items": INTEGER}),
@@ -427,3 +427,16 @@ def test_a_builder_takes_what_is_expressible_only():
 def test_whether_a_string_can_be_valid_is_seen_from_the_schema(schema, expected):
     """Ours: where one can, a string is never taken for JSON in a string."""
     assert expected == admits_string(schema, {"A": INTEGER})
+
+
+def test_choices_keep_the_order_they_were_written_in():
+    """Small, medium, large is how people read it; msgspec sorts what a Literal holds (ours)."""
+
+    class Shirt(msgspec.Struct):
+        size: Literal["small", "medium", "large"]
+        fits: list[Literal["women", "men"]] = []
+
+    schema = schema_for(Shirt, "input")
+
+    assert ["small", "medium", "large"] == schema["properties"]["size"]["enum"]
+    assert ["women", "men"] == schema["properties"]["fits"]["items"]["enum"]

@@ -1,5 +1,6 @@
 """A server and a client in one process."""
 
+import contextlib
 import json
 
 import pytest
@@ -93,3 +94,29 @@ async def test_a_server_that_cannot_start_fails_the_block():
     with pytest.raises(ConnectFailed, match="could not start"):
         async with serving(Server("ill", lifespan=lifespan)):
             pytest.fail("it serves")
+
+
+async def test_a_lifespan_ends_with_the_last_connection_to_its_server():
+    """What a server opened for its tests is closed after them, and not before (ours)."""
+    seen = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_server):
+        seen.append("open")
+        yield "the state"
+        seen.append("closed")
+
+    server = Server("lived", version="1", lifespan=lifespan)
+
+    @server.tool
+    async def state(ctx: Context) -> str:
+        """Say what the lifespan gave."""
+        return ctx.state
+
+    async with connect(server) as one:
+        async with connect(server) as two:
+            assert "the state" == (await two.call_tool("state")).text
+        assert ["open"] == seen
+        assert "the state" == (await one.call_tool("state")).text
+
+    assert ["open", "closed"] == seen

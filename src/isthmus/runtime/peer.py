@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, Raw
 
 from isthmus.core.caller import Caller, Malformed, from_envelope
 from isthmus.core.events import (
@@ -41,10 +41,10 @@ from isthmus.revisions import METHODS, Revision, project
 from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
+from isthmus.runtime.waiting import Waiting, decoder, earliest, with_token
 from isthmus.wire import ProgressParams
 from isthmus.wire.base import Id, Wire
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode
-from isthmus.wire.reading import reader
 
 __all__ = ["GRACE", "Peer", "ProgressCallback"]
 
@@ -57,24 +57,6 @@ GRACE = 1.2
 """Seconds that work in hand may take after the other side has said its last word."""
 
 PARTING = 0.4  # seconds that work may take to end once it was cancelled
-
-
-class Waiting(msgspec.Struct):
-    """What one of our calls is waiting with.
-
-    Attributes:
-        method: what was asked.
-        future: gets the answer.
-        on_progress: told of progress.
-        sender: the caller's task as long as the channel has not taken the call.
-        cut: the sender was cancelled by us, because the call has ended before that.
-    """
-
-    method: str
-    future: Any  # asyncio.Future[Raw]
-    on_progress: Any  # ProgressCallback | None
-    sender: Any  # asyncio.Task[Any] | None
-    cut: bool = False
 
 
 class Peer:
@@ -320,25 +302,23 @@ class Peer:
             raise OutOfPhase(f"cannot call {method}: {self.lost}") from self.lost
         loop = asyncio.get_running_loop()
         if on_progress is not None:
-            params = _with_token(params, self.session.next_id())
+            params = with_token(params, self.session.next_id())
+        sent, now = _encoded(params, self.revision), loop.time()
         id, data = self.session.call(
-            method,
-            _encoded(params, self.revision),
-            now=loop.time(),
-            timeout=timeout,
-            max_timeout=max_timeout,
+            method, sent, now=now, timeout=timeout, max_timeout=max_timeout
         )
         future: asyncio.Future[Raw] = loop.create_future()
         task = asyncio.current_task(loop)
-        waiting = self._waiting[id] = Waiting(method, future, on_progress, task)
-        self._arm(loop, _earliest(timeout, max_timeout))
+        waiting = Waiting(method, future, on_progress, task, task.cancelling() if task else 0)
+        self._waiting[id] = waiting
+        self._arm(loop, earliest(timeout, max_timeout))
         try:
             await self.channel.send(Outgoing(data, id, None, relates_to, method, name, headers))
             waiting.sender = None
             raw = await future
         except BaseException as error:
             self._give_up(id, error)
-            if waiting.cut and task is not None and not task.uncancel():
+            if waiting.was_cut(task):
                 raise future.exception() or error from None
             raise
         return self._read(method, raw, result)
@@ -373,7 +353,7 @@ class Peer:
         if result is Raw:
             return raw  # type: ignore[return-value]  # R is Raw here
         try:
-            return _reader(result)(raw)
+            return decoder(result)(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Misbehaved(f"the answer to {method} is malformed: {error}") from error
 
@@ -473,28 +453,3 @@ _ON: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
 
 def _encoded(params: Wire | None, revision: Revision) -> bytes | None:
     return None if params is None else encode(project(params, revision))
-
-
-_readers: dict[Any, Callable[[Raw], Any]] = {}
-
-
-def _reader(result: type[R]) -> Callable[[Raw], R]:
-    """The decoder of a type of answer, made once."""
-    read = _readers.get(result)
-    if read is None:
-        read = _readers[result] = reader(result)
-    return read
-
-
-def _earliest(timeout: float | None, max_timeout: float | None) -> float | None:
-    if timeout is None or max_timeout is None:
-        return max_timeout if timeout is None else timeout
-    return min(timeout, max_timeout)
-
-
-def _with_token(params: Wire | None, token: Id) -> Wire | None:
-    """``params`` asking for progress under ``token``."""
-    if params is None or not hasattr(params, "meta"):
-        return params
-    meta: Any = params.meta
-    return structs.replace(params, meta={**(meta or {}), "progressToken": token})

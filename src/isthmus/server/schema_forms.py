@@ -123,8 +123,8 @@ def _enumeration(values: Iterable[Any]) -> "Schema":
     return {"type": kinds.pop(), "enum": values} if len(kinds) == 1 else {"enum": values}
 
 
-def _literal(_: "SchemaBuilder", info: Any) -> "Schema":
-    return _enumeration(info.values)
+def _literal(builder: "SchemaBuilder", info: Any) -> "Schema":
+    return _enumeration(builder.ordered(info.values))
 
 
 def _enum(_: "SchemaBuilder", info: Any) -> "Schema":

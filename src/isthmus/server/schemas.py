@@ -15,7 +15,7 @@ over ``anyOf`` with ``null``. (null itself is still accepted.)
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT
@@ -23,6 +23,7 @@ from msgspec import inspect as mi
 
 from isthmus.errors import UsageError
 from isthmus.server import pydantic_schemas
+from isthmus.server.annotations import bare, walk
 from isthmus.server.custom_types import encode, expressible
 from isthmus.server.portable import PREFIX, inlined, without_null
 from isthmus.server.schema_forms import FORMS, Member
@@ -54,6 +55,7 @@ class SchemaBuilder:
         self.mode: Mode = mode
         self.definitions: dict[str, Schema] = {}
         self._names: dict[Any, str] = {}
+        self._written: dict[frozenset[tuple[type, Any]], tuple[Any, ...]] = {}
 
     def of(self, annotation: Any) -> Schema:
         """The schema of an annotation; classes in it are references to definitions.
@@ -64,6 +66,10 @@ class SchemaBuilder:
         Raises:
             UsageError: a part of it has no JSON form.
         """
+        for part in walk(annotation):
+            if get_origin(part := bare(part)) is Literal:
+                values = get_args(part)
+                self._written.setdefault(_unordered(values), values)
         try:
             info = mi.type_info(annotation)
         except (TypeError, NameError) as refusal:
@@ -89,6 +95,10 @@ class SchemaBuilder:
         if form is None:
             raise UsageError(f"{type(info).__name__.removesuffix('Type')} has no JSON form")
         return {**form(self, info), **said}
+
+    def ordered(self, values: Iterable[Any]) -> Iterable[Any]:
+        """The values of a ``Literal`` as its author wrote them; msgspec has sorted them."""
+        return self._written.get(_unordered(values), values)
 
     def named(self, kind: Any, make: Callable[[], Schema]) -> Schema:
         """A reference to the definition of a class, which is made once."""
@@ -163,6 +173,11 @@ class SchemaBuilder:
         if self.mode == "output":
             return rest
         return without_null(rest) if default is None else schema
+
+
+def _unordered(values: Iterable[Any]) -> frozenset[tuple[type, Any]]:
+    """What a ``Literal`` allows, whatever its order; 1 and True are two things."""
+    return frozenset((type(value), value) for value in values)
 
 
 def admits_string(schema: Schema, definitions: Schema | None = None) -> bool:

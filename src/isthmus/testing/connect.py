@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -60,8 +61,8 @@ async def connect(
             question changed when it was asked again.
     """
     async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(in_use(server))
         dial = await _WAYS[transport](server, stack)
-
         stricts: list[Strict] = []
 
         async def tapped() -> Channel:
@@ -85,6 +86,22 @@ async def connect(
     for option in options.values():
         if isinstance(option, Script):
             option.finish()
+
+
+_users: Counter[int] = Counter()
+
+
+@contextlib.asynccontextmanager
+async def in_use(server: Server) -> AsyncIterator[None]:
+    """Leave the server's lifespan when its last test connection is closed."""
+    _users[id(server)] += 1
+    try:
+        yield
+    finally:
+        _users[id(server)] -= 1
+        if not _users[id(server)]:
+            del _users[id(server)]
+            await server.close()
 
 
 Dial: TypeAlias = Callable[[], Awaitable[Channel]]
