@@ -36,7 +36,7 @@ conformance: $(READY) ## The official conformance suite against us (node)
 	$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
 
 interop: $(READY) ## Against other implementations, each in an environment under .peers/
-	$(BIN)/python -m pytest -q -m interop tests/interop $(PYTEST)
+	$(BIN)/python -m pytest -q -m interop tests $(PYTEST)
 
 clean: ## Back to a bare clone
 	rm -rf .venv .peers .conformance dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
