@@ -51,14 +51,14 @@ def show(progress: ProgressParams) -> None:
     say(f"progress {progress.progress:g} of {progress.total:g}: {progress.message}", 2)
 
 
-async def book(target: object, revision: str) -> None:
+async def book(target: Any, revision: str | None) -> None:
     """List and call in one revision; ask the user where the revision can."""
     async with Client(target, revision=revision, elicit=choose, sample=think) as client:
         tools = [tool.name for tool in await client.list_tools()]
         say(f"{client.revision}: {client.info.name} offers {', '.join(tools)}")
         kind = await client.call_tool("price", {"kind": "window"})
         say(f"price(window) = {kind.text}", 2)
-        if revision in {LATEST_LEGACY, MODERN}:
+        if client.revision.name in {LATEST_LEGACY, MODERN}:
             date = datetime.now(UTC).date().isoformat()
             booked = await client.call_tool("book", {"date": date}, on_progress=show)
             say(f"book({date}) = {json.dumps(booked.structured)}", 2)
@@ -67,8 +67,10 @@ async def book(target: object, revision: str) -> None:
 
 
 async def ours() -> None:
-    """Our client and our server, in every revision, over stdio and over HTTP."""
+    """Our client and our server, in every revision, in memory, over stdio and over HTTP."""
     print("\n1. One server file, five revisions (examples/bookings.py)")
+    say("in memory, whatever is newest", 0)
+    await book(server, None)
     for revision in REVISIONS:
         say(f"over stdio, {revision.name}", 0)
         await book(Command(sys.executable, str(HERE / "bookings.py")), revision.name)
