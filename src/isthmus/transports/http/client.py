@@ -91,6 +91,7 @@ class HttpClientChannel:
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost: ConnectionLost | None = None
         self._closed = False
+        self._streamed = False
 
     def speak(self, revision: Revision) -> None:
         """Write the following messages as this revision has it; called as soon as it is known."""
@@ -315,8 +316,11 @@ class HttpClientChannel:
         except ConnectionLost:
             return None
         if response.status == 200 and response.headers.get("Content-Type", "").startswith(STREAM):
+            self._streamed = True
             return response
         response.close()
+        if self._streamed:  # a server that never had streams may mean 405 by 404
+            self._check_session(response)
         if 400 <= response.status < 500:
             raise HttpRefused(response.status, "no stream to resume", response.headers)
         return None
