@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from isthmus.runtime.inbound import Inbound
 from isthmus.wire import (
     AcknowledgedParams,
+    CancelledParams,
     ElicitationCompleteParams,
     EmptyResult,
     InitializedParams,
@@ -238,6 +239,13 @@ class Changes:
             )
             listener.release()
             await listener.until_ended()
+            # spec 2026-07-28 basic/patterns/cancellation: a server that tears a stream down MUST
+            # send notifications/cancelled for it; the answer below is a SHOULD beside that
+            await inbound.link.note(
+                "notifications/cancelled",
+                CancelledParams(request_id=inbound.id, reason="the server ends it", meta=meta),
+                relates_to=inbound.id,
+            )
         finally:
             listener.end()
             self._streams.discard(listener)
