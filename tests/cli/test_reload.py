@@ -108,6 +108,67 @@ async def test_a_call_under_way_is_answered_when_its_server_is_replaced(scene):
     assert (7, -32603) == (answer["id"], answer["error"]["code"])
 
 
+def listen(id, **notifications):
+    """What a modern host sends to hear of changes."""
+    params = {"notifications": notifications}
+    return {"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params}
+
+
+async def test_who_listens_goes_on_listening_and_is_told_to_list_again(scene):
+    """Ours: since 2026-07-28 changes are told to streams, and these outlive the server."""
+    asked = listen(7, toolsListChanged=True, resourceSubscriptions=["a://b"])
+    first = await scene.servers.get()
+    await scene.say(**asked)
+    await told(first)
+    scene.change.set()
+    second = await scene.servers.get()
+
+    assert asked == await told(second)
+    assert {
+        "jsonrpc": "2.0",
+        "method": "notifications/tools/list_changed",
+        "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": 7}},
+    } == await scene.hear()
+
+
+@pytest.mark.parametrize("by", ["host", "server"])
+async def test_a_stream_that_was_ended_is_not_begun_again(scene, by):
+    """Ours: neither where the host has enough, nor where the server had."""
+    first = await scene.servers.get()
+    await scene.say(**listen("s", toolsListChanged=True))
+    await told(first)
+    if by == "host":
+        params = {"requestId": "s"}
+        await scene.say(jsonrpc="2.0", method="notifications/cancelled", params=params)
+        await told(first)
+    else:
+        await reply(first, "s")
+        await scene.hear()
+    scene.change.set()
+    second = await scene.servers.get()
+    await scene.say(jsonrpc="2.0", id=8, method="ping")
+
+    assert "ping" == (await told(second))["method"]
+
+
+async def test_what_a_host_says_wrongly_is_the_servers_to_refuse(scene):
+    """Ours: the relay carries what it does not understand, and lives on."""
+    wrong = [
+        {"id": 1, "method": "subscriptions/listen", "params": {"notifications": [1]}},
+        {"id": 2, "method": "subscriptions/listen", "params": [1]},
+        {"method": "notifications/cancelled", "params": {"requestId": [1]}},
+        {"method": "notifications/cancelled"},
+    ]
+    first = await scene.servers.get()
+    for message in wrong:
+        await scene.say(jsonrpc="2.0", **message)
+        assert message.items() <= (await told(first)).items()
+    scene.change.set()
+    second = await scene.servers.get()
+
+    assert [1, 2] == [(await told(second))["id"], (await told(second))["id"]]
+
+
 async def test_a_finished_call_is_not_answered_again(scene):
     """Ours: only what is under way is given up."""
     first = await scene.servers.get()

@@ -21,6 +21,7 @@ from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Channel, Outgoing
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error, encode_note, parse
+from isthmus.wire.meta import SUBSCRIPTION_ID
 
 __all__ = ["Relay", "changed", "reload_http", "reload_stdio"]
 
@@ -80,6 +81,7 @@ class Relay:
         self._changing = asyncio.Lock()
         self._pending: set[Id] = set()
         self._said: dict[str, bytes] = {}
+        self._listening: dict[Id, bytes] = {}
         self._reading: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -104,16 +106,26 @@ class Relay:
         """One message from the host, remembered as far as a new server needs to hear it again."""
         frame = parse(data)
         if isinstance(frame, Frame) and isinstance(frame.method, str):
-            if frame.method in {"initialize", "notifications/initialized"}:
-                self._said[frame.method] = data
-            if isinstance(frame.id, int | str):
-                self._pending.add(frame.id)
+            self._remember(frame, data)
         async with self._changing:  # what comes while one server follows another goes to the next
             if self._server is None:
                 await self._fail(f"the server is not running; {LATER}")
                 return
             with suppress(ConnectionLost):  # whoever reads from it says so, and fails the rest
                 await self._server.send(Outgoing(data))
+
+    def _remember(self, frame: Frame, data: bytes) -> None:
+        if frame.method in {"initialize", "notifications/initialized"}:
+            self._said[str(frame.method)] = data
+        if frame.method == "notifications/cancelled":
+            id = _params(frame).get("requestId")
+            self._listening.pop(id if isinstance(id, int | str) else "", None)
+        if not isinstance(frame.id, int | str):
+            return
+        if frame.method == "subscriptions/listen":
+            self._listening[frame.id] = data  # goes on with the next server
+        else:
+            self._pending.add(frame.id)
 
     async def _replace(self) -> None:
         """End the server and start a new one in its place; a failure waits for the next change."""
@@ -123,6 +135,7 @@ class Relay:
             try:
                 self._server = self._start()
                 await self._reopen(self._server)
+                await self._listen(self._server)
             except (ConnectFailed, ConnectionLost) as error:
                 await self._drop()
                 await self._lost(error)
@@ -140,6 +153,18 @@ class Relay:
             await server.send(Outgoing(self._said["notifications/initialized"]))
             await self._announce(answer.get("capabilities", {}))
 
+    async def _listen(self, server: Channel) -> None:
+        """Ask a new server for the changes the host listens to, and tell which there may be."""
+        for id, request in self._listening.items():
+            await server.send(Outgoing(request))
+            frame = parse(request)
+            wanted = _params(frame).get("notifications", {}) if isinstance(frame, Frame) else {}
+            about = msgspec.json.encode({"_meta": {SUBSCRIPTION_ID: id}})
+            for kind in LISTS:
+                if isinstance(wanted, dict) and wanted.get(f"{kind}ListChanged"):
+                    method = f"notifications/{kind}/list_changed"
+                    await self._host.send(Outgoing(encode_note(method, about)))
+
     async def _announce(self, capabilities: dict[str, Any]) -> None:
         """Tell the host which lists to fetch again: those whose changes it was promised."""
         for kind in LISTS:
@@ -155,6 +180,7 @@ class Relay:
                 frame = parse(delivery.data)
                 if isinstance(frame, Frame) and frame.method is msgspec.UNSET:
                     self._pending.discard(_id(frame))
+                    self._listening.pop(_id(frame), None)
                 await self._host.send(Outgoing(delivery.data))
         except ConnectionLost as error:
             end = error
@@ -195,6 +221,12 @@ async def _answer(server: Channel) -> dict[str, Any]:
 
 def _id(frame: Frame) -> Id:
     return frame.id if isinstance(frame.id, int | str) else ""
+
+
+def _params(frame: Frame) -> dict[str, Any]:
+    """The parameters of a message; none where they are no object."""
+    params = msgspec.json.decode(frame.params) if isinstance(frame.params, msgspec.Raw) else {}
+    return params if isinstance(params, dict) else {}
 
 
 def _child(file: str, *more: str) -> list[str]:
