@@ -28,6 +28,7 @@ def test_a_url_is_reached_over_http():
 def test_a_script_is_run_by_this_interpreter(tmp_path):
     """Decision D21: the target may be the path of a script."""
     script = tmp_path / "server.py"
+    script.touch()
 
     assert str(Command(sys.executable, script)) == where(script).name
     assert str(Command(sys.executable, script)) == where(str(script)).name
@@ -65,6 +66,25 @@ def test_anything_else_is_refused(target, complaint):
     """Ours: the message says what a target may be."""
     with pytest.raises(UsageError, match=complaint):
         Client(target)
+
+
+def test_variables_in_an_entry_are_filled_in(monkeypatch):
+    """Ours: ``${VAR}`` is never handed to a server as text (users.md, pain 25)."""
+    monkeypatch.setenv("PLACE", "/data")
+    monkeypatch.delenv("MODE", raising=False)
+    entry = {"command": "serve", "args": ["${PLACE}", "${MODE:-fast}"]}
+
+    assert "serve /data fast" == where(entry).name
+    with pytest.raises(UsageError, match=r"args\[0\]: \$\{MODE\} is not set; export MODE"):
+        where({"command": "serve", "args": ["${MODE}"]})
+
+
+def test_what_is_not_there_is_said_before_anything_is_launched(tmp_path):
+    """Ours: a missing script and an empty configuration are the caller's mistakes."""
+    with pytest.raises(UsageError, match="there is no file"):
+        where(tmp_path / "nothing.py")
+    with pytest.raises(UsageError, match="names no server"):
+        where({"mcpServers": {}})
 
 
 def test_headers_need_a_url():

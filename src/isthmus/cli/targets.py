@@ -1,13 +1,13 @@
 """What ``TARGET`` means: a URL, a Python file, a command, or a name in an ``mcp.json``."""
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from isthmus.client.variables import filled
 from isthmus.errors import UsageError
 from isthmus.transports.command import Command
 
@@ -15,8 +15,6 @@ __all__ = ["CONFIGS", "Target", "resolve"]
 
 CONFIGS = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
 _SECTIONS = ("mcpServers", "servers")
-_PLACE = re.compile(r"\$\{([^}]*)\}")
-_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -100,29 +98,8 @@ def _entry(name: str, entry: Any, path: Path, environ: Mapping[str, str]) -> Tar
     where = f"{path}: {name}"
     if not isinstance(entry, dict) or not ("url" in entry or "command" in entry):
         raise UsageError(f'{where}: needs "command" or "url"')
-    entry = _filled(entry, where, environ)
+    entry = filled(entry, where, environ)
     if "url" in entry:
         return Target(name, entry["url"], entry.get("headers", {}))
     words = (entry["command"], *map(str, entry.get("args", ())))
     return Target(name, Command(*words, env=entry.get("env"), cwd=entry.get("cwd")))
-
-
-def _filled(value: Any, where: str, environ: Mapping[str, str]) -> Any:
-    """A value with ``${VAR}``, ``${VAR:-default}`` and ``${env:VAR}`` filled in, at any depth."""
-    if isinstance(value, dict):
-        return {k: _filled(v, f"{where}.{k}", environ) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_filled(v, f"{where}[{i}]", environ) for i, v in enumerate(value)]
-    if not isinstance(value, str):
-        return value
-
-    def found(place: re.Match[str]) -> str:
-        variable = _VARIABLE.fullmatch(place[1])
-        if not variable:
-            raise UsageError(f"{where}: {place[0]} is no variable of the environment")
-        name, default = variable.groups()
-        if name not in environ and default is None:
-            raise UsageError(f"{where}: {place[0]} is not set; export {name}=…")
-        return environ.get(name, default or "")
-
-    return _PLACE.sub(found, value)

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from isthmus.client.variables import filled
 from isthmus.errors import UsageError
 from isthmus.runtime.channel import Channel
 from isthmus.runtime.peer import Peer
@@ -135,13 +136,15 @@ def script(path: str) -> Command:
     """The command that runs a Python script with this interpreter.
 
     Raises:
-        UsageError: it is no Python file.
+        UsageError: it is no Python file, or is not there.
     """
     if not path.endswith(".py"):
         raise UsageError(
             f"cannot connect to {path!r}: it is neither a URL (http://… or https://…) nor a .py "
             f"script; a program is given as Command({path!r}, …)"
         )
+    if not os.path.isfile(path):  # noqa: PTH113 - pathlib costs start-up time
+        raise UsageError(f"there is no file {path}")
     return Command(sys.executable, path)
 
 
@@ -155,12 +158,15 @@ def entry(
     """
     servers = config.get("mcpServers")
     if isinstance(servers, Mapping):
+        if not servers:
+            raise UsageError("this configuration names no server: mcpServers is empty")
         if len(servers) != 1:
             raise UsageError(
                 f"a client is one connection, and this configuration names {len(servers)}: "
                 f"{', '.join(map(str, servers))}; pick one"
             )
         config = next(iter(servers.values()))
+    config = filled(dict(config), "mcpServers entry", os.environ)
     if "url" in config:
         return str(config["url"]), {**config.get("headers", {}), **(headers or {})}
     if "command" not in config:

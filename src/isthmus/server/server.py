@@ -308,7 +308,7 @@ class Server:
             ``fn()`` whose strings are filtered by what was typed.
 
         Raises:
-            UsageError: there is no such argument, or it is completed already.
+            UsageError: it is completed already.
         """
 
         def decorate(fn: F) -> F:
