@@ -171,19 +171,26 @@ def at_terminal(*words, answers=(), stdout=subprocess.PIPE):
     ours, theirs = pty.openpty()
     if stdout is None:
         stdout = theirs
-    process = subprocess.Popen([*ISTHMUS, *words], stdin=theirs, stderr=theirs, stdout=stdout)
-    os.close(theirs)
+    with subprocess.Popen([*ISTHMUS, *words], stdin=theirs, stderr=theirs, stdout=stdout) as child:
+        os.close(theirs)
+        try:
+            shown = typed(ours, answers) + read_out(ours)
+        except BaseException:
+            child.kill()  # nobody types to it any more
+            raise
+        out = child.stdout.read() if child.stdout else b""
+    return child.returncode, out, shown
+
+
+def typed(terminal, answers):
+    """Types each answer when its prompt is there; what was shown after the last of them."""
     shown = b""
     for prompt, answer in answers:
         while prompt not in shown:
-            shown += os.read(ours, 4096)
+            shown += os.read(terminal, 4096)
         shown = shown.partition(prompt)[2]
-        os.write(ours, answer)
-    rest = read_out(ours)
-    out = process.stdout.read() if process.stdout else b""
-    if process.stdout:
-        process.stdout.close()
-    return process.wait(), out, shown + rest
+        os.write(terminal, answer)
+    return shown
 
 
 def read_out(descriptor):
