@@ -60,9 +60,11 @@ def misbehave(fault, message):
 
 
 async def over_http(fault):
-    """An HTTP server on a free port; the server object, and its URL."""
+    """An HTTP server on a free port: what ends it with every connection, and its URL."""
+    tasks = set()
 
     async def connected(reader, writer):
+        tasks.add(asyncio.current_task())
         try:
             while head := await read_head(reader):
                 body = await reader.readexactly(int(head.get("content-length", 0)))
@@ -74,7 +76,14 @@ async def over_http(fault):
             writer.close()
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+
+    async def end():
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    return end, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
 
 
 async def read_head(reader):

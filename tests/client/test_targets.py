@@ -10,6 +10,8 @@ from isthmus.client.client import Client
 from isthmus.client.targets import resolve
 from isthmus.errors import ConnectFailed, UsageError
 from isthmus.revisions import LATEST, LATEST_LEGACY
+from isthmus.server.server import Server
+from isthmus.testing import serving
 from isthmus.transports.command import Command
 from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small
 
@@ -186,3 +188,13 @@ def test_what_is_remembered_is_bounded():
     assert MODERN_NAME == str(LATEST)
     for n in range(known.ROOM + 1):
         known.forget(("test", n))
+
+
+async def test_a_pinned_connection_teaches_nothing_about_its_server():
+    """Ours: who insisted on an older revision does not keep the next one from the newest."""
+    server = Server("both", version="1")
+    async with serving(server) as url:
+        async with Client(url, revision=LATEST_LEGACY):
+            pass
+        async with Client(url) as client:
+            assert LATEST is client.revision

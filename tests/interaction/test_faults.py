@@ -39,11 +39,11 @@ async def going_wrong(transport, fault):
     if transport == "stdio":
         yield Command(sys.executable, "-S", "-E", str(SCRIPT), fault)
         return
-    server, url = await faulty_server.over_http(fault)
+    end, url = await faulty_server.over_http(fault)
     try:
         yield url
     finally:
-        server.close()
+        await end()
 
 
 async def call_both(transport, fault):

@@ -153,7 +153,8 @@ class Connection:
                 if isinstance(error, ConnectFailed | ConnectionLost | OutOfPhase):
                     raise self._failed(str(error)) from error
                 raise
-            remember(self.target.key, agreement.revision)
+            if self.settings.revision is None:  # a pin says what we want, not what the server can
+                remember(self.target.key, agreement.revision)
             self._agree(agreement)
             return True
 
