@@ -70,6 +70,17 @@ def test_plain_requests_before_the_handshake_are_refused_with_the_mend():
     assert "_meta" in refusal["error"]["message"]
 
 
+@pytest.mark.covers("lifecycle.initialize.twice-refused")
+def test_an_open_session_is_not_initialized_again():
+    """An initialize is the first interaction and the only one (spec: lifecycle)."""
+    session = opened()
+    refused = only(session.receive(frame(id=2, method="initialize", params={})))
+
+    assert isinstance(refused, Send)
+    assert -32600 == json.loads(refused.data)["error"]["code"]
+    assert isinstance(only(session.receive(frame(id=3, method="tools/list"))), Called)
+
+
 def test_a_refused_handshake_may_be_tried_again():
     """A failed initialize leaves the session as it was (our promise)."""
     session = Session("server")

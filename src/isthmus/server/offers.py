@@ -1,0 +1,246 @@
+"""What a server offers is declared on it: one decorator for each kind of thing."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+
+from isthmus.errors import UsageError
+from isthmus.server.custom import custom_handler, custom_row
+from isthmus.server.facilities import Facilities
+from isthmus.server.features.completion import Completions
+from isthmus.server.features.prompts import Prompts
+from isthmus.server.features.resources import Resources
+from isthmus.server.features.tools import Tools
+from isthmus.server.options import (
+    Completable,
+    PromptOptions,
+    ResourceOptions,
+    ToolOptions,
+    known,
+)
+
+if TYPE_CHECKING:
+    from isthmus.revisions import Method
+    from isthmus.runtime.middleware import Handler
+
+__all__ = ["Offers"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Offers:
+    """The tools, resources, prompts, completers and methods of one server.
+
+    Args:
+        facilities: the server's.
+    """
+
+    def __init__(self, facilities: Facilities) -> None:
+        self._facilities = facilities
+        self._tools = Tools(facilities)
+        self._resources = Resources(facilities)
+        self._prompts = Prompts(facilities)
+        self._completions = Completions(self._prompts, self._resources, facilities)
+        self._custom: dict[str, Method] = {}
+        self._routes: dict[str, Handler] = {}
+
+    # Tools
+
+    @overload
+    def tool(self, fn: F, /) -> F: ...
+
+    @overload
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+    def tool(
+        self, fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
+    ) -> Callable[..., Any]:
+        """Decorate a function that a model may call; it stays what it is.
+
+        ``@server.tool`` and ``@server.tool(title="Add", read_only=True)`` both work; for the
+        options see :class:`~isthmus.server.options.ToolOptions`. What the function returns is
+        the result; it raises ``ToolError`` to tell the model what went wrong.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a tool; it says why.
+        """
+
+        def decorate(fn: F) -> F:
+            self._tools.add(fn, **known(options, ToolOptions))
+            return fn
+
+        return decorate if fn is None else decorate(fn)
+
+    def add_tool(self, fn: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
+        """Offer a function as a tool, also while serving: whoever wants to know is told.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a tool; it says why.
+        """
+        self._tools.add(fn, **known(options, ToolOptions))
+
+    def remove_tool(self, name: str) -> None:
+        """Offer a tool no longer.
+
+        Raises:
+            UsageError: there is no such tool.
+        """
+        self._tools.listing.remove(name)
+
+    # Resources
+
+    def resource(
+        self, uri: str, /, **options: Unpack[ResourceOptions]
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]:
+        """Decorate a function that is read at a URI, or at each URI of a template.
+
+        ``@server.resource("notes://{id}")`` makes a template: its variables are the function's
+        arguments. For the options see :class:`~isthmus.server.options.ResourceOptions`. None
+        says that there is nothing at this URI.
+
+        Raises:
+            UsageError: the URI is taken, or the function does not fit it; it says why.
+        """
+        if callable(uri):
+            name = getattr(uri, "__name__", "notes")
+            raise UsageError(f"a resource needs a URI: write @server.resource('{name}://all')")
+
+        def decorate(fn: Callable[P, R]) -> Completable[P, R]:
+            self._resources.add(fn, uri, **known(options, ResourceOptions))
+            return self._completable(fn, uri)
+
+        return decorate
+
+    def add_resource(
+        self, fn: Callable[..., Any], uri: str, /, **options: Unpack[ResourceOptions]
+    ) -> None:
+        """Offer a function as a resource or a template, also while serving.
+
+        Raises:
+            UsageError: the URI is taken, or the function does not fit it; it says why.
+        """
+        self._resources.add(fn, uri, **known(options, ResourceOptions))
+
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource or a template no longer.
+
+        Raises:
+            UsageError: there is none of this URI.
+        """
+        self._resources.remove(uri)
+
+    def notify_resource_updated(self, uri: str) -> None:
+        """Tell everybody who subscribed to a resource that it changed; from any thread."""
+        self._facilities.changes.updated(uri)
+
+    def notify_elicitation_complete(self, elicitation_id: str) -> None:
+        """Tell the client whose user was sent to a page that it was dealt with (2025-11-25).
+
+        Args:
+            elicitation_id: what ``ctx.elicit_url`` was given; unknown ones are told to nobody.
+        """
+        # spec 2025-11-25 client/elicitation: MUST only go to the client that was asked
+        self._facilities.changes.completed(elicitation_id)
+
+    # Prompts
+
+    @overload
+    def prompt(self, fn: Callable[P, R], /) -> Completable[P, R]: ...
+
+    @overload
+    def prompt(
+        self, /, **options: Unpack[PromptOptions]
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
+
+    def prompt(
+        self, fn: Callable[P, R] | None = None, /, **options: Unpack[PromptOptions]
+    ) -> Completable[P, R] | Callable[[Callable[P, R]], Completable[P, R]]:
+        """Decorate a function that gives messages to start from.
+
+        ``@server.prompt`` and ``@server.prompt(title="…")`` both work; for the options see
+        :class:`~isthmus.server.options.PromptOptions`. It returns text, content, messages, or
+        pairs of role and content.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a prompt; it says why.
+        """
+
+        def decorate(fn: Callable[P, R]) -> Completable[P, R]:
+            return self._completable(fn, self._prompts.add(fn, **known(options, PromptOptions)))
+
+        return decorate if fn is None else decorate(fn)
+
+    def add_prompt(self, fn: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
+        """Offer a function as a prompt, also while serving.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a prompt; it says why.
+        """
+        self._prompts.add(fn, **known(options, PromptOptions))
+
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer.
+
+        Raises:
+            UsageError: there is no such prompt.
+        """
+        self._prompts.listing.remove(name)
+
+    # The rest
+
+    def completes(self, ref: str, argument: str, /) -> Callable[[F], F]:
+        """Decorate the function that completes an argument.
+
+        Args:
+            ref: a prompt's name, or a resource template's URI.
+            argument: the argument's name.
+
+        Returns:
+            The decorator, for ``fn(typed)`` or ``fn(typed, others)`` that gives strings, or
+            ``fn()`` whose strings are filtered by what was typed.
+
+        Raises:
+            UsageError: it is completed already.
+        """
+
+        def decorate(fn: F) -> F:
+            self._completions.add(ref, argument, fn)
+            return fn
+
+        return decorate
+
+    def method(self, name: str, /, *, params: type, result: type | None = None) -> Callable[[F], F]:
+        """Decorate a function that serves a method of your own: ``fn(params)`` or with a context.
+
+        Args:
+            name: the method, with a prefix of yours: ``"acme/refund"``.
+            params: what its params decode to.
+            result: what its results decode to, for clients; the function returns it.
+
+        Raises:
+            UsageError: the name is taken, or the function takes anything else.
+        """
+
+        def decorate(fn: F) -> F:
+            if name in self._custom:
+                raise UsageError(f"there is a method {name!r} already")
+            handler = custom_handler(fn, self._facilities)
+            self._custom[name] = custom_row(name, params, result)
+            self._routes[name] = handler
+            return fn
+
+        return decorate
+
+    def _completable(self, fn: Callable[P, R], ref: str) -> Completable[P, R]:
+        """The function itself, with a decorator for completers on it."""
+
+        def completes(argument: str, /) -> Callable[[F], F]:
+            return self.completes(ref, argument)
+
+        function: Any = fn
+        # A bound method or a C function takes no attributes: `server.completes` does the same.
+        with suppress(AttributeError):
+            function.completes = completes
+        return function  # type: ignore[no-any-return]  # the function, and now completable
