@@ -7,7 +7,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench conformance interop clean
+.PHONY: help setup run test check format bench conformance interop fuzz clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,8 +38,11 @@ conformance: $(READY) ## The official conformance suite against us (node)
 interop: $(READY) ## Against other implementations, each in an environment under .peers/
 	$(BIN)/python -m pytest -q -m interop tests $(PYTEST)
 
+fuzz: $(READY) ## Throw bytes at the pure core; FUZZ="frames --seconds 600" for one, longer
+	$(BIN)/python tests/fuzz/run.py $(FUZZ)
+
 clean: ## Back to a bare clone
-	rm -rf .venv .peers .conformance dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf .venv .peers .conformance .fuzz dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is older than pyproject.toml or constraints.txt when they changed: then install again.
