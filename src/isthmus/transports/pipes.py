@@ -37,6 +37,15 @@ AHEAD = 1024 * 1024
 HIGH = 256 * 1024
 """Bytes that may wait for the pipe; whoever sends more waits, until half of them are gone."""
 
+FULL = 1024 * 1024
+"""Bytes that may wait for the pipe until a server takes no further requests in."""
+
+CAP = 64 * 1024 * 1024
+"""Bytes waiting for the pipe with which nothing more is added: the other side does not read."""
+
+CROWD = 10_000
+"""Senders that may wait for the pipe at once, for the same reason."""
+
 SETTLE = 1.0
 """Seconds to wait for what should follow at once: an exit after the end of output."""
 
@@ -204,6 +213,7 @@ class Inlet:
         lines: what was read and not yet taken; take from the left.
         over: True when nothing will be added to them.
         cut: at the end of input, the last line if no newline ended it.
+        ended: done once nothing more is read.
 
     Args:
         fd: belongs to the inlet from now on.
@@ -216,6 +226,7 @@ class Inlet:
         self.over = False
         self.cut = b""
         self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
         self._framing = Lines(limit)
         self._ahead = 0
         self._paused = False
@@ -248,6 +259,8 @@ class Inlet:
         if not self.over:
             self.over = True
             self.cut = self._framing.rest()
+        if not self.ended.done():
+            self.ended.set_result(None)
         self._wake()
 
     def _took(self, data: bytes) -> None:
@@ -290,14 +303,21 @@ class Outlet:
 
     Args:
         fd: belongs to the outlet from now on.
-        on_broken: called once if the other side stops reading.
+        on_broken: called once if nothing can be written any more.
+        patience: seconds in which the other side must read something while something waits for
+            it; after twice as long at most it counts as gone. None waits for ever.
     """
 
-    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
+    def __init__(
+        self, fd: int, on_broken: Callable[[], None], patience: float | None = None
+    ) -> None:
         self.broken: OSError | None = None
         self.prompt = False
         self._fd = fd
         self._on_broken = on_broken
+        self._patience = patience
+        self._watch: asyncio.TimerHandle | None = None
+        self._moved = False
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes] = []
         self._rest = memoryview(b"")
@@ -327,11 +347,22 @@ class Outlet:
             self._flush()
         elif idle:
             self._loop.call_soon(self._flush)
-        return self._size > HIGH
+        if self._size <= HIGH:
+            return False
+        if self._size - len(data) > CAP:
+            self.fail(TimeoutError(f"it left {self._size} bytes unread"))
+        return True
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits to be written that no further work should be taken in."""
+        return self._size > FULL
 
     async def room(self, size: int = HIGH // 2) -> None:
         """Wait until at most ``size`` bytes are left to write, or nothing can be written."""
         self._flush()
+        if len(self._waiters) >= CROWD:
+            self.fail(TimeoutError(f"it left {CROWD} messages unread"))
         while self._size > size and self.broken is None:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.append(waiter)
@@ -342,6 +373,8 @@ class Outlet:
         if self.broken is not None:
             return
         self.broken = error
+        if self._watch is not None:
+            self._watch.cancel()
         if self._rest:
             self._loop.remove_writer(self._fd)
         self._parts.clear()
@@ -366,8 +399,22 @@ class Outlet:
             self._push(memoryview(data))
             if self._rest:
                 self._loop.add_writer(self._fd, self._writable)
+                if self._patience is not None and self._watch is None:
+                    self._watch = self._loop.call_later(self._patience, self._look)
+
+    def _look(self) -> None:
+        """Give the other side up if it has read nothing since the last look."""
+        self._watch = None
+        if not self._rest or self._patience is None:
+            return
+        if not self._moved:
+            self.fail(TimeoutError(f"it read nothing for {self._patience:g} s"))
+            return
+        self._moved = False
+        self._watch = self._loop.call_later(self._patience, self._look)
 
     def _writable(self) -> None:
+        self._moved = True
         self._push(self._rest)
         if not self._rest and self.broken is None:
             self._loop.remove_writer(self._fd)
