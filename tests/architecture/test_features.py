@@ -10,7 +10,6 @@ from isthmus.revisions import Feature
 UNREAD = {
     "BATCHING",
     "DISCONNECT_CANCELS",
-    "EXTENSIONS",
     "RESUMPTION",
     "SESSION_HEADER",
     "STREAMABLE_HTTP",

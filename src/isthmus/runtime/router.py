@@ -90,10 +90,10 @@ class Router:
     ) -> None:
         self.supported = tuple(supported)
         self._routes = routes
-        self._notices = notices or {}
+        self._notices = {} if notices is None else notices
         self._sender: Sender = sender
         self._server = server
-        self._extra = extra or {}
+        self._extra = {} if extra is None else extra
         self._middleware = tuple(middleware)
         self._debug = debug
         self._plans: dict[tuple[str, Revision], Plan] = {}

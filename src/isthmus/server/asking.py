@@ -85,16 +85,26 @@ async def run_rounds(
     try:
         return await _ask_in_result(body, inbound, params, target, facilities)
     except CapabilityMissing as lack:
-        # spec 2026-07-28 basic#_meta: a server MUST refuse a request that needs a capability
-        # the client did not declare, and say which
-        raise Refuse(-32021, str(lack), {"requiredCapabilities": lack.required}) from lack
+        raise _required(lack) from lack
+
+
+def _required(lack: CapabilityMissing) -> Refuse:
+    # spec 2026-07-28 basic#_meta: a server MUST refuse a request that needs a capability the
+    # client did not declare, and say which
+    return Refuse(-32021, str(lack), {"requiredCapabilities": lack.required})
 
 
 async def run_once(body: Body, inbound: Inbound, facilities: Facilities) -> Any:
     """Run what serves a method that has no rounds: one of the author's own."""
-    kind = DirectAsker if inbound.caller.revision.era is Era.LEGACY else SilentAsker
-    asker, notes = kind(inbound, facilities.workers), Notes(inbound)
-    return await _told(body(Context(inbound, facilities, asker, notes)), notes)
+    legacy = inbound.caller.revision.era is Era.LEGACY
+    asker = (DirectAsker if legacy else SilentAsker)(inbound, facilities.workers)
+    notes = Notes(inbound)
+    try:
+        return await _told(body(Context(inbound, facilities, asker, notes)), notes)
+    except CapabilityMissing as lack:
+        if legacy:
+            raise
+        raise _required(lack) from lack
 
 
 async def _told(work: Awaitable[Any], notes: Notes) -> Any:

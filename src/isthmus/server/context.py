@@ -9,10 +9,12 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.core.extensions import settings_of
 from isthmus.errors import UsageError
 from isthmus.revisions import METHODS, Revision
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
+from isthmus.server.extensions import ask_own, check_own, require_extension
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.logging import Log
 from isthmus.server.forms import form_for
@@ -156,6 +158,44 @@ class Context:
         """What the server's lifespan gave, or None."""
         return self._facilities.state
 
+    # Extensions, and requests of one's own
+
+    def extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """The settings the client declared for an extension, or None where it has it not."""
+        return settings_of(self.capabilities, identifier)
+
+    def require_extension(self, identifier: str) -> Mapping[str, Any]:
+        """The settings the client declared for an extension.
+
+        Raises:
+            CapabilityMissing: it did not declare it; since 2026-07-28 a call that lets this pass
+                is refused with -32021.
+        """
+        return require_extension(self.capabilities, identifier)
+
+    async def request(
+        self,
+        method: str,
+        params: Wire | Mapping[str, Any] | None = None,
+        result: type[T] = dict,  # type: ignore[assignment]  # T is dict where nothing is given
+        *,
+        timeout: float | None = None,
+    ) -> T:
+        """Send a client of up to 2025-11-25 a request of your own.
+
+        Args:
+            method: its method, with a prefix of yours.
+            params: a struct or plain data.
+            result: what to read the answer into.
+            timeout: seconds without an answer; None waits as long as the call lasts.
+
+        Raises:
+            NotInRevision: since 2026-07-28 servers send no requests.
+            UsageError: the specification has a method of this name.
+            Refused, CallTimedOut, ConnectionLost, Misbehaved: as it went.
+        """
+        return await ask_own(self._inbound, method, params, result, timeout)
+
     # Telling
 
     @property
@@ -195,6 +235,20 @@ class Context:
     def send_resource_updated(self, uri: str) -> None:
         """Tell everybody who subscribed to a resource that it changed."""
         self._facilities.changes.updated(uri)
+
+    async def notify(self, method: str, params: Wire | Mapping[str, Any] | None = None) -> None:
+        """Send a notification of your own, ahead of the answer.
+
+        Args:
+            method: its method, with a prefix of yours.
+            params: a struct or plain data.
+
+        Raises:
+            UsageError: the specification has a method of this name.
+        """
+        check_own(method)
+        if not (self._notes.over or self._asker.silent):
+            await self._notes.send(method, params)
 
     def _logged(self, params: LogMessageParams) -> None:
         if not self._asker.silent:

@@ -32,7 +32,7 @@ class Notes:
         self._link = inbound.link
         self._id = inbound.id
         self._thread = get_ident()
-        self._queue: deque[tuple[str, Wire]] | None = None
+        self._queue: deque[tuple[str, Any]] | None = None
         self._sender: asyncio.Task[None] | None = None
 
     @property
@@ -52,7 +52,7 @@ class Notes:
         else:
             self.loop.call_soon_threadsafe(self._put, method, params)
 
-    async def send(self, method: str, params: Wire) -> None:
+    async def send(self, method: str, params: Any) -> None:
         """Say it now, after all that was put before."""
         if self._sender is None:
             await self._link.note(method, params, relates_to=self._id)
@@ -70,7 +70,7 @@ class Notes:
         self.over = True
         await self.drain()
 
-    def _put(self, method: str, params: Wire) -> None:
+    def _put(self, method: str, params: Any) -> None:
         if self.over:
             return
         if self._queue is None:

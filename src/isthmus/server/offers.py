@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from isthmus.errors import UsageError
 from isthmus.server.custom import custom_handler, custom_row
+from isthmus.server.extensions import Listeners, notice_row, only_declared
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.completion import Completions
 from isthmus.server.features.prompts import Prompts
@@ -21,6 +22,7 @@ from isthmus.server.options import (
 
 if TYPE_CHECKING:
     from isthmus.revisions import Method
+    from isthmus.runtime.extension import Extension
     from isthmus.runtime.middleware import Handler
 
 __all__ = ["Offers"]
@@ -45,6 +47,8 @@ class Offers:
         self._completions = Completions(self._prompts, self._resources, facilities)
         self._custom: dict[str, Method] = {}
         self._routes: dict[str, Handler] = {}
+        self._listeners = Listeners()
+        self._extensions: dict[str, dict[str, Any]] = {}
 
     # Tools
 
@@ -224,14 +228,49 @@ class Offers:
         """
 
         def decorate(fn: F) -> F:
-            if name in self._custom:
-                raise UsageError(f"there is a method {name!r} already")
-            handler = custom_handler(fn, self._facilities)
-            self._custom[name] = custom_row(name, params, result)
-            self._routes[name] = handler
+            self._claim(name, custom_row(name, params, result))
+            self._routes[name] = custom_handler(fn, self._facilities)
             return fn
 
         return decorate
+
+    def on_notification(self, name: str, /, *, params: Any = dict) -> Callable[[F], F]:
+        """Decorate a function told of a notification of your own: ``fn(params)`` or with a context.
+
+        Nothing is answered, and what it raises is logged. Notifications that do not fit
+        ``params`` are ignored.
+
+        Args:
+            name: the notification's method, with a prefix of yours: ``"acme/moved"``.
+            params: what its params decode to.
+
+        Raises:
+            UsageError: the name is taken, or the function takes anything else.
+        """
+
+        def decorate(fn: F) -> F:
+            self._claim(name, notice_row(name, params))
+            self._listeners.add(name, custom_handler(fn, self._facilities))
+            return fn
+
+        return decorate
+
+    def _claim(self, name: str, row: "Method") -> None:
+        if name in self._custom:
+            raise UsageError(f"there is a method {name!r} already")
+        self._custom[name] = row
+
+    def _extend(self, extension: "Extension") -> None:
+        """Declare an extension, serve its methods and hear its notifications."""
+        if extension.identifier in self._extensions:
+            raise UsageError(f"this server has the extension {extension.identifier!r} already")
+        for name, served in extension.methods.items():
+            self._claim(name, custom_row(name, served.params, served.result))
+            handler = custom_handler(served.fn, self._facilities)
+            self._routes[name] = only_declared(extension, handler)
+        for name, heard in extension.notices.items():
+            self.on_notification(name, params=heard.params)(heard.fn)
+        self._extensions[extension.identifier] = extension.settings
 
     def _completable(self, fn: Callable[P, R], ref: str) -> Completable[P, R]:
         """The function itself, with a decorator for completers on it."""

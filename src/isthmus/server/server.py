@@ -7,8 +7,10 @@ from msgspec import UNSET
 
 from isthmus.errors import UsageError
 from isthmus.revisions import REVISIONS, Revision
+from isthmus.runtime.extension import Extension, Extensions, gathered
 from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import Router
+from isthmus.server.extensions import for_declared
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.changes import Changes
 from isthmus.server.features.logging import set_level
@@ -74,9 +76,12 @@ class Server(Offers):
         max_rounds: how often a call that returns questions may do so.
         state_ttl: seconds in which a question must be answered (since 2026-07-28).
         revisions: what it speaks, by name or as they are; everything by default.
+        extensions: what it supports beside the specification: settings by identifier, or
+            :class:`~isthmus.runtime.extension.Extension` objects (since 2026-07-28).
 
     Raises:
-        UsageError: the secret is too short, or there are no such revisions.
+        UsageError: the secret is too short, there are no such revisions, or an extension cannot be
+            put in place.
     """
 
     def __init__(
@@ -99,6 +104,7 @@ class Server(Offers):
         max_rounds: int = 10,
         state_ttl: float = 3600.0,
         revisions: Sequence[Revision | str] = REVISIONS,
+        extensions: Extensions | None = None,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -131,6 +137,8 @@ class Server(Offers):
         )
         self._routes.update(self._features())
         self._router: Router | None = None
+        for extension in gathered(extensions):
+            self.extend(extension)
 
     def __repr__(self) -> str:
         return f"Server({self.info.name!r}, version={self.info.version!r})"
@@ -146,6 +154,19 @@ class Server(Offers):
         self._middleware.append(middleware)
         return middleware
 
+    def extend(self, extension: Extension, /) -> Extension:
+        """Put an extension in place: it is declared, and what it serves is served.
+
+        Raises:
+            UsageError: it is there already, one of its names is taken, one of its functions cannot
+                serve a method, or the server has begun to serve.
+        """
+        if self._router is not None:
+            raise UsageError("an extension must be put in place before the server serves")
+        self._extend(extension)
+        self._middleware += [for_declared(extension, layer) for layer in extension.middleware]
+        return extension
+
     # Serving
 
     @property
@@ -156,7 +177,10 @@ class Server(Offers):
             self._facilities.wrapped = bool(self._middleware)
             self._router = Router(
                 self._routes,
-                {"notifications/initialized": self._changes.joined},
+                {
+                    "notifications/initialized": self._changes.joined,
+                    **self._listeners.heard,
+                },
                 supported=self.revisions,
                 server=self.info,
                 extra=self._custom,
@@ -209,6 +233,7 @@ class Server(Offers):
     async def close(self) -> None:
         """End streams of changes in good order, and leave the lifespan."""
         self._changes.close()
+        self._listeners.close()
         self._facilities.workers.close()
         await self._lifespan.close()
 
@@ -245,6 +270,7 @@ class Server(Offers):
             prompts=PromptsCapability(list_changed=True) if self._prompts.listing.used else UNSET,
             completions={} if self._completions.used else UNSET,
             logging={},
+            extensions=self._extensions or UNSET,
         )
 
     def _offers(self, kind: str) -> bool:
