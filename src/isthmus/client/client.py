@@ -9,14 +9,17 @@ from msgspec import UNSET
 
 from isthmus.client.answering import Answering, Elicit, Roots, Sample
 from isthmus.client.connection import Connection, OnProgress, Settings, tell, with_facts
+from isthmus.client.extensions import Additions, declaring
 from isthmus.client.listening import Change, Changes, Kind, Listening
 from isthmus.client.methods import Methods
 from isthmus.client.targets import ClientTarget, resolve
+from isthmus.core.extensions import settings_of
 from isthmus.core.opening import states_facts
 from isthmus.errors import CapabilityMissing, IsthmusError, UsageError
 from isthmus.revisions import BY_NAME, Revision
+from isthmus.runtime.extension import Extensions, gathered
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.router import NoticeHandler, Router
+from isthmus.runtime.router import NoticeHandler
 from isthmus.wire import (
     ClientCapabilities,
     DiscoverParams,
@@ -36,6 +39,7 @@ from isthmus.wire.base import Wire
 __all__ = ["Client"]
 
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 OnLog: TypeAlias = Callable[[LogMessageParams], Awaitable[None] | None]
 OnChange: TypeAlias = Callable[[Change], Awaitable[None] | None]
@@ -81,9 +85,12 @@ class Client(Methods):
         max_rounds: how often in a row a server may ask while it serves one call.
         headers: for every HTTP request, for example ``{"Authorization": "Bearer …"}``.
         capabilities: what the client can do beyond what follows from the arguments above.
+        extensions: what it supports beside the specification: settings by identifier, or
+            :class:`~isthmus.runtime.extension.Extension` objects (since 2026-07-28).
 
     Raises:
-        UsageError: the target is of no known kind, or there is no such revision.
+        UsageError: the target is of no known kind, there is no such revision, or an extension
+            cannot be put in place.
     """
 
     def __init__(
@@ -106,8 +113,10 @@ class Client(Methods):
         max_rounds: int = 10,
         headers: Mapping[str, str] | None = None,
         capabilities: ClientCapabilities | None = None,
+        extensions: Extensions | None = None,
     ) -> None:
-        self._answering = Answering(elicit, sample, roots, capabilities)
+        supported = gathered(extensions)
+        self._answering = Answering(elicit, sample, roots, declaring(capabilities, supported))
         self._listening = Listening(self._on_change)
         self._told_of_change = on_change
         self._told_of_log = on_log
@@ -123,7 +132,10 @@ class Client(Methods):
             log_level=log_level or ("info" if on_log is not None else None),
         )
         where = resolve(target, headers=headers, connect_timeout=connect_timeout)
-        router = Router(self._answering.routes, self._notices(), sender="server")
+        self._additions = Additions(self._answering.routes, self._notices(), self._tell)
+        for extension in supported:
+            self._additions.extend(extension)
+        router = self._additions.router()
         super().__init__(Connection(where, router, self._answering, settings))
 
     # Opening and closing
@@ -364,9 +376,59 @@ class Client(Methods):
             on_progress=on_progress,
         )
 
-    async def notify(self, method: str, params: Wire | None = None) -> None:
-        """Send a notification of your own."""
+    async def notify(self, method: str, params: Wire | Mapping[str, Any] | None = None) -> None:
+        """Send a notification of your own.
+
+        Args:
+            method: any notification; one of the specification's must be in the revision.
+            params: a struct or plain data.
+        """
         await self._connection.live().note(method, params)
+
+    def on_notification(self, name: str, /, *, params: Any = dict) -> Callable[[F], F]:
+        """Decorate a function told of a notification of the server's own: ``fn(params)``.
+
+        Args:
+            name: the notification's method.
+            params: what its params decode to; what does not fit is ignored.
+
+        Raises:
+            UsageError: the name is taken, or the specification's: see ``on_log`` and ``on_change``.
+        """
+        return self._additions.on_notification(name, params)
+
+    def method(self, name: str, /, *, params: Any = dict, result: Any = None) -> Callable[[F], F]:
+        """Decorate what serves a request of a server's own, up to 2025-11-25: ``fn(params)``.
+
+        Since 2026-07-28 servers send no requests.
+
+        Args:
+            name: the method.
+            params: what its params decode to.
+            result: the type of what the function returns; None where it returns nothing.
+
+        Raises:
+            UsageError: the name is taken, or the specification's.
+        """
+        return self._additions.method(name, params, result)
+
+    def extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """The settings the server declared for an extension, or None where it has it not."""
+        return settings_of(self.capabilities, identifier)
+
+    def require_extension(self, identifier: str) -> Mapping[str, Any]:
+        """The settings the server declared for an extension.
+
+        Raises:
+            CapabilityMissing: it did not declare it.
+        """
+        settings = self.extension(identifier)
+        if settings is None:
+            raise CapabilityMissing(
+                f"the server does not offer the extension {identifier}",
+                {"extensions": {identifier: {}}},
+            )
+        return settings
 
 
 def pinned(revision: str | Revision | None) -> Revision | None:

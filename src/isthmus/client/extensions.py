@@ -1,0 +1,112 @@
+"""What is not of the specification, on a client: extensions, and methods of a server's own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from msgspec import structs
+
+from isthmus.client.answering import given
+from isthmus.errors import UsageError
+from isthmus.revisions import METHODS, Method
+from isthmus.runtime.extension import Extension
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.middleware import Handler
+from isthmus.runtime.router import NoticeHandler, Router
+from isthmus.wire import ClientCapabilities, EmptyResult
+
+__all__ = ["Additions", "declaring"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def declaring(
+    capabilities: ClientCapabilities | None, extensions: Sequence[Extension]
+) -> ClientCapabilities | None:
+    """The capabilities of a client with the extensions it supports.
+
+    Raises:
+        UsageError: an extension is there twice.
+    """
+    if not extensions:
+        return capabilities
+    base = capabilities or ClientCapabilities()
+    declared = dict(base.extensions or {})
+    for extension in extensions:
+        if extension.identifier in declared:
+            raise UsageError(f"this client has the extension {extension.identifier!r} already")
+        declared[extension.identifier] = extension.settings
+    return structs.replace(base, extensions=declared)
+
+
+class Additions:
+    """What serves a server's own requests, and who is told of its own notifications.
+
+    Args:
+        routes: the handlers of the specification's requests.
+        notices: what to do about the specification's notifications.
+        tell: calls a function with what it is to be told, beside the conversation if it is async.
+    """
+
+    def __init__(
+        self,
+        routes: dict[str, Handler],
+        notices: dict[str, NoticeHandler],
+        tell: Callable[[Callable[[Any], Any], object], None],
+    ) -> None:
+        self._routes = routes
+        self._notices = notices
+        self._tell = tell
+        self._rows: dict[str, Method] = {}
+
+    def router(self) -> Router:
+        """What serves and hears all of it, and whatever is added later."""
+        return Router(self._routes, self._notices, sender="server", extra=self._rows)
+
+    def extend(self, extension: Extension) -> None:
+        """Hear the notifications of an extension.
+
+        Its methods are a server's to serve: since 2026-07-28, the first revision with extensions,
+        a server sends no requests.
+
+        Raises:
+            UsageError: a name is taken.
+        """
+        for name, heard in extension.notices.items():
+            self.on_notification(name, heard.params)(heard.fn)
+
+    def on_notification(self, name: str, params: Any) -> Callable[[F], F]:
+        """Decorate a function told of a notification."""
+
+        def decorate(fn: F) -> F:
+            self._claim(Method(name, frozenset({"server"}), params))
+            self._notices[name] = lambda said, _inbound: self._tell(fn, said)
+            return fn
+
+        return decorate
+
+    def method(self, name: str, params: Any, result: Any) -> Callable[[F], F]:
+        """Decorate what serves a request."""
+
+        def decorate(fn: F) -> F:
+            self._claim(Method(name, frozenset({"server"}), params, result or EmptyResult))
+            self._routes[name] = serving(fn)
+            return fn
+
+        return decorate
+
+    def _claim(self, row: Method) -> None:
+        if row.name in METHODS:
+            raise UsageError(f"{row.name!r} is a method of the specification: choose another name")
+        if row.name in self._rows:
+            raise UsageError(f"this client has {row.name!r} already")
+        self._rows[row.name] = row
+
+
+def serving(fn: Callable[[Any], Any]) -> Handler:
+    """A function, async or plain, as a handler of the router."""
+
+    async def serve(params: Any, _inbound: Inbound) -> Any:
+        value = await given(fn(params))
+        return EmptyResult() if value is None else value
+
+    return serve
