@@ -14,7 +14,7 @@ from isthmus.core.events import (
     Send,
     Withdrawn,
 )
-from isthmus.core.session import Session
+from isthmus.core.session import IN_FLIGHT, Session
 from isthmus.wire.jsonrpc import ErrorBody
 
 MODERN = {
@@ -130,6 +130,19 @@ def test_an_id_in_flight_is_refused_and_the_first_still_answered():
         == json.loads(only(session.receive(frame(id=1, method="ping"))).data)["error"]["code"]
     )
     assert session.answer(1, b"{}") is not None
+
+
+@pytest.mark.covers("interaction.in-flight.bounded")
+def test_more_requests_than_may_be_in_flight_are_refused_one_by_one():
+    """Everything is bounded, and what is over the limit is told so (our promise)."""
+    session = opened()
+    for number in range(IN_FLIGHT):
+        session.receive(frame(id=number, method="ping"))
+    refused = json.loads(only(session.receive(frame(id="more", method="ping"))).data)
+    session.answer(0, b"{}")
+
+    assert ("more", -32603) == (refused["id"], refused["error"]["code"])
+    assert isinstance(only(session.receive(frame(id="more", method="ping"))), Called)
 
 
 def test_a_withdrawn_call_is_reported_and_never_answered():

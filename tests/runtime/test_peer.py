@@ -220,13 +220,17 @@ async def test_the_end_of_the_channel_ends_every_call_once():
             await client.call("tools/call", CallToolParams(name="t"), CallToolResult)
 
 
+@pytest.mark.covers("stdio.end.progress-until-answer")
 async def test_work_in_hand_is_answered_after_the_last_word():
-    """Every request read before the end of input is answered (conformance.md, stdio)."""
+    """Every request read before the end of input is answered, its progress told before (ours)."""
     near, far = pair()
     go = asyncio.Event()
 
     async def tool(params, inbound):
         await go.wait()
+        told = ProgressParams(progress_token="p", progress=1)
+        await inbound.link.note("notifications/progress", told, relates_to=inbound.id)
+        await inbound.link.note("notifications/progress", told)  # belongs to no call: not sent
         return CallToolResult(content=[])
 
     class HalfClosed:
@@ -262,8 +266,9 @@ async def test_work_in_hand_is_answered_after_the_last_word():
     await near.close()
     await far.close()
 
-    assert 1 == len(channel.sent)
-    assert 1 == json.loads(channel.sent[0])["id"]
+    progress, answer = map(json.loads, channel.sent)
+    assert "p" == progress["params"]["progressToken"]
+    assert 1 == answer["id"]
 
 
 async def test_what_the_revision_lacks_is_not_sent():

@@ -50,10 +50,13 @@ from isthmus.wire.jsonrpc import (
     parse,
 )
 
-__all__ = ["Session", "Side"]
+__all__ = ["IN_FLIGHT", "Session", "Side"]
 
 Side = Literal["client", "server"]
 """Which side of the conversation we are."""
+
+IN_FLIGHT = 1000
+"""The most requests of the other side's that are served at once; each further one is refused."""
 
 _cancelled = msgspec.json.Decoder(CancelledParams).decode
 _progress = msgspec.json.Decoder(ProgressParams).decode
@@ -134,6 +137,9 @@ class Session:
             if then is Phase.OPENING and method == "initialize":
                 self._opening = id
             self.phase = then
+        if len(self._served) >= IN_FLIGHT:
+            message = f"Too many requests: {IN_FLIGHT} are in flight; wait for answers to them"
+            return [self._refusal(id, -32603, message)]
         if not self._served.open(id):
             return [self._refusal(id, -32600, f"Invalid request: id {id!r} is in flight already")]
         return [Called(id, method, params, envelope, enveloped)]

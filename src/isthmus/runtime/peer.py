@@ -246,7 +246,7 @@ class Peer:
     # Saying
 
     async def note(
-        self, method: str, params: Wire | None = None, *, relates_to: Id | None = None
+        self, method: str, params: Any = None, *, relates_to: Id | None = None
     ) -> None:
         """Send a notification; nothing happens once the channel is over.
 
@@ -256,8 +256,8 @@ class Peer:
         """
         revision = self._enveloped.get(relates_to, self.revision)  # type: ignore[arg-type]  # None is no key
         self._check(method, revision)
-        if self.lost is not None:
-            return
+        if self.lost is not None and relates_to not in self._serving:
+            return  # what is still being answered after the other side's last word may report
         data = self.session.note(method, _encoded(params, revision))
         try:
             await self.channel.send(Outgoing(data, relates_to=relates_to, method=method))
