@@ -1,0 +1,100 @@
+"""One run of the official suite, and what its reports say."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+OUT = Path(__file__).resolve().parents[2] / ".conformance"
+SUITE_SECONDS = 600
+STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")
+LISTED = re.compile(r"\s*- (\S+)(?: \[(.*)\])?$")
+
+
+@dataclass
+class Outcome:
+    """What one run said.
+
+    Attributes:
+        expected: the scenarios that the suite lists for such a run.
+        scenarios: those that it reported on.
+        tested: those of which a check of their own succeeded.
+        finished: those whose client printed ``done`` last.
+        problems: failures and warnings, by scenario.
+        count: how many checks had which status.
+        seconds: how long it took.
+    """
+
+    expected: list[str]
+    scenarios: set[str] = field(default_factory=set)
+    tested: set[str] = field(default_factory=set)
+    finished: set[str] = field(default_factory=set)
+    problems: dict[str, list[str]] = field(default_factory=dict)
+    count: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+
+def run(
+    node: Path, modules: Path, side: str, arguments: tuple[str, ...], target: list[str]
+) -> Outcome:
+    """Run the suite once and read its reports."""
+    folder = OUT / "-".join([side, *arguments[1::2]])
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    suite = modules / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    began = time.monotonic()
+    command = [str(node), str(suite), side, *target, *arguments, "-o", str(folder)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False
+    )
+    outcome = Outcome(listed([str(node), str(suite), "list"], side, arguments))
+    outcome.seconds = time.monotonic() - began
+    (folder / "output.txt").write_text(done.stdout + done.stderr)
+    read(folder, side, outcome)
+    if not outcome.scenarios:
+        print(done.stdout[-2000:], done.stderr[-2000:])
+        raise SystemExit(f"the suite said nothing: {' '.join(command)}")
+    return outcome
+
+
+def read(folder: Path, side: str, outcome: Outcome) -> None:
+    """Read every report below a folder."""
+    for report in sorted(folder.rglob("checks.json")):
+        name = STAMP.sub("", str(report.parent.relative_to(folder)))
+        name = name.removeprefix("server-") if side == "server" else name
+        outcome.scenarios.add(name)
+        said = report.parent / "stdout.txt"
+        if said.exists() and said.read_text().rstrip().endswith("done"):
+            outcome.finished.add(name)
+        for check in json.loads(report.read_text()):
+            status = check["status"]
+            outcome.count[status] += 1
+            if status == "SUCCESS" and check["id"] != "wire-schema-valid":
+                outcome.tested.add(name)
+            if status in {"FAILURE", "WARNING"}:
+                message = check.get("errorMessage") or check.get("description", "")
+                outcome.problems.setdefault(name, []).append(f"{status} {check['id']}: {message}")
+
+
+def listed(command: list[str], side: str, arguments: tuple[str, ...]) -> list[str]:
+    """The scenarios of one side that a run has, as the suite lists them."""
+    chosen = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    if "--requirements" in chosen:
+        command = [*command, "--requirements", chosen["--requirements"]]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    version = chosen.get("--spec-version")
+    part, names = "", []
+    for line in text.splitlines():
+        found = LISTED.match(line)
+        if found is None:
+            part = line.strip() or part
+            continue
+        name, tags = found[1], (found[2] or "").split(",")
+        of_side = part.startswith(side.title()) or tags == [side]
+        if of_side and (version is None or version in tags):
+            names.append(name)
+    return names
