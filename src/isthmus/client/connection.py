@@ -8,87 +8,41 @@ used from any task, and closed by any, in any order.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, structs
 
 from isthmus.client.answering import Answering, given
-from isthmus.client.known import forget, recall, remember
+from isthmus.client.opening import Link, Opening, speak
+from isthmus.client.settings import OnProgress, Settings
 from isthmus.client.targets import Target
-from isthmus.core.caller import Caller
-from isthmus.core.opening import (
-    Agreement,
-    Answer,
-    Attempt,
-    Error,
-    Gone,
-    HttpStatus,
-    Nonsense,
-    Offer,
-    Outcome,
-    Silence,
-    facts,
-    negotiate,
-    states_facts,
-)
+from isthmus.core.opening import Agreement, facts, states_facts
 from isthmus.errors import (
-    CallTimedOut,
     CapabilityMissing,
-    ConnectFailed,
     ConnectionLost,
-    HttpRefused,
     Misbehaved,
     OutOfPhase,
-    PeerError,
-    Refused,
     TooManyRounds,
 )
-from isthmus.revisions import METHODS, Method, Revision
-from isthmus.runtime.channel import Delivery
+from isthmus.revisions import METHODS, Method
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.wire import (
-    Implementation,
     InputRequiredResult,
     LogLevel,
     Meta,
-    ProgressParams,
     Result,
     ServerCapabilities,
     UnsetType,
 )
 from isthmus.wire.base import Wire
-from isthmus.wire.jsonrpc import Frame
 
 __all__ = ["Connection", "OnProgress", "Settings"]
 
 R = TypeVar("R")
 
-OnProgress: TypeAlias = Callable[[ProgressParams], Awaitable[None] | None]
-"""Called with each progress notification of a call, in order; an async one runs beside it."""
-
 Headers = tuple[tuple[str, str], ...]
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """How patient a client is, and who it says it is; see ``Client`` for each."""
-
-    info: Implementation
-    revision: Revision | None = None
-    timeout: float = 60.0
-    max_timeout: float = 1800.0
-    connect_timeout: float = 30.0
-    probe_timeout: float | None = None
-    max_rounds: int = 10
-    log_level: LogLevel | None = None
-
-
-PROBE_TIMEOUT = 2.0
-"""Seconds of silence after which a launched server is taken for a legacy one."""
-
-PROBE_TIMEOUT_HTTP = 10.0
-"""The same over HTTP, where old servers answer with a status, and silence is a cold start."""
 
 _head = msgspec.json.Decoder(Result).decode
 _questions = msgspec.json.Decoder(InputRequiredResult).decode
@@ -118,7 +72,8 @@ class Connection:
         self.meta: Meta | UnsetType = UNSET
         self._router = router
         self._answering = answering
-        self._owner: asyncio.Task[None] | None = None
+        self._opening: Opening | None = None
+        self._link: Link | None = None
         self._lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._missing: frozenset[str] = frozenset()
@@ -140,96 +95,19 @@ class Connection:
                 raise OutOfPhase("this client was closed; make a new one to connect again")
             if self.agreement is not None:
                 return False
-            try:
-                async with asyncio.timeout(self.settings.connect_timeout):
-                    agreement = await self._negotiate()
-            except BaseException as error:
-                forget(self.target.key)
-                await self._hang_up()
-                if isinstance(error, TimeoutError):
-                    raise self._failed(
-                        f"no connection within {self.settings.connect_timeout:g} s"
-                    ) from None
-                if isinstance(error, ConnectFailed | ConnectionLost | OutOfPhase):
-                    raise self._failed(str(error)) from error
-                raise
-            if self.settings.revision is None:  # a pin says what we want, not what the server can
-                remember(self.target.key, agreement.revision)
+            self._opening = Opening(
+                self.target, self._router, self._answering, self.settings, self._dialled
+            )
+            agreement = await self._opening.open()
+            self._link = self._opening.link
             self._agree(agreement)
             return True
 
-    def _failed(self, why: str) -> ConnectFailed:
-        name = self.target.name
-        return ConnectFailed(why if name in why else f"cannot connect to {name}: {why}")
-
-    async def _negotiate(self) -> Agreement:
-        """Walk through the negotiation, doing what it asks and telling it what came of it."""
-        settings, target = self.settings, self.target
-        patience = PROBE_TIMEOUT_HTTP if target.http else PROBE_TIMEOUT
-        steps = negotiate(
-            Offer(
-                settings.info,
-                self._answering.capabilities,
-                pin=settings.revision,
-                known=recall(target.key),
-                probe_timeout=patience
-                if settings.probe_timeout is None
-                else settings.probe_timeout,
-            )
-        )
-        attempt = next(steps)
-        while True:
-            if attempt.again or self.peer is None:
-                await self._dial()
-            outcome = await self._try(attempt)
-            try:
-                attempt = steps.send(outcome)
-            except StopIteration as agreed:
-                agreement: Agreement = agreed.value
-                return agreement
-
-    async def _dial(self) -> None:
-        await self._hang_up()
-        channel = await self.target.dial()
-        if self._closing is not None:
-            await channel.close()
-            raise ConnectFailed("the client was closed meanwhile")
-        self.peer = Peer(channel, self._router, side="client")
-        attach = getattr(channel, "attach", None)  # transports that need no task to receive
-        if attach is not None:
-            attach(partial(take, self.peer))
-        self._owner = asyncio.get_running_loop().create_task(self.peer.run())
-
-    async def _try(self, attempt: Attempt) -> Outcome:
-        """Make one attempt and say what came of it."""
-        peer = self.live()
-        self._speak(peer, attempt.revision)
-        if attempt.note:
-            await peer.note(attempt.method, attempt.params)
-            return Silence(0.0)
-        try:
-            return Answer(
-                await peer.call(attempt.method, attempt.params, Raw, timeout=attempt.timeout)
-            )
-        except (ConnectionLost, OutOfPhase) as error:
-            if self.target.key is None or self.target.http:
-                raise  # nothing there that could be started again
-            return Gone(str(peer.lost or error))
-        except (PeerError, CallTimedOut) as error:
-            return outcome(error, attempt)
-
-    def _speak(self, peer: Peer, revision: Revision) -> None:
-        """Write what follows as this revision has it."""
-        peer.agree(Caller(revision=revision))
-        # spec 2026-07-28 basic/transports/stdio#sending-messages: the client MUST NOT write
-        # responses, whatever a server that MUST NOT send requests sends
-        peer.session.deaf = states_facts(revision)
-        speak = getattr(peer.channel, "speak", None)  # transports that spell it out in headers
-        if speak is not None:
-            speak(revision)
+    def _dialled(self, peer: Peer) -> None:
+        self.peer = peer
 
     def _agree(self, agreement: Agreement) -> None:
-        self._speak(self.live(), agreement.revision)
+        speak(self.live(), agreement.revision)
         self.agreement = agreement
         # Only what the revision can announce can be missing.
         self._missing = frozenset(
@@ -412,22 +290,8 @@ class Connection:
         await asyncio.shield(self._closing)
 
     async def _hang_up(self) -> None:
-        peer, owner = self.peer, self._owner
-        self._owner = None
-        try:
-            if peer is not None:
-                await peer.close()
-        finally:
-            if owner is not None:
-                await asyncio.wait((owner,))
-
-
-def take(peer: Peer, delivery: Delivery, frame: Frame) -> None:
-    """Let a peer have a message that arrived while somebody was sending one."""
-    for inbound in peer.take(delivery, frame):
-        peer.start(peer.serve(inbound), inbound)
-    if peer.outbox:
-        peer.start(peer.flush())
+        if self._opening is not None:
+            await self._opening.give_up()
 
 
 def tell(peer: Peer, told: Callable[[Any], Awaitable[None] | None], what: object) -> None:
@@ -435,17 +299,6 @@ def tell(peer: Peer, told: Callable[[Any], Awaitable[None] | None], what: object
     done = told(what)
     if hasattr(done, "__await__"):
         peer.start(given(done))
-
-
-def outcome(error: PeerError | CallTimedOut, attempt: Attempt) -> Outcome:
-    """What an exception means for the negotiation."""
-    if isinstance(error, Refused):
-        return Error(error.code, error.message, error.data)
-    if isinstance(error, HttpRefused):
-        return HttpStatus(error.status, error.body)
-    if isinstance(error, CallTimedOut):
-        return Silence(attempt.timeout or 0.0)
-    return Nonsense(str(error))
 
 
 def asked(raw: Raw) -> InputRequiredResult | None:

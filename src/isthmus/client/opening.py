@@ -1,0 +1,224 @@
+"""Opening one conversation: dial, and walk through the negotiation to its end.
+
+What to try, and what an outcome means, is decided in :mod:`isthmus.core.opening`, which does no
+I/O. This is the other half: it dials, sends, waits, and says what came of it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from msgspec import Raw
+
+from isthmus.client.answering import Answering
+from isthmus.client.known import forget, recall, remember
+from isthmus.client.settings import Settings
+from isthmus.client.targets import Target
+from isthmus.core.caller import Caller
+from isthmus.core.opening import (
+    Agreement,
+    Answer,
+    Attempt,
+    Error,
+    Gone,
+    HttpStatus,
+    Nonsense,
+    Offer,
+    Outcome,
+    Silence,
+    negotiate,
+    states_facts,
+)
+from isthmus.errors import (
+    CallTimedOut,
+    ConnectFailed,
+    ConnectionLost,
+    HttpRefused,
+    OutOfPhase,
+    PeerError,
+    Refused,
+)
+from isthmus.revisions import Revision
+from isthmus.runtime.channel import Channel, Delivery
+from isthmus.runtime.peer import Peer
+from isthmus.runtime.router import Router
+from isthmus.wire.jsonrpc import Frame
+
+__all__ = ["Link", "Opening", "speak"]
+
+PROBE_TIMEOUT = 2.0
+"""Seconds of silence after which a launched server is taken for a legacy one."""
+
+PROBE_TIMEOUT_HTTP = 10.0
+"""The same over HTTP, where old servers answer with a status, and silence is a cold start."""
+
+
+class Link:
+    """A peer of ours on a channel to the server, and the task that runs it.
+
+    Args:
+        channel: leads to the server.
+        router: serves what the server asks for.
+    """
+
+    def __init__(self, channel: Channel, router: Router) -> None:
+        self.peer = Peer(channel, router, side="client")
+        attach = getattr(channel, "attach", None)  # transports that need no task to receive
+        if attach is not None:
+            attach(partial(take, self.peer))
+        self._running = asyncio.get_running_loop().create_task(self.peer.run())
+
+    async def end(self) -> None:
+        """End the channel, and with it the conversation; safe to call twice."""
+        try:
+            await self.peer.close()
+        finally:
+            await asyncio.wait((self._running,))
+
+
+class Opening:
+    """Finds out how to talk to a target, and leaves a link on which that was agreed.
+
+    Args:
+        target: where the server is.
+        router: serves what it asks for.
+        answering: what we can do for it.
+        settings: how patient we are.
+        on_dial: told of each peer as soon as there is one.
+
+    Attributes:
+        link: what was dialled last; what was agreed holds on it.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        router: Router,
+        answering: Answering,
+        settings: Settings,
+        on_dial: Callable[[Peer], None],
+    ) -> None:
+        self.link: Link | None = None
+        self._target = target
+        self._router = router
+        self._answering = answering
+        self._settings = settings
+        self._on_dial = on_dial
+        self._given_up = False
+
+    async def open(self) -> Agreement:
+        """Dial and agree on a revision; what was dialled is ended where that fails.
+
+        Raises:
+            ConnectFailed: no connection came about; the message says why and what to try.
+        """
+        key, patience = self._target.key, self._settings.connect_timeout
+        try:
+            async with asyncio.timeout(patience):
+                agreement = await self._agree()
+        except BaseException as error:
+            forget(key)
+            await self.give_up()
+            if isinstance(error, TimeoutError):
+                raise self._failed(f"no connection within {patience:g} s") from None
+            if isinstance(error, ConnectFailed | ConnectionLost | OutOfPhase):
+                raise self._failed(str(error)) from error
+            raise
+        if self._settings.revision is None:  # a pin says what we want, not what the server can
+            remember(key, agreement.revision)
+        return agreement
+
+    def _failed(self, why: str) -> ConnectFailed:
+        name = self._target.name
+        return ConnectFailed(why if name in why else f"cannot connect to {name}: {why}")
+
+    async def _agree(self) -> Agreement:
+        """Walk through the negotiation, doing what it asks and telling it what came of it."""
+        steps = negotiate(self._offer())
+        attempt = next(steps)
+        while True:
+            if attempt.again or self.link is None:
+                await self._dial()
+            outcome = await self._try(attempt)
+            try:
+                attempt = steps.send(outcome)
+            except StopIteration as agreed:
+                agreement: Agreement = agreed.value
+                return agreement
+
+    async def give_up(self) -> None:
+        """End what was dialled, and dial no more."""
+        self._given_up = True
+        if self.link is not None:
+            await self.link.end()
+
+    def _offer(self) -> Offer:
+        settings, target = self._settings, self._target
+        patience = PROBE_TIMEOUT_HTTP if target.http else PROBE_TIMEOUT
+        return Offer(
+            settings.info,
+            self._answering.capabilities,
+            pin=settings.revision,
+            known=recall(target.key),
+            probe_timeout=patience if settings.probe_timeout is None else settings.probe_timeout,
+        )
+
+    async def _dial(self) -> None:
+        if self.link is not None:
+            await self.link.end()
+        channel = await self._target.dial()
+        if self._given_up:
+            await channel.close()
+            raise ConnectFailed("the client was closed meanwhile")
+        self.link = Link(channel, self._router)
+        self._on_dial(self.link.peer)
+
+    async def _try(self, attempt: Attempt) -> Outcome:
+        """Make one attempt and say what came of it."""
+        if self.link is None or self._given_up:
+            raise OutOfPhase("this client was closed")
+        peer = self.link.peer
+        speak(peer, attempt.revision)
+        if attempt.note:
+            await peer.note(attempt.method, attempt.params)
+            return Silence(0.0)
+        try:
+            return Answer(
+                await peer.call(attempt.method, attempt.params, Raw, timeout=attempt.timeout)
+            )
+        except (ConnectionLost, OutOfPhase) as error:
+            if self._target.key is None or self._target.http:
+                raise  # nothing there that could be started again
+            return Gone(str(peer.lost or error))
+        except (PeerError, CallTimedOut) as error:
+            return outcome(error, attempt)
+
+
+def speak(peer: Peer, revision: Revision) -> None:
+    """Let a peer write what follows as a revision has it."""
+    peer.agree(Caller(revision=revision))
+    # spec 2026-07-28 basic/transports/stdio#sending-messages: the client MUST NOT write
+    # responses, whatever a server that MUST NOT send requests sends
+    peer.session.deaf = states_facts(revision)
+    told = getattr(peer.channel, "speak", None)  # transports that spell it out in headers
+    if told is not None:
+        told(revision)
+
+
+def take(peer: Peer, delivery: Delivery, frame: Frame) -> None:
+    """Let a peer have a message that arrived while somebody was sending one."""
+    for inbound in peer.take(delivery, frame):
+        peer.start(peer.serve(inbound), inbound)
+    if peer.outbox:
+        peer.start(peer.flush())
+
+
+def outcome(error: PeerError | CallTimedOut, attempt: Attempt) -> Outcome:
+    """What an exception means for the negotiation."""
+    if isinstance(error, Refused):
+        return Error(error.code, error.message, error.data)
+    if isinstance(error, HttpRefused):
+        return HttpStatus(error.status, error.body)
+    if isinstance(error, CallTimedOut):
+        return Silence(attempt.timeout or 0.0)
+    return Nonsense(str(error))
