@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+import extension_schemas
+
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 ROOT = Path(
     os.environ.get("ISTHMUS_SPEC") or Path(__file__).parents[2] / "shared" / "spec"
@@ -140,6 +142,9 @@ def _claims(
     if "method" in message:
         frame = "JSONRPCRequest" if "id" in message else "JSONRPCNotification"
         name = methods(revision, kind).get(message["method"])
+        extended = _extended(revision, extension_schemas.METHODS[kind], message["method"])
+        if extended is not None:
+            return [(frame, message), (extended, message.get("params"))]
         if name is None and any(message["method"] in methods(r, kind) for r in REVISIONS):
             raise Mismatch(f"a {kind} may not send {message['method']} in {revision}")
         return [(frame, message)] + ([(name, message)] if name else [])
@@ -155,11 +160,21 @@ def _claims(
 
 def _result_claim(result: dict[str, Any], revision: str, method: str) -> str:
     known = definitions(revision)
+    extended = _extended(revision, extension_schemas.RESULTS, method)
+    if result.get("resultType") == "task" and revision == extension_schemas.REVISION:
+        return "TaskCreated"
+    if extended is not None:
+        return extended
     if result.get("resultType") == "input_required" and "InputRequiredResult" in known:
         return "InputRequiredResult"
     if "task" in result and "CreateTaskResult" in known:
         return "CreateTaskResult"
     return result_of(revision, method)
+
+
+def _extended(revision: str, names: dict[str, str], method: str) -> str | None:
+    """The definition of an extension's message, where the revision can have the extension."""
+    return names.get(method) if revision == extension_schemas.REVISION else None
 
 
 def _error_claims(message: dict[str, Any], revision: str) -> list[tuple[str, Any]]:
@@ -200,7 +215,10 @@ def _hold(value: Any, revision: str, name: str) -> None:
 
 @cache
 def _open(revision: str, name: str) -> Any:
-    return _validator(schema(revision), name)
+    whole = schema(revision)
+    if revision == extension_schemas.REVISION:
+        whole = {**whole, "$defs": {**whole["$defs"], **extension_schemas.DEFINITIONS}}
+    return _validator(whole, name)
 
 
 @cache
@@ -231,6 +249,10 @@ def _without_surplus(revision: str) -> dict[str, Any]:
         name: definition if _stays_open(name) else _close(definition, name)
         for name, definition in definitions(revision).items()
     }
+    if revision == extension_schemas.REVISION:
+        for name, members in extension_schemas.MEMBERS.items():
+            closed[name]["properties"].update(members)
+        closed.update(extension_schemas.DEFINITIONS)
     return {**whole, where: closed}
 
 

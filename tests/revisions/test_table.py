@@ -129,6 +129,7 @@ def test_requests_are_named_in_a_header():
         "tasks/get": "task_id",
         "tasks/result": "task_id",
         "tasks/cancel": "task_id",
+        "tasks/update": "task_id",
     }
 
 

@@ -106,7 +106,7 @@ _ROWS = (
     Method("sampling/createMessage", _SERVER, wire.CreateMessageParams, wire.CreateMessageResult),
     Method("elicitation/create", _SERVER, wire.ElicitParams, wire.ElicitResult),
     Method("roots/list", _SERVER, wire.ListRootsParams, wire.ListRootsResult),
-    # tasks of 2025-11-25
+    # tasks: of 2025-11-25, and of the extension
     Method("tasks/get", _BOTH, wire.GetTaskParams, wire.GetTaskResult, named_by="task_id"),
     Method(
         "tasks/result",
@@ -117,12 +117,14 @@ _ROWS = (
     ),
     Method("tasks/cancel", _BOTH, wire.CancelTaskParams, wire.CancelTaskResult, named_by="task_id"),
     Method("tasks/list", _BOTH, wire.ListTasksParams, wire.ListTasksResult),
+    Method("tasks/update", _CLIENT, wire.UpdateTaskParams, wire.EmptyResult, named_by="task_id"),
     # notifications
     Method("notifications/cancelled", _BOTH, wire.CancelledParams),
     Method("notifications/progress", _BOTH, wire.ProgressParams),
     Method("notifications/initialized", _CLIENT, wire.InitializedParams),
     Method("notifications/roots/list_changed", _CLIENT, wire.RootsListChangedParams),
     Method("notifications/tasks/status", _BOTH, wire.TaskStatusParams),
+    Method("notifications/tasks", _SERVER, wire.DetailedTask),
     Method("notifications/message", _SERVER, wire.LogMessageParams),
     Method("notifications/tools/list_changed", _SERVER, wire.ListChangedParams),
     Method("notifications/prompts/list_changed", _SERVER, wire.ListChangedParams),

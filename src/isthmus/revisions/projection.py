@@ -58,7 +58,7 @@ class _Cuts(dict[type, Cut | None]):
         if self._sending and shape in INSTEAD and not self._revision.knows(shape):
             return self._substitute(INSTEAD[shape])
         rewrite = self._rewrite(shape)
-        known = self._revision.members.get(shape, shape.__struct_fields__)
+        known = self._revision.shown(shape)
         hidden = tuple(name for name in shape.__struct_fields__ if name not in known)
         self._compiling.add(shape)
         nested = tuple(

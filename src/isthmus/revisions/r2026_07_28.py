@@ -119,4 +119,10 @@ R2026_07_28 = R2025_11_25.evolve(
         wire.ListTasksResult,
         wire.TaskStatusParams,
     },
+    # io.modelcontextprotocol/tasks
+    extended_methods={
+        "client": "tasks/get tasks/update tasks/cancel",
+        "server": "notifications/tasks",
+    },
+    extended_fields={wire.SubscriptionFilter: "task_ids"},
 )

@@ -1,6 +1,6 @@
 """What a revision is: a table of what may be said, derived from the table before it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Any, Literal, TypeAlias
 
@@ -55,6 +55,8 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
         features: what its wire can do.
         methods: the methods each side may send, requests and notifications alike.
         members: the members of each struct that it knows; structs it lacks are not there.
+        extended_methods: what the extensions of the protocol's own organisation add to ``methods``.
+        extended_members: what they add to ``members``.
     """
 
     name: str
@@ -62,18 +64,30 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
     features: frozenset[Feature]
     methods: Mapping[str, frozenset[str]]
     members: Mapping[type, frozenset[str]]
+    extended_methods: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    extended_members: Mapping[type, frozenset[str]] = msgspec.field(default_factory=dict)
 
     def has(self, feature: Feature) -> bool:
         """Whether its wire can do this."""
         return feature in self.features
 
     def allows(self, sender: Sender, method: str) -> bool:
-        """Whether that side may send that method, request or notification."""
-        return method in self.methods[sender]
+        """Whether that side may send that method, request or notification.
+
+        One of an extension's counts: whether both sides have the extension is for others to say.
+        """
+        return method in self.methods[sender] or method in self.extended_methods.get(sender, ())
 
     def knows(self, shape: type) -> bool:
         """Whether it has this struct of :mod:`isthmus.wire`."""
         return shape in self.members
+
+    def shown(self, shape: type[msgspec.Struct]) -> Collection[str]:
+        """The members of a struct that may travel: all of them where no table names it."""
+        known = self.members.get(shape)
+        if known is None:
+            return shape.__struct_fields__
+        return known | self.extended_members.get(shape, frozenset())
 
     def evolve(
         self,
@@ -87,6 +101,8 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
         fields: Members | None = None,
         without_fields: Members | None = None,
         without_types: Iterable[type] = (),
+        extended_methods: Mapping[str, str] | None = None,
+        extended_fields: Members | None = None,
     ) -> "Revision":
         """The revision after this one.
 
@@ -100,6 +116,8 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
             fields: members that came; a struct named for the first time came with them.
             without_fields: members that went.
             without_types: structs that went.
+            extended_methods: methods that came with extensions.
+            extended_fields: members that came with extensions.
         """
         return Revision(
             name,
@@ -107,6 +125,8 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
             self.features.union(features).difference(without),
             _changed(self.methods, methods or {}, without_methods or {}),
             _changed(self.members, fields or {}, without_fields or {}, without_types),
+            _changed(self.extended_methods, extended_methods or {}, {}),
+            _changed(self.extended_members, extended_fields or {}, {}),
         )
 
     def __str__(self) -> str:

@@ -7,12 +7,21 @@ __all__ = ["AcknowledgedParams", "ListenParams", "ListenResult", "SubscriptionFi
 
 
 class SubscriptionFilter(Wire, frozen=True, kw_only=True):
-    """Which changes are wanted, or were granted; ``resource_subscriptions`` are URIs."""
+    """Which changes are wanted, or were granted.
+
+    Attributes:
+        tools_list_changed: the list of tools changes.
+        prompts_list_changed: the list of prompts changes.
+        resources_list_changed: the list of resources changes.
+        resource_subscriptions: URIs of resources that change.
+        task_ids: tasks whose status changes, of the extension for tasks.
+    """
 
     tools_list_changed: bool | UnsetType = UNSET
     prompts_list_changed: bool | UnsetType = UNSET
     resources_list_changed: bool | UnsetType = UNSET
     resource_subscriptions: list[str] | UnsetType = UNSET
+    task_ids: list[str] | UnsetType = UNSET
 
 
 class ListenParams(Wire, frozen=True, kw_only=True):

@@ -1,15 +1,26 @@
-"""Tasks: requests whose answer is fetched later (2025-11-25, experimental there)."""
+"""Tasks: requests whose answer is fetched later.
+
+Two shapes of one thing: the experimental feature of 2025-11-25, and since 2026-07-28 the extension
+``io.modelcontextprotocol/tasks``, whose tasks lie flat in their results and bring their questions,
+results and errors along.
+"""
 
 from typing import Literal, TypeAlias
 
 from msgspec import Raw
 
+from isthmus.wire.asking import InputRequest, InputResponses
 from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
+from isthmus.wire.jsonrpc import ErrorBody
+from isthmus.wire.results import Result
 
 __all__ = [
+    "TASKS",
     "CancelTaskParams",
     "CancelTaskResult",
     "CreateTaskResult",
+    "DetailedTask",
+    "FlatTask",
     "GetTaskParams",
     "GetTaskPayloadParams",
     "GetTaskPayloadResult",
@@ -18,10 +29,15 @@ __all__ = [
     "ListTasksResult",
     "RelatedTaskMetadata",
     "Task",
+    "TaskCreated",
     "TaskMetadata",
     "TaskStatus",
     "TaskStatusParams",
+    "UpdateTaskParams",
 ]
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension that tasks are since 2026-07-28."""
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """Where a task stands; the last three are final."""
@@ -123,4 +139,55 @@ class CancelTaskResult(Task, frozen=True, kw_only=True):
 class TaskStatusParams(Task, frozen=True, kw_only=True):
     """``notifications/tasks/status``: a task's status has changed."""
 
+    meta: Meta | UnsetType = UNSET
+
+
+# The extension
+
+
+class FlatTask(Result, frozen=True, kw_only=True):
+    """One task's state as the extension has it.
+
+    Attributes:
+        task_id: its name on this server.
+        status: where it stands.
+        created_at: an ISO 8601 moment.
+        last_updated_at: an ISO 8601 moment.
+        ttl_ms: milliseconds it is kept from its creation; None for ever.
+        status_message: the status in words.
+        poll_interval_ms: suggested milliseconds between questions.
+    """
+
+    task_id: str
+    status: TaskStatus
+    created_at: str
+    last_updated_at: str
+    ttl_ms: int | None
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: int | UnsetType = UNSET
+
+
+class TaskCreated(FlatTask, frozen=True, kw_only=True):
+    """The answer to a request that now runs as a task; ``result_type`` is ``"task"``."""
+
+
+class DetailedTask(FlatTask, frozen=True, kw_only=True):
+    """A task with what its status brings: ``tasks/get`` answers it, ``notifications/tasks`` tells it.
+
+    Attributes:
+        input_requests: the questions that wait for answers, with ``"input_required"``.
+        result: what the request would have been answered with, with ``"completed"``.
+        error: the error it would have been answered with, with ``"failed"``.
+    """
+
+    input_requests: dict[str, InputRequest] | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: ErrorBody | UnsetType = UNSET
+
+
+class UpdateTaskParams(Wire, frozen=True, kw_only=True):
+    """``tasks/update``: answers to questions of a task, by the keys they were asked under."""
+
+    task_id: str
+    input_responses: InputResponses
     meta: Meta | UnsetType = UNSET
