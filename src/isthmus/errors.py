@@ -24,6 +24,8 @@ other side's, and both from a broken wire::
     └── raised by authors
         ├── ToolError             becomes an ``isError`` result the model can read
         └── Refuse                becomes a JSON-RPC error: code, message, data
+            ├── Rejected          by a client: the user does not want this question answered
+            └── UrlRequired       by a server: the user must visit a page first
 """
 
 from collections.abc import Mapping
@@ -49,12 +51,14 @@ __all__ = [
     "PeerError",
     "Refuse",
     "Refused",
+    "Rejected",
     "ResourceNotFound",
     "TooManyRounds",
     "ToolError",
     "ToolFailed",
     "UnsupportedRevision",
     "UrlElicitationRequired",
+    "UrlRequired",
     "UsageError",
     "refused",
 ]
@@ -261,3 +265,38 @@ class Refuse(IsthmusError):
         self.code = code
         self.message = message
         self.data = data
+
+
+class Rejected(Refuse):
+    """Raise it in a client's ``sample`` handler: the user does not want a model to write this.
+
+    A server of up to 2025-11-25 hears -1; since 2026-07-28 it hears nothing, and the call that
+    led to the question ends with this exception.
+
+    Args:
+        message: one sentence for the server's developer.
+    """
+
+    # spec 2025-11-25 client/sampling#error-handling: user rejected sampling request: -1
+    def __init__(self, message: str = "User rejected sampling request") -> None:
+        super().__init__(-1, message)
+
+
+class UrlRequired(Refuse):
+    """Raise it in a tool, prompt or resource: the user must visit pages before it can go on.
+
+    A client of 2025-11-25 hears -32042 and calls again when the pages were dealt with; since
+    2026-07-28 the pages are asked for like any other question, and the function runs again.
+
+    Args:
+        *pages: URLs, or pairs of a URL and the reason the user is told.
+        message: one sentence for the client's developer.
+    """
+
+    def __init__(
+        self,
+        *pages: str | tuple[str, str],
+        message: str = "This request requires more information.",
+    ) -> None:
+        super().__init__(-32042, message)
+        self.pages = tuple((page, message) if isinstance(page, str) else page for page in pages)

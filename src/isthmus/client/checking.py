@@ -18,21 +18,25 @@ class Checker:
     Args:
         schema: the schema; 2020-12 unless it names its dialect.
         what: whose schema it is, for messages.
+        formats: whether ``format`` is a rule, and no mere remark.
 
     Raises:
-        Misbehaved: it is no valid schema, or refers to something outside itself.
+        Misbehaved: it is no valid schema, of a dialect unknown here, or refers to something
+            outside itself.
     """
 
     __slots__ = ("_costs", "_validator", "_what")
 
-    def __init__(self, schema: Mapping[str, Any], what: str) -> None:
+    def __init__(self, schema: Mapping[str, Any], what: str, *, formats: bool = False) -> None:
         import jsonschema_rs
 
         self._what = what
         try:
             # spec 2026-07-28 basic#ref-resolution: implementations MUST NOT dereference network
             # URIs
-            self._validator = jsonschema_rs.validator_for(dict(schema), offline=True)
+            self._validator = jsonschema_rs.validator_for(
+                dict(schema), offline=True, validate_formats=formats or None
+            )
             self._costs = Costs(schema)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
             raise Misbehaved(f"{what} cannot be used: {first_line(error)}") from error
@@ -40,7 +44,7 @@ class Checker:
             raise self._too_much() from None
 
     def complaint(self, value: Any) -> str | None:
-        """The first thing wrong with a value, and where; None for a value that fits.
+        """The first thing wrong with a value: member, rule and place; None for one that fits.
 
         Raises:
             Misbehaved: to check it would take for ever.
@@ -55,11 +59,20 @@ class Checker:
             where = "".join(
                 f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.instance_path
             )
-            return f"{error.message} - at `${where}`"
+            return f"{named(error)}: {error.message} - at `${where}`"
         return None
 
     def _too_much(self) -> Misbehaved:
         return Misbehaved(f"{self._what} is not checked: it would take too long")
+
+
+def named(error: Any) -> str:
+    """Which member breaks which rule, in words."""
+    rule = next((str(p) for p in reversed(error.schema_path) if isinstance(p, str)), "schema")
+    path = [*map(str, error.instance_path)]
+    if rule == "required":
+        path.append(str(error.kind.as_dict().get("property", "")))
+    return f"{'.'.join(path) or 'it'!r} breaks {rule!r}"
 
 
 def first_line(error: Exception) -> str:
