@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from isthmus.errors import IsthmusError as IsthmusError
     from isthmus.errors import Refuse as Refuse
     from isthmus.errors import ToolError as ToolError
+    from isthmus.runtime.extension import Extension as Extension
     from isthmus.server.context import Context as Context
     from isthmus.server.media import Audio as Audio
     from isthmus.server.media import Image as Image
@@ -33,6 +34,7 @@ __all__ = [
     "Command",
     "Context",
     "Declined",
+    "Extension",
     "Image",
     "IsthmusError",
     "Refuse",
@@ -49,6 +51,7 @@ _HOMES = {
     "Command": "isthmus.transports.command",
     "Context": "isthmus.server.context",
     "Declined": "isthmus.core.answers",
+    "Extension": "isthmus.runtime.extension",
     "Image": "isthmus.server.media",
     "IsthmusError": "isthmus.errors",
     "Refuse": "isthmus.errors",
