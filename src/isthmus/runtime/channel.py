@@ -27,12 +27,14 @@ class Origin(msgspec.Struct, frozen=True):
             give a mapping that is filled when it is first read.
         principal: who authenticated, or None.
         session: a name for the legacy session it belongs to, or None.
+        peer: the other end of the network connection it came over, or None.
     """
 
     transport: str
     headers: Mapping[str, str] = NO_HEADERS
     principal: Any = None
     session: str | None = None
+    peer: Any = None
 
 
 LOCAL = Origin("memory")
@@ -56,6 +58,8 @@ class Outgoing(msgspec.Struct, frozen=True):
         method: the method, for requests and notifications.
         name: ``params.name``, ``params.uri`` or ``params.taskId``, for the ``Mcp-Name`` header.
         headers: further HTTP headers (``Mcp-Param-*``), mirrored from the arguments.
+        members: the messages in ``data``, where it is an array of several (a 2025-03-26 batch);
+            what is said above is then said of each of them, and not of the array.
     """
 
     data: bytes
@@ -65,6 +69,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     method: str = ""
     name: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    members: tuple[Any, ...] = ()  # Outgoing, which no annotation of its own can name
 
 
 class Channel(Protocol):

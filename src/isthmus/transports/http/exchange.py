@@ -40,7 +40,10 @@ class Exchange(msgspec.Struct):
 
     def origin(self, session: str | None = None) -> Origin:
         """Where the request's message comes from, for handlers that want to know."""
-        return Origin("http", Headers(self.scope["headers"]), self.principal, session)
+        scope = self.scope
+        return Origin(
+            "http", Headers(scope["headers"]), self.principal, session, scope.get("client")
+        )
 
     async def refuse(self, refusal: Refusal, id: Id | None = None) -> None:
         """Respond with a JSON-RPC error, under the request's id where that is known."""

@@ -1,0 +1,139 @@
+"""What a JSON Schema may be before anybody compiles it: small, shallow, and whole in itself.
+
+A schema is a program that somebody else may have written. Before a validator sees it, it is
+measured, and its references are looked at: nothing is ever fetched, so one that leads outside is
+refused, and not taken for permission.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from isthmus.wire.jsonrpc import encode
+
+__all__ = ["DIALECTS", "Bounds", "flaw"]
+
+DIALECTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-04/schema",
+)
+"""The dialects of JSON Schema that are understood; the first one is meant where none is named."""
+
+NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+DATA = ("const", "default", "enum", "example", "examples")
+CHOICES = ("allOf", "anyOf", "oneOf")
+ALTERNATIVES = ("if", "then", "else", "not")
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a schema may be.
+
+    spec 2026-07-28 basic#composition-keyword-resource-use: implementations SHOULD apply bounds.
+
+    Attributes:
+        size: bytes of its JSON.
+        depth: levels of schemas in schemas.
+        parts: schemas in it, itself included.
+        choices: alternatives in it: members of ``anyOf``, ``allOf`` and ``oneOf``, and each
+            ``if``, ``then``, ``else`` and ``not``.
+    """
+
+    size: int = 1024 * 1024
+    depth: int = 64
+    parts: int = 10_000
+    choices: int = 2_000
+
+
+def flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
+    """Why a schema must not be compiled; None where it may.
+
+    Args:
+        schema: the schema, from whomever.
+        bounds: how much it may be.
+
+    Returns:
+        A clause to go on with after "the schema".
+    """
+    try:
+        size = len(encode(schema))
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"is no JSON: {error or type(error).__name__}"
+    if size > bounds.size:
+        return f"has {size} bytes, more than the {bounds.size} it may have"
+    return _oversize(schema, bounds) or _foreign(schema)
+
+
+def _oversize(schema: Any, bounds: Bounds) -> str | None:
+    parts = choices = 0
+    for part, depth in _parts(schema):
+        parts += 1
+        choices += sum(len(part[key]) for key in CHOICES if isinstance(part.get(key), list))
+        choices += sum(key in part for key in ALTERNATIVES)
+        if depth > bounds.depth:
+            return f"is more than {bounds.depth} schemas deep"
+        if parts > bounds.parts:
+            return f"holds more than {bounds.parts} schemas"
+        if choices > bounds.choices:
+            return f"holds more than {bounds.choices} alternatives (anyOf, allOf, oneOf, if)"
+    return None
+
+
+def _foreign(schema: Any) -> str | None:
+    """What in a schema leads out of it."""
+    own = [part["$id"] for part, _ in _parts(schema) if isinstance(part.get("$id"), str)]
+    for part, _ in _parts(schema):
+        dialect = part.get("$schema")
+        if dialect is not None and not _is_known(dialect):
+            # spec 2026-07-28 basic#implementation-requirements: an error that says it is the
+            # dialect that is not supported
+            return f"is of a dialect that is not supported, {dialect!r}: use {DIALECTS[0]!r}"
+        for key in REFERENCES:
+            reference = part.get(key)
+            if isinstance(reference, str) and not _stays(reference, own):
+                # spec 2026-07-28 basic#ref-resolution: MUST NOT dereference network URIs, and
+                # SHOULD reject what cannot be resolved without
+                return (
+                    f"refers to {reference!r}, which is outside of it, and nothing is fetched: "
+                    "put what is meant under $defs"
+                )
+    return None
+
+
+def _is_known(dialect: Any) -> bool:
+    return isinstance(dialect, str) and dialect.rstrip("#") in DIALECTS
+
+
+def _stays(reference: str, own: list[str]) -> bool:
+    """Whether a reference means a part of the schema itself, or a dialect, which is built in."""
+    base = reference.partition("#")[0]
+    if not base or _is_known(base):
+        return True
+    return any(_means(base, id.partition("#")[0]) for id in own)
+
+
+def _means(base: str, id: str) -> bool:
+    """Whether a reference's base may be the schema of this id, one of them being relative."""
+    shorter, longer = sorted((base, id), key=len)
+    return bool(shorter) and (longer == shorter or longer.endswith("/" + shorter.lstrip("./")))
+
+
+def _parts(schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
+    """Every schema in a schema, itself first, with how deep it lies."""
+    todo: list[tuple[Any, int]] = [(schema, 1)]
+    while todo:  # a stack of our own: a deep schema must not exhaust Python's
+        part, depth = todo.pop()
+        if not isinstance(part, dict):
+            continue
+        yield part, depth
+        for key, value in part.items():
+            if key in NAMED and isinstance(value, dict):
+                todo += ((inner, depth + 1) for inner in value.values())
+            elif isinstance(value, list) and key not in DATA:
+                todo += ((inner, depth + 1) for inner in value)
+            elif key not in DATA:
+                todo.append((value, depth + 1))

@@ -1,0 +1,58 @@
+"""How much one caller may ask of a server, and how much anything from outside may be."""
+
+import msgspec
+
+from isthmus.core.schema_bounds import Bounds
+from isthmus.errors import UsageError
+from isthmus.store.meter import Meter, Rate
+
+__all__ = ["Limits"]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a server; ``Server(limits=Limits(tool_calls=Rate(60, seconds=60)))``.
+
+    The defaults are what no honest user meets: they stop loops and floods. Set lower ones for
+    strangers. ``None`` switches a limit off.
+
+    Rates are counted for each caller: for the principal who authenticated; otherwise for the
+    session, up to 2025-11-25, or for the connection. A caller beyond one of the first two gets
+    the error -31429, with ``data.retryAfterMs``. In place of a :class:`~isthmus.store.meter.Rate`,
+    which counts in this process, stands a :class:`~isthmus.store.meter.Meter` that processes share.
+
+    Attributes:
+        tool_calls: calls of tools (spec 2026-07-28 server/tools#security-considerations: MUST).
+        completions: completions (spec 2026-07-28 server/utilities/completion#security: MUST).
+        log_messages: log messages sent to one caller; beyond it they are dropped, and one
+            message says how many (spec 2026-07-28 server/utilities/logging: SHOULD).
+        progress: reports of progress sent to one caller; beyond it the newest wins, and the last
+            one is always sent (spec 2026-07-28 basic/patterns/progress: SHOULD).
+        subscriptions: resources that one session, or one stream of changes, may subscribe to.
+        streams: streams of changes that one caller may have open at a time.
+        depth: levels of arrays and objects in the parameters of a request.
+        schemas: what a schema may be that was not made from type hints.
+        file_size: bytes of a file that is read as a resource.
+        files: files of one directory that are listed, and entries of one folder that are shown.
+        answer_timeout: seconds a client may take to answer a question, up to 2025-11-25.
+
+    Raises:
+        UsageError: a figure is none.
+    """
+
+    tool_calls: Rate | Meter | None = Rate(1_000_000, 60.0)
+    completions: Rate | Meter | None = Rate(1_000, 10.0)
+    log_messages: Rate | Meter | None = Rate(1_000, 10.0)
+    progress: Rate | Meter | None = Rate(1_000, 10.0)
+    subscriptions: int | None = 1_000
+    streams: int | None = 100
+    depth: int | None = 128
+    schemas: Bounds | None = Bounds()
+    file_size: int | None = 16 * 1024 * 1024
+    files: int | None = 10_000
+    answer_timeout: float | None = 1800.0
+
+    def __post_init__(self) -> None:
+        for name in ("subscriptions", "streams", "depth", "file_size", "files", "answer_timeout"):
+            figure = getattr(self, name)
+            if figure is not None and not figure > 0:
+                raise UsageError(f"Limits({name}={figure}): it is more than nothing, or None")
