@@ -141,10 +141,15 @@ def noted() -> str:
         (lambda s: s.prompt(arguments=[])(noted), "no option 'arguments'; there are: name, "),
         (lambda s: s.resource("a://b", mimetype="a/b")(noted), "no option 'mimetype'; there ar"),
         (lambda s: s.asgi(prefix="/mcp"), "no option 'prefix'; there are: path, public_url"),
-        (lambda s: s.run("sse"), "no transport 'sse': .*'stdio' or 'http'"),
+        (lambda s: s.run("sse"), "no transport 'sse': write 'stdio', 'http'"),
         (lambda s: s.run("streamable-http"), "no transport 'streamable-http'"),
-        (lambda s: s.run(port=9000), r"for HTTP only: write run\('http', "),
-        (lambda s: s.run(path="/mcp"), r"for HTTP only: write run\('http', "),
+        (lambda s: s.run(port=9000), r"port: stdio has no such option; write run\('http', "),
+        (lambda s: s.run(path="/mcp"), r"path: stdio has no such option; write run\('http', "),
+        (lambda s: s.run("unix"), "where"),
+        (lambda s: s.run("unix", path="/tmp/x", exposed=True), "no option 'exposed'"),
+        (lambda s: s.run("tcp"), "which port"),
+        (lambda s: s.run("tcp", port=0, heartbeat=1), "no option 'heartbeat'"),
+        (lambda s: s.run("tcp", port=0, host="0.0.0.0"), "exposed=True"),  # noqa: S104
     ],
 )
 def test_a_mistake_of_the_author_is_told_with_its_cure(mistake, match):

@@ -14,8 +14,9 @@ __all__ = [
     "HttpOptions",
     "PromptOptions",
     "ResourceOptions",
+    "SocketOptions",
+    "TcpOptions",
     "ToolOptions",
-    "check_pipes",
     "known",
     "spoken",
 ]
@@ -140,6 +141,31 @@ class HttpOptions(TypedDict, total=False):
     stream_answers: bool
 
 
+class SocketOptions(TypedDict, total=False):
+    """What can be said about a Unix socket.
+
+    Attributes:
+        limit: the longest message taken, in bytes; a longer one is refused. 64 MiB by default.
+        max_connections: the most connections served at once; 1000 by default.
+        patience: seconds in which a client must read something of what waits for it; one that
+            does not is cut off after twice as long at most. 30 by default.
+    """
+
+    limit: int
+    max_connections: int
+    patience: float
+
+
+class TcpOptions(SocketOptions, total=False):
+    """What can be said about a TCP socket.
+
+    Attributes:
+        exposed: listen on an address that other machines reach, though nothing asks who is there.
+    """
+
+    exposed: bool
+
+
 def known(options: Given, kind: type[Given]) -> Given:
     """The options given, none of them misspelt or another library's.
 
@@ -166,17 +192,3 @@ def spoken(wanted: Sequence[Revision | str]) -> tuple[Revision, ...]:
     if not found:
         raise UsageError("a server speaks at least one revision")
     return found
-
-
-def check_pipes(transport: str, options: Mapping[str, Any]) -> None:
-    """Check that stdio is meant.
-
-    Raises:
-        UsageError: it is not.
-    """
-    if transport != "stdio":
-        raise UsageError(
-            f"there is no transport {transport!r}: write 'stdio' or 'http', which is Streamable HTTP"
-        )
-    if options:
-        raise UsageError(f"{', '.join(options)} are for HTTP only: write run('http', ...)")

@@ -11,7 +11,7 @@ from isthmus.runtime.peer import Peer
 if TYPE_CHECKING:
     from isthmus.server.server import Server
 
-__all__ = ["run_pipes", "serve_pipes"]
+__all__ = ["THRESHOLDS", "run_pipes", "serve_pipes", "stop_on_signals"]
 
 THRESHOLDS = (50_000, 50, 100)
 """A request leaves no garbage cycles, so the collector may look for them rarely."""
@@ -34,7 +34,7 @@ async def serve_pipes(server: "Server") -> None:
             "(Ctrl-C to stop)\n"
         )
     channel = StdioChannel()
-    _stop_on_signals(asyncio.current_task())
+    stop_on_signals(asyncio.current_task())
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     try:
@@ -47,7 +47,8 @@ async def serve_pipes(server: "Server") -> None:
         await server.close()
 
 
-def _stop_on_signals(task: "asyncio.Task[None] | None") -> None:
+def stop_on_signals(task: "asyncio.Task[None] | None") -> None:
+    """Cancel a task when this process is told to stop; SIGTERM and SIGINT are the same to it."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         try:

@@ -1,7 +1,7 @@
 """A server: what it offers is declared on it, and whatever the transport, it answers."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from msgspec import UNSET
 
@@ -19,7 +19,8 @@ from isthmus.server.lifespan import Lifespan
 from isthmus.server.offers import Offers
 from isthmus.server.options import (
     HttpOptions,
-    check_pipes,
+    SocketOptions,
+    TcpOptions,
     known,
     spoken,
 )
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from isthmus.transports.http.app import HttpApp
 
 __all__ = ["Server"]
-
-ADDRESS = ("127.0.0.1", 8000)
-"""Where HTTP is served by default; only this machine reaches it."""
 
 
 class Server(Offers):
@@ -197,34 +195,47 @@ class Server(Offers):
             self.router, on_start=self.open, on_stop=self.close, **known(options, HttpOptions)
         )
 
+    @overload
+    def run(self, transport: Literal["stdio"] = "stdio") -> None: ...
+    @overload
     def run(
         self,
-        transport: Literal["stdio", "http"] = "stdio",
+        transport: Literal["http", "websocket"],
         *,
-        host: str = ADDRESS[0],
-        port: int = ADDRESS[1],
+        host: str = ...,
+        port: int = ...,
         **options: Unpack[HttpOptions],
-    ) -> None:
+    ) -> None: ...
+    @overload
+    def run(
+        self, transport: Literal["unix"], *, path: str, **options: Unpack[SocketOptions]
+    ) -> None: ...
+    @overload
+    def run(
+        self,
+        transport: Literal["tcp"],
+        *,
+        port: int,
+        host: str = ...,
+        **options: Unpack[TcpOptions],
+    ) -> None: ...
+    def run(self, transport: str = "stdio", **given: Any) -> None:
         """Serve until the host hangs up, or until interrupted.
 
         Args:
-            transport: ``"stdio"`` for a host that launched this process, or ``"http"``.
-            host: the address to listen on; only this machine reaches the default.
-            port: the TCP port.
-            options: more about the HTTP endpoint.
+            transport: ``"stdio"`` for a host that launched this process; ``"http"``; the same
+                with ``"websocket"`` connections beside it; ``"unix"`` or ``"tcp"`` for lines
+                through a socket.
+            **given: ``host`` and ``port``, or the ``path`` of a Unix socket, and options. Only
+                this machine reaches the default, 127.0.0.1 (and port 8000 for HTTP).
 
         Raises:
             UsageError: there is no such transport, or it has no such options.
+            ConnectFailed: the socket cannot be listened on.
         """
-        if transport == "http":
-            from isthmus.transports.http.serve import run
+        from isthmus.server.serving import run
 
-            run(self.asgi(**options), host, port)
-            return
-        check_pipes(transport, options if (host, port) == ADDRESS else {"host": host, "port": port})
-        from isthmus.server.pipes import run_pipes
-
-        run_pipes(self)
+        run(self, transport, given)
 
     async def open(self) -> None:
         """Enter the lifespan; happens by itself before the first request."""

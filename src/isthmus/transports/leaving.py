@@ -6,9 +6,10 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["run_to_end"]
+__all__ = ["event_loops", "run_to_end"]
 
 PATIENCE = 0.2
 """Seconds that what is left behind may take to end, once the server itself has."""
@@ -37,6 +38,15 @@ def run_to_end(
             runner.run(main)
         watch.start()
     watch.cancel()
+
+
+def event_loops() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """What makes event loops for many connections: uvloop where it is installed."""
+    if find_spec("uvloop") is None:
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop
 
 
 def _leave() -> None:

@@ -33,7 +33,13 @@ class LineChannel:
         patience: seconds in which the other side must read something of what waits for it, or it
             counts as gone; None waits for ever, in bounded memory.
         other: what to call the other side in errors.
+
+    Attributes:
+        SERVES: it is a server's end. Were both ends to wait with reading until the other has
+            read, both might wait for ever.
     """
+
+    SERVES = True
 
     def __init__(
         self,
@@ -65,7 +71,7 @@ class LineChannel:
         lines = inlet.lines
         while True:
             if lines:
-                if outlet.full and not inlet.over:
+                if outlet.full and self.SERVES and not inlet.over:
                     await self._read_on()
                     continue
                 line = lines.popleft()

@@ -1,0 +1,305 @@
+"""The side that listens: sockets made safely, and every connection served beside the others.
+
+There is no authentication on these sockets. A Unix socket is for whoever may open its file, which
+is its owner alone; a TCP socket is for whoever reaches the address, which is this machine alone
+unless a program says in so many words that it means more.
+"""
+
+import asyncio
+import errno
+import ipaddress
+import os
+import socket
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from isthmus.errors import ConnectFailed, UsageError
+from isthmus.runtime.channel import Outgoing
+from isthmus.runtime.peer import Peer
+from isthmus.runtime.router import Router
+from isthmus.transports.pipes import LIMIT
+from isthmus.transports.sockets import (
+    NO_UNIX,
+    PATIENCE,
+    SocketChannel,
+    has_unix,
+    origin_of,
+    prepared,
+    tcp_url,
+    unix_url,
+)
+from isthmus.wire.jsonrpc import ErrorBody, encode_error
+
+__all__ = ["Listener", "listen_tcp", "listen_unix"]
+
+BACKLOG = 128
+
+DRAIN = 1.5
+"""Seconds that connections get to finish once the server is told to stop."""
+
+LINGER = 1.0
+"""Seconds in which somebody who is turned away can read why."""
+
+TURNED_AWAY = 16
+"""How many at once can; more are closed without a word."""
+
+REST = 0.1
+"""Seconds until the next try when nothing could be accepted."""
+
+NOT_HTTP = "Invalid request: this socket takes one JSON-RPC message on each line, not HTTP"
+
+
+class Listener:
+    """Accepts connections, and serves each with a peer of its own until it ends.
+
+    Args:
+        sock: listens already; belongs to the listener.
+        router: serves what is asked.
+        url: where clients find it.
+        limit: the longest message taken, in bytes.
+        max_connections: the most connections served at once; more are told so and closed.
+        patience: seconds in which a client must read something of what waits for it.
+        on_close: called once when nobody listens any more.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        router: Router,
+        url: str,
+        *,
+        limit: int = LIMIT,
+        max_connections: int = 1000,
+        patience: float = PATIENCE,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self.url = url
+        self._sock = sock
+        self._router = router
+        self._limit = limit
+        self._max = max_connections
+        self._patience = patience
+        self._on_close = on_close
+        self._served: dict[asyncio.Task[None], SocketChannel] = {}
+        self._refused: set[asyncio.Task[None]] = set()
+        self._count = 0
+
+    async def run(self) -> None:
+        """Accept until cancelled; what was accepted is then ended by :meth:`close`."""
+        loop = asyncio.get_running_loop()
+        while self._sock.fileno() >= 0:
+            try:
+                sock, _ = await loop.sock_accept(self._sock)
+            except OSError:  # no descriptors left, most likely; it may be over soon
+                await asyncio.sleep(REST)
+                continue
+            try:
+                self._admit(prepared(sock))
+            except OSError:  # gone already, or no descriptors left
+                sock.close()
+
+    async def close(self) -> None:
+        """Listen no longer, read nothing further, let calls in hand finish, end every connection.
+
+        Calls have about a second, as at the end of input; safe to call twice.
+        """
+        if self._sock.fileno() >= 0:
+            self._sock.close()
+            if self._on_close is not None:
+                self._on_close()
+        for channel in self._served.values():
+            channel.stop()
+        tasks = {*self._served, *self._refused}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=DRAIN)
+            for task in late:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    def _admit(self, sock: socket.socket) -> None:
+        self._count += 1
+        full = len(self._served) >= self._max
+        if full and len(self._refused) >= TURNED_AWAY:
+            sock.close()
+            return
+        origin = origin_of(sock, self._count)
+        channel = SocketChannel(sock, origin, limit=self._limit, patience=self._patience)
+        loop = asyncio.get_running_loop()
+        if full:
+            why = f"Too many connections: {self._max} are open; see max_connections"
+            task = loop.create_task(self._turn_away(channel, -32603, why))
+            self._refused.add(task)
+            task.add_done_callback(self._refused.discard)
+        else:
+            task = loop.create_task(self._serve(channel))
+            self._served[task] = channel
+            task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._served.pop(task, None)
+
+    async def _serve(self, channel: SocketChannel) -> None:
+        try:
+            if await channel.foreign():
+                await self._turn_away(channel, -32600, NOT_HTTP)
+            else:
+                await Peer(channel, self._router, side="server", origin=channel.origin).run()
+        finally:
+            await channel.close()
+
+    async def _turn_away(self, channel: SocketChannel, code: int, why: str) -> None:
+        """Say why, and close once that was read: a connection closed at once may swallow it."""
+        refusal = encode_error(None, ErrorBody(code=code, message=why))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER):
+                await channel.refuse(Outgoing(refusal))
+        await channel.close()
+
+
+# Unix
+
+
+def listen_unix(path: str) -> tuple[socket.socket, Callable[[], None]]:
+    """Listen on a Unix socket that only this user can open.
+
+    A socket file that a dead server left behind is replaced; anything else at the path stays.
+
+    Args:
+        path: where its file shall be.
+
+    Returns:
+        The socket, and what removes its file if it is still this one's.
+
+    Raises:
+        ConnectFailed: the path cannot be listened on; the message says why.
+        UsageError: the path is empty, or of the abstract namespace, which has no owner.
+    """
+    if not path or path.startswith("\0"):
+        raise UsageError(
+            f"{path!r} is no path for a socket: write run('unix', path='/run/my.sock')"
+        )
+    if not has_unix():
+        raise ConnectFailed(NO_UNIX)
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        with _alone(path):
+            _make_way(path)
+            sock.bind(path)
+            made = os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
+            os.chmod(path, 0o600)  # noqa: PTH101 - and nobody can connect before it listens
+            sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise ConnectFailed(f"cannot listen on {unix_url(path)}: {_said(error)}") from error
+    except ConnectFailed:
+        sock.close()
+        raise
+    sock.setblocking(False)
+
+    def remove() -> None:
+        with suppress(OSError):
+            if os.path.samestat(made, os.stat(path)):  # noqa: PTH116
+                os.unlink(path)  # noqa: PTH108
+
+    return sock, remove
+
+
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Keep others who do the same in this folder waiting, where the file system can."""
+    import fcntl  # not on Windows, which does not get here
+
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)  # noqa: PTH120
+    try:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _make_way(path: str) -> None:
+    """Remove a socket that nobody listens on.
+
+    Raises:
+        ConnectFailed: somebody does, or it is something else.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise ConnectFailed(f"cannot listen on {unix_url(path)}: there is a file that is no socket")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)  # noqa: PTH108
+            return
+        except OSError as error:
+            if error.errno not in BUSY:
+                raise
+    raise ConnectFailed(f"cannot listen on {unix_url(path)}: a server is listening there already")
+
+
+BUSY = frozenset({errno.EAGAIN, errno.ETIMEDOUT, errno.EINPROGRESS})
+"""What connecting says where somebody listens and has no time."""
+
+
+# TCP
+
+
+def listen_tcp(host: str, port: int, *, exposed: bool = False) -> socket.socket:
+    """Listen on a TCP port.
+
+    Args:
+        host: an address of this machine, or a name of one; IPv4 first.
+        port: the port; 0 takes a free one.
+        exposed: whether it may be an address that other machines reach.
+
+    Raises:
+        UsageError: other machines could reach it, and nobody said that they may.
+        ConnectFailed: it cannot be listened on; the message says why.
+    """
+    url = tcp_url(host, port)
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=AI_PASSIVE)
+        found.sort(key=lambda one: one[0] != socket.AF_INET)
+        family, kind, protocol, _, address = found[0]
+        if not exposed and not is_loopback(str(address[0])):
+            raise UsageError(
+                f"{url} can be reached from other machines, and nothing on a TCP socket asks who "
+                "is there: whoever connects can call every tool. Listen on 127.0.0.1, use HTTP, "
+                "or, where the network itself keeps strangers out, say exposed=True"
+            )
+        sock = socket.socket(family, kind, protocol)
+        try:
+            if sys.platform != "win32":  # where it would let two servers share a port
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            sock.listen(BACKLOG)
+        except BaseException:
+            sock.close()
+            raise
+    except (OSError, OverflowError) as error:
+        raise ConnectFailed(f"cannot listen on {url}: {_said(error)}") from error
+    sock.setblocking(False)
+    return sock
+
+
+AI_PASSIVE = socket.AddressInfo.AI_PASSIVE
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address."""
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def _said(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    if isinstance(error, socket.gaierror) or not number:
+        return str(getattr(error, "strerror", None) or error)
+    return os.strerror(number)
