@@ -11,6 +11,7 @@ from isthmus.core.opening import (
     Gone,
     HttpStatus,
     Nonsense,
+    NoStream,
     Offer,
     Silence,
     facts,
@@ -57,6 +58,8 @@ NOT_YET = Error(-32602, "Received request before initialization was complete")
 PAGE = HttpStatus(404, "<html>")
 
 PROBE, GREET, AGAIN, DONE = "discover", "initialize", "restart, initialize", "initialized"
+OVER_SSE, SSE_DONE = "initialize over sse", "initialized over sse"
+NO_STREAM = NoStream(HttpStatus(405))
 
 
 def walk(brought, *outcomes):
@@ -66,7 +69,7 @@ def walk(brought, *outcomes):
         attempt = next(steps)
         while True:
             word = attempt.method.rpartition("/")[2]
-            name = f"{'restart, ' if attempt.again else ''}{word}"
+            name = f"{'restart, ' if attempt.again else ''}{word}{' over sse' * attempt.sse}"
             taken.append(name if attempt.note else f"{name} {attempt.revision.name}")
             attempt = steps.send(Silence(0) if attempt.note else left.pop(0))
     except StopIteration as agreed:
@@ -228,6 +231,112 @@ TABLE = {
         [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{GREET} {OLD}", DONE],
         OLD,
     ),
+    "an HTTP+SSE server: 405 to every POST": (
+        offer(sse=True),
+        [HttpStatus(405), HttpStatus(405), greeted(OLD)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{OVER_SSE} {LEGACY}", SSE_DONE],
+        OLD,
+    ),
+    "an HTTP+SSE server: 404": (
+        offer(sse=True),
+        [PAGE, PAGE, greeted(OLD)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{OVER_SSE} {LEGACY}", SSE_DONE],
+        OLD,
+    ),
+    "an HTTP+SSE server: 400": (
+        offer(sse=True),
+        [HttpStatus(400, "sessionId is required"), HttpStatus(400), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{OVER_SSE} {LEGACY}", SSE_DONE],
+        LEGACY,
+    ),
+    "an HTTP+SSE server with another 4xx of its own": (
+        offer(sse=True),
+        [HttpStatus(415), HttpStatus(415), greeted(OLD)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{OVER_SSE} {LEGACY}", SSE_DONE],
+        OLD,
+    ),
+    "an HTTP+SSE server that refuses in JSON-RPC": (
+        offer(sse=True),
+        [
+            Error(-32000, "no session", status=400),
+            Error(-32000, "no session", status=400),
+            greeted(OLD),
+        ],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{OVER_SSE} {LEGACY}", SSE_DONE],
+        OLD,
+    ),
+    "an HTTP+SSE server that names the revisions it speaks": (
+        offer(sse=True),
+        [PAGE, PAGE, unsupported(OLD, code=-32602), greeted(OLD)],
+        [
+            f"{PROBE} {MODERN}",
+            f"{GREET} {LEGACY}",
+            f"{OVER_SSE} {LEGACY}",
+            f"{OVER_SSE} {OLD}",
+            SSE_DONE,
+        ],
+        OLD,
+    ),
+    "an HTTP+SSE server, pinned": (
+        offer(pin=OLD, sse=True),
+        [PAGE, greeted(OLD)],
+        [f"{GREET} {OLD}", f"{OVER_SSE} {OLD}", SSE_DONE],
+        OLD,
+    ),
+    "an HTTP+SSE server known from last time": (
+        offer(known=OLD, sse=True, known_sse=True),
+        [greeted(OLD)],
+        [f"{OVER_SSE} {LEGACY}", SSE_DONE],
+        OLD,
+    ),
+    "an HTTP+SSE server known from last time, pinned": (
+        offer(pin=OLD, known=OLD, sse=True, known_sse=True),
+        [greeted(OLD)],
+        [f"{OVER_SSE} {OLD}", SSE_DONE],
+        OLD,
+    ),
+    "an HTTP+SSE server that has become modern since last time": (
+        offer(known=OLD, sse=True, known_sse=True),
+        [NO_STREAM, discovered(MODERN)],
+        [f"{OVER_SSE} {LEGACY}", f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+    "an HTTP+SSE server that has left that transport since last time": (
+        offer(known=OLD, sse=True, known_sse=True),
+        [NoStream(Nonsense("text/html")), HttpStatus(400), greeted(LEGACY)],
+        [f"{OVER_SSE} {LEGACY}", f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "an HTTP+SSE server that has left that transport since last time, pinned": (
+        offer(pin=LEGACY, known=OLD, sse=True, known_sse=True),
+        [NO_STREAM, greeted(LEGACY)],
+        [f"{OVER_SSE} {LEGACY}", f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "an HTTP+SSE server known from last time, pinned to the modern revision": (
+        offer(pin=MODERN, known=OLD, sse=True, known_sse=True),
+        [discovered(MODERN)],
+        [f"{PROBE} {MODERN}"],
+        MODERN,
+    ),
+    "a server that has become an HTTP+SSE server since last time": (
+        offer(known=LEGACY, sse=True),
+        [PAGE, PAGE, PAGE, greeted(OLD)],
+        [
+            f"{GREET} {LEGACY}",
+            f"{PROBE} {MODERN}",
+            f"{GREET} {LEGACY}",
+            f"{OVER_SSE} {LEGACY}",
+            SSE_DONE,
+        ],
+        OLD,
+    ),
+    "a transport that only a handshake opens": (
+        offer(handshake=True),
+        [greeted(LEGACY)],
+        [f"{GREET} {LEGACY}", DONE],
+        LEGACY,
+    ),
     "pinned to a legacy revision": (
         offer(pin="2025-06-18"),
         [greeted("2025-06-18")],
@@ -313,6 +422,59 @@ FAILURES = {
         offer(),
         [PAGE, PAGE],
         "HTTP 404: <html>; check the URL: no MCP endpoint answers POST there",
+    ),
+    "a URL where no transport answers": (
+        offer(sse=True),
+        [PAGE, PAGE, NO_STREAM],
+        (
+            "HTTP 404: <html>; check the URL: no MCP endpoint answers POST there, and GET opens no "
+            "stream of HTTP+SSE (HTTP 405)"
+        ),
+    ),
+    "an endpoint that refuses initialize, without a stream": (
+        offer(sse=True),
+        [UNKNOWN, Error(-32600, "no", status=400), NO_STREAM],
+        "the server did not accept initialize: no (-32600), and GET opens no stream of HTTP+SSE",
+    ),
+    "a stream that wants authorization": (
+        offer(sse=True),
+        [PAGE, PAGE, NoStream(HttpStatus(401))],
+        "HTTP 401; the server wants authorization",
+    ),
+    "a URL without any transport any more": (
+        offer(known=OLD, sse=True, known_sse=True),
+        [NO_STREAM, PAGE, PAGE],
+        "HTTP 404: <html>; check the URL: no MCP endpoint answers POST there, and GET opens no",
+    ),
+    "an HTTP+SSE server that refuses the handshake": (
+        offer(sse=True),
+        [PAGE, PAGE, HttpStatus(404, "no session")],
+        "the server did not accept initialize: HTTP 404: no session",
+    ),
+    "a handshake over HTTP that is forbidden": (
+        offer(sse=True),
+        [HttpStatus(400), HttpStatus(403)],
+        "HTTP 403; the server forbids it",
+    ),
+    "a handshake over HTTP that fails": (
+        offer(sse=True),
+        [HttpStatus(400), HttpStatus(500)],
+        "the server did not accept initialize: HTTP 500",
+    ),
+    "a handshake over HTTP that comes too often": (
+        offer(sse=True),
+        [HttpStatus(400), Error(-32000, "slow down", status=429)],
+        "the server did not accept initialize: slow down (-32000)",
+    ),
+    "a handshake over HTTP that meets a modern error": (
+        offer(sse=True),
+        [HttpStatus(400), Error(-32020, "Header mismatch", status=400)],
+        "the server did not accept initialize: Header mismatch (-32020)",
+    ),
+    "a transport that only a handshake opens, and the server refuses": (
+        offer(handshake=True),
+        [UNKNOWN],
+        "the server did not accept initialize: Method not found (-32601)",
     ),
     "a URL that wants authorization": (
         offer(),

@@ -11,14 +11,32 @@ else**, silence included, means legacy, and the client opens with ``initialize``
 happen in the field beyond that and are handled here as well: a server that dies of the probe is
 started again and greeted with ``initialize``; and a server that was merely slow to start — so
 that the probe met silence — but then refuses ``initialize`` is asked again.
+
+Over HTTP there is an older transport as well, HTTP+SSE of 2024-11-05. Where a server turns
+``initialize`` away with a status that an older one would use, the same URL may be its stream.
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
+from isthmus.core.outcomes import (
+    Answer,
+    Error,
+    Gone,
+    HttpStatus,
+    Nonsense,
+    NoStream,
+    Outcome,
+    Silence,
+    discovered,
+    modern,
+    server_info,
+    supported,
+    told,
+)
 from isthmus.errors import ConnectFailed
 from isthmus.revisions import BY_NAME, METHODS, REVISIONS, Era, Revision, project
 from isthmus.wire import (
@@ -39,7 +57,6 @@ from isthmus.wire.meta import (
     CLIENT_INFO,
     LOG_LEVEL,
     PROTOCOL_VERSION,
-    SERVER_INFO,
 )
 
 __all__ = [
@@ -49,6 +66,7 @@ __all__ = [
     "Error",
     "Gone",
     "HttpStatus",
+    "NoStream",
     "Nonsense",
     "Offer",
     "Outcome",
@@ -70,6 +88,9 @@ class Offer(msgspec.Struct, frozen=True):
         supported: the revisions we speak, oldest first.
         probe_timeout: seconds of silence that mean "legacy", or None to wait as long as for
             any other answer.
+        sse: the target may turn out to be a server of the HTTP+SSE transport.
+        known_sse: it was one last time.
+        handshake: nothing but ``initialize`` opens this transport.
     """
 
     info: Implementation
@@ -78,6 +99,9 @@ class Offer(msgspec.Struct, frozen=True):
     known: Revision | None = None
     supported: tuple[Revision, ...] = tuple(REVISIONS)
     probe_timeout: float | None = 2.0
+    sse: bool = False
+    known_sse: bool = False
+    handshake: bool = False
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -90,6 +114,7 @@ class Attempt(msgspec.Struct, frozen=True):
         timeout: seconds to wait, or None for as long as opening may take.
         again: start the server again first; the connection is gone.
         note: it is a notification: nothing is awaited, and the outcome is not looked at.
+        sse: it travels over HTTP+SSE, whose stream is opened first if it is not open yet.
     """
 
     method: str
@@ -98,48 +123,8 @@ class Attempt(msgspec.Struct, frozen=True):
     timeout: float | None = None
     again: bool = False
     note: bool = False
+    sse: bool = False
 
-
-class Answer(msgspec.Struct, frozen=True):
-    """The request was answered with a result."""
-
-    result: Raw
-
-
-class Error(msgspec.Struct, frozen=True):
-    """The request was answered with a JSON-RPC error."""
-
-    code: int
-    message: str
-    data: Any = None
-
-
-class HttpStatus(msgspec.Struct, frozen=True):
-    """An HTTP status without a JSON-RPC body; ``body`` is the beginning of what came instead."""
-
-    status: int
-    body: str = ""
-
-
-class Silence(msgspec.Struct, frozen=True):
-    """No answer in time."""
-
-    waited: float
-
-
-class Nonsense(msgspec.Struct, frozen=True):
-    """Something came back, but nothing of ours: what, in words."""
-
-    what: str
-
-
-class Gone(msgspec.Struct, frozen=True):
-    """The connection ended instead, and why as far as is known."""
-
-    reason: str
-
-
-Outcome: TypeAlias = Answer | Error | HttpStatus | Nonsense | Silence | Gone
 
 Steps: TypeAlias = Generator[Attempt, Outcome, "Agreement"]
 
@@ -196,15 +181,12 @@ def negotiate(offer: Offer) -> Steps:
     """
     opening = Opening(offer)
     start = offer.pin or offer.known
-    if start is not None and not states_facts(start):
-        return opening.greet(offer.pin or opening.newest(Era.LEGACY))
+    if offer.known_sse and not (offer.pin and states_facts(offer.pin)):
+        return opening.greet_over_sse(opening.greeting())
+    if offer.handshake or (start is not None and not states_facts(start)):
+        return opening.greet(opening.greeting())
     return opening.probe(offer.pin or opening.newest(Era.MODERN))
 
-
-# Spec 2026-07-28 basic/index#error-codes: nobody but the specification may use these, so one of
-# them comes from a modern server. Every other code is a legacy server's, whatever it says.
-UNSUPPORTED = -32022
-MODERN_CODES = frozenset({-32020, -32021, UNSUPPORTED})
 
 ENOUGH = 2  # refusals after which a revision is not asked for again, whatever the server lists
 
@@ -225,7 +207,11 @@ class Opening:
     def __init__(self, offer: Offer) -> None:
         self.offer = offer
         self.refusals: dict[Revision, int] = {}
-        self.certain = offer.pin is not None  # nothing that is refused would be retried otherwise
+        # Nothing that is refused would be retried otherwise.
+        self.certain = offer.pin is not None or offer.handshake
+        self.sse = False  # what follows travels over HTTP+SSE
+        self.no_stream: NoStream | None = None  # that was tried, and is not to be had
+        self.before: Outcome | None = None  # why it was tried
 
     def newest(self, era: Era) -> Revision:
         """The newest revision of an era that we speak."""
@@ -235,6 +221,10 @@ class Opening:
         raise ConnectFailed(
             f"no {era.name.lower()} revision is among {names(self.offer.supported)}"
         )
+
+    def greeting(self) -> Revision:
+        """The revision to open a handshake with."""
+        return self.offer.pin or self.newest(Era.LEGACY)
 
     def probe(self, revision: Revision, *, patient: bool = False) -> Steps:
         """Ask ``server/discover``.
@@ -296,7 +286,9 @@ class Opening:
             capabilities=offer.capabilities,
             client_info=offer.info,
         )
-        outcome = yield Attempt("initialize", params, revision, again=again)
+        outcome = yield Attempt("initialize", params, revision, again=again, sse=self.sse)
+        if isinstance(outcome, NoStream):
+            return (yield from self.without_stream(outcome))
         if not isinstance(outcome, Answer):
             return (yield from self.turned_away(revision, outcome))
         try:
@@ -304,10 +296,36 @@ class Opening:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConnectFailed(f"the answer to initialize is malformed: {error}") from error
         settled = self.accepted(result.protocol_version)
-        yield Attempt("notifications/initialized", InitializedParams(), settled, note=True)
+        done = InitializedParams()
+        yield Attempt("notifications/initialized", done, settled, note=True, sse=self.sse)
         return Agreement(
             settled, result.capabilities, result.server_info, result.instructions or None
         )
+
+    def greet_over_sse(self, revision: Revision) -> Steps:
+        """Open with ``initialize``, over HTTP+SSE."""
+        self.sse = True
+        return self.greet(revision)
+
+    def without_stream(self, outcome: NoStream) -> Steps:
+        """The URL is no server of HTTP+SSE: say so, or begin anew where it was one last time."""
+        self.sse, self.no_stream = False, outcome
+        if isinstance(outcome.why, HttpStatus):
+            self.weigh(outcome.why)
+        if self.before is not None:
+            raise self.nowhere(self.before)
+        if self.offer.pin is not None:
+            return self.greet(self.offer.pin)
+        return self.probe(self.newest(Era.MODERN))
+
+    def nowhere(self, outcome: Outcome) -> ConnectFailed:
+        """Nothing is left to be tried after this answer to ``initialize``."""
+        why = f"the server did not accept initialize: {told(outcome)}"
+        if isinstance(outcome, HttpStatus) and outcome.status in (404, 405) and not self.sse:
+            why = f"{told(outcome)}; check the URL: no MCP endpoint answers POST there"
+        if self.no_stream is not None:
+            why += f", and GET opens no stream of HTTP+SSE ({told(self.no_stream)})"
+        return ConnectFailed(why)
 
     def accepted(self, version: str) -> Revision:
         """The revision the server chose, if we can live with it."""
@@ -336,26 +354,39 @@ class Opening:
                 return (yield from self.probe(revision, patient=True))
             return (yield from self.greet(revision))
         if isinstance(outcome, HttpStatus):
-            self.weigh(outcome, opening=True)
+            self.weigh(outcome)
         if not self.certain and isinstance(outcome, Error | HttpStatus | Nonsense):
             # What we took for a legacy server was slow to start, or has changed since last time.
             self.certain = True
             return (yield from self.probe(self.newest(Era.MODERN), patient=True))
-        raise ConnectFailed(f"the server did not accept initialize: {told(outcome)}")
+        if self.may_be_older(outcome):
+            self.before = outcome
+            return (yield from self.greet_over_sse(asked))
+        raise self.nowhere(outcome)
 
-    def weigh(self, outcome: HttpStatus, *, opening: bool = False) -> None:
-        """Raise for a status that is no evidence of the server's era.
+    def may_be_older(self, outcome: Outcome) -> bool:
+        """Whether a refused ``initialize`` may mean that the server speaks HTTP+SSE."""
+        if not self.offer.sse or self.sse or self.no_stream is not None:
+            return False
+        # spec 2026-07-28 basic/transports/streamable-http#http-sse-transport-2024-11-05: not after
+        # a recognised modern error
+        if isinstance(outcome, Error) and modern(outcome):
+            return False
+        # spec 2025-11-25 basic/transports#backwards-compatibility: 400, 404 or 405;
+        # spec 2025-03-26 basic/transports#backwards-compatibility: any 4xx. Those that are about
+        # the caller or the moment say nothing about the server.
+        return (
+            isinstance(outcome, HttpStatus | Error)
+            and 400 <= outcome.status < 500
+            and outcome.status not in NO_EVIDENCE
+        )
 
-        Args:
-            outcome: the status.
-            opening: it answers ``initialize``, which settles that the URL is to blame for a 404.
-        """
+    def weigh(self, outcome: HttpStatus) -> None:
+        """Raise for a status that is no evidence of the server's era."""
         status = outcome.status
         hint = NO_EVIDENCE.get(status)
         if hint is None and status not in (500, 501) and not 400 <= status < 500:
             hint = "the server cannot answer now" if status >= 500 else "check the URL"
-        if hint is None and opening and self.certain and status in (404, 405):
-            hint = "check the URL: no MCP endpoint answers POST there"
         if hint is not None:
             raise ConnectFailed(f"{told(outcome)}; {hint}")
 
@@ -381,55 +412,6 @@ class Opening:
             f"no revision in common: the server speaks {', '.join(versions) or 'none'}, "
             f"we speak {names(ours)}{said}"
         )
-
-
-def discovered(result: Raw) -> DiscoverResult | None:
-    """The answer to the probe, or None where it is no ``DiscoverResult``."""
-    try:
-        found: DiscoverResult = METHODS["server/discover"].decode_result(result)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return found
-
-
-def server_info(found: DiscoverResult) -> Implementation | None:
-    """Who a modern server says it is, where it says so readably."""
-    meta = {} if found.meta is UNSET else found.meta
-    try:
-        return msgspec.convert(meta.get(SERVER_INFO), Implementation)
-    except msgspec.ValidationError:
-        return None
-
-
-def modern(error: Error) -> bool:
-    """True where only a modern server answers so."""
-    if error.code == UNSUPPORTED:
-        return supported(error) is not None
-    return error.code in MODERN_CODES
-
-
-def supported(error: Error) -> list[str] | None:
-    """The revisions an error says the server speaks, or None where it does not say."""
-    data = error.data
-    versions = data.get("supported") if isinstance(data, dict) else None
-    if not isinstance(versions, list):
-        return None
-    return [version for version in versions if isinstance(version, str)]
-
-
-def told(outcome: Outcome) -> str:
-    """An outcome in words."""
-    match outcome:
-        case Error(code=code, message=message):
-            return f"{message} ({code})"
-        case HttpStatus(status=status, body=body):
-            return f"HTTP {status}" + (f": {body}" if body else "")
-        case Silence(waited=waited):
-            return f"no answer within {waited:g} s"
-        case Gone(reason=words) | Nonsense(what=words):
-            return words
-        case Answer():
-            return "its answer makes no sense"
 
 
 def names(revisions: Sequence[Revision]) -> str:
