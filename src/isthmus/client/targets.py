@@ -16,6 +16,8 @@ from isthmus.runtime.router import Router
 from isthmus.transports.command import Command, CommandChannel
 from isthmus.transports.http.client import HttpClientChannel
 from isthmus.transports.memory import pair
+from isthmus.transports.sockets import SCHEMES, place_of
+from isthmus.transports.sockets import dial as dial_socket
 
 __all__ = ["ClientTarget", "Target", "resolve"]
 
@@ -71,8 +73,12 @@ def resolve(
         target, headers = entry(target, headers)
     if isinstance(target, str) and target.startswith(("http://", "https://")):
         return web(target, headers, connect_timeout)
+    if isinstance(target, str) and target.startswith(("ws://", "wss://")):
+        return web_socket(target, headers, connect_timeout)
     if headers:
-        raise UsageError("headers go with a URL, and this target is none")
+        raise UsageError("headers go with a URL of HTTP or a WebSocket, and this target is none")
+    if isinstance(target, str) and target.startswith(SCHEMES):
+        return plain_socket(target, connect_timeout)
     if isinstance(target, str | os.PathLike):
         target = script(os.fspath(target))
     if isinstance(target, Command):
@@ -94,6 +100,31 @@ def web(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> 
         return HttpClientChannel(url, headers=headers, connect_timeout=connect_timeout)
 
     return Target(url, dial, url.partition("#")[0], http=True)
+
+
+def web_socket(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
+    """A WebSocket."""
+
+    async def dial() -> Channel:
+        from isthmus.transports.websocket import connect  # few servers have one
+
+        return await connect(url, headers=headers, connect_timeout=connect_timeout)
+
+    return Target(url, dial, url)
+
+
+def plain_socket(url: str, connect_timeout: float) -> Target:
+    """A Unix or TCP socket.
+
+    Raises:
+        UsageError: it is not written as it must be.
+    """
+    place_of(url)
+
+    async def dial() -> Channel:
+        return await dial_socket(url, connect_timeout=connect_timeout)
+
+    return Target(url, dial, url)
 
 
 def launched(command: Command) -> Target:
@@ -140,8 +171,8 @@ def script(path: str) -> Command:
     """
     if not path.endswith(".py"):
         raise UsageError(
-            f"cannot connect to {path!r}: it is neither a URL (http://… or https://…) nor a .py "
-            f"script; a program is given as Command({path!r}, …)"
+            f"cannot connect to {path!r}: it is neither a URL (http://…, ws://…, unix://…, "
+            f"tcp://…) nor a .py script; a program is given as Command({path!r}, …)"
         )
     if not os.path.isfile(path):  # noqa: PTH113 - pathlib costs start-up time
         raise UsageError(f"there is no file {path}")
