@@ -71,14 +71,11 @@ def resolve(
         return target
     if isinstance(target, Mapping):
         target, headers = entry(target, headers)
-    if isinstance(target, str) and target.startswith(("http://", "https://")):
-        return web(target, headers, connect_timeout)
-    if isinstance(target, str) and target.startswith(("ws://", "wss://")):
-        return web_socket(target, headers, connect_timeout)
+    found = addressed(target, headers, connect_timeout) if isinstance(target, str) else None
+    if found is not None:
+        return found
     if headers:
         raise UsageError("headers go with a URL of HTTP or a WebSocket, and this target is none")
-    if isinstance(target, str) and target.startswith(SCHEMES):
-        return plain_socket(target, connect_timeout)
     if isinstance(target, str | os.PathLike):
         target = script(os.fspath(target))
     if isinstance(target, Command):
@@ -91,6 +88,21 @@ def resolve(
         f"cannot connect to {target!r}: a target is a URL, the path of a .py script, a "
         "Command(…), an entry of mcpServers, a Server, or a channel"
     )
+
+
+def addressed(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> Target | None:
+    """What a URL leads to; None where it is none of those we know.
+
+    Raises:
+        UsageError: it is not written as it must be, or cannot have headers.
+    """
+    if url.startswith(("http://", "https://")):
+        return web(url, headers, connect_timeout)
+    if url.startswith(("ws://", "wss://")):
+        return web_socket(url, headers, connect_timeout)
+    if url.startswith(SCHEMES) and not headers:
+        return plain_socket(url, connect_timeout)
+    return None
 
 
 def web(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
