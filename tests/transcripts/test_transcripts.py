@@ -4,13 +4,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 
 import conversations
-from isthmus import Accepted, Context, Server, ToolError
+from isthmus.revisions import BY_NAME, METHODS, Era
 from isthmus.runtime.peer import Peer
 from isthmus.testing.transcript import Mismatch, load, play
 from isthmus.transports.memory import pair
+from transcript_shop import shop
 
 HERE = Path(__file__).parent
 CASES = [
@@ -20,29 +20,11 @@ CASES = [
 ]
 
 
-class Row(Struct):
-    row: int
-
-
-def shop():
-    """A server with a tool that computes and one that asks."""
-    server = Server("shop", version="1")
-
-    @server.tool
-    def add(a: int, b: int) -> int:
-        """Add."""
-        return a + b
-
-    @server.tool
-    async def book(date: str, ctx: Context) -> str:
-        """Book."""
-        match await ctx.elicit(f"Which row on {date}?", Row, key="seat"):
-            case Accepted(Row(row)):
-                return f"row {row} on {date}"
-            case _:
-                raise ToolError("not booked")
-
-    return server
+# Questions of the modern era are members of a result, not messages.
+SAID_IN_RESULTS = {
+    Era.LEGACY: set(),
+    Era.MODERN: {"elicitation/create", "sampling/createMessage", "roots/list"},
+}
 
 
 @pytest.mark.parametrize(("revision", "conversation"), CASES)
@@ -63,6 +45,23 @@ async def test_the_server_keeps_to_its_lines(revision, conversation):
 def test_there_are_conversations_for_every_revision():
     """No revision is left out (our promise)."""
     assert 5 == len({case.values[0] for case in CASES})
+
+
+@pytest.mark.parametrize("era", Era)
+def test_there_are_lines_for_every_method_of_either_era(era):
+    """Whatever a revision can say is said in a transcript of its era (our promise)."""
+    revisions = [revision for revision in BY_NAME.values() if revision.era is era]
+    there = {name for each in revisions for names in each.methods.values() for name in names}
+    said = {
+        line.message["method"]
+        for revision, conversation in (case.values for case in CASES)
+        for line in conversation.lines
+        if BY_NAME[revision].era is era and "method" in line.message
+    }
+
+    tasks = {name for name in there if "tasks/" in name}  # they have transcripts of their own
+
+    assert set() == (there & METHODS.keys()) - said - SAID_IN_RESULTS[era] - tasks
 
 
 async def test_a_server_that_departs_from_its_lines_is_caught():
