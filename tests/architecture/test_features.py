@@ -8,13 +8,11 @@ from isthmus.revisions import Feature
 # Facts of the tables that no code asks for: the phases, the HTTP rules or the methods of a
 # revision settle them already, or what they stand for is not built. The list may only shrink.
 UNREAD = {
-    "BATCHING",
     "DISCONNECT_CANCELS",
     "RESUMPTION",
     "SESSION_HEADER",
     "STREAMABLE_HTTP",
     "TASKS",
-    "URL_REQUIRED_ERROR",
     "VERSION_HEADER",
 }
 

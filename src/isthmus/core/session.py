@@ -21,6 +21,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Raw
 
+from isthmus.core.batch import Batch, flaw
 from isthmus.core.caller import Malformed, read_envelope
 from isthmus.core.calls import Call, Calls
 from isthmus.core.events import (
@@ -71,14 +72,17 @@ class Session:
     Attributes:
         phase: where the conversation stands.
         deaf: the other side may not ask for anything, and gets no answer if it does.
+        batches: the revision agreed on has arrays of messages.
     """
 
-    __slots__ = ("_calls", "_opening", "_served", "deaf", "phase", "side")
+    __slots__ = ("_batches", "_calls", "_opening", "_served", "batches", "deaf", "phase", "side")
 
     def __init__(self, side: Side) -> None:
         self.side = side
         self.phase = Phase.NEW
         self.deaf = False
+        self.batches = False
+        self._batches: dict[Id, Batch] = {}
         self._calls = Calls()
         self._served = Served()
         self._opening: Id | None = None
@@ -95,23 +99,62 @@ class Session:
         frame = parse(data)
         if isinstance(frame, Frame):
             return self.take(frame, now)
+        if not isinstance(frame, Unreadable):
+            return self._batch(frame, now)
         if self.side == "client":
             # spec 2026-07-28 basic/transports/stdio: the client MUST NOT write JSON-RPC responses,
             # and no server of any revision knows what to do with one nobody asked for
-            return [] if isinstance(frame, Unreadable) else self._batch(frame, now)
-        if isinstance(frame, Unreadable):
-            error = ErrorBody(code=frame.code, message=frame.message)
-            return [Send(encode_error(frame.id, error), frame.id)]
-        # spec 2025-06-18 changelog: JSON-RPC batching is no longer supported
-        error = ErrorBody(code=-32600, message="Invalid request: batches are not accepted here")
-        return [Send(encode_error(None, error))]
+            return []
+        error = ErrorBody(code=frame.code, message=frame.message)
+        return [Send(encode_error(frame.id, error), frame.id)]
 
     def _batch(self, members: Sequence[Raw], now: float) -> list[Event]:
-        """Several messages of a 2025-03-26 server in one."""
-        frames = [parse(bytes(member)) for member in members]
-        return [
-            event for frame in frames if isinstance(frame, Frame) for event in self.take(frame, now)
-        ]
+        """Several messages in one array; what is to be answered is answered by one array."""
+        wrong = flaw(members, accepted=self.batches)
+        if wrong is not None and self.side == "server":
+            return [Send(encode_error(None, ErrorBody(code=-32600, message=wrong)))]
+        # spec 2025-03-26 basic#batching: MUST support receiving batches. A client takes one apart
+        # in any revision, for it cannot refuse one.
+        batch = Batch()
+        events = [event for one in members for event in self._member(parse(bytes(one)), batch, now)]
+        whole = batch.whole()
+        return events if whole is None else [*events, Send(whole)]
+
+    def _member(
+        self, frame: Frame | Unreadable | Sequence[Raw], batch: Batch, now: float
+    ) -> list[Event]:
+        """One message of an array: what it means, but for what answers it at once."""
+        if isinstance(frame, Unreadable):
+            id, code, message = frame.id, frame.code, frame.message
+        elif isinstance(frame, Frame):
+            if frame.method != "initialize" or frame.id is UNSET:
+                return self._kept(batch, self.take(frame, now))
+            # spec 2025-03-26 basic/lifecycle#initialization: MUST NOT be part of a batch
+            id, code, message = frame.id, -32600, "Invalid request: initialize in a batch"
+        else:
+            id, code, message = None, -32600, "Invalid request: a batch in a batch"
+        if self.side == "server":
+            batch.add(encode_error(id, ErrorBody(code=code, message=message)))
+        return []
+
+    def _kept(self, batch: Batch, events: list[Event]) -> list[Event]:
+        """Events of one member: errors go into the batch, and it waits for what is asked."""
+        if not self.batches:
+            return events
+        kept: list[Event] = []
+        for event in events:
+            if isinstance(event, Send):
+                batch.add(event.data)
+            elif isinstance(event, Called) and event.enveloped:
+                self._served.close(event.id)
+                message = "Invalid request: batches ended with 2025-03-26"
+                batch.add(encode_error(event.id, ErrorBody(code=-32600, message=message)))
+            else:
+                kept.append(event)
+                if isinstance(event, Called):
+                    batch.expect()
+                    self._batches[event.id] = batch
+        return kept
 
     def take(self, frame: Frame, now: float = 0.0) -> list[Event]:
         """As :meth:`receive`, for a frame that is parsed already."""
@@ -235,17 +278,31 @@ class Session:
         return encode_note(method, params)
 
     def answer(self, id: Id, result: bytes) -> bytes | None:
-        """Answer the other side's call; None if it was withdrawn, and then never."""
+        """Answer the other side's call; None if it was withdrawn, and then never.
+
+        A member of a batch has no answer of its own: what comes back is the whole array, when
+        this was the last member to be settled, and None before.
+        """
         if id == self._opening:
             self._opening = None
-        return encode_answer(id, result) if self._served.close(id) else None
+        data = encode_answer(id, result) if self._served.close(id) else None
+        return self._batched(id, data) if self._batches else data
 
     def fail(self, id: Id, error: ErrorBody) -> bytes | None:
-        """Refuse the other side's call; None if it was withdrawn, and then never."""
+        """Refuse the other side's call; None if it was withdrawn, and then never.
+
+        As for :meth:`answer`, what answers a member of a batch is the whole array, when this was
+        the last member to be settled, and None before.
+        """
         if id == self._opening:
             self._opening = None
             self.phase = Phase.NEW  # a refused handshake may be tried again
-        return encode_error(id, error) if self._served.close(id) else None
+        data = encode_error(id, error) if self._served.close(id) else None
+        return self._batched(id, data) if self._batches else data
+
+    def _batched(self, id: Id, data: bytes | None) -> bytes | None:
+        batch = self._batches.pop(id, None)
+        return data if batch is None else batch.settle(data)
 
     def withdrawn(self, id: Id) -> bool:
         """True while work goes on for a call that the other side has withdrawn."""

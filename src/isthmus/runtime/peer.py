@@ -11,7 +11,7 @@ and :class:`~isthmus.errors.ConnectionLost`.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,8 +37,9 @@ from isthmus.errors import (
     OutOfPhase,
     refused,
 )
-from isthmus.revisions import METHODS, Revision, project
+from isthmus.revisions import METHODS, Feature, Revision, project
 from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
+from isthmus.runtime.gathering import gather
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
 from isthmus.runtime.waiting import Waiting, decoder, earliest, with_token
@@ -130,7 +131,15 @@ class Peer:
                     calls.append(inbound)
             else:
                 _ON[type(event)](self, event, delivery)
-        return calls
+        return calls if len(events) < 2 else self._wanted(calls)
+
+    def _wanted(self, calls: list[Inbound]) -> list[Inbound]:
+        """The calls of a batch that no other member of it has withdrawn."""
+        wanted = [inbound for inbound in calls if not self.session.withdrawn(inbound.id)]
+        for inbound in calls if len(wanted) < len(calls) else ():
+            if self.session.withdrawn(inbound.id):
+                self._refuse(inbound.id, GONE)
+        return wanted
 
     async def flush(self) -> None:
         """Send the refusals that :meth:`take` left."""
@@ -225,9 +234,11 @@ class Peer:
             outcome = await self.router.serve(inbound)
         except asyncio.CancelledError:
             withdrawn = self.session.withdrawn(id)
-            self.session.fail(id, GONE)  # the id is free again; nothing is sent
+            data = self.session.fail(id, GONE)  # the id is free again; nothing is sent
             if withdrawn and task is not None:
                 task.uncancel()
+                if data is not None:  # the rest of a batch, which waited for this alone
+                    await self._tell(Outgoing(data, answers=id))
                 return
             raise
         finally:
@@ -245,9 +256,7 @@ class Peer:
 
     # Saying
 
-    async def note(
-        self, method: str, params: Any = None, *, relates_to: Id | None = None
-    ) -> None:
+    async def note(self, method: str, params: Any = None, *, relates_to: Id | None = None) -> None:
         """Send a notification; nothing happens once the channel is over.
 
         Raises:
@@ -323,6 +332,25 @@ class Peer:
             raise
         return self._read(method, raw, result)
 
+    async def batch(self, calls: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
+        """Make calls, and send what each of them says first as one array (2025-03-26 alone).
+
+        Args:
+            calls: coroutines that call or note through this peer; none is awaited yet.
+
+        Returns:
+            What each of them returned, in order, or the exception it raised.
+
+        Raises:
+            NotInRevision: the revision agreed on has no batches; nothing was sent.
+            UsageError: there are more calls than a batch may have members.
+        """
+        if not self.session.batches:
+            for call in calls:
+                call.close()
+            raise NotInRevision(f"revision {self.revision.name} has no batches")
+        return await gather(self, calls)
+
     def _give_up(self, id: Id, error: BaseException) -> None:
         """The caller stops waiting: tell the other side, if it may still be working on it."""
         waiting = self._waiting.pop(id, None)
@@ -393,6 +421,7 @@ class Peer:
     def agree(self, caller: Caller) -> None:
         """Keep the facts that a handshake settled, for every later message."""
         self.caller = caller
+        self.session.batches = caller.revision.has(Feature.BATCHING)
 
     def on_close(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Run ``callback`` when the conversation ends; the returned function takes that back."""

@@ -7,7 +7,7 @@ A transcript is a text file of conversations. ``##`` begins one and names it, ``
     C {"id": 1, "method": "tools/call", "params": {"name": "book", "_meta": "<modern>"}}
     S {"id": 1, "result": {"resultType": "input_required", "requestState": "<state>", "...": ""}}
 
-``"jsonrpc": "2.0"`` is understood. In an ``S`` line ``"<name>"`` takes whatever is there and keeps
+``"jsonrpc": "2.0"`` is understood; an array is a batch. In an ``S`` line ``"<name>"`` takes whatever is there and keeps
 it; the same name later, in a ``C`` or an ``S`` line, stands for that value. ``"<any>"`` takes
 anything and keeps nothing. A member ``"..."`` in an object allows members that are not listed.
 ``"<modern>"`` is the ``_meta`` of a 2026-07-28 request from a client that can answer everything.
@@ -107,7 +107,7 @@ async def play(conversation: Conversation, channel: Channel, heard: Heard | None
     kept: dict[str, Any] = {"<modern>": MODERN_META}
     for line in conversation.lines:
         if line.side == "C":
-            data = msgspec.json.encode({"jsonrpc": "2.0", **_filled(line.message, kept)})
+            data = msgspec.json.encode(_framed(_filled(line.message, kept)))
             if heard is not None:
                 heard("C", data)
             await channel.send(Outgoing(data))
@@ -118,12 +118,19 @@ async def play(conversation: Conversation, channel: Channel, heard: Heard | None
         if heard is not None:
             heard("S", delivery.data)
         said = json.loads(delivery.data)
-        problem = _difference({"jsonrpc": "2.0", **line.message}, said, kept, "$")
+        problem = _difference(_framed(line.message), said, kept, "$")
         if problem:
             raise Mismatch(
                 f"{conversation.name}, line {line.number}: {problem}\n"
                 f"   the server said {delivery.data.decode()}"
             )
+
+
+def _framed(message: Any) -> Any:
+    """What is understood, put in; each member of a batch is a message."""
+    if isinstance(message, list):
+        return [_framed(member) for member in message]
+    return {"jsonrpc": "2.0", **message}
 
 
 def _placeholder(value: Any) -> bool:
