@@ -19,6 +19,7 @@ other side's, and both from a broken wire::
     │   └── Misbehaved            it sent what no revision allows
     ├── ConnectFailed             no connection came about
     ├── ConnectionLost            the connection ended with this call in flight
+    │   └── SessionEnded          a session over HTTP has ended, and this was not served in it
     ├── CallTimedOut              no answer in time; also a TimeoutError
     ├── TooManyRounds             the server kept asking
     └── raised by authors
@@ -53,6 +54,7 @@ __all__ = [
     "Refused",
     "Rejected",
     "ResourceNotFound",
+    "SessionEnded",
     "TooManyRounds",
     "ToolError",
     "ToolFailed",
@@ -103,9 +105,11 @@ class Refused(PeerError):
         code: the JSON-RPC error code, an integer.
         message: the other side's words.
         data: whatever came along, decoded JSON, or None.
+        status: the HTTP status it came with, as far as that was looked at.
     """
 
     code: int
+    status: int = 200
     CODE: ClassVar[int | None] = None
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -237,6 +241,13 @@ class ConnectFailed(IsthmusError):
 
 class ConnectionLost(IsthmusError):
     """The connection ended while this call was in flight."""
+
+
+class SessionEnded(ConnectionLost):
+    """The session has ended, and the server did nothing about this call: it may be made again.
+
+    A client starts a new session by itself, so this reaches only those who use a channel.
+    """
 
 
 class CallTimedOut(IsthmusError, TimeoutError):

@@ -10,10 +10,11 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from isthmus.errors import ConnectionLost, Misbehaved
+from isthmus.transports.http.proxies import Proxy, proxy_for
 
 if TYPE_CHECKING:
     import aiohttp
@@ -50,7 +51,10 @@ class Response(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it; a body not read to its end takes its connection along."""
+        """Let go of it; a body not read to its end takes its connection along.
+
+        Whoever waits for a piece gets ``ConnectionLost``.
+        """
         ...
 
 
@@ -72,23 +76,31 @@ class Requests(Protocol):
         ...
 
 
-def connect(*, connect_timeout: float) -> Requests:
+def connect(
+    *,
+    connect_timeout: float,
+    tls: ssl.SSLContext | None = None,
+    proxy: bool | str = True,
+) -> Requests:
     """Requests made by aiohttp, which is imported by this call and not earlier.
 
     Args:
         connect_timeout: seconds until a connection counts as failed. Nothing else is timed here:
             who waits for an answer knows how long.
+        tls: how certificates are checked; None trusts what the system trusts.
+        proxy: True takes the environment's, False none, a URL that one.
     """
     import aiohttp
 
     # No limit: each call in flight and each stream holds a connection of its own.
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),
+        connector=aiohttp.TCPConnector(limit=0, ssl=True if tls is None else tls),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout),
     )
     # RuntimeError is what reading from a closed connection, or sending after the end, raises.
-    return AiohttpRequests(session, (aiohttp.ClientError, OSError, ValueError, RuntimeError))
+    faults = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
+    return AiohttpRequests(session, faults, proxy)
 
 
 class AiohttpRequests:
@@ -97,24 +109,38 @@ class AiohttpRequests:
     Args:
         session: makes the requests; closed with this.
         faults: what its methods raise when something goes wrong.
+        proxy: True takes the environment's, False none, a URL that one.
     """
 
     def __init__(
-        self, session: "aiohttp.ClientSession", faults: tuple[type[Exception], ...]
+        self,
+        session: "aiohttp.ClientSession",
+        faults: tuple[type[Exception], ...],
+        proxy: bool | str = False,
     ) -> None:
         self._session = session
         self._faults = faults
+        self._proxy = proxy
+        self._ways: dict[str, Mapping[str, Any]] = {}
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> "AiohttpResponse":
         """Send a request and wait for the head of the response."""
+        way = self._ways.get(url)
+        if way is None:
+            way = self._ways[url] = through(proxy_for(url, self._proxy))
+        if "proxy" in way and url.startswith("http:"):  # it reads the request, headers and all
+            headers = {**headers, **way["proxy_headers"]}
         try:
             response = await self._session.request(
-                method, url, data=body, headers=headers, allow_redirects=False
+                method, url, data=body, headers=headers, allow_redirects=False, **way
             )
         except self._faults as error:
-            raise ConnectionLost(f"{method} {url}: {said(error)}{hint(error)}") from error
+            where = f" through the proxy {way['proxy']}" if way else ""
+            raise ConnectionLost(
+                f"{method} {url}{where}: {said(error)}{hint(error, proxied=bool(way))}"
+            ) from error
         return AiohttpResponse(response, self._faults)
 
     async def close(self) -> None:
@@ -186,11 +212,54 @@ def said(error: Exception) -> str:
     # The numbers of TLS errors are not the system's.
     if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
         return os.strerror(cause.errno)
+    if isinstance(cause, TimeoutError):
+        return "no connection in time"
     return str(error) or type(error).__name__
 
 
-def hint(error: Exception) -> str:
+def through(proxy: Proxy | None) -> Mapping[str, Any]:
+    """What aiohttp has to be told of a proxy."""
+    if proxy is None:
+        return {}
+    credentials = {"Proxy-Authorization": proxy.credentials} if proxy.credentials else {}
+    return {"proxy": proxy.url, "proxy_headers": credentials}
+
+
+def hint(error: Exception, *, proxied: bool = False) -> str:
     """What to look at first, after an exception where that is known."""
     cause = getattr(error, "os_error", error)
-    refused = getattr(cause, "errno", None) == errno.ECONNREFUSED
-    return ": is a server running there?" if refused else ""
+    cause = getattr(cause, "certificate_error", cause)
+    status = getattr(error, "status", None) if proxied else None  # it would not let us through
+    for known, words in HINTS:
+        if known(cause, status):
+            return f": {words}"
+    return ""
+
+
+Known: TypeAlias = Callable[[Any, int | None], bool]
+
+HINTS: tuple[tuple[Known, str], ...] = (
+    (
+        lambda _, status: status == 407,
+        "it wants credentials: http://USER:PASSWORD@HOST in the proxy's URL",
+    ),
+    (
+        lambda _, status: status is not None,
+        "NO_PROXY names hosts to be reached without the proxy, proxy=False goes without it",
+    ),
+    (lambda e, _: getattr(e, "errno", None) == errno.ECONNREFUSED, "is a server running there?"),
+    (lambda e, _: isinstance(e, socket.gaierror), "is the name right, and does DNS know it?"),
+    (
+        lambda e, _: isinstance(e, ssl.SSLCertVerificationError),
+        "pass tls= a context that trusts the server's certificate",
+    ),
+    (
+        lambda e, _: isinstance(e, ssl.SSLError) and "WRONG_VERSION" in str(e),
+        "does it speak http:// rather than https://?",
+    ),
+    (
+        lambda e, _: isinstance(e, TimeoutError),
+        "nothing answers there; connect_timeout= gives it more time",
+    ),
+)
+"""Exceptions by what they are, and what helps."""
