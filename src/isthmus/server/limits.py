@@ -8,6 +8,10 @@ from isthmus.store.meter import Meter, Rate
 
 __all__ = ["Limits"]
 
+FIGURES = ("subscriptions", "streams", "depth", "file_size", "files", "tasks", "tasks_each",
+           "task_ttl", "max_task_ttl", "task_poll", "answer_timeout")  # fmt: skip
+"""The limits that are plain numbers."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a server; ``Server(limits=Limits(tool_calls=Rate(60, seconds=60)))``.
@@ -33,6 +37,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         schemas: what a schema may be that was not made from type hints.
         file_size: bytes of a file that is read as a resource.
         files: files of one directory that are listed, and entries of one folder that are shown.
+        tasks: tasks that the server knows at a time, at work or kept for their results.
+        tasks_each: the same of one principal; all that nobody owns count as one.
+        task_ttl: seconds a task is kept whose client does not say (2025-11-25) or cannot.
+        max_task_ttl: the longest time that a client may ask for.
+        task_poll: seconds that clients should wait before they ask again how a task stands.
         answer_timeout: seconds a client may take to answer a question, up to 2025-11-25.
 
     Raises:
@@ -49,10 +58,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     schemas: Bounds | None = Bounds()
     file_size: int | None = 16 * 1024 * 1024
     files: int | None = 10_000
+    tasks: int | None = 10_000
+    tasks_each: int | None = 1_000
+    task_ttl: float | None = 3_600.0
+    max_task_ttl: float | None = 86_400.0
+    task_poll: float = 1.0
     answer_timeout: float | None = 1800.0
 
     def __post_init__(self) -> None:
-        for name in ("subscriptions", "streams", "depth", "file_size", "files", "answer_timeout"):
+        for name in FIGURES:
             figure = getattr(self, name)
             if figure is not None and not figure > 0:
                 raise UsageError(f"Limits({name}={figure}): it is more than nothing, or None")

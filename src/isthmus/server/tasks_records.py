@@ -1,0 +1,102 @@
+"""What is written down about a task: everything its client may ask for, and nothing that runs."""
+
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from isthmus.core.base64url import to_text
+from isthmus.runtime.inbound import Inbound
+from isthmus.wire import InputRequest, TaskStatus
+from isthmus.wire.jsonrpc import ErrorBody, encode
+
+__all__ = ["FINAL", "Record", "key_of", "moment", "new_id", "owner_of", "read", "written"]
+
+FINAL = frozenset({"completed", "failed", "cancelled"})
+"""The statuses that last."""
+
+ID_SIZE = 24  # random bytes of a task's id, which may be all that protects it
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One task, in the newest shape of everything.
+
+    Attributes:
+        id: its name.
+        tool: the tool that runs.
+        status: where it stands; ``"completed"`` where there is a result, whatever it says.
+        created: when it was created, in seconds since 1970.
+        updated: when something about it changed, in seconds since 1970.
+        ttl: seconds it is kept from its creation; None for ever.
+        poll: seconds its client should wait between questions.
+        message: its status in words.
+        questions: what it waits for, by key.
+        result: what the request would have been answered with.
+        is_error: the result says that the tool failed.
+        error: the error the request would have been answered with.
+    """
+
+    id: str
+    tool: str
+    status: TaskStatus = "working"
+    created: float
+    updated: float
+    ttl: float | None
+    poll: float
+    message: str | None = None
+    questions: dict[str, InputRequest] = {}
+    result: Raw | None = None
+    is_error: bool = False
+    error: ErrorBody | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether its status will not change any more."""
+        return self.status in FINAL
+
+
+read = msgspec.json.Decoder(Record).decode
+"""A record from bytes."""
+
+
+def written(record: Record) -> bytes:
+    """A record as bytes, for a store."""
+    return encode(record)
+
+
+def new_id() -> str:
+    """A name that nobody can guess."""
+    # spec 2025-11-25 basic/utilities/tasks#task-isolation-and-access-control: MUST be generated
+    # with enough entropy to prevent guessing
+    return to_text(os.urandom(ID_SIZE))
+
+
+def owner_of(inbound: Inbound) -> str:
+    """Whose the tasks are that a request creates, and may ask for; empty for nobody's.
+
+    Without a principal the id is all there is: whoever knows it may ask, also from another session.
+    """
+    principal: Any = inbound.origin.principal
+    if principal is None:
+        principal = inbound.caller.principal
+    if principal is None:
+        return ""
+    from hashlib import sha256  # not needed until somebody authenticates
+
+    return sha256(str(getattr(principal, "subject", principal)).encode()).hexdigest()
+
+
+def key_of(owner: str, id: str) -> str:
+    """Where a task's record lies.
+
+    A task of somebody else's lies elsewhere, so that it looks as if there were none.
+    """
+    return f"task/{owner}/{id}"
+
+
+def moment(seconds: float) -> str:
+    """A moment as ISO 8601 has it."""
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

@@ -1,0 +1,211 @@
+"""Values by key, each with a version, and gone when their time is over.
+
+Whatever outlives a call is kept in one of these. Values are bytes, so that a store elsewhere
+needs to know nothing about them; :meth:`KV.cas` lets two writers agree on who was first.
+"""
+
+import asyncio
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Protocol
+
+import msgspec
+
+from isthmus.errors import IsthmusError, UsageError
+
+__all__ = ["KV", "Entry", "MemoryKV", "StoreFull"]
+
+MOST_ENTRIES = 100_000
+"""Entries that a store in memory holds."""
+
+
+class StoreFull(IsthmusError):
+    """There is no room for another entry."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What lies under a key.
+
+    Attributes:
+        value: the bytes.
+        version: a number above 0 that changes with every write of this key.
+    """
+
+    value: bytes
+    version: int
+
+
+class KV(Protocol):
+    """A store of entries; one in memory is :class:`MemoryKV`.
+
+    Where a method takes a ``ttl``, it is the seconds until the entry is gone; None keeps it until
+    it is deleted. Every write sets it anew.
+    """
+
+    async def get(self, key: str) -> Entry | None:
+        """What lies under ``key``, or None."""
+        ...
+
+    async def put(self, key: str, value: bytes, ttl: float | None = None) -> int:
+        """Put a value under ``key``, whatever was there; returns its version.
+
+        Raises:
+            StoreFull: there is no room.
+        """
+        ...
+
+    async def cas(
+        self, key: str, value: bytes, version: int, ttl: float | None = None
+    ) -> int | None:
+        """Put a value under ``key`` if what is there has this version.
+
+        Args:
+            key: where.
+            value: what.
+            version: of what is there; 0 says that nothing must be there.
+            ttl: seconds it is kept.
+
+        Returns:
+            The new version, or None where somebody else wrote, deleted or came first.
+
+        Raises:
+            StoreFull: there is no room.
+        """
+        ...
+
+    async def delete(self, key: str, version: int | None = None) -> bool:
+        """Delete what is under ``key``, if it has this version; says whether something was."""
+        ...
+
+    async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, Entry]]:
+        """Up to ``limit`` entries whose keys begin with ``prefix``, in order, behind ``after``."""
+        ...
+
+
+class Slot(msgspec.Struct):
+    """An entry, and the moment at which it is gone."""
+
+    entry: Entry
+    until: float
+
+
+NEVER = float("inf")
+
+
+class MemoryKV:
+    """A store of this process.
+
+    Args:
+        most: the entries it holds.
+        clock: says the time in seconds; the event loop's, by default.
+
+    Raises:
+        UsageError: it would hold nothing.
+    """
+
+    def __init__(self, most: int = MOST_ENTRIES, clock: Callable[[], float] | None = None) -> None:
+        if most < 1:
+            raise UsageError(f"a store holds one entry or more, not {most}")
+        self._most = most
+        self._clock = clock or loop_time
+        self._slots: dict[str, Slot] = {}
+        self._keys: list[str] = []
+        self._ends: list[tuple[float, str]] = []
+        self._version = 0
+
+    def __len__(self) -> int:
+        """The entries held, with those that nobody has looked for since their time was over."""
+        return len(self._slots)
+
+    async def get(self, key: str) -> Entry | None:
+        """What lies under ``key``, or None."""
+        return self._live(key)
+
+    async def put(self, key: str, value: bytes, ttl: float | None = None) -> int:
+        """Put a value under ``key``.
+
+        Raises:
+            StoreFull: there is no room.
+        """
+        return self._write(key, value, ttl)
+
+    async def cas(
+        self, key: str, value: bytes, version: int, ttl: float | None = None
+    ) -> int | None:
+        """Put a value under ``key`` if what is there has this version.
+
+        Raises:
+            StoreFull: there is no room.
+        """
+        known = self._live(key)
+        if (0 if known is None else known.version) != version:
+            return None
+        return self._write(key, value, ttl)
+
+    async def delete(self, key: str, version: int | None = None) -> bool:
+        """Delete what is under ``key``."""
+        known = self._live(key)
+        if known is None or (version is not None and known.version != version):
+            return False
+        self._drop(key)
+        return True
+
+    async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, Entry]]:
+        """Entries by prefix, in order."""
+        self._sweep()
+        keys = self._keys
+        start = max(bisect_left(keys, prefix), bisect_right(keys, after))
+        found: list[tuple[str, Entry]] = []
+        for key in keys[start : start + limit]:
+            if not key.startswith(prefix):
+                break
+            found.append((key, self._slots[key].entry))
+        return found
+
+    def _live(self, key: str) -> Entry | None:
+        self._sweep()
+        slot = self._slots.get(key)
+        return None if slot is None else slot.entry
+
+    def _write(self, key: str, value: bytes, ttl: float | None) -> int:
+        self._sweep()
+        if key not in self._slots:
+            if len(self._slots) >= self._most:
+                raise StoreFull(f"the store holds {self._most} entries, which is all it may")
+            insort(self._keys, key)
+        self._version += 1
+        until = NEVER if ttl is None else self._clock() + ttl
+        self._slots[key] = Slot(Entry(value, self._version), until)
+        if ttl is not None:
+            heappush(self._ends, (until, key))
+            if len(self._ends) > 2 * len(self._slots) + 64:
+                self._tidy()
+        return self._version
+
+    def _sweep(self) -> None:
+        """Forget what is over; each entry costs its part once."""
+        ends = self._ends
+        if not ends:
+            return
+        now = self._clock()
+        while ends and ends[0][0] <= now:
+            until, key = heappop(ends)
+            slot = self._slots.get(key)
+            if slot is not None and slot.until == until:
+                self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        del self._slots[key]
+        del self._keys[bisect_left(self._keys, key)]
+
+    def _tidy(self) -> None:
+        """Keep no more ends than there are entries, however often they are written."""
+        self._ends = sorted(
+            (slot.until, key) for key, slot in self._slots.items() if slot.until != NEVER
+        )
+
+
+def loop_time() -> float:
+    """The time of the event loop that runs this."""
+    return asyncio.get_running_loop().time()
