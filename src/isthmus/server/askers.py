@@ -83,9 +83,14 @@ class DirectAsker:
         if self._before is not None:
             answer = self._before.question(method, self._written(params), key).answer
         if answer is None:
-            inbound = self._inbound
-            answer = await inbound.link.call(method, params, Raw, relates_to=inbound.id)
+            answer = await self.put(method, params, key)
         self._questions.append((method, params, key, answer))
+        return answer
+
+    async def put(self, method: str, params: Wire, key: str | None) -> Raw:  # noqa: ARG002 - a task's question has its key on the wire
+        """Send a question and wait for its answer."""
+        inbound = self._inbound
+        answer: Raw = await inbound.link.call(method, params, Raw, relates_to=inbound.id)
         return answer
 
     async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
@@ -118,7 +123,10 @@ class DirectAsker:
             answers[replay.question(method, self._written(params), key).key] = answer
         for name, arguments, record in self._records:
             replay.record(replay.effect(name, arguments), record)
-        before = Replay(replay.journal(), answers)
+        return self.rerun(Replay(replay.journal(), answers))
+
+    def rerun(self, before: Replay) -> "DirectAsker":
+        """An asker like this one, for a run after those in ``before``."""
         return DirectAsker(self._inbound, self._workers, before)
 
     def _written(self, params: Wire) -> bytes:
@@ -242,6 +250,14 @@ class JournalAsker:
             future.cancel()  # a task the body has left behind must not wait for ever
         if self.parked and self._task.uncancel() > self._cancelling:
             raise asyncio.CancelledError
+
+    async def calm(self) -> None:
+        """Go on when no question waits for an answer; while one does, the round is to end first."""
+        await self._still_on()
+        if self.questions:
+            future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
 
     def journal(self) -> Journal:
         """What the next round starts from."""

@@ -35,7 +35,7 @@ from isthmus.server.workers import Leave
 from isthmus.wire import InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["Body", "run_once", "run_rounds"]
+__all__ = ["Body", "ask_directly", "required", "run_once", "run_rounds", "told"]
 
 Body = Callable[[Context], Awaitable[Any]]
 """What serves a call: it may ask through the context, and may run more than once."""
@@ -81,14 +81,16 @@ async def run_rounds(
     """
     if inbound.caller.revision.era is Era.LEGACY:
         notes = Notes(inbound)
-        return await _told(_ask_directly(body, inbound, facilities, notes), notes)
+        asker = DirectAsker(inbound, facilities.workers)
+        return await told(ask_directly(body, inbound, facilities, notes, asker), notes)
     try:
         return await _ask_in_result(body, inbound, params, target, facilities)
     except CapabilityMissing as lack:
-        raise _required(lack) from lack
+        raise required(lack) from lack
 
 
-def _required(lack: CapabilityMissing) -> Refuse:
+def required(lack: CapabilityMissing) -> Refuse:
+    """What a request is refused with that takes a capability the client did not declare."""
     # spec 2026-07-28 basic#_meta: a server MUST refuse a request that needs a capability the
     # client did not declare, and say which
     return Refuse(-32021, str(lack), {"requiredCapabilities": lack.required})
@@ -100,14 +102,14 @@ async def run_once(body: Body, inbound: Inbound, facilities: Facilities) -> Any:
     asker = (DirectAsker if legacy else SilentAsker)(inbound, facilities.workers)
     notes = Notes(inbound)
     try:
-        return await _told(body(Context(inbound, facilities, asker, notes)), notes)
+        return await told(body(Context(inbound, facilities, asker, notes)), notes)
     except CapabilityMissing as lack:
         if legacy:
             raise
-        raise _required(lack) from lack
+        raise required(lack) from lack
 
 
-async def _told(work: Awaitable[Any], notes: Notes) -> Any:
+async def told(work: Awaitable[Any], notes: Notes) -> Any:
     """Wait for work, and until all is said that it said: the answer comes after that."""
     try:
         result = await work
@@ -121,32 +123,35 @@ async def _told(work: Awaitable[Any], notes: Notes) -> Any:
     return result
 
 
-async def _ask_directly(body: Body, inbound: Inbound, facilities: Facilities, notes: Notes) -> Any:
-    """Up to 2025-11-25; the raw form is fulfilled here, by asking and running the body again."""
+async def ask_directly(
+    body: Body, inbound: Inbound, facilities: Facilities, notes: Notes, asker: DirectAsker
+) -> Any:
+    """Run a body that gets its answers while it waits: up to 2025-11-25, and in tasks.
+
+    The raw form is fulfilled here, by asking and running the body again.
+    """
     answers: Mapping[str, Any] = {}
     state: str | None = None
-    asker = DirectAsker(inbound, facilities.workers)
     for _ in range(facilities.max_rounds + 1):
         result = await body(
             Context(inbound, facilities, asker, notes, responses=answers, request_state=state)
         )
         if not isinstance(result, InputRequiredResult):
             return result
-        answers = await _fulfilled(result, inbound)
+        answers = await _fulfilled(result, inbound, asker)
         state = result.request_state or None
         asker = asker.again()
     raise Refuse(-32603, f"Internal error: more than {facilities.max_rounds} rounds of questions")
 
 
-async def _fulfilled(result: InputRequiredResult, inbound: Inbound) -> Mapping[str, Any]:
+async def _fulfilled(
+    result: InputRequiredResult, inbound: Inbound, asker: DirectAsker
+) -> Mapping[str, Any]:
     """The answers to an author's questions, asked all at once."""
     questions = result.input_requests or {}
     _require_all(result, inbound)
     raws = await asyncio.gather(
-        *(
-            inbound.link.call(question.method, _params(question), Raw, relates_to=inbound.id)
-            for question in questions.values()
-        )
+        *(asker.put(question.method, _params(question), key) for key, question in questions.items())
     )
     return {key: msgspec.json.decode(raw) for key, raw in zip(questions, raws, strict=True)}
 

@@ -419,6 +419,22 @@ class Context:
         """
         return await self._asker.once(effect, args, key)
 
+    async def start_task(self, message: str | None = None) -> bool:  # noqa: ARG002 - for tasks
+        """Go on as a task, where the tool has ``task_starts="in_body"``: the call is answered now.
+
+        Questions put before this are part of the call, those after it part of the task.
+
+        Args:
+            message: how the task stands, in words.
+
+        Returns:
+            Whether this is a task now; where the client can have none, it goes on as a call.
+
+        Raises:
+            Refuse: the server has too many tasks.
+        """
+        return False
+
     @property
     def input_responses(self) -> Mapping[str, Any]:
         """The answers to the questions of an ``InputRequiredResult`` that was returned, by key."""
