@@ -118,7 +118,7 @@ def web_socket(url: str, headers: Mapping[str, str] | None, connect_timeout: flo
     """A WebSocket."""
 
     async def dial() -> Channel:
-        from isthmus.transports.websocket import connect  # few servers have one
+        from isthmus.transports.websocket_client import connect  # few servers have one
 
         return await connect(url, headers=headers, connect_timeout=connect_timeout)
 

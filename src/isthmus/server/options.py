@@ -139,6 +139,7 @@ class HttpOptions(TypedDict, total=False):
     max_sessions: int
     heartbeat: float
     stream_answers: bool
+    websocket: bool
 
 
 class SocketOptions(TypedDict, total=False):

@@ -9,7 +9,7 @@ first request on. A modern request is served by a
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -34,6 +34,9 @@ from isthmus.transports.http.session import SessionBook, StandingStream
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
+
+if TYPE_CHECKING:
+    from isthmus.transports.websocket import WebSockets
 
 __all__ = ["HttpApp"]
 
@@ -68,6 +71,7 @@ class HttpApp:
         max_sessions: the most sessions there may be; the idlest gives way to a new one.
         heartbeat: seconds between comments on an open stream.
         stream_answers: answer legacy requests with a stream even where JSON would do.
+        websocket: take WebSockets, too, in all revisions.
         on_start: awaited once before the first request is served.
         on_stop: awaited when the server stops.
 
@@ -90,6 +94,7 @@ class HttpApp:
         max_sessions: int = 10_000,
         heartbeat: float = 15.0,
         stream_answers: bool = False,
+        websocket: bool = False,
         on_start: Hook | None = None,
         on_stop: Hook | None = None,
     ) -> None:
@@ -103,6 +108,7 @@ class HttpApp:
             allowed_origins=allowed_origins,
         )
         self._body_limit = body_limit
+        self.sockets = self._sockets(max_sessions) if websocket else None
         self._session_idle = session_idle
         self._max_sessions = max_sessions
         self._heartbeat = heartbeat
@@ -138,6 +144,11 @@ class HttpApp:
             await self._stream_or_end(exchange, verdict.session_id)
         else:
             await self._post(exchange)
+
+    def _sockets(self, limit: int) -> "WebSockets":
+        from isthmus.transports.websocket import WebSockets  # few want them
+
+        return WebSockets(self.router, self._guard, limit=self._body_limit, max_connections=limit)
 
     # One request
 
@@ -269,6 +280,8 @@ class HttpApp:
         """
         if self._loop is not asyncio.get_running_loop():
             return
+        if self.sockets is not None:
+            self.sockets.stop()
         for one in self._lookout.all():
             one.farewell()
         tasks = {one.task for one in self._lookout.all() if one.task is not None}
@@ -277,6 +290,8 @@ class HttpApp:
             await asyncio.wait(tasks, timeout=drain)
         for one in self._lookout.all():
             one.cut()
+        if self.sockets is not None:
+            await self.sockets.close()
         await self._book.close()
         self._lookout.close()
         self._loop = None
@@ -294,6 +309,11 @@ class HttpApp:
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
+        elif self.sockets is not None and inner_path(scope) in self._paths:
+            if self._loop is asyncio.get_running_loop() or await self._started():
+                await self.sockets.serve(scope, receive, send)
+            else:
+                await send({"type": "websocket.close"})
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close"})
 

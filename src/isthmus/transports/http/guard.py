@@ -86,14 +86,15 @@ class Guard:
         """
         key = (head.host, head.origin, local)
         if key not in self._passed:
-            refusal = self._check_source(head, local)
+            refusal = self.source(head, local)
             if refusal is not None:
                 return refusal
             if len(self._passed) < MAX_REMEMBERED:
                 self._passed.add(key)
         return None if verb == "OPTIONS" else judge_head(verb, head, self._supported)
 
-    def _check_source(self, head: Head, local: str) -> Refusal | None:
+    def source(self, head: Head, local: str) -> Refusal | None:
+        """Why a head is refused for the Host it names or the Origin it comes from, or None."""
         if self._any_origin:
             head = structs.replace(head, origin=None)
         site = self._near if _is_loopback(local) else self._far

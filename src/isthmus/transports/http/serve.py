@@ -12,6 +12,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from isthmus.errors import ConnectFailed
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.leaving import run_to_end
 
@@ -123,7 +124,8 @@ def _server(
             port=port,
             uds=uds,
             http="httptools" if find_spec("httptools") else "h11",
-            ws="none",
+            ws="none" if app.sockets is None else sockets_of_uvicorn(),
+            ws_max_size=0 if app.sockets is None else app.sockets.limit,
             loop="none",
             log_level="warning",
             access_log=False,
@@ -131,6 +133,19 @@ def _server(
             timeout_graceful_shutdown=1,
         )
     )
+
+
+def sockets_of_uvicorn() -> Any:
+    """What lets uvicorn take WebSockets.
+
+    Raises:
+        ConnectFailed: the package that it needs for them is not installed.
+    """
+    if find_spec("websockets") is None:
+        raise ConnectFailed(
+            "WebSockets need the package websockets: pip install 'isthmus[websocket]'"
+        )
+    return "websockets-sansio"
 
 
 def _url(name: Any, path: str) -> str:

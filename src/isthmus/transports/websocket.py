@@ -1,0 +1,269 @@
+"""WebSockets on the endpoint of HTTP: each connection is one conversation, as over a pipe.
+
+A custom transport, as the specification allows: the subprotocol is ``mcp``, every text frame holds
+one JSON-RPC message, and binary frames are refused. Every revision runs over it. There is nothing
+to say after a closing handshake, so unlike a pipe's end of input it ends the work in hand.
+"""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+from isthmus.core.http_rules import Refusal, read_head
+from isthmus.errors import ConnectionLost
+from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.runtime.peer import Peer
+from isthmus.runtime.router import Router
+from isthmus.transports.http.guard import Guard
+from isthmus.transports.http.reply import JSON, Receive, Scope, Send
+from isthmus.transports.http.request import Headers, local_address
+from isthmus.transports.pipes import AHEAD, CAP, FULL
+from isthmus.transports.sockets import PATIENCE
+from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import encode_error
+
+__all__ = ["SUBPROTOCOL", "WebSocketChannel", "WebSockets"]
+
+SUBPROTOCOL = "mcp"
+
+FAREWELL = 1.0
+"""Seconds that the closing frame may take to leave."""
+
+PARTING = 1.0
+"""Seconds that calls in hand get at the end, before their connections are cut."""
+
+NORMAL, GOING_AWAY, UNSUPPORTED, TOO_BIG = 1000, 1001, 1003, 1009
+
+NO_SUBPROTOCOL = Refusal(
+    400, -32600, f"Invalid request: offer the WebSocket subprotocol {SUBPROTOCOL!r}"
+)
+FULL_HOUSE = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
+
+
+class WebSockets:
+    """Every WebSocket of an endpoint.
+
+    Args:
+        router: serves the requests.
+        guard: says whose handshakes are taken.
+        limit: the most bytes a message may have.
+        max_connections: the most connections there may be.
+        patience: seconds in which a client must read something of what waits for it.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        guard: Guard,
+        *,
+        limit: int,
+        max_connections: int,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._router = router
+        self._guard = guard
+        self.limit = limit
+        self._max = max_connections
+        self._patience = patience
+        self._open: dict[asyncio.Task[Any] | None, WebSocketChannel] = {}
+        self._count = 0
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection from its handshake to its end."""
+        refusal = self._judge(scope)
+        await receive()  # what says that it would like to connect
+        if refusal is not None:
+            await refuse(scope, send, refusal)
+            return
+        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+        self._count += 1
+        origin = Origin("websocket", Headers(scope["headers"]), None, f"websocket-{self._count}")
+        channel = WebSocketChannel(receive, send, origin, limit=self.limit, patience=self._patience)
+        task = asyncio.current_task()
+        self._open[task] = channel
+        pump = asyncio.get_running_loop().create_task(channel.pump())
+        try:
+            await Peer(channel, self._router, side="server", origin=origin).run()
+        finally:
+            self._open.pop(task, None)
+            pump.cancel()
+            await channel.close()
+
+    def stop(self) -> None:
+        """Take nothing further in on any of them; calls in hand may finish."""
+        for channel in self._open.values():
+            channel.stop()
+
+    async def close(self) -> None:
+        """Stop, and cut what has not finished soon."""
+        self.stop()
+        tasks = {task for task in self._open if task is not None}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=PARTING)
+            for task in late:
+                task.cancel()
+
+    def _judge(self, scope: Scope) -> Refusal | None:
+        """Why a handshake is refused, or None."""
+        # spec 2026-07-28 basic/transports/streamable-http#security-endpoint: a page elsewhere
+        # must not reach a local server; browsers let it try a WebSocket without asking anybody
+        verdict = self._guard.source(read_head(scope["headers"]), local_address(scope))
+        if verdict is not None:
+            return verdict
+        if SUBPROTOCOL not in scope.get("subprotocols", ()):
+            return NO_SUBPROTOCOL
+        return FULL_HOUSE if len(self._open) >= self._max else None
+
+
+async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    """Answer a handshake with a JSON-RPC error where the ASGI server can, else with 403."""
+    if "websocket.http.response" not in (scope.get("extensions") or {}):
+        await send({"type": "websocket.close"})
+        return
+    body = encode_error(None, refusal.error(), null_id=False)
+    headers = [JSON, (b"content-length", b"%d" % len(body))]
+    kind = "websocket.http.response"
+    await send({"type": f"{kind}.start", "status": refusal.status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": body})
+
+
+class WebSocketChannel:
+    """The server's end of one WebSocket.
+
+    :meth:`pump` must run beside whoever receives: so the end of the connection is noticed at
+    once, whatever is being waited for.
+
+    Args:
+        receive: the ASGI callable that gives what the client sent.
+        send: the ASGI callable that takes what it shall get.
+        origin: where its messages come from.
+        limit: the most bytes a message may have.
+        patience: seconds in which the client must read something of what waits for it.
+    """
+
+    def __init__(
+        self, receive: Receive, send: Send, origin: Origin, *, limit: int, patience: float
+    ) -> None:
+        self.origin = origin
+        self._receive = receive
+        self._send = send
+        self._limit = limit
+        self._patience = patience
+        self._ready: deque[Delivery] = deque()
+        self._ahead = 0
+        self._unsent = 0
+        self._lost: ConnectionLost | None = None
+        self._stopped = False
+        self._closed = False
+        self._code = NORMAL
+        self._turn = asyncio.Lock()
+        self._changed: asyncio.Future[None] | None = None
+        self._taken: asyncio.Future[None] | None = None
+
+    async def pump(self) -> None:
+        """Take in what the client sends, until it hangs up."""
+        while self._lost is None and not self._stopped:
+            message = await self._receive()
+            if message["type"] != "websocket.receive":
+                code, reason = message.get("code", 1005), message.get("reason") or ""
+                self._end(f"the client closed the WebSocket: {code} {reason}".rstrip())
+                return
+            text = message.get("text")
+            if text is None:
+                self._code = UNSUPPORTED
+                self._end("the client sent a binary frame; messages are text frames")
+                return
+            data = text.encode(errors="replace")
+            if len(data) > self._limit:
+                self._code = TOO_BIG
+                self._end(f"the client sent more than {self._limit} bytes in one message")
+                return
+            self._ready.append(Delivery(data, self.origin))
+            self._ahead += len(data)
+            self._wake()
+            if self._ahead > AHEAD:
+                self._taken = asyncio.get_running_loop().create_future()
+                await self._taken
+
+    async def receive(self) -> Delivery | None:
+        """The next message, or None once the server stops.
+
+        Waits while much of what was sent is not read yet: a client that asks and does not read
+        gets no more work done.
+
+        Raises:
+            ConnectionLost: the client hung up, or sent what is no message.
+        """
+        while not self._ready:
+            if self._lost is not None:
+                raise self._lost
+            if self._stopped:
+                return None
+            self._ahead = 0
+            if self._taken is not None and not self._taken.done():
+                self._taken.set_result(None)
+            self._changed = asyncio.get_running_loop().create_future()
+            await self._changed
+        while self._unsent > FULL and self._lost is None and not self._stopped:
+            async with self._turn:  # everybody who waited to send before us has
+                pass
+        return self._ready.popleft()
+
+    async def send(self, out: Outgoing) -> None:
+        """Send one message as a text frame; waits while the client reads more slowly than we send.
+
+        Raises:
+            ConnectionLost: the client hung up, or does not read.
+        """
+        size = len(out.data)
+        if self._unsent > CAP:
+            self._end(f"the client left {self._unsent} bytes unread")
+        self._unsent += size
+        try:
+            async with self._turn:
+                self._must_be_open()
+                async with asyncio.timeout(self._patience):
+                    await self._send({"type": "websocket.send", "text": out.data.decode()})
+        except TimeoutError as error:
+            raise self._end(f"the client read nothing for {self._patience:g} s") from error
+        except ConnectionLost:
+            raise
+        except Exception as error:  # each ASGI server has its own for a client that hung up
+            raise self._end(f"the client hung up: {str(error) or type(error).__name__}") from error
+        finally:
+            self._unsent -= size
+
+    def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
+        """False: both directions are shared by all calls, so a message has to say it."""
+        return False
+
+    def stop(self) -> None:
+        """Take nothing more in, and say at the end that the server goes away."""
+        self._code = GOING_AWAY
+        self._stopped = True
+        self._wake()
+
+    async def close(self) -> None:
+        """Say goodbye, for at most a second; safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(Exception):  # the client may have gone before us, and each server says it so
+            async with asyncio.timeout(FAREWELL), self._turn:
+                await self._send({"type": "websocket.close", "code": self._code})
+
+    def _must_be_open(self) -> None:
+        if self._lost is not None or self._closed:
+            raise self._lost or ConnectionLost("the WebSocket was closed")
+
+    def _end(self, why: str) -> ConnectionLost:
+        if self._lost is None:
+            self._lost = ConnectionLost(why)
+            self._wake()
+        return self._lost
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, None
+        if changed is not None and not changed.done():
+            changed.set_result(None)

@@ -1,0 +1,177 @@
+"""The client's end of a WebSocket, through aiohttp."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from isthmus.errors import ConnectFailed, ConnectionLost
+from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.transports.http.requests import hint, said
+from isthmus.transports.pipes import LIMIT
+from isthmus.wire.base import Id
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["WebSocketClientChannel", "connect"]
+
+SUBPROTOCOL = "mcp"
+
+HEARTBEAT = 20.0
+"""Seconds between pings; a server that does not answer one in half that time is gone."""
+
+FAREWELL = 1.0
+"""Seconds that the server has to answer our closing frame."""
+
+ORIGIN = Origin("websocket")
+
+HINTS: Mapping[int, str] = {
+    400: "it may want another subprotocol than 'mcp'",
+    401: "it wants to know who you are: pass headers={'Authorization': …}",
+    403: "it refuses this client's Host or Origin, or takes no WebSockets at this path",
+    404: "there is no endpoint at this path",
+    405: "its endpoint takes no WebSockets",
+    503: "it has too many connections",
+}
+
+
+async def connect(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    connect_timeout: float,
+    limit: int = LIMIT,
+) -> "WebSocketClientChannel":
+    """Open a WebSocket.
+
+    Args:
+        url: ``ws://…`` or ``wss://…``.
+        headers: for the handshake.
+        connect_timeout: seconds until it counts as failed.
+        limit: the most bytes a message may have.
+
+    Raises:
+        ConnectFailed: no connection came about; the message says why and what to try.
+    """
+    import aiohttp
+
+    session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+    try:
+        async with asyncio.timeout(connect_timeout):
+            socket = await session.ws_connect(
+                url,
+                protocols=(SUBPROTOCOL,),
+                headers=headers,
+                heartbeat=HEARTBEAT,
+                max_msg_size=limit,
+                timeout=aiohttp.ClientWSTimeout(ws_close=FAREWELL),
+            )
+    except BaseException as error:
+        await session.close()
+        if isinstance(error, aiohttp.ClientError | OSError | ValueError):
+            why = _why_not(error, connect_timeout)
+            raise ConnectFailed(f"cannot connect to {url}: {why}") from error
+        raise
+    channel = WebSocketClientChannel(session, socket, url, limit)
+    if socket.protocol != SUBPROTOCOL:
+        await channel.close()
+        raise ConnectFailed(
+            f"cannot connect to {url}: the server did not agree to the subprotocol "
+            f"{SUBPROTOCOL!r}; is it an MCP server?"
+        )
+    return channel
+
+
+def _why_not(error: Exception, connect_timeout: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no connection within {connect_timeout:g} s"
+    status = getattr(error, "status", None)
+    if status is None:
+        return f"{said(error)}{hint(error)}"
+    text = f"the server refused the WebSocket with HTTP status {status}"
+    return f"{text}: {HINTS[status]}" if status in HINTS else text
+
+
+class WebSocketClientChannel:
+    """Carries messages over an open WebSocket, one in each text frame.
+
+    Args:
+        session: what the connection belongs to; closed with this.
+        socket: the connection.
+        url: where it leads.
+        limit: the most bytes a message may have.
+    """
+
+    def __init__(self, session: "aiohttp.ClientSession", socket: Any, url: str, limit: int) -> None:
+        self._session = session
+        self._socket = socket
+        self._url = url
+        self._limit = limit
+        self._closing: asyncio.Task[None] | None = None
+
+    async def receive(self) -> Delivery | None:
+        """The next message, or None once we have closed.
+
+        Raises:
+            ConnectionLost: the server hung up, or sent what is no message.
+        """
+        import aiohttp  # loaded already, or there would be no socket
+
+        message = await self._socket.receive()
+        if message.type is aiohttp.WSMsgType.TEXT:
+            return Delivery(message.data.encode(errors="replace"), ORIGIN)
+        if self._closing is not None:
+            return None
+        raise ConnectionLost(await self._why(message))
+
+    async def send(self, out: Outgoing) -> None:
+        """Send one message; waits while the server reads more slowly than we send.
+
+        Raises:
+            ConnectionLost: the connection is over.
+        """
+        try:
+            await self._socket.send_str(out.data.decode())
+        except (OSError, RuntimeError) as error:
+            why = "was closed" if self._closing is not None else f"broke: {said(error)}"
+            raise ConnectionLost(f"the connection to {self._url} {why}") from error
+
+    def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
+        """False: both directions are shared by all calls, so a message has to say it."""
+        return False
+
+    async def close(self) -> None:
+        """Close the connection, waiting a second at most for the server to agree."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._shut())
+        await asyncio.shield(self._closing)
+
+    async def _shut(self) -> None:
+        try:
+            await self._socket.close()
+        finally:
+            await self._session.close()
+            await asyncio.sleep(0)
+
+    async def _why(self, message: Any) -> str:
+        """Why there will be no more messages, from what came in the place of one."""
+        import aiohttp
+
+        kind = message.type
+        if kind is aiohttp.WSMsgType.BINARY:
+            await self._socket.close(code=aiohttp.WSCloseCode.UNSUPPORTED_DATA)
+            return f"the server at {self._url} sent a binary frame; messages are text frames"
+        fault = message.data if kind is aiohttp.WSMsgType.ERROR else self._socket.exception()
+        if isinstance(fault, aiohttp.WebSocketError) and fault.code == TOO_BIG:
+            return (
+                f"the server at {self._url} sent a message of more than {self._limit} bytes, "
+                "which is as much as this client takes"
+            )
+        if isinstance(fault, Exception):
+            return f"the connection to {self._url} broke: {said(fault)}"
+        code = self._socket.close_code
+        reason = message.extra if kind is aiohttp.WSMsgType.CLOSE and message.extra else ""
+        return f"the server at {self._url} closed the WebSocket: {code} {reason}".rstrip()
+
+
+TOO_BIG = 1009
