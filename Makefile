@@ -7,7 +7,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench conformance interop fuzz clean
+.PHONY: help setup run test check format bench conformance interop fuzz soak clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ interop: $(READY) ## Against other implementations, each in an environment under
 
 fuzz: $(READY) ## Throw bytes at the pure core; FUZZ="frames --seconds 600" for one, longer
 	$(BIN)/python tests/fuzz/run.py $(FUZZ)
+
+soak: $(READY) ## Ten thousand visits that must leave nothing behind; SOAK="--visits 1000" for fewer
+	$(BIN)/python tests/soak/run.py $(SOAK)
 
 clean: ## Back to a bare clone
 	rm -rf .venv .peers .conformance .fuzz dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
