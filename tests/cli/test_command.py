@@ -80,6 +80,15 @@ def test_a_tool_that_fails_says_so_on_stderr(run):
         (["call", SHOP, "wait", "--timeout", "0.5"], 5, "--timeout SECONDS allows more"),
         (["run", "nowhere.py"], 2, "there is no file"),
         (["run", SHOP, "--http", "somewhere"], 2, "write HOST:PORT"),
+        (["run", SHOP, "--tcp", "somewhere"], 2, "--tcp somewhere: write HOST:PORT"),
+        (["run", SHOP, "--tcp", "0.0.0.0:0"], 2, "can be reached from other machines"),
+        (["run", SHOP, "--tcp", "1", "--unix", "x"], 2, "in one place: --unix or --tcp"),
+        (["run", SHOP, "--http", "1", "--exposed"], 2, "--exposed goes with --tcp"),
+        (["run", SHOP, "--unix", "/nowhere/x.sock"], 3, "cannot listen on unix:///nowhere/x.sock"),
+        (["list", "unix:///nowhere/x.sock"], 3, "No such file or directory: is the server"),
+        (["list", "tcp://127.0.0.1:9"], 3, "Connection refused: is a server running there?"),
+        (["list", "tcp://nowhere"], 2, "write tcp://HOST:PORT"),
+        (["list", "ws://127.0.0.1:9/mcp"], 3, "is a server running there?"),
         (["run", f"{SHOP}:nothing"], 2, "nothing is no isthmus Server"),
         (["run", f"{SHOP}:Order"], 2, "Order could not be called to make a Server"),
         (["list", "http://127.0.0.1:9/mcp"], 3, "Connection refused: is a server running there?"),
@@ -325,3 +334,27 @@ def test_an_http_server_is_replaced_when_the_file_changes_and_ends_with_its_keep
 
     assert ["first\n", "second, longer\n"] == [first[1], second[1]]
     assert (0, 3) == (process.returncode, code)
+
+
+@pytest.mark.parametrize("transport", ["unix", "tcp", "websocket"])
+def test_a_file_is_served_where_an_option_says_until_the_process_is_told_to_stop(
+    tmp_path, run, transport
+):
+    """Ours: the commands that talk reach what `isthmus run` serves, and it ends in good order."""
+    port = free_port()
+    place, target = {
+        "unix": (str(tmp_path / "shop.sock"), f"unix://{tmp_path}/shop.sock"),
+        "tcp": (f"127.0.0.1:{port}", f"tcp://127.0.0.1:{port}"),
+        "websocket": (f"127.0.0.1:{port}", f"ws://127.0.0.1:{port}/mcp"),
+    }[transport]
+    with subprocess.Popen(
+        [*ISTHMUS, "run", SHOP, f"--{transport}", place], stderr=subprocess.PIPE
+    ) as process:
+        until(process, b"serves on")
+        called = run("call", target, "add", "a=20", "b=22")
+        process.terminate()
+        process.communicate()
+
+    assert (0, "42\n", "") == called
+    assert 0 == process.returncode
+    assert not (tmp_path / "shop.sock").exists()

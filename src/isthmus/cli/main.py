@@ -21,7 +21,7 @@ __all__ = ["app", "main"]
 
 EPILOG = "Exit codes: " + "; ".join(f"{code.value} {text}" for code, text in MEANINGS.items())
 TARGETS = (
-    "TARGET is a URL, a .py file, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
+    "TARGET is a URL (http, ws, unix, tcp), a .py file, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
     "left out where a command follows after --, as in: isthmus list -- uvx mcp-server-time"
 )
 
@@ -123,25 +123,37 @@ def run(
     file: Annotated[str, typer.Argument(metavar="FILE[:OBJECT]", show_default=False)],
     http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Instead of stdio.")] = None,
     *,
+    websocket: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="HTTP and WebSockets.")
+    ] = None,
+    unix: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Lines through a Unix socket.")
+    ] = None,
+    tcp: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Lines through a TCP socket.")
+    ] = None,
+    exposed: Annotated[
+        bool, typer.Option("--exposed", help="Let other machines reach the TCP socket.")
+    ] = False,
     reload: Annotated[bool, typer.Option("--reload", help="Restart when a file changes.")] = False,
 ) -> None:
-    """Serve the isthmus Server in a Python file, over stdio or HTTP."""
+    """Serve the isthmus Server in a Python file: over stdio, or where an option says."""
 
     def serve() -> None:
+        from isthmus.cli.run import Place, split
         from isthmus.cli.run import run as once
 
+        place = Place.of(exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp)
         if not reload:
-            once(file, http)
+            once(file, place)
             return
-        from isthmus.cli.reload import reload_http, reload_stdio
-        from isthmus.cli.run import address, split
+        from isthmus.cli.reload import reload_place, reload_stdio
 
         folder = split(file)[0].resolve().parent
-        if http is None:
+        if place is None:
             asyncio.run(reload_stdio(file, folder))
         else:
-            address(http)
-            asyncio.run(reload_http(file, folder, http))
+            asyncio.run(reload_place(file, folder, place.words()))
 
     finish(serve)
 

@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,13 +23,13 @@ from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error, encode_note, parse
 from isthmus.wire.meta import SUBSCRIPTION_ID
 
-__all__ = ["Relay", "changed", "reload_http", "reload_stdio"]
+__all__ = ["Relay", "changed", "reload_place", "reload_stdio"]
 
 POLL = 0.3
 """Seconds between looks at the folder."""
 
 PATIENCE = 5.0
-"""Seconds an HTTP child has to end before it is killed."""
+"""Seconds a child that listens has to end before it is killed."""
 
 SKIPPED = {"__pycache__", "node_modules", "site-packages"}
 LISTS = ("tools", "resources", "prompts")
@@ -246,15 +246,21 @@ async def reload_stdio(file: str, folder: Path) -> None:
     await Relay(StdioChannel(), start, lambda: changed(folder)).run()
 
 
-async def reload_http(file: str, folder: Path, place: str) -> None:
-    """Serve a file over HTTP, with a new server at every change of its folder, until SIGTERM."""
+async def reload_place(file: str, folder: Path, place: Sequence[str]) -> None:
+    """Serve a file where clients connect, with a new server at every change, until SIGTERM.
+
+    Args:
+        file: as for ``isthmus run``.
+        folder: is watched.
+        place: where to listen, as the command line says it.
+    """
     stop = asyncio.Event()
     with suppress(NotImplementedError):  # Windows has no such signal to handle
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     stopped = asyncio.ensure_future(stop.wait())
     try:
         while not stopped.done():
-            await _serve(_child(file, "--http", place), folder, stopped)
+            await _serve(_child(file, *place), folder, stopped)
     finally:
         stopped.cancel()
 
@@ -277,7 +283,7 @@ async def _serve(argv: list[str], folder: Path, stopped: asyncio.Future[Any]) ->
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ask an HTTP child to end, and make it after a while."""
+    """Ask a child to end, and make it after a while."""
     if process.returncode is not None:
         return
     process.terminate()

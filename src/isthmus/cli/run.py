@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import sys
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from isthmus.errors import ConnectFailed, UsageError
 if TYPE_CHECKING:
     from isthmus.server.server import Server
 
-__all__ = ["address", "find", "run", "split"]
+__all__ = ["Place", "address", "find", "run", "split"]
 
 DEFAULT_HOST = "127.0.0.1"
 
@@ -26,7 +27,60 @@ def split(text: str) -> tuple[Path, str]:
     return Path(text), ""
 
 
-def address(text: str) -> tuple[str, int]:
+@dataclass(frozen=True)
+class Place:
+    """Where a server shall listen.
+
+    Attributes:
+        transport: ``"http"``, ``"websocket"``, ``"tcp"`` or ``"unix"``.
+        text: as it was typed: ``HOST:PORT``, or a path.
+        exposed: ``--exposed`` was given.
+    """
+
+    transport: str
+    text: str
+    exposed: bool = False
+
+    @classmethod
+    def of(cls, *, exposed: bool, **given: str | None) -> "Place | None":
+        """The place among the options of a command line, or None for stdio.
+
+        Args:
+            exposed: whether ``--exposed`` was given.
+            **given: what stands behind each of the options, None where it was not given.
+
+        Raises:
+            UsageError: they contradict each other, or one of them is no place.
+        """
+        named = {name: text for name, text in given.items() if text is not None}
+        if len(named) > 1:
+            raise UsageError(f"a server listens in one place: --{' or --'.join(named)}")
+        if exposed and "tcp" not in named:
+            raise UsageError("--exposed goes with --tcp")
+        for name, text in named.items():
+            place = cls(name, text, exposed)
+            place.arguments()
+            return place
+        return None
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``Server.run`` is to be given.
+
+        Raises:
+            UsageError: it is no place.
+        """
+        if self.transport == "unix":
+            return {"path": self.text}
+        host, port = address(self.text, self.transport)
+        more = {"exposed": True} if self.exposed else {}
+        return {"host": host, "port": port, **more}
+
+    def words(self) -> list[str]:
+        """The place as another ``isthmus run`` is told of it."""
+        return [f"--{self.transport}", self.text, *(["--exposed"] if self.exposed else [])]
+
+
+def address(text: str, option: str = "http") -> tuple[str, int]:
     """``HOST:PORT``, ``:PORT`` or ``PORT``; the host is this machine's own where none is given.
 
     Raises:
@@ -34,22 +88,21 @@ def address(text: str) -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     if not port.isdecimal():
-        raise UsageError(f"--http {text}: write HOST:PORT, for example 127.0.0.1:8000")
+        raise UsageError(f"--{option} {text}: write HOST:PORT, for example 127.0.0.1:8000")
     return host.strip("[]") or DEFAULT_HOST, int(port)
 
 
-def run(file: str, http: str | None) -> None:
+def run(file: str, place: Place | None) -> None:
     """Serve what is in a file until it ends or is told to.
 
     Args:
         file: ``FILE.py`` or ``FILE.py:OBJECT``.
-        http: ``HOST:PORT``, or None for stdio.
+        place: where to listen, or None for stdio.
 
     Raises:
         UsageError: there is no such file, it fails to load, or has not one server.
         ConnectFailed: the address cannot be listened on.
     """
-    place = address(http) if http is not None else None
     path, name = split(file)
     # Over stdio, standard output belongs to the protocol: what the file prints goes elsewhere.
     with contextlib.redirect_stdout(sys.stderr):
@@ -58,9 +111,10 @@ def run(file: str, http: str | None) -> None:
         server.run()
         return
     try:
-        server.run("http", host=place[0], port=place[1])
+        serve: Any = server.run  # which of its forms is meant, only the command line knows
+        serve(place.transport, **place.arguments())
     except SystemExit as error:  # uvicorn's way of saying so; its log has the reason
-        raise ConnectFailed(f"cannot listen on {http}") from error
+        raise ConnectFailed(f"cannot listen on {place.text}") from error
 
 
 def load(path: Path) -> ModuleType:

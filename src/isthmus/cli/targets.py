@@ -14,6 +14,7 @@ from isthmus.transports.command import Command
 __all__ = ["CONFIGS", "Target", "resolve"]
 
 CONFIGS = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
+URLS = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
 _SECTIONS = ("mcpServers", "servers")
 
 
@@ -48,7 +49,7 @@ def resolve(text: str, command: Sequence[str], folder: Path, environ: Mapping[st
     if command:
         typed = Command(*command, env=environ)
         return Target(str(typed), typed)
-    if text.startswith(("http://", "https://")):
+    if text.startswith(URLS):
         return Target(text, text)
     path, _, name = text.partition(".py:")
     if text.endswith(".py") or name:
