@@ -14,6 +14,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from isthmus.core.nesting import is_deeper
+from isthmus.core.surrogates import without_surrogates
 from isthmus.errors import IsthmusError, Refuse, Refused
 from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept, project
 from isthmus.runtime.inbound import Inbound
@@ -21,9 +23,9 @@ from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
 from isthmus.wire import Implementation
 from isthmus.wire.base import Wire
-from isthmus.wire.jsonrpc import ErrorBody
+from isthmus.wire.jsonrpc import ErrorBody, encode
 
-__all__ = ["NoticeHandler", "Plan", "Router"]
+__all__ = ["NoticeHandler", "Plan", "Router", "is_over"]
 
 NoticeHandler = Callable[[Any, Inbound], None]
 """``(params, inbound) -> None``: what to do about a notification; ``inbound.id`` is empty."""
@@ -39,12 +41,14 @@ class Plan(msgspec.Struct, frozen=True):
         revision: the revision.
         handler: the feature's handler inside its middleware.
         stamp: what every result of it carries.
+        depth: the most levels of arrays and objects in its parameters, or None.
     """
 
     row: Method
     revision: Revision
     handler: Any  # a Handler; msgspec cannot check callables
     stamp: Any  # a Stamp
+    depth: int | None = None
 
     def read(self, params: Raw | None) -> Any:
         """The parameters as the method's struct, cut to the revision.
@@ -52,7 +56,11 @@ class Plan(msgspec.Struct, frozen=True):
         Raises:
             msgspec.ValidationError: they do not fit; the message has the JSON path.
         """
-        return accept(self.row.decode_params(b"{}" if params is None else params), self.revision)
+        most, raw = self.depth, b"{}" if params is None else params
+        # what is deeper is also longer
+        if most and len(memoryview(raw)) > 2 * most and is_deeper(bytes(raw), most):
+            raise msgspec.ValidationError(f"nested more than {most} levels deep")
+        return accept(self.row.decode_params(raw), self.revision)
 
     def write(self, result: Wire | Raw) -> bytes:
         """A handler's result as JSON in the revision's shape."""
@@ -74,6 +82,7 @@ class Router:
         extra: rows for custom methods, served in every revision.
         middleware: layers around every handler, outermost first.
         debug: let the text of an unexpected exception out.
+        depth: the most levels of arrays and objects in parameters, or None for any number.
     """
 
     def __init__(
@@ -87,6 +96,7 @@ class Router:
         extra: Mapping[str, Method] | None = None,
         middleware: Sequence[Middleware] = (),
         debug: bool = False,
+        depth: int | None = None,
     ) -> None:
         self.supported = tuple(supported)
         self._routes = routes
@@ -96,6 +106,7 @@ class Router:
         self._extra = {} if extra is None else extra
         self._middleware = tuple(middleware)
         self._debug = debug
+        self._depth = depth
         self._plans: dict[tuple[str, Revision], Plan] = {}
 
     async def serve(self, inbound: Inbound) -> bytes | ErrorBody:
@@ -115,14 +126,20 @@ class Router:
             return ErrorBody(code=-32602, message=f"Invalid params: {error}")
         try:
             return plan.write(await plan.handler(params, inbound))
-        except Refuse as no:
-            return _refusal(no)
-        except asyncio.CancelledError as error:
-            if _is_withdrawn():
-                raise
-            return self._failure(inbound, error)  # of something it awaited: it must be answered
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the one place where anything becomes an answer
-            return self._failure(inbound, error)
+        except BaseException as error:  # noqa: BLE001 - the one place where anything becomes an answer
+            return self._ended(inbound, error)
+
+    def _ended(self, inbound: Inbound, error: BaseException) -> ErrorBody:
+        """The answer for a request that ended by an exception.
+
+        Raises:
+            BaseException: nobody is there to be answered.
+        """
+        if isinstance(error, Refuse):
+            return _refusal(error)
+        if is_over(error):
+            raise error
+        return self._failure(inbound, error)
 
     def note(self, method: str, params: Raw | None, inbound: Inbound) -> None:
         """Act on a notification; a malformed or unknown one is ignored, as JSON-RPC has it."""
@@ -151,6 +168,7 @@ class Router:
             revision,
             compose(handler, self._middleware),
             Stamp(revision, self._server, cacheable=row.cacheable),
+            self._depth,
         )
         self._plans[method, revision] = plan
         return plan
@@ -176,14 +194,42 @@ def _unknown(inbound: Inbound) -> ErrorBody:
 def _refusal(no: Refuse) -> ErrorBody:
     message, code = str(no), no.code or -32603  # 0 is no code of anything, wherever it came from
     if no.data is None:
-        return ErrorBody(code=code, message=message)
-    return ErrorBody(code=code, message=message, data=no.data)
+        return _sendable(ErrorBody(code=code, message=message))
+    return _sendable(ErrorBody(code=code, message=message, data=no.data))
 
 
-def _is_withdrawn() -> bool:
-    """Whether a ``CancelledError`` now means that nobody wants the answer any more."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
+def _sendable(error: ErrorBody) -> ErrorBody:
+    """The error itself if it has a form in JSON; else as much of it as has one.
+
+    What an author puts into an error is not looked at before, and an error that cannot be sent
+    would leave its request without an answer.
+    """
+    try:
+        encode(error)
+    except UnicodeEncodeError:
+        return _sendable(without_surrogates(error))
+    except (TypeError, ValueError, RecursionError) as problem:
+        _log_failure("the data of an error", problem)
+        return ErrorBody(code=error.code, message=error.message)
+    return error
+
+
+def is_over(error: BaseException) -> bool:
+    """Whether an exception means that a request is no longer wanted, or that all is over.
+
+    Otherwise it is a failure like any other, and the request must be answered: a
+    ``CancelledError`` may come out of something the request awaited, and a ``GeneratorExit`` or a
+    ``SystemExit`` may be raised by anybody.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    if not isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # the loop has gone, and what it left behind is being cleared away
+        task = None
+    return task is None or (isinstance(error, asyncio.CancelledError) and task.cancelling() > 0)
 
 
 def _log_failure(method: str, error: BaseException) -> None:

@@ -7,6 +7,7 @@ the result's own; only a result that brings a ``_meta`` of its own is rebuilt.
 
 from msgspec import UNSET, structs
 
+from isthmus.core.surrogates import without_surrogates
 from isthmus.revisions import Feature, Revision
 from isthmus.wire import Implementation
 from isthmus.wire.base import Wire
@@ -50,7 +51,10 @@ class Stamp:
             front = front.replace(self._type, b"")
         elif self._hints and getattr(result, "ttl_ms", UNSET) is UNSET:
             front += self._hints
-        body = encode(result)
+        try:
+            body = encode(result)
+        except UnicodeEncodeError:  # a half of a surrogate pair, which UTF-8 has no bytes for
+            body = encode(without_surrogates(result))
         if len(front) == 1:
             return body
         return front[:-1] + b"}" if body == b"{}" else front + body[1:]

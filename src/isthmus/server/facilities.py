@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from isthmus.errors import UsageError
+from isthmus.server.caching import Caching
 from isthmus.server.features.changes import Changes
 from isthmus.server.lifespan import Lifespan
+from isthmus.server.limiting import Limiters
+from isthmus.server.limits import Limits
+from isthmus.server.redaction import Redact
+from isthmus.server.sanitise import Sanitise
 from isthmus.server.workers import Workers
 from isthmus.wire import Implementation
-from isthmus.wire.results import CacheScope
 
 __all__ = ["Facilities"]
 
@@ -28,12 +32,15 @@ class Facilities:
         changes: everybody who hears of changes.
         debug: let the text of unexpected exceptions out.
         page_size: the most items in a page of a list, or None for all.
-        list_ttl_ms: milliseconds a client may keep a list without asking again.
-        list_scope: who may share a kept list.
+        caching: how long clients may keep lists, and who may share them.
         max_rounds: how often one call may ask.
         state_ttl: seconds in which a question must be answered.
+        limits: how much callers may ask for.
+        sanitise: how tool output is made safe, or None.
+        redact: takes secrets out of log messages, or None.
 
     Attributes:
+        limiters: those of the limits that are rates.
         wrapped: there is a middleware, so results are not made into bytes before it saw them.
 
     Raises:
@@ -49,20 +56,25 @@ class Facilities:
         changes: Changes,
         debug: bool,
         page_size: int | None,
-        list_ttl_ms: int,
-        list_scope: CacheScope,
+        caching: Caching,
         max_rounds: int,
         state_ttl: float,
+        limits: Limits,
+        sanitise: Sanitise | None,
+        redact: Redact | None,
     ) -> None:
         self.info = info
         self.lifespan = lifespan
         self.changes = changes
         self.debug = debug
         self.page_size = page_size
-        self.list_ttl_ms = list_ttl_ms
-        self.list_scope: CacheScope = list_scope
+        self.caching = caching
         self.max_rounds = max_rounds
         self.state_ttl = state_ttl
+        self.limits = limits
+        self.limiters = Limiters(limits)
+        self.sanitise = sanitise
+        self.redact = redact
         self.wrapped = False
         self.workers = Workers()
         self._secrets = [secret] if isinstance(secret, bytes) else list(secret or ())

@@ -3,12 +3,15 @@
 import base64
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
+from isthmus.core.surrogates import without_surrogates
 from isthmus.errors import UsageError
-from isthmus.server.custom_types import encode
+from isthmus.server.custom_types import encode, plain
 from isthmus.server.media import Audio, Image
 from isthmus.server.returns import CONTENT, Returns
+from isthmus.server.sanitise import Sanitise
 from isthmus.wire import (
     BlobResourceContents,
     CallToolResult,
@@ -24,7 +27,9 @@ from isthmus.wire import (
 __all__ = ["to_call_result", "to_content", "to_prompt_messages", "to_resource_contents"]
 
 
-def to_call_result(value: Any, plan: Returns) -> CallToolResult | InputRequiredResult:
+def to_call_result(
+    value: Any, plan: Returns, clean: Sanitise | None = None
+) -> CallToolResult | InputRequiredResult:
     """The result of a tool.
 
     Structured content is kept as the JSON it travels as (`msgspec.Raw`), written once for both
@@ -33,20 +38,44 @@ def to_call_result(value: Any, plan: Returns) -> CallToolResult | InputRequiredR
     Args:
         value: what the function returned.
         plan: what its annotation promised.
+        clean: makes it safe to show, or None.
 
     Raises:
         UsageError: the value is not what was promised, or has no JSON form.
     """
     if isinstance(value, CallToolResult | InputRequiredResult):
-        return value
+        return value if clean is None else clean.result(value)
     if plan.write is None:
-        return CallToolResult(content=to_content(value))
-    data = plan.write(value)
+        result = CallToolResult(content=to_content(value))
+        return result if clean is None else clean.result(result)
+    try:
+        data = plan.write(value)
+    except (UsageError, UnicodeEncodeError) as problem:
+        value = _encodable(value, problem)
+        data = plan.write(value)
     content: list[ContentBlock] = []
+    harmless = True
     if plan.text:  # the value itself: a model has no use for the wrapping, nor for more quotes
-        content.append(TextContent(text=value if isinstance(value, str) else data.decode()))
+        text = value if isinstance(value, str) else data.decode()
+        content.append(TextContent(text=text))
+        harmless = text.isprintable()
     structured = b'{"result":%b}' % data if plan.wrapped else data
-    return CallToolResult(content=content, structured_content=Raw(structured))
+    result = CallToolResult(content=content, structured_content=Raw(structured))
+    if clean is None or (harmless and (clean.most is None or 2 * len(structured) <= clean.most)):
+        return result
+    return clean.result(result)
+
+
+def _encodable(value: Any, problem: Exception) -> Any:
+    """The value without the halves of surrogates that kept it from being written.
+
+    Raises:
+        UsageError: it was something else that did.
+    """
+    cause = problem if isinstance(problem, UnicodeEncodeError) else problem.__cause__
+    if not isinstance(cause, UnicodeEncodeError):
+        raise problem
+    return without_surrogates(msgspec.to_builtins(value, str_keys=True, enc_hook=plain))
 
 
 def to_content(value: Any) -> list[ContentBlock]:
@@ -83,6 +112,8 @@ def _json(value: Any) -> str:
         )
     try:
         return encode(value).decode()
+    except UnicodeEncodeError as problem:
+        return encode(_encodable(value, problem)).decode()
     except (TypeError, ValueError) as problem:
         raise UsageError(f"{type(value).__name__} has no JSON form: {problem}") from problem
 

@@ -7,13 +7,14 @@ from typing import Any, TypeAlias
 
 from isthmus.errors import CapabilityMissing, Refuse, ToolError
 from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.router import is_over
 from isthmus.server.asking import Body, run_rounds
 from isthmus.server.context import Context
 from isthmus.server.facilities import Facilities
 from isthmus.server.functions import Function
 from isthmus.server.workers import Workers
 
-__all__ = ["Run", "is_withdrawn", "report", "run_refusing", "runner"]
+__all__ = ["Run", "report", "run_refusing", "runner"]
 
 
 Run: TypeAlias = Callable[[Any, Context | None], Awaitable[Any]]
@@ -57,19 +58,9 @@ async def run_refusing(
     except SystemExit as error:
         raise RuntimeError("it called sys.exit, which would end the server") from error
     except asyncio.CancelledError as error:
-        if is_withdrawn():
+        if is_over(error):
             raise
         raise RuntimeError("something it waited for was cancelled") from error
-
-
-def is_withdrawn() -> bool:
-    """Whether a ``CancelledError`` now means that the request is no longer wanted.
-
-    Otherwise it came out of something the function awaited, and is a failure like any other:
-    the request must still be answered.
-    """
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 def report(what: str, error: BaseException) -> None:

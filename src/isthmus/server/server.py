@@ -1,6 +1,6 @@
 """A server: what it offers is declared on it, and whatever the transport, it answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from msgspec import UNSET
@@ -10,12 +10,14 @@ from isthmus.revisions import REVISIONS, Revision
 from isthmus.runtime.extension import Extension, Extensions, gathered
 from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import Router
+from isthmus.server.caching import Caching
 from isthmus.server.extensions import for_declared
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.changes import Changes
 from isthmus.server.features.logging import set_level
 from isthmus.server.features.opening import Opening
 from isthmus.server.lifespan import Lifespan
+from isthmus.server.limits import Limits
 from isthmus.server.offers import Offers
 from isthmus.server.options import (
     HttpOptions,
@@ -24,6 +26,8 @@ from isthmus.server.options import (
     known,
     spoken,
 )
+from isthmus.server.redaction import Redact
+from isthmus.server.sanitise import Sanitise
 from isthmus.wire import (
     Icon,
     Implementation,
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from isthmus.transports.http.app import HttpApp
 
 __all__ = ["Server"]
+
+LIMITS, SANITISE, REDACT = Limits(), Sanitise(), Redact()  # the defaults: nothing in them changes
 
 
 class Server(Offers):
@@ -66,8 +72,9 @@ class Server(Offers):
             all of them open. Made up for this process if not given.
         debug: let clients see the text of unexpected exceptions.
         page_size: the most items in a page of a list; all by default.
-        list_ttl_ms: milliseconds a client may keep a list (since 2026-07-28).
-        list_scope: who may share a kept list.
+        list_ttl_ms: milliseconds a client may keep a list (since 2026-07-28), or for each of the
+            methods that list, and ``server/discover``, its own.
+        list_scope: who may share a kept list, or for each method its own.
         middleware: layers around everything served, outermost first.
         lifespan: called with the server, gives an async context manager that is open while it
             serves; its value is ``ctx.state``.
@@ -76,6 +83,9 @@ class Server(Offers):
         revisions: what it speaks, by name or as they are; everything by default.
         extensions: what it supports beside the specification: settings by identifier, or
             :class:`~isthmus.runtime.extension.Extension` objects (since 2026-07-28).
+        limits: how much one caller may ask for, and how much anything from outside may be.
+        sanitise: how tool output is made safe to show; None leaves it as it is.
+        redact: what is taken out of log messages; None sends them as they are.
 
     Raises:
         UsageError: the secret is too short, there are no such revisions, or an extension cannot be
@@ -95,14 +105,17 @@ class Server(Offers):
         secret: bytes | Sequence[bytes] | None = None,
         debug: bool = False,
         page_size: int | None = None,
-        list_ttl_ms: int = 0,
-        list_scope: CacheScope = "private",
+        list_ttl_ms: int | Mapping[str, int] = 0,
+        list_scope: CacheScope | Mapping[str, CacheScope] = "private",
         middleware: Sequence[Middleware] = (),
         lifespan: "Callable[[Server], AbstractAsyncContextManager[Any]] | None" = None,
         max_rounds: int = 10,
         state_ttl: float = 3600.0,
         revisions: Sequence[Revision | str] = REVISIONS,
         extensions: Extensions | None = None,
+        limits: Limits = LIMITS,
+        sanitise: Sanitise | None = SANITISE,
+        redact: Redact | None = REDACT,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -116,7 +129,7 @@ class Server(Offers):
         self._middleware = list(middleware)
         self._debug = debug
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
-        self._changes = Changes(self._offers)
+        self._changes = Changes(self._offers, limits)
         facilities = Facilities(
             self.info,
             secret=secret,
@@ -124,14 +137,16 @@ class Server(Offers):
             changes=self._changes,
             debug=debug,
             page_size=page_size,
-            list_ttl_ms=list_ttl_ms,
-            list_scope=list_scope,
+            caching=Caching(list_ttl_ms, list_scope),
             max_rounds=max_rounds,
             state_ttl=state_ttl,
+            limits=limits,
+            sanitise=sanitise,
+            redact=redact,
         )
         super().__init__(facilities)
         self._opening = Opening(
-            self.info, instructions, self.revisions, self._capabilities, list_ttl_ms
+            self.info, instructions, self.revisions, self._capabilities, facilities.caching
         )
         self._routes.update(self._features())
         self._router: Router | None = None
@@ -184,7 +199,9 @@ class Server(Offers):
                 extra=self._custom,
                 middleware=[*opened, *self._middleware],
                 debug=self._debug,
+                depth=self._facilities.limits.depth,
             )
+            self._completions.settle()
         return self._router
 
     def asgi(self, **options: Unpack[HttpOptions]) -> "HttpApp":

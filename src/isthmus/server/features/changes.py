@@ -9,12 +9,17 @@ one holds up nobody else: what waits for it is a set, so it is never longer than
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from isthmus.errors import Refuse
 from isthmus.runtime.inbound import Inbound
+from isthmus.server.limiting import LIMITED, who
+from isthmus.server.limits import Limits
 from isthmus.wire import (
     AcknowledgedParams,
     CancelledParams,
@@ -147,10 +152,13 @@ class Changes:
 
     Args:
         offers: says whether the server offers ``"tools"``, ``"prompts"`` or ``"resources"``.
+        limits: how much one caller may subscribe to.
     """
 
-    def __init__(self, offers: Callable[[str], bool]) -> None:
+    def __init__(self, offers: Callable[[str], bool], limits: Limits | None = None) -> None:
         self._offers = offers
+        self._limits = limits or Limits()
+        self._open: Counter[str] = Counter()
         self._sessions: dict[Any, Listener] = {}
         self._streams: set[Listener] = set()
 
@@ -194,8 +202,14 @@ class Changes:
         self._session(inbound.link)
 
     async def subscribe(self, params: SubscribeParams, inbound: Inbound) -> EmptyResult:
-        """Handle ``resources/subscribe``."""
-        self._session(inbound.link).uris.add(params.uri)
+        """Handle ``resources/subscribe``.
+
+        Raises:
+            Refuse: the session has subscribed to as many as it may.
+        """
+        uris = self._session(inbound.link).uris
+        self._bounded({*uris, params.uri} if params.uri not in uris else ())
+        uris.add(params.uri)
         return EmptyResult()
 
     async def unsubscribe(self, params: UnsubscribeParams, inbound: Inbound) -> EmptyResult:
@@ -206,6 +220,41 @@ class Changes:
     def sent_to_page(self, link: Any, elicitation_id: str) -> None:
         """A session's user was sent to a page, and may want to know when it was dealt with."""
         self._session(link).pages.add(elicitation_id)
+
+    def _bounded(self, uris: Collection[str]) -> None:
+        """See to it that these are not too many to hear about.
+
+        Raises:
+            Refuse: they are.
+        """
+        most = self._limits.subscriptions
+        if most is not None and len(uris) > most:
+            raise Refuse(
+                LIMITED,
+                f"Too many resources are subscribed to: {most} at most; unsubscribe from some",
+                {"limit": "subscriptions", "most": most},
+            )
+
+    @contextmanager
+    def _stream(self, inbound: Inbound) -> Iterator[None]:
+        """Count a stream as its caller's for as long as it is open.
+
+        Raises:
+            Refuse: the caller has as many open as it may.
+        """
+        most, caller = self._limits.streams, who(inbound)
+        if most is not None and self._open[caller] >= most:
+            raise Refuse(
+                LIMITED,
+                f"Too many streams of changes are open: {most} at most; end one of them",
+                {"limit": "streams", "most": most},
+            )
+        self._open[caller] += 1
+        try:
+            yield
+        finally:
+            self._open[caller] -= 1
+            self._open += Counter()  # only those that have some are kept
 
     def _session(self, link: Any) -> Listener:
         listener = self._sessions.get(link)
@@ -222,8 +271,17 @@ class Changes:
     # Since 2026-07-28: streams
 
     async def listen(self, params: ListenParams, inbound: Inbound) -> ListenResult:
-        """Handle ``subscriptions/listen``: tells until the client cancels or the server stops."""
+        """Handle ``subscriptions/listen``: tells until the client cancels or the server stops.
+
+        Raises:
+            Refuse: it is more than the caller may listen to.
+        """
         granted = self._granted(params.notifications)
+        self._bounded(granted.resource_subscriptions or ())
+        with self._stream(inbound):
+            return await self._listened(granted, inbound)
+
+    async def _listened(self, granted: SubscriptionFilter, inbound: Inbound) -> ListenResult:
         meta = {SUBSCRIPTION_ID: inbound.id}
         listener = Listener(
             inbound.link, _lists(granted), granted.resource_subscriptions or (), inbound.id

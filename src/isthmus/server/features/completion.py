@@ -63,6 +63,13 @@ class Completions:
             raise UsageError(f"{argument!r} of {ref!r} is completed already")
         self._completers[ref, argument] = completer, _arity(completer)
 
+    def settle(self) -> None:
+        """The server begins to serve: what is completed must be there by now.
+
+        Raises:
+            UsageError: a completer is for something that does not exist.
+        """
+
     async def complete(self, params: CompleteParams, _inbound: Inbound) -> CompleteResult:
         """Handle ``completion/complete``.
 

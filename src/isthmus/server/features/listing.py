@@ -125,8 +125,9 @@ class Listing(Generic[T]):
             # spec 2026-07-28 server/utilities/pagination#error-handling
             raise Refuse(-32602, f"Invalid params: {error}") from error
         result = self._result(items, UNSET if following is None else following)
+        caching = self._facilities.caching
         return structs.replace(
-            result, ttl_ms=self._facilities.list_ttl_ms, cache_scope=self._facilities.list_scope
+            result, ttl_ms=caching.ttl_ms(self._method), cache_scope=caching.scope(self._method)
         )
 
 

@@ -8,6 +8,7 @@ from isthmus.core.caller import Caller
 from isthmus.errors import Refuse
 from isthmus.revisions import BY_NAME, LEGACY, MODERN, Revision, accept, project
 from isthmus.runtime.inbound import Inbound
+from isthmus.server.caching import Caching
 from isthmus.wire import (
     DiscoverParams,
     DiscoverResult,
@@ -30,7 +31,7 @@ class Opening:
         instructions: how to use it, for a model to read, or None.
         revisions: the revisions it speaks, oldest first.
         capabilities: what it offers now.
-        ttl_ms: milliseconds a client may keep what it discovered.
+        caching: how long a client may keep what it discovered, and who may share it.
     """
 
     def __init__(
@@ -39,14 +40,14 @@ class Opening:
         instructions: str | None,
         revisions: tuple[Revision, ...],
         capabilities: Callable[[], ServerCapabilities],
-        ttl_ms: int,
+        caching: Caching,
     ) -> None:
         self._info = info
         self._instructions: str | UnsetType = UNSET if instructions is None else instructions
         self._revisions = revisions
         self._sessions = [revision for revision in revisions if revision in LEGACY]
         self._capabilities = capabilities
-        self._ttl_ms = ttl_ms
+        self._caching = caching
 
     async def initialize(self, params: InitializeParams, inbound: Inbound) -> InitializeResult:
         """Handle ``initialize``: agree on a revision and keep the client's facts.
@@ -94,6 +95,6 @@ class Opening:
             supported_versions=[r.name for r in self._revisions if r in MODERN],
             capabilities=self._capabilities(),
             instructions=self._instructions,
-            ttl_ms=self._ttl_ms,
-            cache_scope="public",
+            ttl_ms=self._caching.ttl_ms("server/discover"),
+            cache_scope=self._caching.scope("server/discover"),
         )

@@ -1,8 +1,7 @@
 """Tools: the functions a model may call."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -10,15 +9,17 @@ from msgspec import UNSET, Raw, UnsetType
 from isthmus.core.http_params import BadAnnotation, HeaderParam, check, header_params
 from isthmus.errors import CapabilityMissing, NotInRevision, Refuse, ToolError, UsageError
 from isthmus.runtime.inbound import Inbound
-from isthmus.server.asking import run_rounds
+from isthmus.runtime.router import is_over
+from isthmus.server.asking import Body, run_rounds
 from isthmus.server.context import Context
 from isthmus.server.custom_types import encode
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
+from isthmus.server.options import TaskStarts, TaskSupport
 from isthmus.server.results import to_call_result
 from isthmus.server.returns import Returns
-from isthmus.server.running import Run, is_withdrawn, report, runner
+from isthmus.server.running import Run, report, runner
 from isthmus.server.validation import Validator
 from isthmus.wire import (
     CallToolParams,
@@ -29,10 +30,17 @@ from isthmus.wire import (
     TextContent,
     Tool,
     ToolAnnotations,
+    ToolExecution,
 )
 from isthmus.wire.base import Meta, Wire
 
+if TYPE_CHECKING:
+    from isthmus.server.features.tasks import Tasks
+
 __all__ = ["RegisteredTool", "Tools"]
+
+Way: TypeAlias = Callable[[Body], Awaitable[Any]]
+"""Drives the body of a call."""
 
 
 NULL = Raw(b"null")
@@ -48,6 +56,8 @@ class RegisteredTool:
         returns: how its return values become results.
         run: runs the function.
         given: whether an author wrote its schemas by hand: (input, output).
+        task: whether its calls may or must run as tasks; None where they must not.
+        in_body: it says itself when a call becomes a task.
 
     Attributes:
         mirrored: its arguments that travel in HTTP headers, too.
@@ -58,7 +68,7 @@ class RegisteredTool:
         UsageError: a hand-written schema cannot be that of a tool.
     """
 
-    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "mirrored", "name", "returns", "run", "shown",)  # fmt: skip
+    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "in_body", "mirrored", "name", "returns", "run", "shown", "task",)  # fmt: skip
 
     def __init__(
         self,
@@ -68,7 +78,11 @@ class RegisteredTool:
         *,
         run: Run,
         given: tuple[bool, bool],
+        task: TaskSupport | None = None,
+        in_body: bool = False,
     ) -> None:
+        self.task = task
+        self.in_body = in_body
         self.function = function
         self.name = shown.name
         self.shown = shown
@@ -132,6 +146,9 @@ class Tools:
 
     Args:
         facilities: the server's.
+
+    Attributes:
+        tasks: what runs calls as tasks, where a tool may be one.
     """
 
     def __init__(self, facilities: Facilities) -> None:
@@ -145,6 +162,9 @@ class Tools:
         )
         self._facilities = facilities
         self._get = self.listing.get
+        self.tasks: Tasks | None = None
+        self._limit = facilities.limiters.tool_calls
+        self._clean = facilities.sanitise
 
     def add(
         self,
@@ -163,6 +183,8 @@ class Tools:
         blocking: bool | None = None,
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | None = None,
+        task: TaskSupport | None = None,
+        task_starts: TaskStarts = "at_call",
     ) -> None:
         """Offer a function as a tool; see ``Server.tool`` for the arguments."""
         function = Function.of(
@@ -178,6 +200,7 @@ class Tools:
             input_schema=function.input_schema if input_schema is None else input_schema,
             output_schema=UNSET if returns.schema is None else returns.schema,
             annotations=_annotations(read_only, destructive, idempotent, open_world),
+            execution=ToolExecution(task_support=task) if task else UNSET,
             icons=list(icons) if icons else UNSET,
             meta=meta or UNSET,
         )
@@ -186,7 +209,10 @@ class Tools:
             raise UsageError(f'tool {shown.name!r}: its input schema needs "type": "object"')
         given = (input_schema is not None, output_schema is not None)
         run = runner(function, self._facilities.workers)
-        tool = RegisteredTool(function, shown, returns, run=run, given=given)
+        in_body = task_starts == "in_body"
+        tool = RegisteredTool(
+            function, shown, returns, run=run, given=given, task=task, in_body=in_body
+        )
         self.listing.add(tool.name, tool)
 
     async def call(self, params: CallToolParams, inbound: Inbound) -> Wire:
@@ -196,15 +222,25 @@ class Tools:
         wrong with the request is refused.
 
         Raises:
-            Refuse: there is no such tool, headers and arguments differ, the tool refused, or
-                the client lacks what it takes.
+            Refuse: there is no such tool, headers and arguments differ, the tool refused, the
+                client lacks what it takes, or calls too often.
         """
+        limit = self._limit
+        if limit is not None:
+            limit.spare -= 1
+            if limit.spare < 0:
+                # spec 2026-07-28 server/tools#security-considerations: MUST rate limit invocations
+                await limit.check(inbound)
         tool = self._get(params.name)
         if tool is None:
             # spec 2026-07-28 server/tools#error-handling: an unknown tool is a protocol error
             raise Refuse(-32602, f"Unknown tool: {params.name}")
         if tool.mirrored:
             _compare(tool, params, inbound)
+        if (tool.task is not None or params.task is not UNSET) and self.tasks is not None:
+            answer = await self.tasks.call(tool, params, inbound)
+            if answer is not None:
+                return answer
         try:
             bound = tool.bind(params.arguments)
             if tool.alone:
@@ -213,18 +249,41 @@ class Tools:
                     value = await self._asked(tool, value, params, inbound)
             else:
                 value = await self._rounds(tool, bound, params, inbound)
-            result = to_call_result(value, tool.returns)
+            result = to_call_result(value, tool.returns, self._clean)
             return tool.checked(result) if tool.checks else result
-        except Refuse:
-            raise
-        except ToolError as error:
-            return _failed(str(error))
-        except asyncio.CancelledError as error:
-            if is_withdrawn():
-                raise
-            return self._unexpected(tool, error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may raise anything, and its caller is told
-            return self._unexpected(tool, error)
+        except BaseException as error:  # noqa: BLE001 - a tool may raise anything, and its caller is told
+            return self._ended(tool, error)
+
+    def _ended(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
+        """The result of a call that ended by an exception.
+
+        Raises:
+            Refuse: the call is refused, and has no result.
+            BaseException: nobody is there to be answered.
+        """
+        if isinstance(error, Refuse) or is_over(error):
+            raise error
+        if isinstance(error, ToolError):
+            text = str(error)  # which the tool's author may have from anywhere
+            return _failed(text if self._clean is None else self._clean.text(text))
+        return self._unexpected(tool, error)
+
+    async def drive(self, tool: RegisteredTool, params: CallToolParams, way: Way) -> Wire:
+        """Run a tool as :meth:`call` does, its body driven in another way: as a task.
+
+        Raises:
+            Refuse: the call is refused, and has no result.
+        """
+        try:
+            bound = tool.bind(params.arguments)
+
+            async def body(context: Context) -> Any:
+                return await tool.run(bound, None if tool.alone else context)
+
+            result = to_call_result(await way(body), tool.returns, self._clean)
+            return tool.checked(result) if tool.checks else result
+        except BaseException as error:  # noqa: BLE001 - a tool may raise anything, and its caller is told
+            return self._ended(tool, error)
 
     def _rounds(
         self, tool: RegisteredTool, bound: Any, params: CallToolParams, inbound: Inbound

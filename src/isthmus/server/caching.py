@@ -1,0 +1,72 @@
+"""How long clients may keep what they were given, and who may share it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from isthmus.errors import UsageError
+from isthmus.wire.results import CacheScope
+
+__all__ = ["Caching", "checked_hints"]
+
+LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+CACHEABLE = (*LISTS, "server/discover")
+SCOPES = ("public", "private")
+
+
+class Caching:
+    """The hints of lists, and of discovery.
+
+    Args:
+        ttl_ms: milliseconds a client may keep any of them; or for each method its own, and none
+            for those left out.
+        scope: who may share any of the lists; or for each method its own, and ``"private"`` for
+            those left out. What is discovered is the same for everybody, unless this says
+            otherwise for ``server/discover``.
+
+    Raises:
+        UsageError: there is no such method, or a hint is none.
+    """
+
+    __slots__ = ("_scopes", "_ttls")
+
+    def __init__(
+        self, ttl_ms: int | Mapping[str, int], scope: CacheScope | Mapping[str, CacheScope]
+    ) -> None:
+        ttls = dict.fromkeys(CACHEABLE, ttl_ms) if isinstance(ttl_ms, int) else _known(ttl_ms)
+        scopes = dict.fromkeys(LISTS, scope) if isinstance(scope, str) else _known(scope)
+        for method in CACHEABLE:
+            checked_hints(ttls.get(method, 0), scopes.get(method, "private"), method)
+        self._ttls: dict[str, int] = ttls
+        self._scopes: dict[str, CacheScope] = scopes
+
+    def ttl_ms(self, method: str) -> int:
+        """Milliseconds that a client may keep what a method gave."""
+        return self._ttls.get(method, 0)
+
+    def scope(self, method: str) -> CacheScope:
+        """Who may share what a method gave."""
+        # spec 2026-07-28 server/utilities/caching#interaction-with-pagination: MUST be the same
+        # for all pages of a list, and so it is one for the list
+        return self._scopes.get(method, "public" if method == "server/discover" else "private")
+
+
+def _known(hints: Mapping[str, Any]) -> dict[str, Any]:
+    for method in hints:
+        if method not in CACHEABLE:
+            raise UsageError(
+                f"there are no caching hints for {method!r}: they are for {', '.join(CACHEABLE)}"
+            )
+    return dict(hints)
+
+
+def checked_hints(ttl_ms: int, scope: CacheScope, what: str) -> None:
+    """See to it that hints can be sent.
+
+    Raises:
+        UsageError: a time before now, or nobody's scope.
+    """
+    # spec 2026-07-28 server/utilities/caching#time-to-live-ttl-field: MUST be >= 0
+    if type(ttl_ms) is not int or ttl_ms < 0:
+        raise UsageError(f"{what}: ttl_ms={ttl_ms!r} is no number of milliseconds from 0 on")
+    if scope not in SCOPES:
+        raise UsageError(f'{what}: a cache scope is "public" or "private", not {scope!r}')
