@@ -2,12 +2,14 @@
 
 import contextlib
 import json
+from unittest import SkipTest
 
 import pytest
 
 from isthmus import Client, Context, Server
 from isthmus.errors import CallTimedOut, ConnectFailed, OutOfPhase
 from isthmus.testing import connect, every_revision, every_transport, serving
+from isthmus.testing.connect import lacking
 
 
 def telling():
@@ -28,6 +30,16 @@ async def test_a_client_is_connected_over_the_transport_it_names(revision, trans
     """Each transport is a real one, in each revision (ours)."""
     async with connect(telling(), revision=revision, transport=transport) as client:
         assert f"{transport} {revision}" == (await client.call_tool("over")).text
+
+
+async def test_what_a_revision_cannot_be_spoken_over_is_skipped_and_says_why():
+    """By the tables: 2024-11-05 has no Streamable HTTP (ours)."""
+    with pytest.raises(SkipTest, match="2024-11-05 has no Streamable HTTP"):
+        async with connect(telling(), revision="2024-11-05", transport="http"):
+            pytest.fail("it is connected")
+
+    assert None is lacking(None, "http")
+    assert None is lacking("2025-03-26", "http")
 
 
 async def test_without_a_revision_the_newest_is_agreed_on():

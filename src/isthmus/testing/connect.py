@@ -4,29 +4,29 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
 
 from isthmus.client.client import Client
 from isthmus.client.targets import Target
-from isthmus.core.framing import Oversize
 from isthmus.errors import ConnectFailed, ConnectionLost
-from isthmus.revisions import Revision
-from isthmus.runtime.channel import Channel, Delivery, Origin, Outgoing
+from isthmus.revisions import BY_NAME, Feature, Revision
+from isthmus.runtime.channel import Channel
 from isthmus.runtime.peer import Peer
 from isthmus.server.server import Server
 from isthmus.testing.replay import Strict
 from isthmus.testing.script import Script
 from isthmus.testing.wiretap import Wire, Wiretap
+from isthmus.transports.lines import LineChannel
 from isthmus.transports.memory import pair
-from isthmus.transports.pipes import LIMIT, Inlet, Outlet
-from isthmus.wire.base import Id
+from isthmus.transports.pipes import LIMIT, STDIO
 
-__all__ = ["TRANSPORTS", "PipeChannel", "TransportName", "connect", "serving"]
+__all__ = ["TRANSPORTS", "TransportName", "connect", "lacking", "serving"]
 
-TransportName: TypeAlias = Literal["memory", "stdio", "http"]
+TransportName: TypeAlias = Literal["memory", "stdio", "http", "unix", "tcp", "websocket"]
 
-TRANSPORTS: tuple[TransportName, ...] = ("memory", "stdio", "http")
+TRANSPORTS: tuple[TransportName, ...] = ("memory", "stdio", "http", "unix", "tcp", "websocket")
 """What :func:`connect` can join a client and a server with."""
 
 Wrap: TypeAlias = Callable[[Channel], Channel]
@@ -48,8 +48,9 @@ async def connect(
     Args:
         server: what is under test.
         revision: the one revision to speak; None negotiates.
-        transport: ``"memory"``; ``"stdio"``, which is its framing over real pipes; or
-            ``"http"``, which is uvicorn on a free port of the loopback.
+        transport: ``"memory"``; ``"stdio"``, which is its framing over real pipes; ``"http"`` and
+            ``"websocket"``, which are uvicorn on a free port of the loopback; ``"unix"`` and
+            ``"tcp"``, which are sockets in a new folder and on a free port.
         strict: in memory, let every round of questions be asked twice and fail where the
             questions differ; see :mod:`isthmus.testing.replay`.
         wire: is given every message, see :class:`~isthmus.testing.wiretap.Wiretap`.
@@ -59,7 +60,13 @@ async def connect(
     Raises:
         AssertionError: a :func:`~isthmus.testing.script` was not played to its end, or a
             question changed when it was asked again.
+        unittest.SkipTest: the revision does not have the transport; test runners skip by it.
     """
+    reason = lacking(revision, transport)
+    if reason is not None:
+        from unittest import SkipTest  # slow, and only where a test is skipped
+
+        raise SkipTest(reason)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(in_use(server))
         dial = await _WAYS[transport](server, stack)
@@ -116,13 +123,19 @@ async def _in_memory(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
     return dial
 
 
+class Lines(LineChannel):
+    """The client's end of lines."""
+
+    SERVES = False
+
+
 async def _over_pipes(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
     async def dial() -> Channel:
         to_server, from_client = os.pipe()
         to_client, from_server = os.pipe()
-        theirs = PipeChannel(to_server, from_server)
+        theirs = LineChannel(to_server, from_server, STDIO)
         await stack.enter_async_context(running(Peer(theirs, server.router, side="server")))
-        return PipeChannel(to_client, from_client)
+        return Lines(to_client, from_client, STDIO)
 
     return dial
 
@@ -130,7 +143,7 @@ async def _over_pipes(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
 async def _over_http(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
     from isthmus.transports.http.client import HttpClientChannel
 
-    url = await stack.enter_async_context(serving(server))
+    url = await stack.enter_async_context(serving(server, body_limit=LIMIT))
 
     async def dial() -> Channel:
         return HttpClientChannel(url)
@@ -138,11 +151,65 @@ async def _over_http(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
     return dial
 
 
+async def _over_websocket(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+    from isthmus.transports.websocket_client import connect as dial_websocket
+
+    url = await stack.enter_async_context(serving(server, body_limit=LIMIT, websocket=True))
+    url = url.replace("http://", "ws://", 1)
+
+    async def dial() -> Channel:
+        return await dial_websocket(url, connect_timeout=CONNECT_TIMEOUT)
+
+    return dial
+
+
+async def _over_unix(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+    from isthmus.server.sockets import serve_unix
+
+    folder = stack.enter_context(TemporaryDirectory(prefix="isthmus-"))
+    path = os.path.join(folder, "socket")  # noqa: PTH118 - it is a string to everybody else, too
+    return await _listening(lambda on_bound: serve_unix(server, path, on_bound=on_bound), stack)
+
+
+async def _over_tcp(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+    from isthmus.server.sockets import serve_tcp
+
+    return await _listening(
+        lambda on_bound: serve_tcp(server, "127.0.0.1", 0, on_bound=on_bound), stack
+    )
+
+
+async def _listening(serve: "Serve", stack: contextlib.AsyncExitStack) -> Dial:
+    from isthmus.transports.sockets import dial as dial_socket
+
+    url = await stack.enter_async_context(bound(serve))
+
+    async def dial() -> Channel:
+        return await dial_socket(url, connect_timeout=CONNECT_TIMEOUT)
+
+    return dial
+
+
+CONNECT_TIMEOUT = 10.0
+
 _WAYS: Mapping[TransportName, Callable[[Server, contextlib.AsyncExitStack], Awaitable[Dial]]] = {
     "memory": _in_memory,
     "stdio": _over_pipes,
     "http": _over_http,
+    "unix": _over_unix,
+    "tcp": _over_tcp,
+    "websocket": _over_websocket,
 }
+
+
+def lacking(revision: str | Revision | None, transport: TransportName) -> str | None:
+    """Why a revision cannot be spoken over a transport, or None where it can."""
+    known = BY_NAME.get(revision) if isinstance(revision, str) else revision
+    if known is None:
+        return None
+    if transport == "http" and not known.has(Feature.STREAMABLE_HTTP):
+        return f"{known.name} has no Streamable HTTP; its HTTP is http+sse"
+    return None
 
 
 @contextlib.asynccontextmanager
@@ -167,11 +234,22 @@ async def serving(server: Server, **options: Any) -> AsyncIterator[str]:
     Raises:
         ConnectFailed: it could not start; the log has the reason.
     """
-    bound: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(_serve(server.asgi(**options), bound.set_result))
-    task.add_done_callback(lambda _: bound.cancel())  # it ended before it listened
+    app = server.asgi(**options)
+    async with bound(lambda on_bound: _serve(app, on_bound)) as url:
+        yield url
+
+
+Serve: TypeAlias = Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]
+
+
+@contextlib.asynccontextmanager
+async def bound(serve: Serve) -> AsyncIterator[str]:
+    """What serves until it is cancelled, until the block is left; gives its URL."""
+    url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(serve(url.set_result))
+    task.add_done_callback(lambda _: url.cancel())  # it ended before it listened
     try:
-        yield await bound
+        yield await url
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -185,46 +263,3 @@ async def _serve(app: Any, on_bound: Callable[[str], None]) -> None:
         await serve(app, port=0, on_bound=on_bound)
     except SystemExit as error:  # which would end the event loop, and the test run with it
         raise ConnectFailed("the server could not start; its log has the reason") from error
-
-
-class PipeChannel:
-    """Newline-framed messages over two pipes: stdio without a process.
-
-    Args:
-        reads: the descriptor to read; belongs to the channel.
-        writes: the descriptor to write; belongs to the channel.
-    """
-
-    def __init__(self, reads: int, writes: int) -> None:
-        self._origin = Origin("stdio")
-        self._inlet = Inlet(reads, LIMIT)
-        self._outlet = Outlet(writes, self._inlet.stop)
-
-    async def receive(self) -> Delivery | None:
-        """The next line, or None at the end."""
-        while True:
-            if self._inlet.lines:
-                line = self._inlet.lines.popleft()
-                if not isinstance(line, Oversize):
-                    return Delivery(line, self._origin)
-            elif self._inlet.over:
-                return None
-            else:
-                await self._inlet.more()
-
-    async def send(self, out: Outgoing) -> None:
-        """Write one line."""
-        if self._outlet.broken is None and self._outlet.write(out.data):
-            await self._outlet.room()
-        if self._outlet.broken is not None:
-            raise ConnectionLost(f"the pipe is closed: {self._outlet.broken}")
-
-    def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
-        """False: a message has to say it."""
-        return False
-
-    async def close(self) -> None:
-        """Write what is left, and close both pipes."""
-        await self._outlet.room(0)
-        self._outlet.close()
-        self._inlet.stop()

@@ -64,6 +64,9 @@ def every_transport() -> Callable[[Test], Test]: ...
 def every_transport(test: Any = None) -> Any:
     """Run a test with ``transport`` set to each transport of ``connect`` in turn.
 
+    Where a test runs over every revision as well, ``connect`` skips what a revision does not have
+    (2024-11-05 no Streamable HTTP), and says so.
+
     Called without a test it gives the mark itself, for a module's ``pytestmark``; the same is
     true of :func:`every_revision`.
     """
