@@ -12,6 +12,7 @@ LAYERS = (
     {"transports", "store"},
     {"server", "client", "auth"},
     {"host"},
+    {"linter"},
     {"console", "terminal", "testing", "cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
