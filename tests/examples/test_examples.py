@@ -15,7 +15,7 @@ from isthmus.testing import connect, serving
 from isthmus.testing.faults import until
 from isthmus.types import PromptReference
 
-SERVERS = ("bookings", "everything", "hello", "pydantic_types")
+SERVERS = ("app", "bookings", "everything", "hello", "pydantic_types")
 RUN = {"client", "mounted", "tested", "tour"}
 
 pytestmark = pytest.mark.timeout(90)
@@ -80,6 +80,18 @@ async def test_bookings_prompts_and_completion(example):
 
     assert "Write a warm apology to Ada." == prompt.messages[0].content.text
     assert ["warm"] == tones.values
+
+
+async def test_the_app_has_a_page_and_rolls_without_it(example):
+    """A host that shows pages finds one; the tool answers everybody."""
+    ui = "io.modelcontextprotocol/ui"
+    async with connect(example("app").server, extensions={ui: {}}) as client:
+        (tool,) = await client.list_tools()
+        (page,) = (await client.read_resource(tool.meta["ui"]["resourceUri"])).contents
+        rolled = await client.call_tool("roll", {"count": 3})
+
+    assert "text/html;profile=mcp-app" == page.mime_type
+    assert [4, 5, 6] == rolled.structured["result"]
 
 
 @pytest.mark.parametrize("name", SERVERS)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from isthmus import Context, Extension, Server
-from isthmus.errors import CapabilityMissing, CapabilityRequired, MethodNotFound, NotInRevision
+from isthmus.errors import CapabilityMissing, CapabilityRequired, MethodNotFound
 from isthmus.revisions import BY_NAME, Feature
 from isthmus.testing import every_revision, every_transport
 

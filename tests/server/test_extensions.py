@@ -75,15 +75,18 @@ async def test_a_legacy_client_is_told_of_no_extensions():
         (lambda server: (server.router, server.extend(Extension("a/b"))), "before the server"),
         (lambda server: Server("x", extensions={"refunds": {}}), "needs a prefix"),
         (lambda server: Server("x", extensions=[3]), "Extension objects"),
-        (lambda server: server.on_notification("notifications/message"), "of the specification"),
+        (lambda server: on(server, "notifications/message"), "of the specification"),
+        (lambda server: on(server, "refunds/create"), "already"),
     ],
 )
 def test_what_cannot_be_put_in_place_is_refused(mistake, match):
     """A mistake of the author's is told at once, with its cure (ours)."""
     with pytest.raises(UsageError, match=match):
-        made = mistake(shop())
-        if callable(made):
-            made(lambda params: None)
+        mistake(shop())
+
+
+def on(server, name):
+    server.on_notification(name)(lambda params: None)
 
 
 def clash():
@@ -207,14 +210,16 @@ async def test_a_notification_of_ones_own_is_heard(revision):
 
 async def test_a_notification_of_an_extension_is_heard():
     """It wants no answer, so nobody is refused (ours)."""
-    extension, heard = refunds(), []
-    extension.on_notification("refunds/seen")(heard.append)
+    extension, heard = refunds(), asyncio.Queue()
+
+    @extension.on_notification("refunds/seen")
+    async def seen(params) -> None:
+        heard.put_nowait(params)
+
     server = Server("shop", extensions=[extension])
     hears(server, Client(server, MODERN), "refunds/seen", b'{"code": 1}')
-    while not heard:
-        await asyncio.sleep(0)
 
-    assert [{"code": 1}] == heard
+    assert {"code": 1} == await heard.get()
 
 
 @pytest.mark.parametrize(("revision", "told"), [(LEGACY, 1), (MODERN, 0)])
