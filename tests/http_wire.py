@@ -7,6 +7,7 @@ from asgi_driver import Exchange, fetch
 from isthmus.revisions import REVISIONS
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
+from isthmus.server.caching import Caching
 from isthmus.server.features.changes import Changes
 from isthmus.server.features.opening import Opening
 from isthmus.transports.http.app import HttpApp
@@ -23,7 +24,7 @@ OLD = "2025-11-25"
 def router(revisions: Any = REVISIONS, middleware: Any = (), **tools: Tool) -> Router:
     """A real router whose tools are given by name; a tool's text is its result."""
     info = Implementation(name="small", version="1")
-    opening = Opening(info, None, revisions, ServerCapabilities, 0)
+    opening = Opening(info, None, revisions, lambda _: ServerCapabilities(), Caching(0, "private"))
     changes = Changes(lambda _kind: True)
 
     async def call(params: CallToolParams, inbound: Inbound) -> CallToolResult:

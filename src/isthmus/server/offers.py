@@ -19,6 +19,7 @@ from isthmus.server.options import (
     ToolOptions,
     known,
 )
+from isthmus.wire import TASKS
 
 if TYPE_CHECKING:
     from isthmus.revisions import Method
@@ -72,7 +73,7 @@ class Offers:
         """
 
         def decorate(fn: F) -> F:
-            self._tools.add(fn, **known(options, ToolOptions))
+            self.add_tool(fn, **options)
             return fn
 
         return decorate if fn is None else decorate(fn)
@@ -84,6 +85,17 @@ class Offers:
             UsageError: the name is taken, or the function cannot be a tool; it says why.
         """
         self._tools.add(fn, **known(options, ToolOptions))
+        if options.get("task") and self._tools.tasks is None:
+            self._offer_tasks()
+
+    def _offer_tasks(self) -> None:
+        """Let calls of tools run as tasks, in whichever way a revision has it."""
+        from isthmus.server.features.tasks import Tasks  # most servers have no use for it
+
+        self._tools.tasks = tasks = Tasks(self._tools, self._facilities)
+        self._facilities.changes.tasks = tasks
+        self._routes.update(tasks.routes)
+        self._extensions.setdefault(TASKS, {})
 
     def remove_tool(self, name: str) -> None:
         """Offer a tool no longer.

@@ -1,7 +1,7 @@
 """What can be said about a server, and about a tool, a resource or a prompt beside its function."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
 
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
@@ -15,6 +15,8 @@ __all__ = [
     "PromptOptions",
     "ResourceOptions",
     "SocketOptions",
+    "TaskStarts",
+    "TaskSupport",
     "TcpOptions",
     "ToolOptions",
     "known",
@@ -25,6 +27,13 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C", bound=Callable[..., Any])
 Given = TypeVar("Given", bound=Mapping[str, Any])
+
+
+TaskSupport: TypeAlias = Literal["optional", "required"]
+"""Whether calls of a tool may or must run as tasks."""
+
+TaskStarts: TypeAlias = Literal["at_call", "in_body"]
+"""What makes a call a task: that it is one, or that its body says so."""
 
 
 class Completable(Protocol[P, R_co]):
@@ -60,6 +69,10 @@ class ToolOptions(TypedDict, total=False):
             function of one parameter that the schema does not know gets all arguments in it.
         output_schema: JSON Schema of its structured content, instead of one made from the
             annotation.
+        task: ``"optional"`` lets its calls run as tasks, ``"required"`` has them run as nothing
+            else; they must not by default.
+        task_starts: ``"in_body"`` leaves it to ``ctx.start_task()`` when a call becomes a task,
+            where the server may decide that (since 2026-07-28); ``"at_call"`` by default.
     """
 
     name: str | None
@@ -75,6 +88,8 @@ class ToolOptions(TypedDict, total=False):
     blocking: bool | None
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None
+    task: TaskSupport | None
+    task_starts: TaskStarts
 
 
 class ResourceOptions(TypedDict, total=False):

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from isthmus.errors import UsageError
 from isthmus.revisions import REVISIONS, Revision
 from isthmus.runtime.extension import Extension, Extensions, gathered
+from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import Router
 from isthmus.server.caching import Caching
@@ -259,8 +260,10 @@ class Server(Offers):
         await self._lifespan.open()
 
     async def close(self) -> None:
-        """End streams of changes in good order, and leave the lifespan."""
+        """End streams of changes in good order, cancel tasks, and leave the lifespan."""
         self._changes.close()
+        if self._tools.tasks is not None:
+            await self._tools.tasks.close()
         self._listeners.close()
         self._facilities.workers.close()
         await self._lifespan.close()
@@ -286,8 +289,9 @@ class Server(Offers):
             "subscriptions/listen": self._changes.listen,
         }
 
-    def _capabilities(self) -> ServerCapabilities:
-        """What has been offered so far."""
+    def _capabilities(self, inbound: Inbound) -> ServerCapabilities:
+        """What has been offered so far, to whoever sends this request."""
+        tasks = self._tools.tasks
         tools, resources = (
             ToolsCapability(list_changed=True),
             ResourcesCapability(subscribe=True, list_changed=True),
@@ -298,6 +302,7 @@ class Server(Offers):
             prompts=PromptsCapability(list_changed=True) if self._prompts.listing.used else UNSET,
             completions={} if self._completions.used else UNSET,
             logging={},
+            tasks=UNSET if tasks is None else tasks.capability(inbound),
             extensions=self._extensions or UNSET,
         )
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.core.base64url import to_text
 from isthmus.runtime.inbound import Inbound
@@ -47,7 +47,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     poll: float
     message: str | None = None
     questions: dict[str, InputRequest] = {}
-    result: Raw | None = None
+    result: Raw | UnsetType = UNSET
     is_error: bool = False
     error: ErrorBody | None = None
 

@@ -164,7 +164,9 @@ def _details(record: Record, revision: Revision) -> dict[str, Any]:
     if record.status == "input_required":
         return {
             "input_requests": {
-                key: InputRequest(method=asked.method, params=Raw(encode(question(asked, revision))))
+                key: InputRequest(
+                    method=asked.method, params=Raw(encode(question(asked, revision)))
+                )
                 for key, asked in record.questions.items()
             }
         }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from isthmus.errors import Refuse
 from isthmus.runtime.inbound import Inbound
@@ -105,6 +105,10 @@ class Listener:
         self._held = False
         self._start()
 
+    def on_end(self, stop: Callable[[], None]) -> None:
+        """Stop something else that is told on this stream, when the stream ends."""
+        self._ended.add_done_callback(lambda _: stop())
+
     def end(self) -> None:
         """There is nothing more to hear."""
         if not self._ended.done():
@@ -153,10 +157,14 @@ class Changes:
     Args:
         offers: says whether the server offers ``"tools"``, ``"prompts"`` or ``"resources"``.
         limits: how much one caller may subscribe to.
+
+    Attributes:
+        tasks: what tells how tasks stand, on a server that has some.
     """
 
     def __init__(self, offers: Callable[[str], bool], limits: Limits | None = None) -> None:
         self._offers = offers
+        self.tasks: Any = None
         self._limits = limits or Limits()
         self._open: Counter[str] = Counter()
         self._sessions: dict[Any, Listener] = {}
@@ -278,6 +286,10 @@ class Changes:
         """
         granted = self._granted(params.notifications)
         self._bounded(granted.resource_subscriptions or ())
+        ids = params.notifications.task_ids
+        if ids and self.tasks is not None:
+            self._bounded(ids)
+            granted = structs.replace(granted, task_ids=await self.tasks.granted(ids, inbound))
         with self._stream(inbound):
             return await self._listened(granted, inbound)
 
@@ -296,6 +308,8 @@ class Changes:
                 relates_to=inbound.id,
             )
             listener.release()
+            if granted.task_ids:
+                listener.on_end(await self.tasks.follow(granted.task_ids, inbound, meta))
             await listener.until_ended()
             # spec 2026-07-28 basic/patterns/cancellation: a server that tears a stream down MUST
             # send notifications/cancelled for it; the answer below is a SHOULD beside that

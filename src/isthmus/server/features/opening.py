@@ -30,7 +30,7 @@ class Opening:
         info: who the server says it is.
         instructions: how to use it, for a model to read, or None.
         revisions: the revisions it speaks, oldest first.
-        capabilities: what it offers now.
+        capabilities: what it offers now, to the sender of a request.
         caching: how long a client may keep what it discovered, and who may share it.
     """
 
@@ -39,7 +39,7 @@ class Opening:
         info: Implementation,
         instructions: str | None,
         revisions: tuple[Revision, ...],
-        capabilities: Callable[[], ServerCapabilities],
+        capabilities: Callable[[Inbound], ServerCapabilities],
         caching: Caching,
     ) -> None:
         self._info = info
@@ -62,7 +62,7 @@ class Opening:
         )
         result = InitializeResult(
             protocol_version=revision.name,
-            capabilities=self._capabilities(),
+            capabilities=self._capabilities(inbound),
             server_info=self._info,
             instructions=self._instructions,
         )
@@ -89,11 +89,11 @@ class Opening:
         """Handle ``ping``."""
         return EmptyResult()
 
-    async def discover(self, _params: DiscoverParams, _inbound: Inbound) -> DiscoverResult:
+    async def discover(self, _params: DiscoverParams, inbound: Inbound) -> DiscoverResult:
         """Handle ``server/discover``."""
         return DiscoverResult(
             supported_versions=[r.name for r in self._revisions if r in MODERN],
-            capabilities=self._capabilities(),
+            capabilities=self._capabilities(inbound),
             instructions=self._instructions,
             ttl_ms=self._caching.ttl_ms("server/discover"),
             cache_scope=self._caching.scope("server/discover"),
