@@ -316,3 +316,16 @@ def test_a_parameter_with_several_names_is_refused():
 def test_a_lambda_has_no_name():
     """Ours: whoever registers one must say what it is called."""
     assert "" == read_signature(lambda a: a).name
+
+
+def test_a_name_around_the_function_may_be_given_its_value_later():
+    """Ours: a tool may use what its enclosing function makes after it."""
+
+    def tool(n: int) -> str:
+        return later + str(n)
+
+    signature = read_signature(tool, None)
+    later = "x"
+
+    assert ["n"] == [parameter.name for parameter in signature.parameters]
+    assert "x1" == tool(1)

@@ -80,7 +80,7 @@ async def run_rounds(
         Exception: whatever the body raised.
     """
     if inbound.caller.revision.era is Era.LEGACY:
-        notes = Notes(inbound)
+        notes = Notes(inbound, facilities.limiters)
         asker = DirectAsker(inbound, facilities.workers)
         return await told(ask_directly(body, inbound, facilities, notes, asker), notes)
     try:
@@ -100,7 +100,7 @@ async def run_once(body: Body, inbound: Inbound, facilities: Facilities) -> Any:
     """Run what serves a method that has no rounds: one of the author's own."""
     legacy = inbound.caller.revision.era is Era.LEGACY
     asker = (DirectAsker if legacy else SilentAsker)(inbound, facilities.workers)
-    notes = Notes(inbound)
+    notes = Notes(inbound, facilities.limiters)
     try:
         return await told(body(Context(inbound, facilities, asker, notes)), notes)
     except CapabilityMissing as lack:
@@ -194,7 +194,7 @@ async def _ask_in_result(
     if params.request_state is not UNSET:
         journal, returned = _opened(params.request_state, inbound, params, target, facilities)
         returned.answers.update((k, v) for k, v in came.items() if k not in journal.pending)
-    leave, notes = Leave(), Notes(inbound)
+    leave, notes = Leave(), Notes(inbound, facilities.limiters)
     asker = JournalAsker(journal, came, inbound, facilities.workers, leave)
     result = None
     try:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.extensions import settings_of
+from isthmus.core.surrogates import without_surrogates
 from isthmus.errors import UsageError
 from isthmus.revisions import METHODS, Revision
 from isthmus.runtime.channel import Origin
@@ -205,7 +206,7 @@ class Context:
         What is said here goes to the client and may be shown to its user; the program's own log
         is ``logging``. Nothing is sent that the client did not ask for.
         """
-        return Log(self._inbound.caller, self._logged)
+        return Log(self._inbound.caller, self._logged, redact=self._facilities.redact)
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -228,9 +229,9 @@ class Context:
             progress_token=token,
             progress=progress,
             total=UNSET if total is None or not abs(total) < INFINITE else total,
-            message=UNSET if message is None else message,
+            message=UNSET if message is None else without_surrogates(message),
         )
-        await self._notes.send("notifications/progress", params)
+        await self._notes.report(params)
 
     def send_resource_updated(self, uri: str) -> None:
         """Tell everybody who subscribed to a resource that it changed."""

@@ -9,6 +9,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -179,7 +180,7 @@ def _hints(
         UsageError: one of them names what does not exist where the function was defined.
     """
     code = inspect.unwrap(code)
-    known = {**inspect.getclosurevars(code).nonlocals, **namespace} if _is_code(code) else namespace
+    known = {**_enclosed(code), **namespace} if _is_code(code) else namespace
     try:
         return get_type_hints(code, localns=dict(known), include_extras=True)
     except NameError:
@@ -194,6 +195,15 @@ def _hints(
         return get_type_hints(code, everything, dict(known), include_extras=True)
     except NameError as missing:
         raise UsageError(_unresolved(code, missing)) from missing
+
+
+def _enclosed(code: Any) -> dict[str, Any]:
+    """What the function takes from the functions around it, as far as it is set yet."""
+    found = {}
+    for name, cell in zip(code.__code__.co_freevars, code.__closure__ or (), strict=True):
+        with suppress(ValueError):  # a cell that is empty: the name is given a value later on
+            found[name] = cell.cell_contents
+    return found
 
 
 def _is_code(code: Any) -> bool:

@@ -1,5 +1,8 @@
 """Which log messages a client gets."""
 
+import asyncio
+import logging
+
 import pytest
 from msgspec import Raw, structs
 
@@ -7,13 +10,14 @@ from both_eras import LEGACY, MODERN, Client, FakeLink
 from isthmus.core.caller import Caller
 from isthmus.revisions import BY_NAME
 from isthmus.runtime.inbound import Inbound
-from isthmus.server import Server
+from isthmus.server import Context, Server
 from isthmus.server.features.logging import Log, wanted
 from isthmus.wire import LOG_LEVELS
 
 OF = {revision: Caller(BY_NAME[revision]) for revision in (LEGACY, MODERN)}
 
 
+@pytest.mark.covers("logging.request.silent-unless-asked")
 def test_a_request_that_does_not_ask_gets_none():
     """MUST NOT since 2026-07-28 (spec: per-request log level)."""
     assert [] == [level for level in LOG_LEVELS if wanted(OF[MODERN], level)]
@@ -24,6 +28,7 @@ def test_a_session_that_never_said_gets_the_usual():
     assert LOG_LEVELS[1:] == tuple(level for level in LOG_LEVELS if wanted(OF[LEGACY], level))
 
 
+@pytest.mark.covers("logging.level.filters")
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 def test_a_level_means_it_and_all_above(revision):
     """In the order of RFC 5424 (spec: log levels)."""
@@ -32,6 +37,7 @@ def test_a_level_means_it_and_all_above(revision):
     assert LOG_LEVELS[4:] == tuple(level for level in LOG_LEVELS if wanted(caller, level))
 
 
+@pytest.mark.covers("logging.session.level-kept")
 async def test_a_session_sets_its_level_for_every_later_request():
     """``logging/setLevel`` is kept on the session (spec 2025-11-25: setting log level)."""
     link = FakeLink()
@@ -45,6 +51,7 @@ async def test_a_session_sets_its_level_for_every_later_request():
     assert OF[LEGACY].log_level is None
 
 
+@pytest.mark.covers("logging.level.unknown-refused")
 async def test_a_level_there_is_not_is_refused():
     """-32602 (spec: logging, error handling)."""
     error = await Client(Server("x"), LEGACY).once("logging/setLevel", {"level": "loud"})
@@ -68,3 +75,113 @@ def test_every_level_has_its_method():
 
     assert list(LOG_LEVELS) == [params.level for params in said]
     assert {"message": "x", "n": 1} == said[0].data
+
+
+async def heard(tool, revision=MODERN, **options):
+    """The log messages a client gets of one call."""
+    server = Server("talk", **options)
+    server.add_tool(tool, name="tool")
+    client = Client(server, revision)
+    client.caller.log_level = "debug"
+    result = await client.once("tools/call", {"name": "tool"})
+    assert not result.get("isError"), result
+    return client.link.said("notifications/message")
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+@pytest.mark.covers("logging.secrets.redacted")
+async def test_secrets_do_not_reach_the_client(revision):
+    """The spec: log messages MUST NOT contain credentials or secrets."""
+
+    async def tool(ctx: Context) -> None:
+        ctx.log.info("call with token=abc123def", url="https://me:pw@host/", password="hunter2")
+
+    (said,) = await heard(tool, revision)
+
+    assert {
+        "message": "call with token=[redacted]",
+        "url": "https://[redacted]@host/",
+        "password": "[redacted]",
+    } == said["data"]
+
+
+async def test_redaction_can_be_switched_off():
+    """Ours: it is a choice of whoever runs the server."""
+
+    async def tool(ctx: Context) -> None:
+        ctx.log.info("x", password="hunter2")
+
+    (said,) = await heard(tool, redact=None)
+
+    assert "hunter2" == said["data"]["password"]
+
+
+async def test_whatever_is_logged_arrives_somehow():
+    """Ours: a log line never breaks the call it is about."""
+
+    class Odd:
+        def __str__(self):
+            return "odd"
+
+    async def tool(ctx: Context) -> None:
+        ctx.log.info("half \udcff", odd=Odd(), nan=float("nan"))
+        ctx.log.info("keys", of={Odd(): 1})
+        ctx.log.info("big", n=2**80)
+
+    first, second, third = await heard(tool)
+
+    assert ("half \ufffd", "odd") == (first["data"]["message"], first["data"]["odd"])
+    assert "keys" in str(second["data"])
+    assert str(2**80) in str(third["data"])
+
+
+async def test_what_the_program_logs_can_be_captured():
+    """Ours: a library that knows nothing of clients is heard by them, level by level."""
+    library = logging.getLogger("somebody.else")
+    library.setLevel(logging.DEBUG)
+
+    def tool(ctx: Context) -> None:
+        library.error("before")
+        with ctx.log.capture("somebody", logging.INFO):
+            library.debug("too little")
+            library.info("rows: %d", 3)
+            library.warning("password=%s", "hunter2")
+            logging.getLogger("isthmus.own").error("not yours")
+        library.error("after")
+
+    said = await heard(tool)
+
+    assert [
+        ("info", "somebody.else", "rows: 3"),
+        ("warning", "somebody.else", "password=[redacted]"),
+    ] == [(params["level"], params["logger"], params["data"]) for params in said]
+
+
+async def test_a_call_captures_nothing_of_another():
+    """Ours: one client never reads what is logged for the other."""
+    library = logging.getLogger("shared")
+    library.setLevel(logging.INFO)
+    server = Server("two")
+    both = asyncio.Barrier(2)
+
+    @server.tool
+    async def tool(name: str, ctx: Context) -> None:
+        with ctx.log.capture("shared"):
+            await both.wait()
+            library.info(name)
+            await both.wait()
+
+    clients = Client(server), Client(server)
+    for client in clients:
+        client.caller.log_level = "debug"
+    await asyncio.gather(
+        *(
+            client.once("tools/call", {"name": "tool", "arguments": {"name": str(n)}})
+            for n, client in enumerate(clients)
+        )
+    )
+
+    assert [["0"], ["1"]] == [
+        [params["data"] for params in client.link.said("notifications/message")]
+        for client in clients
+    ]

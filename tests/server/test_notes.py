@@ -1,0 +1,164 @@
+"""What a call says before its answer: held to limits, in order, and nothing after it."""
+
+import asyncio
+
+import pytest
+
+from both_eras import LEGACY, MODERN, Client
+from isthmus.server import Context, Server
+from isthmus.server.limits import Limits
+from isthmus.store.meter import Rate
+
+both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
+PROGRESS, MESSAGE = "notifications/progress", "notifications/message"
+
+
+def client(server, revision):
+    """A client that wants to hear everything."""
+    made = Client(server, revision)
+    made.caller.log_level = "debug"
+    return made
+
+
+def values(client):
+    """The progress that was reported."""
+    return [params["progress"] for params in client.link.said(PROGRESS)]
+
+
+@both
+@pytest.mark.covers("progress.rate.newest-wins")
+async def test_of_too_many_reports_the_newest_wins_and_the_last_is_sent(revision):
+    """The spec: SHOULD rate limit, MUST increase; ours: the last one is never lost."""
+    server = Server("busy", limits=Limits(progress=Rate(3, 3600)))
+
+    @server.tool
+    async def work(ctx: Context) -> None:
+        for step in range(100):
+            await ctx.progress(step, 100)
+
+    caller = client(server, revision)
+    await caller.once("tools/call", {"name": "work"}, token="t")
+
+    assert [0, 1, 2, 99] == values(caller)
+
+
+@both
+@pytest.mark.covers("progress.rate.newest-wins")
+async def test_a_report_that_was_held_back_is_sent_when_its_time_has_come(revision):
+    """Ours: a call that then works for long shows where it is."""
+    server = Server("busy", limits=Limits(progress=Rate(1, 0.01)))
+    seen = []
+
+    @server.tool
+    async def work(ctx: Context) -> None:
+        for step in range(3):
+            await ctx.progress(step)
+        while len(values(caller)) < 2:
+            await asyncio.sleep(0.001)
+        seen.extend(values(caller))
+
+    caller = client(server, revision)
+    await caller.once("tools/call", {"name": "work"}, token="t")
+
+    assert [0, 2] == seen
+    assert [0, 2] == values(caller)
+
+
+@both
+@pytest.mark.covers("logging.rate.dropped-with-a-note")
+async def test_a_flood_of_messages_is_dropped_with_one_note(revision):
+    """The spec: SHOULD rate limit; ours: whoever reads the log knows that there was more."""
+    server = Server("chatty", limits=Limits(log_messages=Rate(2, 3600)))
+
+    @server.tool
+    async def talk(ctx: Context) -> None:
+        for n in range(50):
+            ctx.log.info(f"line {n}")
+            await asyncio.sleep(0)
+        ctx.log.error("at last")
+
+    caller = client(server, revision)
+    await caller.once("tools/call", {"name": "talk"})
+
+    said = caller.link.said(MESSAGE)
+    assert ["line 0", "line 1", "49 messages were dropped: there were too many"] == [
+        params["data"] for params in said
+    ]
+    assert "error" == said[-1]["level"]
+
+
+@both
+async def test_a_flood_from_a_thread_is_bounded_though_nobody_reads(revision):
+    """Ours: what waits for a slow client does not grow without end."""
+    server = Server("chatty", limits=Limits(log_messages=None))
+
+    @server.tool
+    def talk(ctx: Context) -> None:
+        for n in range(5000):
+            ctx.log.info(str(n))
+
+    caller = client(server, revision)
+    await caller.once("tools/call", {"name": "talk"})
+
+    said = [params["data"] for params in caller.link.said(MESSAGE)]
+    assert said[:3] == ["0", "1", "2"]
+    assert len(said) <= 5001
+
+
+@both
+@pytest.mark.covers("progress.end.never-after-the-answer")
+async def test_nothing_is_said_after_the_answer(revision):
+    """The spec: progress MUST stop after completion; logs belong before the answer, too."""
+    server = Server("late", limits=Limits(progress=Rate(1, 0.001)))
+    kept = []
+
+    @server.tool
+    async def work(ctx: Context) -> None:
+        kept.append(ctx)
+        await ctx.progress(1)
+        await ctx.progress(2)
+
+    caller = client(server, revision)
+    await caller.once("tools/call", {"name": "work"}, token="t")
+    told = list(caller.link.notes)
+    await kept[0].progress(3)
+    kept[0].log.error("too late")
+    await asyncio.sleep(0.01)
+
+    assert [1, 2] == values(caller)
+    assert told == caller.link.notes
+
+
+@both
+@pytest.mark.covers("progress.values.increase")
+async def test_progress_that_does_not_grow_is_not_sent(revision):
+    """The spec: the value MUST increase with each notification."""
+    server = Server("odd")
+
+    @server.tool
+    async def work(ctx: Context) -> None:
+        for value in (1, 1, 0.5, 2, float("nan"), float("inf"), 2.5):
+            await ctx.progress(value, message="half \udcff")
+
+    caller = client(server, revision)
+    await caller.once("tools/call", {"name": "work"}, token="t")
+
+    assert [1, 2, 2.5] == values(caller)
+    assert {"half \ufffd"} == {params["message"] for params in caller.link.said(PROGRESS)}
+
+
+@pytest.mark.covers("progress.token.kept")
+@pytest.mark.parametrize("token", ["7", 7, 0, "", -1])
+async def test_the_token_comes_back_as_it_was_sent(token):
+    """The spec: a string or an integer, and the very one that was given."""
+    server = Server("typed")
+
+    @server.tool
+    async def work(ctx: Context) -> None:
+        await ctx.progress(1)
+
+    caller = client(server, LEGACY)
+    await caller.once("tools/call", {"name": "work"}, token=token)
+
+    (params,) = caller.link.said(PROGRESS)
+    assert (token, type(token)) == (params["progressToken"], type(params["progressToken"]))
