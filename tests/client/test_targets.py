@@ -171,11 +171,11 @@ def test_what_a_target_speaks_is_remembered_and_forgotten():
     """Spec 2026-07-28 basic/versioning: SHOULD cache, and find out anew when it fails."""
     known.remember("test:one", LATEST_LEGACY)
 
-    assert LATEST_LEGACY is known.recall("test:one")
+    assert LATEST_LEGACY is known.recall("test:one").revision
     known.forget("test:one")
-    assert None is known.recall("test:one")
+    assert known.Known(None) == known.recall("test:one")
     known.remember(None, LATEST)
-    assert None is known.recall(None)
+    assert known.Known(None) == known.recall(None)
 
 
 def test_what_is_remembered_is_bounded():
@@ -183,8 +183,8 @@ def test_what_is_remembered_is_bounded():
     for n in range(known.ROOM + 1):
         known.remember(("test", n), LATEST)
 
-    assert None is known.recall(("test", 0))
-    assert LATEST is known.recall(("test", known.ROOM))
+    assert None is known.recall(("test", 0)).revision
+    assert LATEST is known.recall(("test", known.ROOM)).revision
     assert MODERN_NAME == str(LATEST)
     for n in range(known.ROOM + 1):
         known.forget(("test", n))

@@ -23,8 +23,8 @@ from isthmus.errors import (
 )
 from isthmus.revisions import LATEST, LATEST_LEGACY
 from isthmus.runtime.channel import Outgoing
-from isthmus.transports.http.client import HttpClientChannel, moved
-from isthmus.transports.http.requests import connect
+from isthmus.transports.http.client import HttpClientChannel
+from isthmus.transports.http.refusals import moved
 
 EVERY_LOOP = True
 
@@ -845,20 +845,6 @@ async def test_a_stream_that_cannot_be_resumed_loses_its_call():
             await client.call_tool("add")
 
 
-async def test_a_stream_that_never_gets_on_is_given_up():
-    """Decision D20: resuming is bounded, too."""
-
-    async def stall(_endpoint, request, _message):
-        return await streamed(request, b"id: 1\nretry: 1\ndata:\n\n")
-
-    async with (
-        Endpoint(stall, modern=False) as endpoint,
-        Client(endpoint.url, revision=LEGACY) as client,
-    ):
-        with pytest.raises(ConnectionLost, match="ended before the answer"):
-            await client.call_tool("add")
-
-
 async def test_a_legacy_call_that_is_cancelled_is_withdrawn_in_a_message():
     """Spec 2025-11-25 basic/transports: a disconnect is no cancellation, so the client says it."""
 
@@ -1024,38 +1010,10 @@ async def test_an_answer_of_ours_that_is_not_taken_is_logged(caplog):
         channel = HttpClientChannel(endpoint.url)
         with caplog.at_level(logging.INFO, "isthmus"):
             await channel.send(Outgoing(b"{}", answers=1))
-            await asyncio.wait(channel._tasks)
+            await asyncio.wait(channel._beside._tasks)
         await channel.close()
 
     assert "the server refused our answer: HTTP 500" in caplog.text
-
-
-class Cutting:
-    """HTTP requests over a network that lets no GET through."""
-
-    def __init__(self):
-        self.real = connect(connect_timeout=1.0)
-
-    async def send(self, method, url, headers, body=None):
-        if method == "GET":
-            raise ConnectionLost("cut")
-        return await self.real.send(method, url, headers, body)
-
-    async def close(self):
-        await self.real.close()
-
-
-async def test_resuming_over_a_dead_network_is_given_up():
-    """Decision D20: bounded, whatever the reason."""
-
-    async def break_off(_endpoint, request, _message):
-        return await streamed(request, b"id: 1\nretry: 1\ndata:\n\n")
-
-    async with Endpoint(break_off) as endpoint:
-        channel = HttpClientChannel(endpoint.url, requests=Cutting())
-        with pytest.raises(ConnectionLost, match="ended before the answer"):
-            await channel.send(call(1))
-        await channel.close()
 
 
 async def test_a_refusal_that_is_too_long_is_still_a_refusal():

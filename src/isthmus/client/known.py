@@ -8,25 +8,42 @@ wrong. It is remembered per endpoint: the same server may differ between its tra
 from collections import OrderedDict
 from collections.abc import Hashable
 
+import msgspec
+
 from isthmus.revisions import Revision
 
-__all__ = ["forget", "recall", "remember"]
+__all__ = ["Known", "forget", "recall", "remember"]
 
 ROOM = 1024
 
-_SPOKEN: OrderedDict[Hashable, Revision] = OrderedDict()
+
+class Known(msgspec.Struct, frozen=True):
+    """What was found out about a target.
+
+    Attributes:
+        revision: what it spoke; None where nothing is known.
+        sse: it did so over HTTP+SSE, the transport of 2024-11-05.
+    """
+
+    revision: Revision | None = None
+    sse: bool = False
 
 
-def recall(key: Hashable) -> Revision | None:
-    """What this target spoke last time; None for a target never met, or without a name."""
-    return None if key is None else _SPOKEN.get(key)
+NOTHING = Known()
+
+_SPOKEN: OrderedDict[Hashable, Known] = OrderedDict()
 
 
-def remember(key: Hashable, revision: Revision) -> None:
+def recall(key: Hashable) -> Known:
+    """What this target spoke last time; nothing for one never met, or without a name."""
+    return NOTHING if key is None else _SPOKEN.get(key, NOTHING)
+
+
+def remember(key: Hashable, revision: Revision, *, sse: bool = False) -> None:
     """Keep what a target speaks; the target met longest ago makes room."""
     if key is None:
         return
-    _SPOKEN[key] = revision
+    _SPOKEN[key] = Known(revision, sse)
     _SPOKEN.move_to_end(key)
     if len(_SPOKEN) > ROOM:
         _SPOKEN.popitem(last=False)

@@ -23,6 +23,7 @@ from isthmus.core.opening import (
     Gone,
     HttpStatus,
     Nonsense,
+    NoStream,
     Offer,
     Outcome,
     Silence,
@@ -34,6 +35,8 @@ from isthmus.errors import (
     ConnectFailed,
     ConnectionLost,
     HttpRefused,
+    IsthmusError,
+    Misbehaved,
     OutOfPhase,
     PeerError,
     Refused,
@@ -105,6 +108,7 @@ class Opening:
         self._settings = settings
         self._on_dial = on_dial
         self._given_up = False
+        self._sse = False  # the link is one over HTTP+SSE, found out by this negotiation
 
     async def open(self) -> Agreement:
         """Dial and agree on a revision; what was dialled is ended where that fails.
@@ -121,11 +125,11 @@ class Opening:
             await self.give_up()
             if isinstance(error, TimeoutError):
                 raise self._failed(f"no connection within {patience:g} s") from None
-            if isinstance(error, ConnectFailed | ConnectionLost | OutOfPhase):
+            if isinstance(error, IsthmusError):
                 raise self._failed(str(error)) from error
             raise
         if self._settings.revision is None:  # a pin says what we want, not what the server can
-            remember(key, agreement.revision)
+            remember(key, agreement.revision, sse=self._sse)
         return agreement
 
     def _failed(self, why: str) -> ConnectFailed:
@@ -137,9 +141,11 @@ class Opening:
         steps = negotiate(self._offer())
         attempt = next(steps)
         while True:
-            if attempt.again or self.link is None:
-                await self._dial()
-            outcome = await self._try(attempt)
+            outcome: Outcome | None = None
+            if attempt.again or self.link is None or attempt.sse is not self._sse:
+                outcome = await self._dial(sse=attempt.sse)
+            if outcome is None:
+                outcome = await self._try(attempt)
             try:
                 attempt = steps.send(outcome)
             except StopIteration as agreed:
@@ -155,23 +161,39 @@ class Opening:
     def _offer(self) -> Offer:
         settings, target = self._settings, self._target
         patience = PROBE_TIMEOUT_HTTP if target.http else PROBE_TIMEOUT
+        known = recall(target.key)
         return Offer(
             settings.info,
             self._answering.capabilities,
             pin=settings.revision,
-            known=recall(target.key),
+            known=known.revision,
+            known_sse=known.sse,
+            sse=target.sse is not None,
+            handshake=target.handshake,
             probe_timeout=patience if settings.probe_timeout is None else settings.probe_timeout,
         )
 
-    async def _dial(self) -> None:
+    async def _dial(self, *, sse: bool) -> NoStream | None:
+        """Make a link; the outcome where the server is none of HTTP+SSE."""
         if self.link is not None:
             await self.link.end()
-        channel = await self._target.dial()
+            self.link = None
+        dial = self._target.sse if sse and self._target.sse is not None else self._target.dial
+        try:
+            channel = await dial()
+        except (HttpRefused, Misbehaved) as error:
+            if sse and isinstance(error, HttpRefused):
+                return NoStream(HttpStatus(error.status, error.body))
+            if sse:
+                return NoStream(Nonsense(str(error)))
+            raise
         if self._given_up:
             await channel.close()
             raise ConnectFailed("the client was closed meanwhile")
+        self._sse = sse
         self.link = Link(channel, self._router)
         self._on_dial(self.link.peer)
+        return None
 
     async def _try(self, attempt: Attempt) -> Outcome:
         """Make one attempt and say what came of it."""
@@ -216,7 +238,7 @@ def take(peer: Peer, delivery: Delivery, frame: Frame) -> None:
 def outcome(error: PeerError | CallTimedOut, attempt: Attempt) -> Outcome:
     """What an exception means for the negotiation."""
     if isinstance(error, Refused):
-        return Error(error.code, error.message, error.data)
+        return Error(error.code, error.message, error.data, error.status)
     if isinstance(error, HttpRefused):
         return HttpStatus(error.status, error.body)
     if isinstance(error, CallTimedOut):

@@ -14,7 +14,10 @@ from isthmus.runtime.channel import Channel
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.transports.command import Command, CommandChannel
+from isthmus.transports.http.address import Http, HttpSse
 from isthmus.transports.http.client import HttpClientChannel
+from isthmus.transports.http.requests import Requests, connect
+from isthmus.transports.http.sse_client import HttpSseChannel
 from isthmus.transports.memory import pair
 from isthmus.transports.sockets import SCHEMES, place_of
 from isthmus.transports.sockets import dial as dial_socket
@@ -33,9 +36,10 @@ class InMemory(Protocol):
 
 
 ClientTarget: TypeAlias = (
-    "str | os.PathLike[str] | Command | Mapping[str, Any] | InMemory | Channel | Target"
+    "str | os.PathLike[str] | Http | Command | Mapping[str, Any] | InMemory | Channel | Target"
 )
-"""A URL, the path of a ``.py`` script, a command, an entry of ``mcpServers``, a server, a channel."""
+"""A URL, alone or with more in ``Http(…)`` or ``HttpSse(…)``, the path of a ``.py`` script, a
+command, an entry of ``mcpServers``, a server, a channel."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -46,12 +50,16 @@ class Target(msgspec.Struct, frozen=True):
         dial: makes a channel to it; may be called again, unless ``key`` is None.
         key: what to remember it by, or None for what cannot be met again.
         http: whether it is reached over HTTP.
+        sse: makes a channel to it over HTTP+SSE, where it may turn out to speak that; or None.
+        handshake: nothing but ``initialize`` opens a connection to it.
     """
 
     name: str
     dial: Callable[[], Awaitable[Channel]]
     key: Hashable = None
     http: bool = False
+    sse: Callable[[], Awaitable[Channel]] | None = None
+    handshake: bool = False
 
 
 def resolve(
@@ -74,6 +82,8 @@ def resolve(
     found = addressed(target, headers, connect_timeout) if isinstance(target, str) else None
     if found is not None:
         return found
+    if isinstance(target, Http):
+        return web(target, headers, connect_timeout)
     if headers:
         raise UsageError("headers go with a URL of HTTP or a WebSocket, and this target is none")
     if isinstance(target, str | os.PathLike):
@@ -85,7 +95,7 @@ def resolve(
     if hasattr(target, "receive") and hasattr(target, "send"):
         return Target(f"{type(target).__name__}", ready(target))
     raise UsageError(
-        f"cannot connect to {target!r}: a target is a URL, the path of a .py script, a "
+        f"cannot connect to {target!r}: a target is a URL, Http(…), the path of a .py script, a "
         "Command(…), an entry of mcpServers, a Server, or a channel"
     )
 
@@ -97,7 +107,7 @@ def addressed(url: str, headers: Mapping[str, str] | None, connect_timeout: floa
         UsageError: it is not written as it must be, or cannot have headers.
     """
     if url.startswith(("http://", "https://")):
-        return web(url, headers, connect_timeout)
+        return web(Http(url), headers, connect_timeout)
     if url.startswith(("ws://", "wss://")):
         return web_socket(url, headers, connect_timeout)
     if url.startswith(SCHEMES) and not headers:
@@ -105,13 +115,25 @@ def addressed(url: str, headers: Mapping[str, str] | None, connect_timeout: floa
     return None
 
 
-def web(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
-    """An MCP endpoint."""
+def web(at: Http, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
+    """A server at a URL."""
+    sent = {**at.headers, **(headers or {})}
+    key = at.url.partition("#")[0]
+
+    def requests() -> Requests:
+        return connect(connect_timeout=connect_timeout, tls=at.tls, proxy=at.proxy)
 
     async def dial() -> Channel:
-        return HttpClientChannel(url, headers=headers, connect_timeout=connect_timeout)
+        return HttpClientChannel(at.url, headers=sent, limit=at.limit, requests=requests())
 
-    return Target(url, dial, url.partition("#")[0], http=True)
+    async def dial_sse() -> Channel:
+        channel = HttpSseChannel(at.url, headers=sent, limit=at.limit, requests=requests())
+        await channel.open()
+        return channel
+
+    if isinstance(at, HttpSse):
+        return Target(at.url, dial_sse, ("http+sse", key), http=True, handshake=True)
+    return Target(at.url, dial, key, http=True, sse=dial_sse)
 
 
 def web_socket(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
@@ -193,7 +215,7 @@ def script(path: str) -> Command:
 
 def entry(
     config: Mapping[str, Any], headers: Mapping[str, str] | None
-) -> tuple["str | Command", Mapping[str, str] | None]:
+) -> tuple["str | Http | Command", Mapping[str, str] | None]:
     """An entry of ``mcpServers``, or a configuration that has only one.
 
     Raises:
@@ -211,7 +233,10 @@ def entry(
         config = next(iter(servers.values()))
     config = filled(dict(config), "mcpServers entry", os.environ)
     if "url" in config:
-        return str(config["url"]), {**config.get("headers", {}), **(headers or {})}
+        url = str(config["url"])
+        # What other clients' configurations say of a server that speaks HTTP+SSE only.
+        older = "sse" in (config.get("type"), config.get("transport"))
+        return HttpSse(url) if older else url, {**config.get("headers", {}), **(headers or {})}
     if "command" not in config:
         raise UsageError("an entry of mcpServers has a command or a url")
     words = (config["command"], *map(str, config.get("args", ())))

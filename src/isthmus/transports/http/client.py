@@ -9,7 +9,7 @@ of a request, and on the standing GET stream that is opened when the handshake i
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -17,9 +17,13 @@ from msgspec import UNSET
 
 from isthmus.core.http_params import encode_value
 from isthmus.core.opening import states_facts
-from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved, refused
+from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved, SessionEnded, refused
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.transports.http.address import LIMIT
+from isthmus.transports.http.beside import Beside
+from isthmus.transports.http.members import Members
+from isthmus.transports.http.refusals import CREDENTIALS, REDIRECTS, body_of, moved, refusal
 from isthmus.transports.http.requests import Requests, Response, connect
 from isthmus.transports.http.streams import Streams
 from isthmus.wire.base import Id
@@ -27,24 +31,19 @@ from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 
 __all__ = ["LIMIT", "HttpClientChannel"]
 
-LIMIT = 64 * 1024 * 1024
-"""The most bytes one message of a server may have."""
-
-SNIPPET = 500
-"""Characters of a refusal's body that its exception shows."""
-
-BODY_OF_REFUSAL = 64 * 1024
 NOTE_TIMEOUT = 30.0  # seconds a server may take to accept a notification
 PARTING = 2.0  # seconds the DELETE of a session may take
 STANDING = 1.0  # seconds a server may take to offer its standing stream before calls go out
+DYING = 1.0  # seconds that other requests of an ended session have to hear of it themselves
+AHEAD = 10_000  # messages that may wait for whoever receives
 
 VERSION = "MCP-Protocol-Version"
 SESSION = "Mcp-Session-Id"
 JSON, STREAM = "application/json", "text/event-stream"
 spelled = lru_cache(1024)(encode_value)  # a few names are called again and again
-REDIRECTS = frozenset({301, 307, 308})
-# These say something about credentials, which the body of a refusal must not hide.
-CREDENTIALS = frozenset({401, 403, 407})
+# What servers say of a session they do not know; other codes are about the request itself.
+FORGOTTEN = frozenset({-32600, -32000, -32001})
+ENDED = "the server has ended the session (HTTP 404)"
 
 
 class HttpClientChannel:
@@ -82,14 +81,15 @@ class HttpClientChannel:
         self._modern = False
         self._session: str | None = None
         self._origin = Origin("http")
-        self._streams = Streams(self._get, self._took, self._start, limit)
+        self._beside = Beside()
+        self._streams = Streams(self._get, self._took, self._beside, limit)
         self._arrived: deque[Delivery] = deque()
         self._reader: asyncio.Future[None] | None = None
         self._sink: Callable[[Delivery, Frame], None] | None = None
-        self._exchanges: dict[Id, asyncio.Task[Any]] = {}
+        self._exchanges: dict[Id | Members, asyncio.Task[Any]] = {}
         self._cut: Id | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._lost: ConnectionLost | None = None
+        self._over: ConnectionLost | None = None  # why nothing can be sent any more
+        self._lost: ConnectionLost | None = None  # the same, as soon as nothing will arrive either
         self._closed = False
         self._streamed = False
 
@@ -130,13 +130,12 @@ class HttpClientChannel:
 
         Raises:
             ConnectionLost: the channel is over, or this request's connection broke.
+            SessionEnded: so it is, and the server did nothing about this message.
             HttpRefused: the server answered with a status and no message.
             Misbehaved: what it answered is no answer.
         """
-        if self._lost is not None:
-            raise self._lost
-        if self._closed:
-            raise ConnectionLost("the connection was closed")
+        if self._over is not None:
+            raise type(self._over)(*self._over.args)
         id, task = out.calls, asyncio.current_task()
         if id is None or task is None:  # coroutines run in tasks; type checkers do not know it
             await self._say(out)
@@ -169,7 +168,7 @@ class HttpClientChannel:
             exchange.cancel()
         elif self._cut == id:
             self._cut = None
-        else:
+        elif not any(what.give_up(id) for what in self._exchanges if isinstance(what, Members)):
             return True  # it has failed by itself
         # spec 2026-07-28 basic/patterns/cancellation#transport-specific-cancellation: closing the
         # response is the signal; spec 2025-11-25 basic/transports: a disconnect is none
@@ -180,25 +179,24 @@ class HttpClientChannel:
         if self._closed:
             return
         self._closed = True
+        ended, self._over = self._over, ConnectionLost("the connection was closed")
         self._abandon_all()
-        for task in self._tasks:
-            task.cancel()
         try:
-            if self._tasks:
-                await asyncio.wait(self._tasks)
-            await self._part()
+            await self._beside.end()
+            if ended is None:
+                await self._part()
         finally:
             await self._requests.close()
 
     # One request
 
-    async def _exchange(self, out: Outgoing, id: Id) -> None:
+    async def _exchange(self, out: Outgoing, id: Id | Members) -> None:
         response = await self._requests.send("POST", self.url, self._headers(out), out.data)
         if response.status in REDIRECTS:
             response = await self._redirected(response, out)
         try:
             if response.status != 200:
-                await self._refused(response, id)
+                await self._refused(response, out, id)
                 return
             if out.method == "initialize":
                 self._session = response.headers.get(SESSION)
@@ -248,13 +246,13 @@ class HttpClientChannel:
         headers.update(out.headers)
         return headers
 
-    def _answered(self, data: bytes, id: Id) -> None:
+    def _answered(self, data: bytes, id: Id | Members) -> None:
         """A body that must be the answer to ``id``."""
         if not self._took(data, id):
             raise Misbehaved("the server answered with a message that is not the answer")
 
-    def _took(self, data: bytes, id: Id | None) -> bool:
-        """Take in one message; True where it is the answer to ``id``.
+    def _took(self, data: bytes, id: Id | Members | None) -> bool:
+        """Take in one message; True where it is the answer to ``id``, or the last one to several.
 
         Raises:
             Refused: it is an error without an id, which on this response can only mean ``id``.
@@ -275,34 +273,49 @@ class HttpClientChannel:
             error = frame.error
             raise refused(error.code, error.message, None if error.data is UNSET else error.data)
         self._arrive(data, frame)
+        if isinstance(id, Members):
+            return id.settle(frame.id)
         return frame.id == id and type(frame.id) is type(id)
 
-    async def _refused(self, response: Response, id: Id) -> None:
+    async def _refused(self, response: Response, out: Outgoing, id: Id | Members) -> None:
         """A status other than 200: the answer if the body is one, an exception if not."""
-        try:
-            body = await response.read(BODY_OF_REFUSAL)
-        except Misbehaved:
-            body = b""
+        body = await body_of(response)
         frame = parse(body) if response.status not in CREDENTIALS else None
-        error = frame.error if isinstance(frame, Frame) else UNSET
-        if isinstance(frame, Frame) and error is not UNSET and frame.id == id:
+        if not isinstance(frame, Frame) or frame.error is UNSET:
+            self._check_session(response)
+            raise refusal(response, body)
+        error, ours = frame.error, frame.id == id
+        # spec 2025-11-25 basic/transports#session-management: 404 is the end of the session; but
+        # some servers put it on an answer as well
+        if not ours or error.code in FORGOTTEN:
+            self._check_session(response)
+        # What opens a connection has to know the status: it may be an older transport's.
+        if ours and out.method != "initialize":
             self._arrive(body, frame)
             return
-        self._check_session(response)
-        if error is not UNSET:
-            raise refused(error.code, error.message, None if error.data is UNSET else error.data)
-        text = body.decode("utf-8", "replace").strip()[:SNIPPET]
-        location = response.headers.get("Location")
-        hint = f"it redirects to {location}: use that URL if you trust it" if location else ""
-        raise HttpRefused(response.status, text, response.headers, hint)
+        raised = refused(error.code, error.message, None if error.data is UNSET else error.data)
+        raised.status = response.status
+        raise raised
 
     def _check_session(self, response: Response) -> None:
-        """Everything is over where the server has forgotten our session."""
+        """Everything is over where the server has forgotten our session.
+
+        Raises:
+            SessionEnded: so it is, and what was answered so was not looked at.
+        """
         if response.status == 404 and self._session is not None and not self._modern:
-            # spec 2025-11-25 basic/transports#session-management: 404 is the end of the session
-            self._lose(ConnectionLost("the server has ended the session (HTTP 404); connect anew"))
-        if self._lost is not None:
-            raise self._lost
+            raise self._end()
+
+    def _end(self) -> SessionEnded:
+        """Send nothing more; what is under way has a moment to hear its own end."""
+        if self._over is None:
+            self._over = SessionEnded(ENDED)
+            mine = asyncio.current_task()
+            if any(exchange is not mine for exchange in self._exchanges.values()):
+                asyncio.get_running_loop().call_later(DYING, self._lose, self._over)
+            else:
+                self._lose(self._over)
+        return SessionEnded(ENDED)
 
     # Streams of events
 
@@ -319,8 +332,12 @@ class HttpClientChannel:
             self._streamed = True
             return response
         response.close()
-        if self._streamed:  # a server that never had streams may mean 405 by 404
-            self._check_session(response)
+        known = self._session is not None and not self._modern
+        # A server that never had streams may mean 405 by 404.
+        if response.status == 404 and known and (last_id or self._streamed):
+            self._end()
+            # What the stream was to bring may have been done: it must not be asked for again.
+            raise ConnectionLost(ENDED)
         if 400 <= response.status < 500:
             raise HttpRefused(response.status, "no stream to resume", response.headers)
         return None
@@ -328,10 +345,28 @@ class HttpClientChannel:
     # What is not a request
 
     async def _say(self, out: Outgoing) -> None:
-        if out.answers is None:
+        if out.members:
+            await self._batch(out)
+        elif out.answers is None:
             await self._note(out)
-        else:
-            self._start(self._deliver(out))  # whoever reads the channel must not wait for this
+        else:  # whoever reads the channel must not wait for this
+            self._beside.answer(self._deliver, out)
+
+    async def _batch(self, out: Outgoing) -> None:
+        """Post several messages as one array, and wait for the answers to all of them."""
+        members, task = Members(out), asyncio.current_task()
+        if not members or task is None:
+            await self._note(out)
+            return
+        self._exchanges[members] = task
+        before = task.cancelling()
+        try:
+            await self._exchange(out, members)
+        except asyncio.CancelledError:
+            if members in self._exchanges or task.uncancel() > before:
+                raise
+        finally:
+            self._exchanges.pop(members, None)
 
     async def _note(self, out: Outgoing) -> None:
         """Post a notification and wait until it is accepted, for others may depend on it."""
@@ -348,7 +383,7 @@ class HttpClientChannel:
             # A server that asks on the standing stream asks nobody while there is none, so the
             # first call waits until it is there, or not to be had.
             settled = asyncio.get_running_loop().create_future()
-            self._start(self._streams.stand_by(settled))
+            self._beside.start(self._streams.stand_by(settled))
             await asyncio.wait((settled,), timeout=STANDING)
 
     async def _deliver(self, out: Outgoing) -> None:
@@ -357,6 +392,7 @@ class HttpClientChannel:
             async with asyncio.timeout(NOTE_TIMEOUT):
                 response = await self._post(out)
             response.close()
+            self._check_session(response)
             if response.status >= 300:
                 self._report("the server refused our answer: HTTP %s", response.status)
         except (ConnectionLost, TimeoutError) as error:
@@ -378,6 +414,8 @@ class HttpClientChannel:
     def _arrive(self, data: bytes, frame: Frame) -> None:
         if self._sink is not None:
             self._sink(Delivery(data, self._origin), frame)
+        elif len(self._arrived) >= AHEAD:
+            raise Misbehaved(f"{AHEAD} messages of the server wait to be received: too many")
         else:
             self._arrived.append(Delivery(data, self._origin))
             self._wake()
@@ -388,8 +426,9 @@ class HttpClientChannel:
             reader.set_result(None)
 
     def _lose(self, error: ConnectionLost) -> None:
-        self._lost = error
-        self._abandon_all()
+        if not self._closed:
+            self._lost = error
+            self._abandon_all()
 
     def _abandon_all(self) -> None:
         """Whoever reads the channel learns its end, and tells it to every caller."""
@@ -400,25 +439,7 @@ class HttpClientChannel:
                 exchange.cancel()
         self._wake()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     def _report(self, message: str, *what: object) -> None:
         import logging  # not needed until something fails
 
         logging.getLogger("isthmus").info(message, *what)
-
-
-def moved(url: str, location: str) -> str | None:
-    """Where a redirect leads, if that is the same origin; None if not."""
-    from urllib.parse import urljoin, urlsplit
-
-    try:
-        target = urljoin(url, location)
-        here, there = urlsplit(url), urlsplit(target)
-    except ValueError:  # it is no URL at all
-        return None
-    same = (here.scheme, here.netloc) == (there.scheme, there.netloc)
-    return target if location and same and target != url else None
