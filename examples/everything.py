@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from isthmus import Accepted, Audio, Context, Image, Server, ToolError
+from isthmus import Accepted, Audio, Context, Image, Refuse, Server, ToolError
 from isthmus.types import (
     EmbeddedResource,
     ImageContent,
@@ -371,6 +371,85 @@ def test_trigger_prompt_change() -> str:
         server.add_prompt(lambda: "new", name="test_appears_too", description="Comes and goes.")
     appeared.symmetric_difference_update({"test_appears_too"})
     return "Prompts changed."
+
+
+# Tasks: calls whose results are fetched later
+
+
+@server.tool
+def greet(name: str = "World") -> str:
+    """Greet somebody, at once."""
+    return f"Hello, {name}!"
+
+
+@server.tool(task="optional")
+async def slow_compute(ctx: Context, seconds: float = 1.0, label: str = "work") -> str:
+    """Take a while.
+
+    Args:
+        seconds: how long.
+        label: what it is for.
+    """
+    await ctx.progress(0, total=seconds, message=f"{label}: this takes {seconds:g} s")
+    await asyncio.sleep(seconds)
+    return f"{label}: done after {seconds:g} s"
+
+
+@server.tool(task="required")
+async def failing_job() -> str:
+    """Fail after a second, as tools do."""
+    await asyncio.sleep(1)
+    raise ToolError("This job always fails")
+
+
+@server.tool(task="optional")
+async def protocol_error_job() -> str:
+    """Fail as requests do."""
+    await asyncio.sleep(PAUSE)
+    raise Refuse(-32603, "This job always breaks")
+
+
+class Deletion(Struct):
+    """Whether it may be deleted."""
+
+    confirm: bool
+
+
+@server.tool(task="optional", destructive=True)
+async def confirm_delete(filename: str, ctx: Context) -> str:
+    """Ask before a file is deleted; it never is.
+
+    Args:
+        filename: the file.
+    """
+    match await ctx.elicit(f"Delete {filename}?", Deletion, key="confirm"):
+        case Accepted(Deletion(confirm=True)):
+            return f"Deleted {filename}."
+        case _:
+            return f"Kept {filename}."
+
+
+@server.tool(task="optional")
+async def multi_input(ctx: Context) -> str:
+    """Ask two things at once, and wait for both answers."""
+    name, ok = await asyncio.gather(
+        ctx.elicit("What is your name?", Name, key="name"),
+        ctx.elicit("May I go on?", Deletion, key="ok"),
+    )
+    return f"{name}, {ok}"
+
+
+@server.tool(task="required", task_starts="in_body")
+async def test_tool_with_task(ctx: Context) -> str:
+    """Ask for a name in the call, and then work on as a task."""
+    answer = await ctx.elicit("What is your name?", Name, key="user_name")
+    await ctx.start_task("Thinking of a greeting")
+    await asyncio.sleep(PAUSE)
+    match answer:
+        case Accepted(Name(name)):
+            return f"Hello, {name}!"
+        case _:
+            return "Hello, whoever you are!"
 
 
 # Resources

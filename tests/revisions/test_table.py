@@ -127,7 +127,6 @@ def test_requests_are_named_in_a_header():
         "prompts/get": "name",
         "resources/read": "uri",
         "tasks/get": "task_id",
-        "tasks/result": "task_id",
         "tasks/cancel": "task_id",
         "tasks/update": "task_id",
     }

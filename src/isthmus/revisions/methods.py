@@ -108,13 +108,7 @@ _ROWS = (
     Method("roots/list", _SERVER, wire.ListRootsParams, wire.ListRootsResult),
     # tasks: of 2025-11-25, and of the extension
     Method("tasks/get", _BOTH, wire.GetTaskParams, wire.GetTaskResult, named_by="task_id"),
-    Method(
-        "tasks/result",
-        _BOTH,
-        wire.GetTaskPayloadParams,
-        wire.GetTaskPayloadResult,
-        named_by="task_id",
-    ),
+    Method("tasks/result", _BOTH, wire.GetTaskPayloadParams, wire.GetTaskPayloadResult),
     Method("tasks/cancel", _BOTH, wire.CancelTaskParams, wire.CancelTaskResult, named_by="task_id"),
     Method("tasks/list", _BOTH, wire.ListTasksParams, wire.ListTasksResult),
     Method("tasks/update", _CLIENT, wire.UpdateTaskParams, wire.EmptyResult, named_by="task_id"),
