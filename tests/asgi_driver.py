@@ -123,13 +123,19 @@ class Exchange:
 
     @property
     def events(self) -> list[Any]:
-        """The messages in the event stream so far."""
+        """The messages in the event stream so far; events without data are none."""
         found = []
-        for block in self.body.decode().split("\n\n"):
+        for block in self.body.decode().split("\n\n")[:-1]:
             data = [line[5:].lstrip() for line in block.split("\n") if line.startswith("data:")]
-            if data:
+            if any(data):
                 found.append(json.loads("\n".join(data)))
         return found
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the events in the stream so far."""
+        lines = self.body.decode().split("\n")
+        return [line[4:] for line in lines if line.startswith("id: ")]
 
     async def event(self) -> Any:
         """Wait for the next message of the event stream."""

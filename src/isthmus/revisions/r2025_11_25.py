@@ -13,6 +13,7 @@ R2025_11_25 = R2025_06_18.evolve(
     "2025-11-25",
     features={
         Feature.ELICITATION_URL,
+        Feature.PRIMING,
         Feature.URL_REQUIRED_ERROR,
         Feature.SAMPLING_TOOLS,
         Feature.TASKS,

@@ -22,6 +22,7 @@ R2026_07_28 = R2025_11_25.evolve(
     without={
         Feature.SESSION_HEADER,
         Feature.RESUMPTION,
+        Feature.PRIMING,
         Feature.URL_REQUIRED_ERROR,
         Feature.TASKS,
     },

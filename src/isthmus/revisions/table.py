@@ -31,6 +31,7 @@ class Feature(Enum):
     STREAMABLE_HTTP = "one HTTP endpoint, answers as JSON or as an event stream"
     SESSION_HEADER = "the Mcp-Session-Id header"
     RESUMPTION = "event streams go on after Last-Event-ID"
+    PRIMING = "event streams begin with an empty event, and may be polled"
     VERSION_HEADER = "the MCP-Protocol-Version header"
     ROUTING_HEADERS = "the Mcp-Method, Mcp-Name and Mcp-Param-* headers"
     STRUCTURED_OUTPUT = "tools have output schemas and structured content"

@@ -432,6 +432,18 @@ class Peer:
         closers = self._closers
         return lambda: closers.pop(key, None) and None
 
+    async def let_go(self, id: Id, retry: float | None = None) -> None:
+        """Let go of the connection that waits for the answer to a call, where the channel can.
+
+        Args:
+            id: the call.
+            retry: seconds the other side is asked to wait until it comes back; None for what is
+                usual there.
+        """
+        let_go = getattr(self.channel, "let_go", None)  # of all transports, one has this
+        if let_go is not None:
+            await let_go(id, retry)
+
     async def close(self) -> None:
         """End the channel; a running :meth:`run` then finishes. Safe to call twice."""
         await self.channel.close()

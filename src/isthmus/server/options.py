@@ -5,6 +5,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, Type
 
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
+from isthmus.store.log import Log
 from isthmus.wire import Annotations, Icon
 from isthmus.wire.base import Meta
 from isthmus.wire.results import CacheScope
@@ -154,6 +155,12 @@ class HttpOptions(TypedDict, total=False):
     max_sessions: int
     heartbeat: float
     stream_answers: bool
+    body_timeout: float
+    body_idle: float
+    retry: float
+    log: Log | None
+    sse: str | None
+    messages: str
     websocket: bool
 
 

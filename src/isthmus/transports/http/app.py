@@ -11,38 +11,43 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
+from isthmus.core.batch import flaw
 from isthmus.core.caller import Caller, Malformed, read_envelope
-from isthmus.core.http_rules import Accepts, Legacy, Modern, Refusal, judge, read_head
+from isthmus.core.http_rules import Legacy, Modern, Refusal, judge, read_head
+from isthmus.revisions import LEGACY
 from isthmus.runtime.channel import Delivery
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
-from isthmus.transports.http.exchange import Exchange
+from isthmus.store.log import Forgotten, Log, MemoryLog
+from isthmus.transports.http.exchange import EVENTS_ONLY, Exchange
 from isthmus.transports.http.guard import (
     Guard,
     cors_headers,
     is_foreign,
-    preflight_headers,
     too_large,
+    too_slow,
 )
 from isthmus.transports.http.lookout import Lookout
 from isthmus.transports.http.reply import Receive, Scope, Send, WatchedReply, empty
-from isthmus.transports.http.request import TooLarge, inner_path, local_address, read_body
+from isthmus.transports.http.request import TooLarge, TooSlow, Upload, inner_path, local_address
 from isthmus.transports.http.response import ResponseChannel
-from isthmus.transports.http.session import SessionBook, StandingStream
+from isthmus.transports.http.resume import GetReply, PostReply
+from isthmus.transports.http.session import SessionBook
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
 
 if TYPE_CHECKING:
+    from isthmus.transports.http.sse_server import SseServer
     from isthmus.transports.websocket import WebSockets
 
 __all__ = ["HttpApp"]
 
 Hook = Callable[[], Awaitable[None]]
 
-EVENTS_ONLY = Accepts(json=False, events=True)
+NO_ENVELOPE = Envelope()
 NO_SESSION = Refusal(
     400,
     -32600,
@@ -51,7 +56,11 @@ NO_SESSION = Refusal(
 )
 UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: send initialize again")
 FULL = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
-NO_BATCH = Refusal(400, -32600, "Invalid request: batches are not accepted here")
+NO_BATCH = Refusal(
+    400,
+    -32600,
+    "Invalid request: a batch is part of a session of 2025-03-26: send initialize first",
+)
 NEEDS_STREAM = Refusal(406, -32600, "The answer is an event stream: accept text/event-stream")
 NOT_STARTED = Refusal(500, -32603, "Internal error: the server could not start")
 
@@ -69,8 +78,16 @@ class HttpApp:
         body_limit: the most bytes a request's body may have.
         session_idle: seconds without a request or an open stream until a session ends.
         max_sessions: the most sessions there may be; the idlest gives way to a new one.
-        heartbeat: seconds between comments on an open stream.
+        heartbeat: seconds between comments on an open stream; a client that takes none of four in
+            a row counts as gone.
         stream_answers: answer legacy requests with a stream even where JSON would do.
+        body_timeout: seconds a request's body may take.
+        body_idle: seconds it may take from one piece to the next.
+        retry: seconds that a client is asked to wait before it comes back for the rest of a
+            stream that the server let go of.
+        log: keeps what was said on streams, for clients that come back; in memory by default.
+        sse: where clients of 2024-11-05 listen, or None not to serve them.
+        messages: where they send their messages.
         websocket: take WebSockets, too, in all revisions.
         on_start: awaited once before the first request is served.
         on_stop: awaited when the server stops.
@@ -94,6 +111,12 @@ class HttpApp:
         max_sessions: int = 10_000,
         heartbeat: float = 15.0,
         stream_answers: bool = False,
+        body_timeout: float = 60.0,
+        body_idle: float = 15.0,
+        retry: float = 1.0,
+        log: Log | None = None,
+        sse: str | None = "/sse",
+        messages: str = "/messages",
         websocket: bool = False,
         on_start: Hook | None = None,
         on_stop: Hook | None = None,
@@ -108,6 +131,11 @@ class HttpApp:
             allowed_origins=allowed_origins,
         )
         self._body_limit = body_limit
+        self._body_timeout = body_timeout
+        self._body_idle = body_idle
+        self._retry = retry
+        self._log = log
+        self._sse = self._older(sse, messages)
         self.sockets = self._sockets(max_sessions) if websocket else None
         self._session_idle = session_idle
         self._max_sessions = max_sessions
@@ -126,9 +154,8 @@ class HttpApp:
             return
         verb, head = scope["method"], read_head(scope["headers"])
         exchange = Exchange(head, scope, receive, send)
-        if scope["path"] not in self._paths and inner_path(scope) not in self._paths:
-            message = f"Not found: the endpoint is {self.path}"
-            await exchange.refuse(Refusal(404, -32600, message))
+        if scope["path"] not in self._paths and (path := inner_path(scope)) not in self._paths:
+            await self._elsewhere(exchange, path)
             return
         verdict = self._guard.check(verb, head, local_address(scope))
         if head.origin is not None and not is_foreign(verdict):
@@ -136,8 +163,7 @@ class HttpApp:
         if isinstance(verdict, Refusal):
             await exchange.refuse(verdict)
         elif verb == "OPTIONS":
-            wanted = exchange.origin().headers.get("access-control-request-headers")
-            await empty(send, 204, preflight_headers(head.origin, wanted))
+            await exchange.preflight()
         elif self._loop is not asyncio.get_running_loop() and not await self._started():
             await exchange.refuse(NOT_STARTED)
         elif isinstance(verdict, Legacy):
@@ -150,14 +176,57 @@ class HttpApp:
 
         return WebSockets(self.router, self._guard, limit=self._body_limit, max_connections=limit)
 
+    def _older(self, sse: str | None, messages: str) -> "SseServer | None":
+        if sse is None or not any(revision in LEGACY for revision in self.router.supported):
+            return None
+        from isthmus.transports.http.sse_server import SseServer  # few clients are that old
+
+        return SseServer(self.router, sse, messages)
+
+    async def _elsewhere(self, exchange: Exchange, path: str) -> None:
+        """A request to another path than the endpoint's."""
+        older = self._sse
+        if older is None or path not in older.paths:
+            await exchange.refuse(Refusal(404, -32600, f"Not found: the endpoint is {self.path}"))
+            return
+        head = exchange.head
+        refusal = self._guard.source(head, local_address(exchange.scope))
+        if refusal is not None:
+            await exchange.refuse(refusal)
+            return
+        if head.origin is not None:
+            exchange.extra = cors_headers(head.origin)
+        if exchange.scope["method"] == "OPTIONS":
+            await exchange.preflight()
+        elif self._loop is not asyncio.get_running_loop() and not await self._started():
+            await exchange.refuse(NOT_STARTED)
+        elif path == older.listening:
+            await older.listen(exchange, self._lookout, self._max_sessions)
+        elif (session := await older.judged(exchange)) is not None:
+            body = await self._body(exchange)
+            if body is not None:
+                await older.post(exchange, session, body)
+
     # One request
 
-    async def _post(self, exchange: Exchange) -> None:
+    async def _body(self, exchange: Exchange) -> bytes | None:
+        """A request's body, or None where there is nobody to respond to any more."""
+        upload = Upload(
+            exchange.receive, exchange.scope, self._body_limit, self._body_idle, self._body_timeout
+        )
+        self._lookout.enter(upload)
         try:
-            body = await read_body(exchange.receive, exchange.scope, self._body_limit)
+            return await upload.read()
         except TooLarge:
             await exchange.refuse(too_large(self._body_limit))
-            return
+        except TooSlow:
+            await exchange.refuse(too_slow(self._body_idle, self._body_timeout))
+        finally:
+            self._lookout.leave(upload)
+        return None
+
+    async def _post(self, exchange: Exchange) -> None:
+        body = await self._body(exchange)
         if body is None:
             return
         frame = parse(body)
@@ -175,12 +244,30 @@ class HttpApp:
         elif isinstance(frame, Unreadable):
             await exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
         else:
-            await exchange.refuse(NO_BATCH)
+            await self._batch(exchange, frame, body)
+
+    async def _batch(self, exchange: Exchange, members: Sequence[Raw], body: bytes) -> None:
+        head, supported = exchange.head, self.router.supported
+        verdict = judge(head, members, NO_ENVELOPE, supported, exchange.principal)
+        if isinstance(verdict, Legacy) and verdict.session_id is not None:
+            session = self._book.find(verdict.session_id, exchange.principal)
+            if session is None:
+                verdict = UNKNOWN_SESSION
+            elif wrong := flaw(members, accepted=session.peer.session.batches):
+                verdict = Refusal(400, -32600, wrong)
+            else:
+                takes = exchange.takes(streamed=self._stream_answers)
+                reply = PostReply(
+                    exchange.send, takes, exchange.extra, exchange.receive, owner=session
+                )
+                await session.post_batch(Delivery(body, exchange.origin(session.id)), reply)
+                return
+        await exchange.refuse(verdict if isinstance(verdict, Refusal) else NO_BATCH)
 
     async def _modern(
         self, exchange: Exchange, frame: Frame, token: Id | None, caller: Caller
     ) -> None:
-        takes = exchange.takes
+        takes = exchange.takes()
         channel = ResponseChannel(exchange.send, takes, exchange.extra, exchange.receive, caller)
         inbound = Inbound(
             0 if frame.id is UNSET or frame.id is None else frame.id,
@@ -202,21 +289,21 @@ class HttpApp:
     async def _legacy(
         self, exchange: Exchange, session_id: str | None, frame: Frame, body: bytes
     ) -> None:
-        takes = exchange.takes
-        if self._stream_answers and takes.events:
-            takes = EVENTS_ONLY
-        reply = WatchedReply(exchange.send, takes, exchange.extra, exchange.receive)
+        takes = exchange.takes(streamed=self._stream_answers)
         delivery = Delivery(body, exchange.origin(session_id))
         if session_id is not None:
             session = self._book.find(session_id, exchange.principal)
             if session is None:
                 await exchange.refuse(UNKNOWN_SESSION, _id_of(frame))
             else:
+                reply = PostReply(exchange.send, takes, exchange.extra, exchange.receive, session)
                 await session.post(frame, delivery, reply)
         elif frame.method != "initialize" or frame.id is UNSET:
             await exchange.refuse(NO_SESSION, _id_of(frame))
-        elif not await self._book.open(frame, delivery, reply):
-            await exchange.refuse(FULL, _id_of(frame))
+        else:
+            first = WatchedReply(exchange.send, takes, exchange.extra, exchange.receive)
+            if not await self._book.open(frame, delivery, first):
+                await exchange.refuse(FULL, _id_of(frame))
 
     async def _stream_or_end(self, exchange: Exchange, session_id: str | None) -> None:
         """GET and DELETE, which are about a session as a whole."""
@@ -230,8 +317,11 @@ class HttpApp:
             self._book.end(session)
             await empty(exchange.send, 200, exchange.extra)
         else:
-            stream = StandingStream(exchange.send, EVENTS_ONLY, exchange.extra)
-            await session.listen(exchange.receive, stream)
+            reply = GetReply(exchange.send, EVENTS_ONLY, exchange.extra)
+            try:
+                await session.listen(exchange.receive, reply, exchange.head.last_event_id)
+            except Forgotten as error:
+                await exchange.refuse(gone(exchange.head.last_event_id or "", error))
 
     # The app's own life
 
@@ -267,8 +357,10 @@ class HttpApp:
                 self.router,
                 self._lookout,
                 loop,
+                log=self._log or MemoryLog(loop.time),
                 idle=self._session_idle,
                 limit=self._max_sessions,
+                retry=self._retry,
             )
             self._loop = loop
 
@@ -332,6 +424,12 @@ class HttpApp:
                 await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def gone(event_id: str, why: Exception) -> Refusal:
+    """The refusal to resume a stream; not 404, which would mean that the session has ended."""
+    message = f"Last-Event-ID {event_id[:80]!r} cannot be resumed: {why}; open a stream without it"
+    return Refusal(400, -32600, message)
 
 
 def _id_of(frame: Frame) -> Id | None:

@@ -6,12 +6,15 @@ import msgspec
 
 from isthmus.core.http_rules import Accepts, Head, Refusal, accepts
 from isthmus.runtime.channel import Origin
-from isthmus.transports.http.reply import Header, plain
+from isthmus.transports.http.guard import preflight_headers
+from isthmus.transports.http.reply import Header, empty, plain
 from isthmus.transports.http.request import Headers
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import encode_error
 
-__all__ = ["Exchange"]
+__all__ = ["EVENTS_ONLY", "Exchange"]
+
+EVENTS_ONLY = Accepts(json=False, events=True)
 
 
 class Exchange(msgspec.Struct):
@@ -33,10 +36,14 @@ class Exchange(msgspec.Struct):
     extra: tuple[Header, ...] = ()
     principal: Any = None
 
-    @property
-    def takes(self) -> Accepts:
-        """What forms of an answer the client takes."""
-        return accepts(self.head.accept)
+    def takes(self, *, streamed: bool = False) -> Accepts:
+        """What forms of an answer the client takes.
+
+        Args:
+            streamed: leave it no choice where it takes event streams.
+        """
+        takes = accepts(self.head.accept)
+        return EVENTS_ONLY if streamed and takes.events else takes
 
     def origin(self, session: str | None = None) -> Origin:
         """Where the request's message comes from, for handlers that want to know."""
@@ -51,3 +58,8 @@ class Exchange(msgspec.Struct):
         body = encode_error(id, refusal.error(), null_id=False)
         own = tuple((name.encode(), value.encode()) for name, value in refusal.headers)
         await plain(self.send, refusal.status, body, (*own, *self.extra))
+
+    async def preflight(self) -> None:
+        """Respond to the question whether a page may send a request (CORS)."""
+        wanted = self.origin().headers.get("access-control-request-headers")
+        await empty(self.send, 204, preflight_headers(self.head.origin, wanted))

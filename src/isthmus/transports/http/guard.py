@@ -27,7 +27,8 @@ from isthmus.core.http_rules import (
 from isthmus.revisions import Revision
 from isthmus.transports.http.reply import Header
 
-__all__ = ["Guard", "cors_headers", "is_foreign", "preflight_headers", "too_large"]
+__all__ = ["Guard", "cors_headers", "is_foreign", "preflight_headers", "too_large",
+           "too_slow"]  # fmt: skip
 
 ANY = "*"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -144,6 +145,12 @@ def preflight_headers(origin: str | None, wanted: str | None) -> tuple[Header, .
         (b"access-control-max-age", b"7200"),
         (b"vary", b"Origin, Access-Control-Request-Headers"),
     )
+
+
+def too_slow(idle: float, total: float) -> Refusal:
+    """The refusal of a body that does not come; the connection ends."""
+    message = f"The body did not come within {idle:g} s a piece and {total:g} s: see body_timeout"
+    return Refusal(408, -32600, message, UNSET, (("connection", "close"),))
 
 
 def too_large(limit: int) -> Refusal:

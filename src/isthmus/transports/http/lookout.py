@@ -8,7 +8,7 @@ each; whoever is still there some milliseconds later is told to ``linger``, and 
 
 import asyncio
 
-from isthmus.transports.http.reply import Reply
+from isthmus.transports.http.reply import Attended
 
 __all__ = ["Lookout"]
 
@@ -34,30 +34,30 @@ class Lookout:
         self._loop = loop
         self._heartbeat = heartbeat
         self._patience = patience
-        self._recent: dict[Reply, int] = {}
-        self._staying: set[Reply] = set()
+        self._recent: dict[Attended, int] = {}
+        self._staying: set[Attended] = set()
         self._looks = 0
         self._look_timer: asyncio.TimerHandle | None = None
         self._beat_timer: asyncio.TimerHandle | None = None
 
-    def enter(self, one: Reply) -> None:
+    def enter(self, one: Attended) -> None:
         """Begin to watch over ``one``."""
         self._recent[one] = self._looks
         if self._look_timer is None:
             self._look_timer = self._loop.call_later(self._patience, self._look)
 
-    def leave(self, one: Reply) -> None:
+    def leave(self, one: Attended) -> None:
         """Stop watching over ``one``."""
         if self._recent.pop(one, None) is None:
             self._staying.discard(one)
 
-    def stay(self, one: Reply) -> None:
+    def stay(self, one: Attended) -> None:
         """Watch over ``one`` that is known to last, such as an open stream."""
         self._staying.add(one)
         if self._beat_timer is None:
             self._beat_timer = self._loop.call_later(self._heartbeat, self._beat)
 
-    def all(self) -> list[Reply]:
+    def all(self) -> list[Attended]:
         """Everybody watched over now."""
         return [*self._recent, *self._staying]
 

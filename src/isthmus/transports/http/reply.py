@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from isthmus.core.http_rules import Accepts
 from isthmus.core.sse import comment, encode_event
 
-__all__ = ["Header", "Receive", "Reply", "Scope", "Send", "WatchedReply", "empty", "plain"]
+__all__ = ["HEARTBEAT", "Attended", "Header", "Receive", "Reply", "Scope", "Send", "WatchedReply",
+           "empty", "nowhere", "plain"]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -31,6 +32,9 @@ STREAM: tuple[Header, ...] = (
 )
 HEARTBEAT = comment()
 
+MISSED = 4
+"""Heartbeats in a row that a client may fail to take before it counts as gone."""
+
 
 async def plain(send: Send, status: int, body: bytes, extra: tuple[Header, ...] = ()) -> None:
     """Send a whole JSON response."""
@@ -46,80 +50,21 @@ async def empty(send: Send, status: int, extra: tuple[Header, ...] = ()) -> None
     await send({"type": "http.response.body", "body": b""})
 
 
-class Reply:
-    """The response to one request.
-
-    Args:
-        send: the ASGI callable that takes response messages.
-        takes: the forms of an answer that the client takes.
-        extra: headers for whatever the response becomes.
+class Attended:
+    """What goes on for a request, and can be cut short.
 
     Attributes:
-        json: it may become one JSON body.
-        stream: it may become an event stream.
-        streaming: it has.
-        over: nothing more can be sent.
         task: the request's own task, while it runs.
     """
 
-    __slots__ = ("_beating", "_cut", "_lock", "_send", "extra", "json", "over", "stream",
-                 "streaming", "task")  # fmt: skip
+    __slots__ = ("_cut", "task")
 
-    def __init__(self, send: Send, takes: Accepts, extra: tuple[Header, ...] = ()) -> None:
-        self._send = send
-        self.json = takes.json
-        self.stream = takes.events
-        self.extra = extra
-        self.over = False
-        self.streaming = False
+    def __init__(self) -> None:
         self.task = asyncio.current_task()
         self._cut = False
-        self._lock: asyncio.Lock | None = None
-        self._beating: asyncio.Task[None] | None = None
-
-    async def say(self, message: bytes) -> bool:
-        """Send a message that comes before the answer; opens the stream.
-
-        Returns:
-            False when it could not be sent: the response has ended, or the client takes no
-            streams.
-        """
-        if self.over or not self.stream:
-            return False
-        return await self._write(encode_event(message))
-
-    async def answer(self, message: bytes, status: int = 200) -> None:
-        """Send the last message; the status counts only where no stream was opened before it."""
-        if self.over:
-            return
-        self.over = True
-        if self.streaming or (status == 200 and not self.json):
-            await self._write(encode_event(message), more=False)
-        else:
-            await plain(self._send, status, message, self.extra)
-
-    async def open(self) -> None:
-        """Begin the stream although there is nothing to say yet."""
-        await self._write(b"")
-
-    async def end(self, status: int = 202) -> None:
-        """End without an answer; ``status`` counts only where no stream was opened."""
-        if self.over:
-            return
-        self.over = True
-        if self.streaming:
-            await self._write(b"", more=False)
-        else:
-            await empty(self._send, status, self.extra)
-
-    def drop(self) -> None:
-        """Nobody listens any more: what is said from now on goes nowhere."""
-        self.over = True
-        self.streaming = True
-        self._send = _nowhere
 
     def cut(self) -> None:
-        """Stop the work behind this response; it comes out as a cancellation that is ours."""
+        """Stop the work behind this; it comes out as a cancellation that is ours."""
         if not self._cut and self.task is not None:
             self._cut = True
             self.task.cancel()
@@ -131,37 +76,198 @@ class Reply:
         self._cut = False
         return self.task.uncancel() == 0
 
+    def farewell(self) -> None:
+        """The server stops: end what would otherwise last for ever."""
+
+    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
+        """It goes on for longer than most; what has no watch of its own does nothing about it."""
+
+    def beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Another heartbeat's time has passed."""
+
+
+class Pace:
+    """How a client takes what it is sent; made with the first event of a stream.
+
+    Attributes:
+        lock: tasks of one call may write at the same time; the head must be out before any of it.
+        writer: whoever waits for the client to take something.
+        stuck: it was told to wait no longer.
+        missed: heartbeats in a row that could not be sent.
+    """
+
+    __slots__ = ("lock", "missed", "stuck", "writer")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.writer: asyncio.Task[Any] | None = None
+        self.stuck = False
+        self.missed = 0
+
+
+class Reply(Attended):
+    """The response to one request.
+
+    Args:
+        send: the ASGI callable that takes response messages.
+        takes: the forms of an answer that the client takes.
+        extra: headers for whatever the response becomes.
+        receive: the ASGI callable that says when the client has left; None where nobody watches.
+        owner: what the response belongs to, for kinds of it that want to know.
+
+    Attributes:
+        json: it may become one JSON body.
+        stream: it may become an event stream.
+        streaming: it has.
+        over: nothing more can be sent.
+        carried: what goes on without it where it breaks, for kinds of it that have that.
+    """
+
+    __slots__ = ("_beating", "_owner", "_pace", "_receive", "_send", "_watcher", "carried", "extra",
+                 "json", "over", "stream", "streaming")  # fmt: skip
+
+    def __init__(
+        self,
+        send: Send,
+        takes: Accepts,
+        extra: tuple[Header, ...] = (),
+        receive: Receive | None = None,
+        owner: Any = None,
+    ) -> None:
+        # All that any kind of response has: each request makes one, so that calls up a chain of
+        # classes would be paid for by every call.
+        self.task = asyncio.current_task()
+        self._cut = False
+        self._send = send
+        self._receive = receive
+        self._owner = owner
+        self._watcher: asyncio.Task[None] | None = None
+        self.carried: Any = None
+        self.json = takes.json
+        self.stream = takes.events
+        self.extra = extra
+        self.over = False
+        self.streaming = False
+        self._pace: Pace | None = None
+        self._beating: asyncio.Task[None] | None = None
+
+    @property
+    def attended(self) -> bool:
+        """Whether somebody waits for what it will say."""
+        return not self.over
+
+    async def say(self, message: bytes) -> bool:
+        """Send a message that comes before the answer; opens the stream.
+
+        Returns:
+            False when it could not be sent: the response has ended, or the client takes no
+            streams.
+        """
+        if self.over or not self.stream:
+            return False
+        return await self._put(message)
+
+    async def answer(self, message: bytes, status: int = 200) -> None:
+        """Send the last message; the status counts only where no stream was opened before it."""
+        if self.over:
+            return
+        self.over = True
+        if self.streaming or (status == 200 and not self.json):
+            await self._put(message, last=True)
+        else:
+            await plain(self._send, status, message, self.extra)
+
+    async def open(self) -> None:
+        """Begin the stream although there is nothing to say yet."""
+        await self.write(b"")
+
+    async def end(self, status: int = 202) -> None:
+        """End without an answer; ``status`` counts only where no stream was opened."""
+        if self.over:
+            return
+        self.over = True
+        if self.streaming:
+            await self._put(None, last=True)
+        else:
+            await empty(self._send, status, self.extra)
+
+    def drop(self) -> None:
+        """Nobody listens any more: what is said from now on goes nowhere."""
+        self.over = True
+        self.streaming = True
+        self._send = nowhere
+
+    def left(self) -> None:
+        """The client has left."""
+        self.drop()
+
     def finish(self) -> None:
         """The request is over: let go of everything that belongs to it."""
         if self._cut:
             self.was_cut()  # whoever swallowed the cancellation leaves it to be taken back
         self.over = True
         self.task = None
-        if self._beating is not None:
-            self._beating.cancel()
+        if self.streaming or self._watcher is not None:
+            self._unwind()
 
-    def farewell(self) -> None:
-        """The server stops: end what would otherwise last for ever."""
-
-    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The request runs on; a response without a watch of its own does nothing about it."""
+    def _unwind(self) -> None:
+        """The request is over: end what was begun beside it."""
+        for task in (self._beating, self._watcher):
+            if task is not None:
+                task.cancel()
+        self._watcher = None  # which holds this response, too
 
     def beat(self, loop: asyncio.AbstractEventLoop) -> None:
         """Send a comment, so that nothing between here and there takes silence for the end."""
-        if not self.over and self.stream and self._beating is None:
+        if self._beating is not None:
+            self._missed()
+        elif not self.over and self.stream:
             self._beating = loop.create_task(self._beat())
 
     async def _beat(self) -> None:
         try:
-            await self._write(HEARTBEAT)
+            await self._sign()
         finally:
             self._beating = None
+        if self._pace is not None:
+            self._pace.missed = 0
 
-    async def _write(self, chunk: bytes, *, more: bool = True) -> bool:
-        if self._lock is None:
-            self._lock = asyncio.Lock()
-        # Tasks of one call may write at the same time; the head must be out before any of it.
-        async with self._lock:
+    async def _sign(self) -> None:
+        """Give a sign of life."""
+        await self.write(HEARTBEAT)
+
+    def _missed(self) -> None:
+        """The sign of life before this one is still on its way."""
+        if self._pace is not None:
+            self._pace.missed += 1
+            if self._pace.missed == MISSED:
+                # Whatever is sent waits for a client that takes nothing: that must have an end.
+                self.release()
+                self.left()
+
+    def release(self) -> None:
+        """Have whoever waits for the client wait no longer; the client gets nothing more."""
+        pace = self._pace
+        if pace is not None and pace.writer is not None and not pace.stuck:
+            pace.stuck = True
+            pace.writer.cancel()
+
+    async def _put(self, message: bytes | None, *, last: bool = False) -> bool:
+        """Put a message on the stream, or only end it."""
+        return await self.write(b"" if message is None else encode_event(message), more=not last)
+
+    async def write(self, chunk: bytes, *, more: bool = True) -> bool:
+        """Write to the client as it is; begins the stream where that has not happened.
+
+        Returns:
+            False when the client has left.
+        """
+        pace = self._pace
+        if pace is None:
+            pace = self._pace = Pace()
+        async with pace.lock:
+            pace.writer = task = asyncio.current_task()
+            before = 0 if task is None else task.cancelling()
             try:
                 if not self.streaming:
                     self.streaming = True
@@ -173,53 +279,37 @@ class Reply:
                         }
                     )
                 await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
+            except asyncio.CancelledError:
+                if not pace.stuck or task is None:
+                    raise
+                self.drop()
+                if task.uncancel() > before:
+                    raise  # not by us alone
+                return False
             except Exception:  # noqa: BLE001 - servers and middleware each raise their own for a client that left
                 self.drop()
                 return False
+            finally:
+                pace.writer = None
         return True
 
 
 class WatchedReply(Reply):
-    """A response that notices when its client leaves, once the request runs on.
+    """A response that notices when its client leaves, once the request runs on."""
 
-    Args:
-        send: the ASGI callable that takes response messages.
-        takes: the forms of an answer that the client takes.
-        extra: headers for whatever the response becomes.
-        receive: the ASGI callable that says when the client has left.
-    """
-
-    __slots__ = ("_receive", "_watcher")
-
-    def __init__(
-        self, send: Send, takes: Accepts, extra: tuple[Header, ...], receive: Receive
-    ) -> None:
-        super().__init__(send, takes, extra)
-        self._receive = receive
-        self._watcher: asyncio.Task[None] | None = None
+    __slots__ = ()
 
     def linger(self, loop: asyncio.AbstractEventLoop) -> None:
         """The request runs on: from now on a client that leaves is noticed."""
         self._watcher = loop.create_task(self._watch())
 
-    def left(self) -> None:
-        """The client has left."""
-        self.drop()
-
-    def finish(self) -> None:
-        """The request is over, and so is the watch."""
-        super().finish()
-        if self._watcher is not None:
-            self._watcher.cancel()
-            self._watcher = None
-
     async def _watch(self) -> None:
         # A server that cannot receive any more says the same as one that says so.
         with suppress(Exception):
-            while (await self._receive())["type"] != "http.disconnect":
+            while self._receive and (await self._receive())["type"] != "http.disconnect":
                 pass
         self.left()
 
 
-async def _nowhere(_message: MutableMapping[str, Any]) -> None:
+async def nowhere(_message: MutableMapping[str, Any]) -> None:
     """Where a dropped response's messages go."""

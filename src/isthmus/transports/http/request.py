@@ -1,10 +1,11 @@
 """The parts of an HTTP request that the rules do not judge: its body, its path, all its headers."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 
-from isthmus.transports.http.reply import Receive, Scope
+from isthmus.transports.http.reply import Attended, Receive, Scope
 
-__all__ = ["Headers", "TooLarge", "inner_path", "local_address", "read_body"]
+__all__ = ["Headers", "TooLarge", "TooSlow", "Upload", "inner_path", "local_address"]
 
 
 class Headers(Mapping[str, str]):
@@ -42,39 +43,95 @@ class TooLarge(Exception):
     """A body longer than allowed; raised as soon as that is known."""
 
 
-async def read_body(receive: Receive, scope: Scope, limit: int) -> bytes | None:
-    """Read a request's body.
+class TooSlow(Exception):
+    """A body that took longer than allowed, as a whole or from one piece to the next."""
+
+
+class Upload(Attended):
+    """A request's body on its way in.
+
+    Whole bodies that are there already, which most are, cost one look at the clock of the lookout;
+    what is still on its way when that looks again is timed.
 
     Args:
         receive: the ASGI callable.
         scope: the ASGI scope; its Content-Length is believed where it says "too long".
         limit: the most bytes taken, however they come.
-
-    Returns:
-        The body, or None when the client left before its end.
-
-    Raises:
-        TooLarge: there is more than ``limit``.
+        idle: seconds from one piece to the next.
+        total: seconds from the first to the last.
     """
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        if len(body) > limit:
+
+    __slots__ = ("_end", "_heard", "_idle", "_limit", "_receive", "_scope", "_timer", "_total")
+
+    def __init__(
+        self, receive: Receive, scope: Scope, limit: int, idle: float, total: float
+    ) -> None:
+        self.task = asyncio.current_task()
+        self._cut = False
+        self._receive = receive
+        self._scope = scope
+        self._limit = limit
+        self._idle = idle
+        self._total = total
+        self._end = self._heard = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def read(self) -> bytes | None:
+        """The body, or None when the client left before its end.
+
+        Raises:
+            TooLarge: there is more of it than allowed.
+            TooSlow: it took longer than allowed.
+        """
+        limit = self._limit
+        try:
+            message = await self._receive()
+            body: bytes = message.get("body", b"")
+            if message.get("more_body", False):
+                return await self._rest(body)
+            if len(body) > limit:
+                raise TooLarge
+            return body if message["type"] == "http.request" else None
+        except asyncio.CancelledError:
+            if not self.was_cut():
+                raise
+            raise TooSlow from None
+        finally:
+            self.task = None
+            if self._timer is not None:
+                self._timer.cancel()
+
+    async def _rest(self, body: bytes) -> bytes | None:
+        """What comes in pieces."""
+        # Most bodies come in one piece; only for others does it pay to look what was announced.
+        if _announced(self._scope) > self._limit:
             raise TooLarge
-        return body if message["type"] == "http.request" else None
-    # Most bodies come in one piece; only for others does it pay to look what was announced.
-    if _announced(scope) > limit:
-        raise TooLarge
-    parts, size = [body], len(body)
-    while message.get("more_body", False):
-        if size > limit:
+        parts, size, more = [body], len(body), True
+        while more:
+            if size > self._limit:
+                raise TooLarge
+            if self._timer is not None:
+                self._heard = asyncio.get_running_loop().time()
+            message = await self._receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            more = message.get("more_body", False)
+        if size > self._limit:
             raise TooLarge
-        message = await receive()
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-    if size > limit:
-        raise TooLarge
-    return b"".join(parts) if message["type"] == "http.request" else None
+        return b"".join(parts) if message["type"] == "http.request" else None
+
+    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
+        """It was not there at once: it is timed from now on."""
+        self._heard = loop.time()
+        self._end = self._heard + self._total
+        self._timer = loop.call_at(min(self._end, self._heard + self._idle), self._late, loop)
+
+    def _late(self, loop: asyncio.AbstractEventLoop) -> None:
+        due = min(self._end, self._heard + self._idle)
+        if due <= loop.time():
+            self.cut()
+        else:
+            self._timer = loop.call_at(due, self._late, loop)
 
 
 def _announced(scope: Scope) -> int:

@@ -131,6 +131,9 @@ class ResponseChannel(WatchedReply):
             f"{self._caller.revision.name}; ask in the result instead"
         )
 
+    async def let_go(self, id: Id, retry: float | None = None) -> None:
+        """Do nothing: since 2026-07-28 a response that ends has cancelled its call."""
+
     def agree(self, caller: Caller) -> None:
         """Take note of nothing: each request states its own facts."""
 

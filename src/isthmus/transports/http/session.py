@@ -14,20 +14,26 @@ from typing import Any
 from msgspec import UNSET
 
 from isthmus.errors import ConnectionLost
+from isthmus.revisions import Feature
 from isthmus.runtime.channel import Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
+from isthmus.store.log import Forgotten, Log
 from isthmus.transports.http.lookout import Lookout
 from isthmus.transports.http.reply import Receive, Reply
+from isthmus.transports.http.resume import GetReply, PostReply, Streams
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 
-__all__ = ["HttpSession", "SessionBook", "StandingStream"]
+__all__ = ["HttpSession", "SessionBook"]
 
 ENDED = ErrorBody(code=-32600, message="Invalid request: the session was ended")
 IN_FLIGHT = ErrorBody(code=-32600, message="Invalid request: this id is in flight already")
 MAX_KEPT = 64
 """Messages kept for a standing stream that is not open; the oldest give way."""
+
+MAX_KEPT_SIZE = 1024 * 1024
+"""Bytes of those messages together."""
 
 MAX_STREAMS = 4
 """Standing streams of one session; the oldest gives way, for it is the likeliest to be dead."""
@@ -39,16 +45,6 @@ MAX_LOOKED_AT = 64
 """Sessions looked at for one that may give way to a new one."""
 
 
-class StandingStream(Reply):
-    """The response to a GET: open until one of both sides has enough."""
-
-    __slots__ = ()
-
-    def farewell(self) -> None:
-        """The server stops: so does the stream."""
-        self.cut()
-
-
 class HttpSession:
     """One legacy session: the channel its peer sends on.
 
@@ -58,8 +54,8 @@ class HttpSession:
         principal: who opened it, or None; nobody else may use it.
     """
 
-    __slots__ = ("_book", "_kept", "_posts", "_streams", "id", "over", "peer", "principal",
-                 "touched")  # fmt: skip
+    __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "id", "over", "peer",
+                 "principal", "touched")  # fmt: skip
 
     def __init__(self, id: str, book: "SessionBook", principal: Any = None) -> None:
         self.id = id
@@ -69,7 +65,8 @@ class HttpSession:
         self.peer = Peer(self, book.router, side="server")
         self._book = book
         self._posts: dict[Id, Reply] = {}
-        self._streams: tuple[StandingStream, ...] = ()
+        self._gets: tuple[GetReply, ...] = ()
+        self._streams: Streams | None = None
         self._kept: list[bytes] | None = None
 
     @property
@@ -79,7 +76,18 @@ class HttpSession:
         A call whose client has left goes on (spec 2025-11-25 basic/transports: a disconnect is no
         cancellation), but only for as long as the session may be idle: nobody may ever come back.
         """
-        return bool(self._streams) or any(not reply.over for reply in self._posts.values())
+        return bool(self._gets) or any(reply.attended for reply in self._posts.values())
+
+    @property
+    def streams(self) -> Streams | None:
+        """Its streams, or None where the revision agreed on cannot resume any."""
+        if self._streams is None:
+            revision = self.peer.revision
+            if not revision.has(Feature.RESUMPTION):
+                return None
+            primes = revision.has(Feature.PRIMING)
+            self._streams = Streams(self.id, self._book.log, primes=primes)
+        return self._streams
 
     # What the client sends
 
@@ -120,6 +128,35 @@ class HttpSession:
             self._posts.pop(id, None)
             reply.finish()
 
+    async def post_batch(self, delivery: Delivery, reply: Reply) -> None:
+        """Serve one POST of several messages, up to the end of its response.
+
+        Args:
+            delivery: their bytes and origin.
+            reply: the response to them.
+        """
+        calls = self.peer.take(delivery)
+        refused, self.peer.outbox = self.peer.outbox, []
+        self._posts.update((inbound.id, reply) for inbound in calls)
+        self._book.lookout.enter(reply)
+        try:
+            for out in refused:  # the whole of it, or all that is to be said about it
+                await reply.answer(out.data)
+            await asyncio.gather(*(self.peer.serve(inbound) for inbound in calls))
+            # spec 2025-03-26 basic/transports#sending-messages-to-the-server: 202 where there
+            # were only notifications and responses
+            await reply.end(202)
+        except asyncio.CancelledError:
+            if not reply.was_cut():
+                raise
+            await reply.answer(encode_error(None, ENDED, null_id=False), 404)
+        finally:
+            self._book.lookout.leave(reply)
+            for inbound in calls:
+                self._posts.pop(inbound.id, None)
+            reply.finish()
+            self._book.touch(self)
+
     async def open(self, frame: Frame, delivery: Delivery, reply: Reply) -> bool:
         """Serve the ``initialize`` that a session begins with.
 
@@ -139,29 +176,66 @@ class HttpSession:
             await reply.answer(out.data)
         return False
 
-    async def listen(self, receive: Receive, stream: StandingStream) -> None:
-        """Keep a standing stream open until the client leaves or the session ends."""
-        for old in self._streams[: 1 - MAX_STREAMS]:
-            old.cut()
-        self._streams = (*self._streams, stream)
-        self._book.lookout.stay(stream)
+    async def listen(self, receive: Receive, reply: GetReply, last_id: str | None) -> None:
+        """Keep a GET's response open until the client leaves, or there is nothing more to say.
+
+        Args:
+            receive: the ASGI callable that says when the client has left.
+            reply: the response.
+            last_id: the event after which a stream is to go on, or None for one of its own.
+
+        Raises:
+            Forgotten: there is no such event, or not everything after it any more; nothing was
+                sent.
+        """
+        after = await self._begun(reply, last_id)
+        if reply.standing:
+            standing = [one for one in self._gets if one.standing]
+            for old in standing[: 1 - MAX_STREAMS]:
+                old.cut()
+        self._gets = (*self._gets, reply)
+        self._book.lookout.stay(reply)
         try:
-            await stream.open()
+            await self._speak(reply, after)
+            while not reply.over and (await receive())["type"] != "http.disconnect":
+                pass
+            reply.drop()
+        except asyncio.CancelledError:
+            if not reply.was_cut():
+                raise
+            await reply.end()
+        finally:
+            self._book.lookout.leave(reply)
+            self._gets = tuple(one for one in self._gets if one is not reply)
+            reply.finish()
+            self._book.touch(self)
+
+    async def _begun(self, reply: GetReply, last_id: str | None) -> int | None:
+        """Give a response a stream to carry; the place in it to go on after, or None."""
+        streams = self.streams
+        if last_id is None:
+            if streams is not None:
+                reply.carried = streams.open(reply, standing=True)
+            return None
+        if streams is None:
+            raise Forgotten(f"revision {self.peer.revision.name} has no streams that go on")
+        reply.carried, after = streams.find(last_id)
+        reply.standing = reply.carried.standing
+        await reply.carried.check(after)
+        return after
+
+    async def _speak(self, reply: GetReply, after: int | None) -> None:
+        """Say what is there to be said when a stream begins or goes on."""
+        if reply.carried is None:
+            await reply.open()
+        elif after is None:
+            await reply.carried.begin()
+        else:
+            await reply.carried.resume(reply, after)
+        if reply.standing:
             kept, self._kept = self._kept or [], None
             for message in kept:
-                await stream.say(message)
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            stream.drop()
-        except asyncio.CancelledError:
-            if not stream.was_cut():
-                raise
-            await stream.end()
-        finally:
-            self._book.lookout.leave(stream)
-            self._streams = tuple(one for one in self._streams if one is not stream)
-            stream.finish()
-            self._book.touch(self)
+                await reply.say(message)
 
     # The channel
 
@@ -195,10 +269,25 @@ class HttpSession:
 
     async def _say_standing(self, message: bytes) -> None:
         # spec 2025-11-25 basic/transports#multiple-connections: on one stream only
-        for stream in reversed(self._streams):
-            if await stream.say(message):
+        for reply in reversed(self._gets):
+            if reply.standing and await reply.say(message):
                 return
-        self._kept = [*(self._kept or [])[1 - MAX_KEPT :], message]
+        kept = [*(self._kept or [])[1 - MAX_KEPT :], message]
+        while len(kept) > 1 and sum(map(len, kept)) > MAX_KEPT_SIZE:
+            del kept[0]
+        self._kept = kept
+
+    async def let_go(self, id: Id, retry: float | None) -> None:
+        """End the response to a call, whose client comes back for the rest of its stream.
+
+        Args:
+            id: the call.
+            retry: seconds its client is asked to wait before that; None for the usual.
+        """
+        reply = self._posts.get(id)
+        if isinstance(reply, PostReply):
+            seconds = self._book.retry if retry is None else retry
+            await reply.let_go(max(0, round(1000 * seconds)))
 
     def abandon(self, id: Id) -> bool:  # noqa: ARG002 - part of the channel's shape
         """False: only a ``notifications/cancelled`` tells the client."""
@@ -211,8 +300,14 @@ class HttpSession:
     def stop(self) -> None:
         """Cut everything short that goes on in this session."""
         self.over = True
-        for reply in (*self._posts.values(), *self._streams):
+        for reply in (*self._posts.values(), *self._gets):
             reply.cut()
+
+    async def settle(self) -> None:
+        """Settle what it still waits for, and forget what was said in it."""
+        await self.peer.finish()
+        if self._streams is not None:
+            await self._streams.close()
 
 
 class SessionBook:
@@ -225,8 +320,11 @@ class SessionBook:
         router: serves the requests of all sessions.
         lookout: watches over calls and streams that last.
         loop: the event loop everything lives on.
+        log: keeps what is said on streams.
         idle: seconds without a request or an open stream until a session ends.
         limit: the most sessions there may be.
+        retry: seconds that a client is asked to wait before it comes back for the rest of a
+            stream.
     """
 
     def __init__(
@@ -235,11 +333,15 @@ class SessionBook:
         lookout: Lookout,
         loop: asyncio.AbstractEventLoop,
         *,
+        log: Log,
         idle: float,
         limit: int,
+        retry: float,
     ) -> None:
         self.router = router
         self.lookout = lookout
+        self.log = log
+        self.retry = retry
         self._loop = loop
         self._idle = idle
         self._limit = limit
@@ -303,7 +405,7 @@ class SessionBook:
         self._settled.pop(session.id, None)
         self._newcomers.pop(session.id, None)
         session.stop()
-        ending = self._loop.create_task(session.peer.finish())
+        ending = self._loop.create_task(session.settle())
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 

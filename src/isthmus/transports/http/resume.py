@@ -1,0 +1,453 @@
+"""Streams that go on where they broke: what was said is kept, and a GET asks for the rest.
+
+A :class:`Stream` belongs to a session, and to the response that carries it at the moment: first
+the response to the POST or GET that it began with, later that of a GET which resumed it, or none
+while nobody is connected. What is put on a stream is kept in a log first, so that it does not
+matter to whoever speaks whether somebody listens.
+
+The id of an event names the session's mark, the stream and the place in it. It is looked up in
+the session that the request belongs to, so that elsewhere it is worth nothing. An answer that is
+plain JSON has no stream and costs none of this.
+"""
+
+import asyncio
+from os import urandom
+from typing import Protocol
+
+from isthmus.core.http_rules import Accepts
+from isthmus.core.sse import encode_event
+from isthmus.store.log import Forgotten, Log
+from isthmus.transports.http.reply import (
+    HEARTBEAT,
+    Header,
+    Reply,
+    Send,
+    WatchedReply,
+    nowhere,
+)
+
+__all__ = ["GetReply", "PostReply", "Resumable", "Stream", "Streams"]
+
+MAX_STREAMS = 64
+"""Streams of one session that are kept; those that have ended give way, the oldest first."""
+
+MAX_REPLAYED = 10_000
+"""Events sent to one who resumes: more than any log of ours keeps of a stream."""
+
+PRIME_AFTER = 1.0
+"""Seconds a call lasts until its client is given an id to come back with."""
+
+DIGITS = 15  # of a number in an event id; a longer one is none of ours
+
+
+class Carrier(Protocol):
+    """The response that carries a stream."""
+
+    async def write(self, chunk: bytes, *, more: bool = True) -> bool:
+        """Write to the client; False when it has left."""
+        ...
+
+    def release(self) -> None:
+        """Have whoever waits for the client wait no longer."""
+        ...
+
+    def hung_up(self) -> None:
+        """The response was ended, though the stream may go on."""
+        ...
+
+    def give_way(self) -> None:
+        """Another response carries the stream from now on: end this one."""
+        ...
+
+
+class Stream:
+    """What is said on one stream, and the response that carries it.
+
+    Args:
+        book: the session's streams.
+        number: which of them it is.
+        carrier: the response it begins with.
+        standing: it is not the answer to a request.
+
+    Attributes:
+        carrier: the response that carries it now, or None.
+        over: nothing more will be said on it.
+        standing: it is not the answer to a request.
+    """
+
+    __slots__ = ("_begun", "_book", "_broken", "_last", "_lock", "_name", "carrier", "over",
+                 "standing")  # fmt: skip
+
+    def __init__(self, book: "Streams", number: int, carrier: Carrier, *, standing: bool) -> None:
+        self._book = book
+        self._name = f"{book.mark}-{number}"
+        self._lock = asyncio.Lock()
+        self._begun = False
+        self._broken = False
+        self._last = 0
+        self.carrier: Carrier | None = carrier
+        self.over = False
+        self.standing = standing
+
+    @property
+    def key(self) -> str:
+        """What it is called in the log."""
+        return f"{self._book.session}/{self._name}"
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing more will come, and it may be forgotten where room is needed."""
+        return self.over or (self.standing and self.carrier is None)
+
+    async def put(self, message: bytes | None, *, last: bool = False) -> bool:
+        """Say something, or only that this was all.
+
+        Args:
+            message: what to say, or None.
+            last: nothing more will be said.
+
+        Returns:
+            True: it is kept, whether or not somebody listens.
+        """
+        if self._book.stale:
+            await self._book.sweep()
+        async with self._lock:
+            chunk = b"" if message is None else await self._kept(message)
+            self.over = self.over or last
+            carrier = self.carrier
+            if carrier is not None:
+                await carrier.write(self._primed(chunk), more=not last)
+                if last:
+                    carrier.hung_up()
+        return True
+
+    async def begin(self, sign: bytes = b"") -> None:
+        """Begin to be there although there is nothing to say.
+
+        Args:
+            sign: what to send where it does not begin with an event of its own.
+        """
+        async with self._lock:
+            if self.carrier is not None:
+                await self.carrier.write(self._primed(b"") or sign)
+
+    async def check(self, after: int) -> None:
+        """See to it that everything after a place in the stream is there.
+
+        Raises:
+            Forgotten: it is not.
+        """
+        await self._after(after)
+
+    async def resume(self, carrier: Carrier, after: int) -> None:
+        """Go on with another response, with all that came after a place in the stream.
+
+        Raises:
+            Forgotten: some of it is not there any more; nothing was sent.
+        """
+        before = self.carrier
+        if before is not None:
+            before.release()  # it may hold the lock, waiting for a client that is gone
+        async with self._lock:
+            entries = await self._after(after)
+            before, self.carrier = self.carrier, carrier
+            if before is not None:
+                before.give_way()
+            self._begun = True
+            # spec 2025-11-25 basic/transports#resumability-and-redelivery: the messages after the
+            # last event id, on the stream that was disconnected, and no others
+            rest = b"".join(encode_event(value, id=self._id(id)) for id, value in entries)
+            await carrier.write(rest, more=not self.over)
+            if self.over:
+                carrier.hung_up()
+
+    async def let_go(self, retry: int) -> None:
+        """End the response, but not the stream: its client comes back for the rest.
+
+        Args:
+            retry: milliseconds it is asked to wait before that.
+        """
+        async with self._lock:
+            carrier = self.carrier
+            if carrier is None or self.over:
+                return
+            # spec 2025-11-25 basic/transports#sending-messages-to-the-server: SHOULD send an event
+            # with a retry field before closing, MAY close only after an event with an id
+            id = None if self._begun else self._id(0)
+            self._begun = True
+            await carrier.write(encode_event(b"", id=id, retry=retry), more=False)
+            self.carrier = None
+            carrier.hung_up()
+
+    def leave(self, carrier: Carrier) -> None:
+        """A response does not carry it any more."""
+        if self.carrier is carrier:
+            self.carrier = None
+
+    def abandon(self) -> None:
+        """Nobody will say anything more, not even that this was all."""
+        self.over = True
+        carrier, self.carrier = self.carrier, None
+        if carrier is not None:
+            carrier.give_way()
+
+    def _id(self, place: int) -> str:
+        return f"{self._name}-{place}"
+
+    async def _kept(self, message: bytes) -> bytes:
+        """A message as an event, kept in the log under the event's id."""
+        if not self._broken:
+            try:
+                self._last = await self._book.log.append(self.key, message)
+            except Exception as error:  # noqa: BLE001 - a log elsewhere may fail in any way; the call goes on
+                self._broken = True
+                _report(error)
+            else:
+                return encode_event(message, id=self._id(self._last))
+        return encode_event(message)
+
+    def _primed(self, chunk: bytes) -> bytes:
+        """What is sent first begins with an event that has nothing but an id."""
+        if self._begun:
+            return chunk
+        self._begun = True
+        # spec 2025-11-25 basic/transports#sending-messages-to-the-server: SHOULD immediately send
+        # an event id and an empty data field
+        return encode_event(b"", id=self._id(0)) + chunk if self._book.primes else chunk
+
+    async def _after(self, after: int) -> list[tuple[int, bytes]]:
+        if self._broken:
+            raise Forgotten("the log failed")
+        if after == self._last == 0:
+            return []  # nothing was ever said, so the log has never heard of it
+        return await self._book.log.read(self.key, after, MAX_REPLAYED)
+
+
+class Streams:
+    """The streams of one session.
+
+    Args:
+        session: the session's id.
+        log: keeps what is said.
+        primes: streams begin with an event that has nothing but an id, and may be polled.
+
+    Attributes:
+        mark: what the ids of this session's events begin with.
+        stale: what the log can forget.
+    """
+
+    __slots__ = ("_count", "_streams", "log", "mark", "primes", "session", "stale")
+
+    def __init__(self, session: str, log: Log, *, primes: bool) -> None:
+        self.session = session
+        self.log = log
+        self.primes = primes
+        self.mark = urandom(6).hex()
+        self.stale: list[str] = []
+        self._count = 0
+        self._streams: dict[int, Stream] = {}
+
+    def open(self, carrier: Carrier, *, standing: bool = False) -> Stream:
+        """Begin a stream."""
+        self._count = number = self._count + 1
+        if len(self._streams) >= MAX_STREAMS:
+            self._make_room()
+        stream = self._streams[number] = Stream(self, number, carrier, standing=standing)
+        return stream
+
+    def find(self, event_id: str) -> tuple[Stream, int]:
+        """The stream an event was on, and its place there.
+
+        Raises:
+            Forgotten: it is of no stream of this session, or of one that is not kept any more.
+        """
+        mark, _, rest = event_id.partition("-")
+        number, _, place = rest.partition("-")
+        if mark == self.mark and _is_number(number) and _is_number(place):
+            stream = self._streams.get(int(number))
+            if stream is not None:
+                return stream, int(place)
+        raise Forgotten(f"event {event_id[:80]!r} is of no stream of this session")
+
+    async def sweep(self) -> None:
+        """Have the log forget what nobody can ask for any more."""
+        stale, self.stale = self.stale, []
+        for key in stale:
+            await self.log.forget(key)
+
+    async def close(self) -> None:
+        """Forget all streams."""
+        self.stale += [stream.key for stream in self._streams.values()]
+        self._streams.clear()
+        await self.sweep()
+
+    def _make_room(self) -> None:
+        for number, stream in self._streams.items():
+            if stream.idle:
+                self.stale.append(stream.key)
+                del self._streams[number]
+                return
+
+
+class Resumable(Protocol):
+    """A session, as far as its responses are concerned."""
+
+    @property
+    def streams(self) -> Streams | None:
+        """Its streams, or None where the revision agreed on cannot resume any."""
+        ...
+
+
+class PostReply(WatchedReply):
+    """The response to a request of a session, its ``owner``; the stream it may become can be resumed.
+
+    Attributes:
+        carried: that stream, or None while it has not become one.
+    """
+
+    __slots__ = ()
+
+    carried: Stream | None
+
+    @property
+    def attended(self) -> bool:
+        """Whether somebody waits for what it will say."""
+        return not self.over and (self.carried is None or self.carried.carrier is self)
+
+    @property
+    def _streams(self) -> Streams | None:
+        session: Resumable = self._owner
+        return session.streams
+
+    def _stream(self) -> Stream | None:
+        """The stream it is; None where the revision cannot resume any."""
+        if self.carried is None and (streams := self._streams) is not None:
+            self.carried = streams.open(self)
+        return self.carried
+
+    async def _put(self, message: bytes | None, *, last: bool = False) -> bool:
+        stream = self._stream()
+        if stream is None:
+            return await super()._put(message, last=last)
+        return await stream.put(message, last=last)
+
+    async def let_go(self, retry: int) -> None:
+        """End the response and have its client come back, where the revision can poll."""
+        streams = self._streams
+        # spec 2025-06-18 basic/transports: before 2025-11-25 a server SHOULD NOT close a stream
+        # before its answer
+        if self.stream and not self.over and streams is not None and streams.primes:
+            stream = self._stream()
+            if stream is not None:
+                await stream.let_go(retry)
+
+    async def _watch(self) -> None:
+        # The request runs on: its client is given the means to come back, where it takes that.
+        loop, streams = asyncio.get_running_loop(), self._streams
+        if not self.stream or streams is None or not streams.primes:
+            await super()._watch()
+            return
+        primer = loop.call_later(PRIME_AFTER, self.beat, loop)
+        try:
+            await super()._watch()
+        finally:
+            primer.cancel()
+
+    async def _sign(self) -> None:
+        stream = None if self.streaming else self._stream()
+        if stream is None:
+            await super()._sign()
+        else:
+            await stream.begin(HEARTBEAT)
+
+    def drop(self) -> None:
+        """Nobody listens here any more; what is said goes on where the stream does."""
+        if self.carried is None:
+            super().drop()
+        else:
+            self.hung_up()
+            self.carried.leave(self)
+
+    def hung_up(self) -> None:
+        """The response was ended: nothing more is written to it."""
+        self.streaming = True
+        self._send = nowhere
+
+    def give_way(self) -> None:
+        """Another response carries the stream: end this one, as soon as its client takes that."""
+        if self._beating is None and not self.over:
+            self._beating = asyncio.get_running_loop().create_task(self._part())
+
+    async def _part(self) -> None:
+        try:
+            await self.write(b"", more=False)
+        finally:
+            self.hung_up()
+            self._beating = None
+
+    def _unwind(self) -> None:
+        super()._unwind()
+        if self.carried is not None and not self.carried.over:
+            self.carried.abandon()
+
+
+class GetReply(Reply):
+    """The response to a GET: open until one of both sides has enough, or the stream is over.
+
+    Attributes:
+        carried: the stream it carries, or None where the revision cannot resume any.
+        standing: it takes what belongs to no request.
+    """
+
+    __slots__ = ("standing",)
+
+    carried: Stream | None
+
+    def __init__(self, send: Send, takes: Accepts, extra: tuple[Header, ...] = ()) -> None:
+        super().__init__(send, takes, extra)
+        self.standing = True
+
+    async def _put(self, message: bytes | None, *, last: bool = False) -> bool:
+        if self.carried is None or message is None:  # the end of this response, not of the stream
+            return await super()._put(message, last=last)
+        return await self.carried.put(message, last=last)
+
+    def drop(self) -> None:
+        """Nobody listens here any more."""
+        super().drop()
+        if self.carried is not None:
+            self.carried.leave(self)
+
+    def left(self) -> None:
+        """The client has left, or takes nothing any more."""
+        self.drop()
+        self.give_way()
+
+    def farewell(self) -> None:
+        """The server stops: so does the stream."""
+        self.cut()
+
+    def hung_up(self) -> None:
+        """The response was ended."""
+        self.over = True
+        self.give_way()
+
+    def give_way(self) -> None:
+        """End this response: its task wakes up and does it."""
+        if self.task is not asyncio.current_task():
+            self.cut()
+
+    def _unwind(self) -> None:
+        super()._unwind()
+        if self.carried is not None:
+            self.carried.leave(self)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= DIGITS
+
+
+def _report(error: Exception) -> None:
+    import logging  # not needed until something fails
+
+    logging.getLogger("isthmus").error("the log of streams failed", exc_info=error)

@@ -1,0 +1,233 @@
+"""HTTP+SSE, the transport of 2024-11-05, on the server's side.
+
+A client opens a stream by GET and is told where to send its messages; each of them is a POST that
+is accepted at once, and everything the server has to say, answers included, is an event of the
+one stream. The stream is the session: when it ends, so do its calls. Nothing here can be resumed.
+
+It is an ordinary pipe to a :class:`~isthmus.runtime.peer.Peer`, so every revision with a handshake
+can be spoken over it.
+"""
+
+import asyncio
+from os import urandom
+from typing import Any
+
+from msgspec import UNSET
+
+from isthmus.core.caller import Malformed, read_envelope
+from isthmus.core.http_rules import Refusal, accepts, judge_head
+from isthmus.core.sse import encode_event
+from isthmus.errors import ConnectionLost
+from isthmus.runtime.channel import Delivery, Outgoing
+from isthmus.runtime.peer import Peer
+from isthmus.runtime.router import Router
+from isthmus.transports.http.exchange import EVENTS_ONLY, Exchange
+from isthmus.transports.http.lookout import Lookout
+from isthmus.transports.http.reply import Header, Reply, Scope, Send, empty
+from isthmus.wire.base import Id
+from isthmus.wire.jsonrpc import Frame, Unreadable, parse
+
+__all__ = ["SseServer", "SseStream"]
+
+GET_ONLY = Refusal(
+    405,
+    -32600,
+    "This path opens an event stream (HTTP+SSE of 2024-11-05): send GET",
+    UNSET,
+    (("allow", "GET"),),
+)
+POST_ONLY = Refusal(
+    405,
+    -32600,
+    "This path takes the messages of a client of HTTP+SSE: send POST",
+    UNSET,
+    (("allow", "POST"),),
+)
+NO_EVENTS = Refusal(406, -32600, "A GET opens an event stream: accept text/event-stream")
+NO_SESSION = Refusal(400, -32600, "session_id is missing: post to the URI of the endpoint event")
+UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: open an event stream again")
+FULL = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
+MODERN = Refusal(400, -32600, "Since 2026-07-28 requests go to the endpoint of Streamable HTTP")
+
+
+class SseStream(Reply):
+    """The response to a GET: the channel that one session's peer sends on.
+
+    Args:
+        send: the ASGI callable that takes response messages.
+        extra: headers for the response.
+        principal: who opened it, or None; nobody else may send to it.
+    """
+
+    __slots__ = ("id", "peer", "principal")
+
+    def __init__(
+        self, send: Send, extra: tuple[Header, ...], router: Router, principal: Any = None
+    ) -> None:
+        super().__init__(send, EVENTS_ONLY, extra)
+        self.id = urandom(24).hex()
+        self.principal = principal
+        self.peer = Peer(self, router, side="server")
+
+    async def receive(self) -> Delivery | None:  # noqa: D102 - the channel's
+        return None  # every POST hands over its own message
+
+    async def send(self, out: Outgoing) -> None:
+        """Send a message as an event.
+
+        Raises:
+            ConnectionLost: the stream has ended.
+        """
+        # spec 2024-11-05 basic/transports#http-with-sse: messages are sent as message events
+        if self.over or not await self.write(encode_event(out.data, event="message")):
+            raise ConnectionLost("the client has closed its event stream")
+
+    def abandon(self, id: Id) -> bool:  # noqa: ARG002 - part of the channel's shape
+        """False: only a ``notifications/cancelled`` tells the client."""
+        return False
+
+    async def close(self) -> None:
+        """End the stream, and with it the session."""
+        self.cut()
+
+    def left(self) -> None:
+        """The client takes nothing any more."""
+        self.drop()
+        self.cut()
+
+    def farewell(self) -> None:
+        """The server stops: so does the stream."""
+        self.cut()
+
+
+class SseServer:
+    """The two endpoints of HTTP+SSE.
+
+    Args:
+        router: serves the requests.
+        listening: the path of the event stream.
+        posting: the path that messages are posted to.
+
+    Attributes:
+        listening: the path of the event stream.
+        paths: both paths.
+    """
+
+    def __init__(self, router: Router, listening: str, posting: str) -> None:
+        self.listening = "/" + listening.strip("/")
+        self.paths = frozenset({self.listening, "/" + posting.strip("/")})
+        self._posting = "/" + posting.strip("/")
+        self._router = router
+        self._streams: dict[str, SseStream] = {}
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    async def listen(self, exchange: Exchange, lookout: Lookout, limit: int) -> None:
+        """Serve a GET, from its first event to the end of the session.
+
+        Args:
+            exchange: the request.
+            lookout: watches over the stream.
+            limit: the most streams there may be.
+        """
+        if exchange.scope["method"] != "GET":
+            # spec 2025-03-26 basic/transports#backwards-compatibility: clients that try the newer
+            # transport here first learn from a 4xx that this is the older one
+            await exchange.refuse(GET_ONLY)
+        elif not accepts(exchange.head.accept).events:
+            await exchange.refuse(NO_EVENTS)
+        elif len(self) >= limit:
+            await exchange.refuse(FULL)
+        else:
+            await self._held(exchange, lookout)
+
+    async def _held(self, exchange: Exchange, lookout: Lookout) -> None:
+        stream = SseStream(exchange.send, exchange.extra, self._router, exchange.principal)
+        self._streams[stream.id] = stream
+        lookout.stay(stream)
+        lost = "the client has closed its event stream"
+        try:
+            # spec 2024-11-05 basic/transports#http-with-sse: when a client connects, the server
+            # MUST send an endpoint event with a URI to send messages to
+            where = f"{self._place(exchange.scope)}?session_id={stream.id}"
+            await stream.write(encode_event(where.encode("latin-1"), event="endpoint"))
+            while not stream.over and (await exchange.receive())["type"] != "http.disconnect":
+                pass
+            stream.drop()
+        except asyncio.CancelledError:
+            if not stream.was_cut():
+                raise
+            lost = "the server has closed the event stream"
+            await stream.end()
+        finally:
+            del self._streams[stream.id]
+            lookout.leave(stream)
+            stream.finish()
+            await stream.peer.finish(ConnectionLost(lost))
+
+    def _place(self, scope: Scope) -> str:
+        """The path to post to as the client sees it: where its GET went to, but for the end."""
+        path: str = scope["path"]
+        prefix: str = scope.get("root_path", "").rstrip("/")
+        if prefix and not path.startswith(prefix):
+            path = prefix + path  # frameworks differ in whether it is in there already
+        return path.rstrip("/").removesuffix(self.listening) + self._posting
+
+    async def judged(self, exchange: Exchange) -> SseStream | None:
+        """The session that a message is for, from the head of the request that brings it.
+
+        Returns:
+            None where the request was refused.
+        """
+        stream = None
+        id = _session_id(exchange.scope["query_string"])
+        if exchange.scope["method"] != "POST":
+            refusal: Refusal | None = POST_ONLY
+        elif id is None:
+            refusal = NO_SESSION
+        else:
+            stream = self._streams.get(id)
+            if stream is None or stream.principal != exchange.principal:
+                # Somebody else's session looks like none, so that ids cannot be tried out.
+                stream, refusal = None, UNKNOWN_SESSION
+            else:
+                bad = judge_head("POST", exchange.head, self._router.supported)
+                refusal = bad if isinstance(bad, Refusal) else None
+        if refusal is not None:
+            await exchange.refuse(refusal)
+            return None
+        return stream
+
+    async def post(self, exchange: Exchange, stream: SseStream, body: bytes) -> None:
+        """Take in a message: it is accepted now, and answered on the stream."""
+        frame = parse(body)
+        if isinstance(frame, Unreadable):
+            await exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
+            return
+        if isinstance(frame, Frame) and _is_modern(frame):
+            await exchange.refuse(MODERN, None if frame.id is UNSET else frame.id)
+            return
+        peer = stream.peer
+        delivery = Delivery(body, exchange.origin(stream.id))
+        for inbound in peer.take(delivery, frame if isinstance(frame, Frame) else None):
+            peer.start(peer.serve(inbound), inbound)
+        if peer.outbox:
+            peer.start(peer.flush())
+        await empty(exchange.send, 202, exchange.extra)
+
+
+def _session_id(query: bytes) -> str | None:
+    for part in query.split(b"&"):
+        name, _, value = part.partition(b"=")
+        if name == b"session_id":
+            return value.decode("latin-1")
+    return None
+
+
+def _is_modern(frame: Frame) -> bool:
+    """Whether a request states its own facts: the rules for those are the other endpoint's."""
+    envelope = read_envelope(frame.params or None)
+    if isinstance(envelope, Malformed) or envelope.meta is UNSET:
+        return False
+    return bool(envelope.meta.protocol_version)
