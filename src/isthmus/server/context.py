@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.extensions import settings_of
@@ -21,7 +21,8 @@ from isthmus.server.features.logging import Log
 from isthmus.server.forms import form_for
 from isthmus.server.needs import require
 from isthmus.server.notes import Notes
-from isthmus.server.sampling import Said, SampledMessage, conversation, preferences
+from isthmus.server.polling import Polling
+from isthmus.server.sampling import Said, SampledMessage, conversation, given, preferences
 from isthmus.server.workers import Leave
 from isthmus.wire import (
     ClientCapabilities,
@@ -57,7 +58,7 @@ class _Metadata(msgspec.Struct, rename={"meta": "_meta"}):
 _decode_metadata = msgspec.json.Decoder(_Metadata).decode
 
 
-class Context:
+class Context(Polling):
     """The call a function serves, and what it may do about it.
 
     A parameter of this type is filled by the server and is no part of the tool's schema::
@@ -371,9 +372,9 @@ class Context:
         params = CreateMessageParams(
             messages=conversation(messages),
             max_tokens=max_tokens,
-            system_prompt=_given(system_prompt),
+            system_prompt=given(system_prompt),
             model_preferences=preferences(model),
-            temperature=_given(temperature),
+            temperature=given(temperature),
             stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
             include_context=self._context(include_context),
             tools=UNSET if tools is None else list(tools),
@@ -494,7 +495,3 @@ class Context:
     def leave(self) -> Leave:
         """How a function in a thread hears that its call is over."""
         return self._leave
-
-
-def _given(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value

@@ -1,7 +1,7 @@
 """What is sent to a client's model, and what it wrote, in the forms authors use."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -21,7 +21,9 @@ from isthmus.wire import (
     UnknownContent,
 )
 
-__all__ = ["Block", "Said", "SampledMessage", "conversation", "preferences"]
+__all__ = ["Block", "Said", "SampledMessage", "conversation", "given", "preferences"]
+
+T = TypeVar("T")
 
 Block: TypeAlias = (
     TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent | UnknownContent
@@ -111,3 +113,8 @@ def preferences(
         return wanted
     names = [wanted] if isinstance(wanted, str) else wanted
     return ModelPreferences(hints=[ModelHint(name=name) for name in names])
+
+
+def given(value: T | None) -> T | UnsetType:
+    """A member that is left out where there is nothing to say."""
+    return UNSET if value is None else value
