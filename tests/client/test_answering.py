@@ -9,8 +9,9 @@ import pydantic
 import pytest
 from msgspec import UNSET, Raw
 
-from isthmus.client.answering import Answering, filled_in
+from isthmus.client.answering import Answering
 from isthmus.client.client import Client
+from isthmus.client.elicitation import filled_in
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.core.opening import states_facts
 from isthmus.errors import Misbehaved, Refused, TooManyRounds, UsageError

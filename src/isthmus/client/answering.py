@@ -2,59 +2,45 @@
 
 Up to 2025-11-25 a question is a request of the server's own and arrives through the router; since
 2026-07-28 it lies in the result of our call and its answer goes into the next attempt. Both ways
-lead to :meth:`Answering.answer`.
+lead through :meth:`Answering.respond`, where the limits are.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from os import PathLike
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.client.checking import Checker
-from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
-from isthmus.errors import Misbehaved, Refuse, UsageError
+from isthmus.client.elicitation import Elicit, Elicitation
+from isthmus.client.gate import BadQuestion, Gate
+from isthmus.client.limits import Limits
+from isthmus.client.pages import Pages, required
+from isthmus.client.roots import Roots, Watch
+from isthmus.client.sampling import Sample, Sampling
+from isthmus.errors import Misbehaved, UrlElicitationRequired, UsageError
 from isthmus.revisions import METHODS, Revision, project
+from isthmus.revisions.codes import url_required_code
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.middleware import Handler
+from isthmus.runtime.middleware import CallNext, Handler
 from isthmus.wire import (
     ClientCapabilities,
-    CreateMessageParams,
-    CreateMessageResult,
     ElicitationCapability,
-    ElicitParams,
-    ElicitResult,
     InputRequest,
     ListRootsParams,
     ListRootsResult,
     PingParams,
-    Root,
     RootsCapability,
     SamplingCapability,
-    TextContent,
 )
 from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.results import EmptyResult
 
-__all__ = ["Answering", "Elicit", "Roots", "Sample"]
+__all__ = ["Answering"]
 
-Elicit: TypeAlias = Callable[[ElicitParams], Awaitable[Answer[Any]] | Answer[Any]]
-"""Asks the user: gets the question, gives ``Accepted(value)``, ``Declined()`` or ``Cancelled()``."""
-
-Sample: TypeAlias = Callable[
-    [CreateMessageParams], Awaitable[str | CreateMessageResult] | str | CreateMessageResult
-]
-"""Has a model write: gets the conversation, gives the text, or the whole result."""
-
-Places: TypeAlias = Sequence[str | PathLike[str] | Root]
-
-Roots: TypeAlias = Places | Callable[[], Awaitable[Places] | Places]
-"""Where a server may work: paths, ``file://`` URIs or roots, or a function that gives them."""
-
-ACTIONS: Mapping[type, Any] = {Declined: "decline", Cancelled: "cancel"}
+Respond = Callable[[Any, Revision], Awaitable[Wire]]
 
 
 class Answering:
@@ -65,6 +51,12 @@ class Answering:
         sample: has a model write; without it the client does not offer that.
         roots: where the server may work; None does not offer that.
         base: capabilities beyond those that follow from the arguments above.
+        limits: how much the server may ask.
+        watched: whether roots that are not there are left out.
+        page_done: told of the id of each page that the server says is dealt with.
+
+    Raises:
+        UsageError: a root cannot be one, or ``base`` declares what nothing here answers.
     """
 
     def __init__(
@@ -73,36 +65,66 @@ class Answering:
         sample: Sample | None = None,
         roots: Roots | None = None,
         base: ClientCapabilities | None = None,
+        *,
+        limits: Limits | None = None,
+        watched: bool = False,
+        page_done: Callable[[str], None] | None = None,
     ) -> None:
-        self.roots = roots
-        self._elicit = elicit
-        self._sample = sample
-        self._base = base or ClientCapabilities()
-        self._table: dict[str, Callable[[Any], Awaitable[Wire]]] = {}
+        limits = limits or Limits()
+        base = base or ClientCapabilities()
+        self.pages = Pages(page_done)
+        self.roots = None if roots is None else Watch(roots, watched=watched)
+        self.capabilities = declared(base, elicit, sample, roots)
+        self._limits = limits
+        self._watched = watched
+        self._table: dict[str, Respond] = {}
         if elicit is not None:
-            self._table["elicitation/create"] = self.ask_user
+            modes = self.capabilities.elicitation or ElicitationCapability()
+            asking = Elicitation(elicit, modes, self.pages.visited)
+            self._table["elicitation/create"] = asking.answer
         if sample is not None:
-            self._table["sampling/createMessage"] = self.write
+            able = self.capabilities.sampling or SamplingCapability()
+            self._table["sampling/createMessage"] = Sampling(
+                sample, able, limits.conversation
+            ).answer
         if roots is not None:
             self._table["roots/list"] = self.places
-
-    @property
-    def capabilities(self) -> ClientCapabilities:
-        """What the client can do for a server; this follows the handlers given."""
-        base = self._base
-        return structs.replace(
-            base,
-            elicitation=base.elicitation
-            or (ElicitationCapability(form={}, url={}) if self._elicit else UNSET),
-            sampling=base.sampling or (SamplingCapability() if self._sample else UNSET),
-            roots=base.roots
-            or (RootsCapability(list_changed=True) if self.roots is not None else UNSET),
-        )
+        self._gates = {
+            "elicitation/create": Gate(
+                "questions for the user",
+                limits.elicitations_per_minute,
+                limits.elicitations_at_once,
+            ),
+            "sampling/createMessage": Gate(
+                "requests for a model", limits.samplings_per_minute, limits.samplings_at_once
+            ),
+        }
+        self._gate = Gate("requests", limits.requests_per_minute, limits.requests_at_once)
 
     @property
     def routes(self) -> dict[str, Handler]:
         """Handlers for questions that arrive as requests."""
-        return {"ping": pong, **{method: routed(answer) for method, answer in self._table.items()}}
+        return {"ping": pong, **{method: self._routed(method) for method in self._table}}
+
+    def _routed(self, method: str) -> Handler:
+        async def handle(params: Any, inbound: Inbound) -> Wire:
+            return await self.respond(method, params, inbound.caller.revision)
+
+        return handle
+
+    async def limited(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
+        """Around every request of a server: not too many of them (a middleware)."""
+        with self._gate:
+            return await call_next(inbound)
+
+    async def respond(self, method: str, params: Any, revision: Revision) -> Wire:
+        """The answer to one question, within the limits.
+
+        Raises:
+            BadQuestion: the server may not ask this, not in this way, or not that often.
+        """
+        with self._gates.get(method) or nullcontext():
+            return await self._table[method](params, revision)
 
     async def answer(self, question: InputRequest, revision: Revision) -> Raw:
         """The answer to a question that arrived in a result, in the shape of the revision.
@@ -110,8 +132,7 @@ class Answering:
         Raises:
             Misbehaved: the server may not ask this, or asks it in the wrong shape.
         """
-        answer = self._table.get(question.method)
-        if answer is None:
+        if question.method not in self._table:
             # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: servers MUST
             # NOT ask what the client has not declared
             raise Misbehaved(
@@ -121,7 +142,12 @@ class Answering:
             params = METHODS[question.method].decode_params(question.params or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Misbehaved(f"the server's question is malformed: {error}") from error
-        return Raw(encode(project(await answer(params), revision)))
+        try:
+            answer = await self.respond(question.method, params, revision)
+        except BadQuestion as no:
+            # spec 2026-07-28 client/sampling#error-handling: no error is sent, since nobody waits
+            raise Misbehaved(f"the server's {question.method} is not answered: {no}") from no
+        return Raw(encode(project(answer, revision)))
 
     async def answers(
         self, questions: Mapping[str, InputRequest], revision: Revision
@@ -138,117 +164,77 @@ class Answering:
                 task.cancel()
             await asyncio.wait(tasks)
 
-    async def ask_user(self, params: ElicitParams) -> ElicitResult:
-        """``elicitation/create``: ask, and check what comes back against the form."""
-        # spec 2026-07-28 client/elicitation: clients MUST treat requests without mode as forms
-        mode = params.mode or "form"
-        question = structs.replace(params, mode=mode)
-        answer = await given((self._elicit or nobody)(question))
-        if isinstance(answer, Accepted):
-            if mode == "url":
-                return ElicitResult(action="accept")
-            schema = params.requested_schema or {}
-            return ElicitResult(action="accept", content=filled_in(answer.value, schema))
-        action = ACTIONS.get(type(answer))
-        if action is None:
-            raise UsageError(
-                f"an elicitation handler gives Accepted(value), Declined() or Cancelled(), "
-                f"not {answer!r}"
-            )
-        return ElicitResult(action=action)
+    async def visit(self, error: UrlElicitationRequired, revision: Revision) -> bool:
+        """Have the user open the pages that an error demands; False where nobody will.
 
-    async def write(self, params: CreateMessageParams) -> CreateMessageResult:
-        """``sampling/createMessage``: have the model write, and wrap bare text."""
-        sampling = self.capabilities.sampling
-        if (params.tools or params.tool_choice) and not (sampling and sampling.tools is not UNSET):
-            # spec 2025-11-25 client/sampling#tools-in-sampling: clients MUST return an error
-            raise Refuse(-32602, "Invalid params: this client did not declare sampling.tools")
-        written = await given((self._sample or nobody)(params))
-        if isinstance(written, CreateMessageResult):
-            return written
-        if not isinstance(written, str):
-            raise UsageError(
-                f"a sampling handler gives text or a CreateMessageResult, not {written!r}"
-            )
-        return CreateMessageResult(
-            role="assistant",
-            content=TextContent(text=written),
-            model="unknown",
-            stop_reason="endTurn",
+        Returns when the server says that they are dealt with, or has not said so for long.
+
+        Raises:
+            Misbehaved: the error demands no pages.
+        """
+        modes = self.capabilities.elicitation
+        if url_required_code(revision) != error.code or not modes or modes.url is UNSET:
+            return False
+        pages = required(error)
+        for page in pages:
+            try:
+                result: Any = await self.respond("elicitation/create", page, revision)
+            except BadQuestion as no:
+                raise Misbehaved(f"the pages of error {error.code} are not opened: {no}") from error
+            if result.action != "accept":
+                return False
+        # spec 2025-11-25 client/elicitation#completion-notifications-for-url-mode-elicitation:
+        # clients MAY wait for this notification to retry
+        await self.pages.dealt_with(
+            [page.elicitation_id for page in pages if page.elicitation_id], self._limits.page_wait
         )
+        return True
 
-    async def places(self, _params: ListRootsParams) -> ListRootsResult:
+    async def places(self, _params: ListRootsParams, _revision: Revision) -> ListRootsResult:
         """``roots/list``: where the server may work now."""
-        roots = self.roots if self.roots is not None else ()
-        if callable(roots):
-            roots = await given(roots())
-        return ListRootsResult(roots=[root(place) for place in roots])
+        return ListRootsResult(roots=[] if self.roots is None else await self.roots.now())
+
+    async def move(self, roots: Roots) -> bool:
+        """Change where the server may work; False where that is where it may work already.
+
+        Raises:
+            UsageError: a root cannot be one, or the client offers no roots.
+        """
+        if self.roots is None:
+            raise UsageError("this client offers no roots: make it with roots=[] to add some later")
+        before, after = self.roots, Watch(roots, watched=self._watched)
+        was = await before.now()
+        self.roots = after
+        return was != await after.now()
+
+
+def declared(
+    base: ClientCapabilities, elicit: Elicit | None, sample: Sample | None, roots: Roots | None
+) -> ClientCapabilities:
+    """What the client can do for a server: what there are handlers for, and no more.
+
+    Raises:
+        UsageError: ``base`` declares what has no handler.
+    """
+    for name, handler in (("elicitation", elicit), ("sampling", sample), ("roots", roots)):
+        if handler is None and getattr(base, name) is not UNSET:
+            argument = {"elicitation": "elicit", "sampling": "sample"}.get(name, name)
+            raise UsageError(
+                f"capabilities declares {name}, and nothing answers it: give {argument}= as well"
+            )
+    return structs.replace(
+        base,
+        elicitation=base.elicitation or (modes() if elicit is not None else UNSET),
+        sampling=base.sampling or (SamplingCapability() if sample is not None else UNSET),
+        roots=base.roots or (RootsCapability(list_changed=True) if roots is not None else UNSET),
+    )
+
+
+def modes() -> ElicitationCapability:
+    """Both ways to ask a user."""
+    return ElicitationCapability(form={}, url={})
 
 
 async def pong(_params: PingParams, _inbound: Inbound) -> EmptyResult:
     """``ping``: we are here."""
     return EmptyResult()
-
-
-def routed(answer: Callable[[Any], Awaitable[Wire]]) -> Handler:
-    """An answer as a handler of the router."""
-
-    async def handle(params: Any, _inbound: Inbound) -> Wire:
-        return await answer(params)
-
-    return handle
-
-
-async def given(value: Any) -> Any:
-    """What a handler gave, be it a coroutine function or a plain one."""
-    return await value if hasattr(value, "__await__") else value
-
-
-def nobody(_question: object) -> Any:
-    """Stands for a handler that was not given, which nothing can reach."""
-    raise UsageError("no handler was given for this question")
-
-
-def root(place: str | PathLike[str] | Root) -> Root:
-    """One place a server may work in; a path becomes a ``file://`` URI."""
-    if isinstance(place, Root):
-        return place
-    if isinstance(place, str) and "://" in place:
-        return Root(uri=place)
-    from pathlib import Path  # not needed until a server asks
-
-    path = Path(place).expanduser().absolute()
-    return Root(uri=path.as_uri(), name=path.name)
-
-
-def filled_in(value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A user's answer as the content of a form, with the defaults for blanks left out.
-
-    Raises:
-        UsageError: it does not fit the form; nothing is sent.
-    """
-    content = plain(value)
-    if not isinstance(content, dict):
-        raise UsageError(f"the answer to a form has members, {value!r} has none")
-    blanks = schema.get("properties")
-    if isinstance(blanks, dict):
-        for name, blank in blanks.items():
-            # spec 2026-07-28 client/elicitation#requested-schema: defaults of the schema
-            if name not in content and isinstance(blank, dict) and "default" in blank:
-                content[name] = blank["default"]
-    wrong = Checker(schema, "the form of the question").complaint(content)
-    if wrong:
-        raise UsageError(f"the answer does not fit the form: {wrong}")
-    return content
-
-
-def plain(value: Any) -> Any:
-    """A struct, dataclass, model or mapping as plain data; None as an empty form."""
-    if value is None:
-        return {}
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", by_alias=True)
-    try:
-        return msgspec.to_builtins(value)
-    except (TypeError, msgspec.ValidationError) as error:
-        raise UsageError(f"the answer is no plain data: {error}") from error

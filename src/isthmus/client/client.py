@@ -1,53 +1,50 @@
 """The client: one object per connection."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
-from isthmus.client.answering import Answering, Elicit, Roots, Sample
-from isthmus.client.connection import Connection, OnProgress, Settings, tell, with_facts
+from isthmus.client.answering import Answering
+from isthmus.client.cache import Caching
+from isthmus.client.connection import Connection, Settings
+from isthmus.client.custom import Custom
+from isthmus.client.elicitation import Elicit
 from isthmus.client.extensions import Additions, declaring
-from isthmus.client.listening import Change, Changes, Kind, Listening
-from isthmus.client.methods import Methods
+from isthmus.client.hearing import Hearing, OnChange, OnLog, Refresher
+from isthmus.client.limits import Limits
+from isthmus.client.listening import Change, Changes
+from isthmus.client.pinging import keep_pinging
+from isthmus.client.roots import Roots, keep_watching
+from isthmus.client.sampling import Sample
 from isthmus.client.targets import ClientTarget, resolve
-from isthmus.core.extensions import settings_of
-from isthmus.core.opening import states_facts
-from isthmus.errors import CapabilityMissing, IsthmusError, UsageError
+from isthmus.errors import CapabilityMissing, UsageError
 from isthmus.revisions import BY_NAME, Revision
 from isthmus.runtime.extension import Extensions, gathered
-from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.router import NoticeHandler
 from isthmus.wire import (
     ClientCapabilities,
-    DiscoverParams,
     Implementation,
     LogLevel,
-    LogMessageParams,
-    PingParams,
     RootsListChangedParams,
+    SamplingCapability,
     ServerCapabilities,
     SetLevelParams,
     SubscribeParams,
     SubscriptionFilter,
     UnsubscribeParams,
 )
-from isthmus.wire.base import Wire
 
 __all__ = ["Client"]
 
-R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
-
-OnLog: TypeAlias = Callable[[LogMessageParams], Awaitable[None] | None]
-OnChange: TypeAlias = Callable[[Change], Awaitable[None] | None]
-
 NOBODY = Implementation(name="", version="")
 
+REFRESH = 0.3
+"""Seconds in which several changes of a list are one."""
 
-class Client(Methods):
+
+class Client(Custom):
     """A connection to one server.
 
     Example::
@@ -71,8 +68,18 @@ class Client(Methods):
             ``CreateMessageResult``. Without it the client does not offer sampling.
         roots: where the server may work: paths, ``file://`` URIs, ``Root`` objects, or a function
             that gives them. None does not offer roots.
+        watch_roots: seconds from one look at the roots to the next: those that are not there are
+            left out, and a server of up to 2025-11-25 is told when that changes. None does not
+            look; :meth:`set_roots` tells.
+        sample_tools: the model may be given tools (since 2025-11-25).
+        sample_context: the model may be given what other servers said (since 2025-11-25).
         on_log: told of the server's log messages.
         on_change: told of every :class:`~isthmus.client.listening.Change` the server tells of.
+        on_page_done: told of the id of each page that the user was sent to, once the server says
+            that it was dealt with (2025-11-25).
+        auto_refresh: fetch lists that were fetched before anew when they change, after so many
+            seconds or 0.3; ``on_change`` is told after that, and :meth:`latest` has them.
+        cache: keep answers for as long as the server allows; False keeps none.
         log_level: the least severe messages wanted; with ``on_log``, ``"info"`` by default.
         name: who we say we are.
         version: and in which version.
@@ -83,14 +90,18 @@ class Client(Methods):
         probe_timeout: seconds of silence that mean the server is of before 2026-07-28; None for 2
             where it is launched and 10 over HTTP.
         max_rounds: how often in a row a server may ask while it serves one call.
+        ping_every: seconds from one ping to the next; None does not ping.
+        ping_misses: how many pings in a row without an answer mean that the server is gone.
+        limits: what else the server may cost.
         headers: for every HTTP request, for example ``{"Authorization": "Bearer …"}``.
         capabilities: what the client can do beyond what follows from the arguments above.
         extensions: what it supports beside the specification: settings by identifier, or
             :class:`~isthmus.runtime.extension.Extension` objects (since 2026-07-28).
 
     Raises:
-        UsageError: the target is of no known kind, there is no such revision, or an extension
-            cannot be put in place.
+        UsageError: the target is of no known kind, there is no such revision, a root cannot be
+            one, something is declared that nothing answers, or an extension cannot be put in
+            place.
     """
 
     def __init__(
@@ -100,8 +111,14 @@ class Client(Methods):
         elicit: Elicit | None = None,
         sample: Sample | None = None,
         roots: Roots | None = None,
+        watch_roots: float | None = None,
+        sample_tools: bool = False,
+        sample_context: bool = False,
         on_log: OnLog | None = None,
         on_change: OnChange | None = None,
+        on_page_done: Callable[[str], None] | None = None,
+        auto_refresh: bool | float = False,
+        cache: bool | Caching = True,
         log_level: LogLevel | None = None,
         name: str = "isthmus",
         version: str = "0.1.0",
@@ -111,16 +128,31 @@ class Client(Methods):
         connect_timeout: float = 30.0,
         probe_timeout: float | None = None,
         max_rounds: int = 10,
+        ping_every: float | None = None,
+        ping_misses: int = 3,
         headers: Mapping[str, str] | None = None,
         capabilities: ClientCapabilities | None = None,
         extensions: Extensions | None = None,
+        limits: Limits | None = None,
     ) -> None:
+        limits = limits or Limits()
         supported = gathered(extensions)
-        self._answering = Answering(elicit, sample, roots, declaring(capabilities, supported))
-        self._listening = Listening(self._on_change)
-        self._told_of_change = on_change
-        self._told_of_log = on_log
+        base = declaring(capabilities, supported)
+        self._answering = Answering(
+            elicit,
+            sample,
+            roots,
+            able(base, tools=sample_tools, context=sample_context),
+            limits=limits,
+            watched=watch_roots is not None,
+            page_done=on_page_done,
+        )
+        self._hearing = hearing = Hearing(on_log, on_change, limits)
+        self._attends = on_change is not None or auto_refresh is not False
         self._log_level = log_level
+        self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
+        self._watch = watch_roots
+        self._pings = ping_every, ping_misses
         settings = Settings(
             info=Implementation(name=name, version=version),
             revision=pinned(revision),
@@ -130,13 +162,22 @@ class Client(Methods):
             probe_timeout=probe_timeout,
             max_rounds=max_rounds,
             log_level=log_level or ("info" if on_log is not None else None),
+            result_bytes=limits.result_bytes,
         )
         where = resolve(target, headers=headers, connect_timeout=connect_timeout)
-        self._additions = Additions(self._answering.routes, self._notices(), self._tell)
+        answering = self._answering
+        additions = Additions(
+            answering.routes, hearing.notices(answering.pages.done), hearing.tell, answering.limited
+        )
         for extension in supported:
-            self._additions.extend(extension)
-        router = self._additions.router()
-        super().__init__(Connection(where, router, self._answering, settings))
+            additions.extend(extension)
+        connection = Connection(where, additions.router(), answering, settings)
+        super().__init__(connection, limits, additions)
+        hearing.attach(connection)
+        hearing.stale = self._on_stale
+        if auto_refresh is not False:
+            delay = REFRESH if auto_refresh is True else auto_refresh
+            hearing.refresher = Refresher(delay, self._refresh, hearing.tell_change, hearing.start)
 
     # Opening and closing
 
@@ -153,10 +194,24 @@ class Client(Methods):
         peer = connection.live()
         peer.on_close(self._lost)
         self._catalog.mirrored = connection.target.http and connection.meta is not UNSET
+        if self._caching is not None:
+            self._keep(self._caching)
         if self._log_level is not None and self.capabilities.logging is not UNSET:
             await self.set_log_level(self._log_level)
-        if self._told_of_change is not None:
-            peer.start(self._attend())
+        self._look_after()
+
+    def _look_after(self) -> None:
+        """Start what goes on beside the calls, as far as somebody wants it."""
+        hearing, connection = self._hearing, self._connection
+        if self._attends and connection.meta is not UNSET:
+            wanted = hearing.wanted(self.capabilities)
+            if wanted is not None:
+                hearing.start(hearing.attend(connection, wanted))
+        every, misses = self._pings
+        if every is not None:
+            hearing.start(keep_pinging(connection.live(), self._ping, every, misses))
+        if self._watch is not None and self._answering.roots is not None:
+            hearing.start(keep_watching(self._answering, self._watch, self._tell_roots))
 
     async def close(self) -> None:
         """Disconnect: calls in flight fail with ``ConnectionLost``. Safe to call twice."""
@@ -177,7 +232,17 @@ class Client(Methods):
     def _lost(self) -> None:
         peer = self._connection.peer
         if peer is not None and peer.lost is not None:
-            self._listening.lost(peer.lost)
+            self._hearing.listening.lost(peer.lost)
+
+    async def _ping(self, timeout: float) -> None:
+        await self.ping(timeout=timeout)
+
+    def _on_stale(self, change: Change) -> None:
+        """Something changed at the server: nothing old is used from now on."""
+        if change.kind == "tools":
+            self._catalog.forget()
+        if self._responses is not None:
+            self._responses.changed(change)
 
     # Who is there
 
@@ -259,11 +324,14 @@ class Client(Methods):
         if uris and self._connection.meta is UNSET:
             self._require_subscriptions()
         peer, timeout = self._connection.live(), self._connection.settings.timeout
-        changes, task = await self._listening.open(peer, wanted, self._connection.meta, timeout)
+        listening = self._hearing.listening
+        changes, task = await listening.open(peer, wanted, self._connection.meta, timeout)
+        if task is None:
+            changes.granted = told(wanted, self.capabilities)
         try:
             yield changes
         finally:
-            await self._listening.close(peer, changes, task, timeout)
+            await listening.close(peer, changes, task, timeout)
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Say which log messages are wanted from now on: these and the more severe.
@@ -280,155 +348,40 @@ class Client(Methods):
         """Change where the server may work, and tell a server of up to 2025-11-25 so.
 
         Raises:
-            UsageError: the client was made without roots, so the server does not know of any.
+            UsageError: the client was made without roots, so the server does not know of any; or
+                a root cannot be one.
         """
-        if self._answering.roots is None:
-            raise UsageError("this client offers no roots: make it with roots=[] to add some later")
-        self._answering.roots = roots
+        if await self._answering.move(roots):
+            await self._tell_roots()
+
+    async def _tell_roots(self) -> None:
+        # spec 2025-11-25 client/roots#root-list-changes: clients that declared listChanged MUST
+        # send it; since 2026-07-28 there is no such notification
         method = "notifications/roots/list_changed"
         if self.revision.allows("client", method):
             await self._connection.live().note(method, RootsListChangedParams())
 
-    async def _attend(self) -> None:
-        """Hear of every list that changes, where a server tells only those who ask."""
-        offered = self.capabilities
-        wanted: dict[str, Any] = {
-            f"{kind}_list_changed": True
-            for kind in ("tools", "prompts", "resources")
-            if (what := getattr(offered, kind)) is not UNSET and what.list_changed
-        }
-        connection = self._connection
-        if connection.meta is UNSET or not wanted:
-            return
-        try:
-            await self._listening.open(
-                connection.live(),
-                SubscriptionFilter(**wanted),
-                connection.meta,
-                connection.settings.timeout,
-            )
-        except IsthmusError as error:
-            import logging  # not needed until something fails
 
-            logging.getLogger("isthmus").warning("changes will not be heard of: %s", error)
+def able(
+    base: ClientCapabilities | None, *, tools: bool, context: bool
+) -> ClientCapabilities | None:
+    """Capabilities with what a model may be given."""
+    if not tools and not context:
+        return base
+    base = base or ClientCapabilities()
+    sampling = base.sampling or SamplingCapability()
+    more: dict[str, Any] = {name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted}
+    return structs.replace(base, sampling=structs.replace(sampling, **more))
 
-    def _notices(self) -> dict[str, NoticeHandler]:
-        def listed(kind: Kind) -> NoticeHandler:
-            return lambda params, _inbound: self._listening.list_changed(kind, params)
 
-        return {
-            "notifications/message": self._on_log,
-            "notifications/tools/list_changed": listed("tools"),
-            "notifications/prompts/list_changed": listed("prompts"),
-            "notifications/resources/list_changed": listed("resources"),
-            "notifications/resources/updated": lambda p, _: self._listening.updated(p),
-            "notifications/subscriptions/acknowledged": lambda p, _: self._listening.acknowledged(
-                p
-            ),
-        }
-
-    def _on_log(self, params: LogMessageParams, _inbound: Inbound) -> None:
-        self._tell(self._told_of_log, params)
-
-    def _on_change(self, change: Change) -> None:
-        if change.kind == "tools":
-            self._catalog.forget()
-        self._tell(self._told_of_change, change)
-
-    def _tell(self, told: Callable[[Any], Any] | None, what: object) -> None:
-        peer = self._connection.peer
-        if told is not None and peer is not None:
-            tell(peer, told, what)
-
-    # The rest
-
-    async def ping(self, *, timeout: float | None = None) -> None:
-        """See whether the server answers: ``ping``, or since 2026-07-28 ``server/discover``."""
-        if states_facts(self.revision):
-            params = DiscoverParams(meta=self._connection.meta)
-            await self._connection.ask("server/discover", params, timeout=timeout)
-        else:
-            await self._connection.ask("ping", PingParams(), timeout=timeout)
-
-    async def request(
-        self,
-        method: str,
-        params: Wire | Mapping[str, Any] | None = None,
-        result: type[R] = dict,  # type: ignore[assignment]  # R is dict where nothing is given
-        *,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> R:
-        """Send a request of your own.
-
-        Args:
-            method: any method; one of the specification's must be in the revision.
-            params: a struct or plain data; what the revision wants in ``_meta`` is added.
-            result: what to read the answer into.
-            timeout: seconds without answer or progress; None for the client's.
-            on_progress: told of progress.
-        """
-        return await self._connection.send(
-            method,
-            with_facts(params, self._connection.meta),
-            result,
-            timeout=timeout,
-            on_progress=on_progress,
-        )
-
-    async def notify(self, method: str, params: Wire | Mapping[str, Any] | None = None) -> None:
-        """Send a notification of your own.
-
-        Args:
-            method: any notification; one of the specification's must be in the revision.
-            params: a struct or plain data.
-        """
-        await self._connection.live().note(method, params)
-
-    def on_notification(self, name: str, /, *, params: Any = dict) -> Callable[[F], F]:
-        """Decorate a function told of a notification of the server's own: ``fn(params)``.
-
-        Args:
-            name: the notification's method.
-            params: what its params decode to; what does not fit is ignored.
-
-        Raises:
-            UsageError: the name is taken, or the specification's: see ``on_log`` and ``on_change``.
-        """
-        return self._additions.on_notification(name, params)
-
-    def method(self, name: str, /, *, params: Any = dict, result: Any = None) -> Callable[[F], F]:
-        """Decorate what serves a request of a server's own, up to 2025-11-25: ``fn(params)``.
-
-        Since 2026-07-28 servers send no requests.
-
-        Args:
-            name: the method.
-            params: what its params decode to.
-            result: the type of what the function returns; None where it returns nothing.
-
-        Raises:
-            UsageError: the name is taken, or the specification's.
-        """
-        return self._additions.method(name, params, result)
-
-    def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """The settings the server declared for an extension, or None where it has it not."""
-        return settings_of(self.capabilities, identifier)
-
-    def require_extension(self, identifier: str) -> Mapping[str, Any]:
-        """The settings the server declared for an extension.
-
-        Raises:
-            CapabilityMissing: it did not declare it.
-        """
-        settings = self.extension(identifier)
-        if settings is None:
-            raise CapabilityMissing(
-                f"the server does not offer the extension {identifier}",
-                {"extensions": {identifier: {}}},
-            )
-        return settings
+def told(wanted: SubscriptionFilter, offered: ServerCapabilities) -> SubscriptionFilter:
+    """What a server of up to 2025-11-25 tells of those things: what it said it would."""
+    absent = {
+        f"{kind}_list_changed": UNSET
+        for kind in ("tools", "prompts", "resources")
+        if (what := getattr(offered, kind)) is UNSET or not what.list_changed
+    }
+    return structs.replace(wanted, **absent)
 
 
 def pinned(revision: str | Revision | None) -> Revision | None:

@@ -6,27 +6,36 @@ used from any task, and closed by any, in any order.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
+from sys import modules
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.client.answering import Answering, given
-from isthmus.client.opening import Link, Opening, speak
+from isthmus.client.answering import Answering
+from isthmus.client.opening import Opening, speak
+from isthmus.client.sessions import Renewal
 from isthmus.client.settings import OnProgress, Settings
 from isthmus.client.targets import Target
+from isthmus.client.telling import Teller, monotonic
+from isthmus.client.tracing import TRACER, traced
+from isthmus.core.meta import bad_key
 from isthmus.core.opening import Agreement, facts, states_facts
 from isthmus.errors import (
     CapabilityMissing,
+    ConnectFailed,
     ConnectionLost,
     Misbehaved,
     OutOfPhase,
+    SessionEnded,
     TooManyRounds,
+    UrlElicitationRequired,
+    UsageError,
 )
 from isthmus.revisions import METHODS, Method
-from isthmus.runtime.peer import Peer
+from isthmus.runtime.peer import Peer, ProgressCallback
 from isthmus.runtime.router import Router
 from isthmus.wire import (
     InputRequiredResult,
@@ -60,6 +69,8 @@ class Connection:
     Attributes:
         agreement: what was settled when the connection opened, or None before that.
         peer: our side of the conversation while there is one.
+        on_lost: told when the connection has ended for good.
+        on_renewed: makes of a new session what the one before had become; runs beside.
     """
 
     def __init__(
@@ -72,8 +83,10 @@ class Connection:
         self.meta: Meta | UnsetType = UNSET
         self._router = router
         self._answering = answering
+        self.on_lost: Callable[[ConnectionLost], None] = ignored
+        self.on_renewed: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._opening: Opening | None = None
-        self._link: Link | None = None
+        self._renewal = Renewal(self._renew, self._not_renewed)
         self._lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._missing: frozenset[str] = frozenset()
@@ -95,13 +108,15 @@ class Connection:
                 raise OutOfPhase("this client was closed; make a new one to connect again")
             if self.agreement is not None:
                 return False
-            self._opening = Opening(
-                self.target, self._router, self._answering, self.settings, self._dialled
-            )
-            agreement = await self._opening.open()
-            self._link = self._opening.link
-            self._agree(agreement)
+            opening = self._opening = self._begun()
+            self._agree(await opening.open())
+            self._watch(self.live())
             return True
+
+    def _begun(self, on_dial: Callable[[Peer], None] | None = None) -> Opening:
+        return Opening(
+            self.target, self._router, self._answering, self.settings, on_dial or self._dialled
+        )
 
     def _dialled(self, peer: Peer) -> None:
         self.peer = peer
@@ -141,7 +156,7 @@ class Connection:
 
         Raises:
             OutOfPhase: it is not open yet, or was closed by us.
-            ConnectionLost: it broke before.
+            ConnectionLost: it broke before; as ``SessionEnded`` where :meth:`renewed` helps.
         """
         peer = self.peer
         if self._closing is not None:
@@ -149,7 +164,8 @@ class Connection:
         if peer is None:
             raise OutOfPhase("not connected yet: use `async with Client(…)`, or await open()")
         if peer.lost is not None:
-            raise ConnectionLost(str(peer.lost))
+            kind = SessionEnded if isinstance(peer.lost, SessionEnded) else ConnectionLost
+            raise kind(str(peer.lost))
         return peer
 
     def require(self, capability: str, method: str) -> None:
@@ -165,9 +181,17 @@ class Connection:
             )
 
     def about(self, meta: Mapping[str, Any] | None) -> Meta | UnsetType:
-        """The ``_meta`` of a request: the caller's members and ours, ours first."""
+        """The ``_meta`` of a request: the caller's members and ours, ours first.
+
+        Raises:
+            UsageError: a member of the caller's has no name that may be there.
+        """
         if not meta:
             return self.meta
+        for key in meta:
+            wrong = bad_key(key)
+            if wrong:
+                raise UsageError(wrong)
         return {**meta, **(self.meta or {})}
 
     async def ask(  # noqa: PLR0917 - the path of every call: keywords cost
@@ -196,23 +220,39 @@ class Connection:
         row, settings = METHODS[method], self.settings
         patience = settings.timeout if timeout is None else timeout
         limit = max(patience, settings.max_timeout)
-        for _ in range(settings.max_rounds + 1):
+        if TRACER in modules:
+            params = traced(params)
+        visited = False
+        for number in range(settings.max_rounds + 1):
             # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: each retry
             # has an id of its own
-            peer = self.live()
-            raw = await peer.call(
-                method,
-                params,
-                Raw,
-                timeout=patience,
-                max_timeout=limit,
-                on_progress=None if on_progress is None else partial(tell, peer, on_progress),
-                name=name,
-                headers=headers,
-            )
+            peer = None
+            try:
+                peer = self.live()
+                raw = await peer.call(
+                    method,
+                    params,
+                    Raw,
+                    timeout=patience,
+                    max_timeout=limit,
+                    on_progress=None if on_progress is None else progress(peer, on_progress),
+                    name=name,
+                    headers=headers,
+                )
+            except SessionEnded:
+                raw = await self._again(
+                    peer, method, params, Raw, patience, limit, on_progress, name, headers
+                )
+            except UrlElicitationRequired as error:
+                # spec 2025-11-25 client/elicitation#url-elicitation-required-error: once the
+                # pages are dealt with, the request can be retried; once is enough
+                if visited or not await self._answering.visit(error, self.settled().revision):
+                    raise
+                visited = True
+                continue
             result = self._read(row, raw)
             if type(result) is not InputRequiredResult:
-                return result
+                return result if not number else uncached(result)
             params = await self._answered(result, params)
         raise TooManyRounds(
             f"the server asked {self.settings.max_rounds} times in a row while serving {method}"
@@ -232,17 +272,24 @@ class Connection:
         """Make one call as it is."""
         settings = self.settings
         patience = settings.timeout if timeout is None else timeout
-        peer = self.live()
-        return await peer.call(
-            method,
-            params,
-            result,
-            timeout=patience,
-            max_timeout=max(patience, settings.max_timeout),
-            on_progress=None if on_progress is None else partial(tell, peer, on_progress),
-            name=name,
-            headers=headers,
-        )
+        limit = max(patience, settings.max_timeout)
+        peer = None
+        try:
+            peer = self.live()
+            return await peer.call(
+                method,
+                params,
+                result,
+                timeout=patience,
+                max_timeout=limit,
+                on_progress=None if on_progress is None else progress(peer, on_progress),
+                name=name,
+                headers=headers,
+            )
+        except SessionEnded:
+            return await self._again(
+                peer, method, params, result, patience, limit, on_progress, name, headers
+            )
 
     def _read(self, row: Method, raw: Raw) -> Result | InputRequiredResult:
         """A result by its type.
@@ -251,6 +298,12 @@ class Connection:
             Misbehaved: it is malformed, or of a type we do not know.
         """
         modern = self.meta is not UNSET
+        most = self.settings.result_bytes
+        if most is not None and len(raw) > most:
+            raise Misbehaved(
+                f"the answer to {row.name} has {len(raw)} bytes, and this client takes {most} "
+                "(Limits.result_bytes)"
+            )
         try:
             result: Result = row.decode_result(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -290,15 +343,107 @@ class Connection:
         await asyncio.shield(self._closing)
 
     async def _hang_up(self) -> None:
+        await self._renewal.close()
         if self._opening is not None:
             await self._opening.give_up()
 
+    # A new session
 
-def tell(peer: Peer, told: Callable[[Any], Awaitable[None] | None], what: object) -> None:
-    """Tell a callback something; what an async one has to do runs beside the conversation."""
-    done = told(what)
-    if hasattr(done, "__await__"):
-        peer.start(given(done))
+    async def renewed(self, old: Peer | None) -> Peer:
+        """A peer to go on with where a session has ended; there is one new session for all.
+
+        Args:
+            old: whose session has ended; None where it had ended before.
+
+        Raises:
+            ConnectionLost: there is no new session to be had.
+        """
+        if not self.target.http:
+            raise ConnectionLost(str(self.peer.lost if self.peer is not None else "closed"))
+        if self.peer is (old or self.peer):
+            await self._renewal.join()
+        return self.live()
+
+    async def _again(  # noqa: PLR0917 - as ask
+        self,
+        old: Peer | None,
+        method: str,
+        params: Any,
+        result: type[R],
+        timeout: float,
+        max_timeout: float,
+        on_progress: OnProgress | None,
+        name: str | None,
+        headers: Headers,
+    ) -> R:
+        """Make a call that was not served, once more and in a new session."""
+        # spec 2025-11-25 basic/transports#session-management: on 404 the client MUST start a new
+        # session. What was answered so was not done, so doing it there is safe.
+        try:
+            peer = await self.renewed(old)
+            return await peer.call(
+                method,
+                params,
+                result,
+                timeout=timeout,
+                max_timeout=max_timeout,
+                on_progress=None if on_progress is None else progress(peer, on_progress),
+                name=name,
+                headers=headers,
+            )
+        except SessionEnded as error:
+            raise ConnectionLost(f"a new session did not serve {method} either: {error}") from error
+
+    def _watch(self, peer: Peer) -> None:
+        """See to it that somebody hears of the end of a session, or that a new one begins."""
+        peer.on_close(partial(self._ended, peer))
+
+    def _ended(self, peer: Peer) -> None:
+        if self.peer is not peer or peer.lost is None:
+            return  # another one is in its place
+        if self._closing is None and self.target.http and isinstance(peer.lost, SessionEnded):
+            self._renewal.begin()
+        else:
+            self.on_lost(peer.lost)
+
+    async def _renew(self) -> None:
+        """Put a new session in the place of the one that has ended."""
+        before, opening = self._opening, self._begun(ignored)
+        agreement = await opening.open()
+        if opening.link is None or states_facts(agreement.revision):
+            await opening.give_up()
+            raise ConnectFailed(f"the server now speaks {agreement.revision}: connect anew")
+        self._opening, self.peer = opening, opening.link.peer
+        self._agree(agreement)
+        self._watch(self.peer)
+        if before is not None and before.link is not None:
+            self._renewal.leave(before.link)
+        import logging  # not needed until a session ends
+
+        logging.getLogger("isthmus").warning(
+            "%s has ended the session; a new one was started", self.target.name
+        )
+        if self.on_renewed is not None:
+            self.peer.start(self.on_renewed())
+
+    def _not_renewed(self, error: ConnectionLost) -> None:
+        self.on_lost(error)
+
+
+def ignored(_what: object) -> None:
+    """Nobody wants to know."""
+
+
+def progress(peer: Peer, told: OnProgress) -> ProgressCallback:
+    """What is told of the progress of one call: in order, and only of what is progress."""
+    return monotonic(Teller(told, peer.start))
+
+
+def uncached(result: Any) -> Any:
+    """The result of a call that answered questions, which nobody may give to anybody else."""
+    # spec 2026-07-28 server/utilities/caching#cache-key: MUST NOT be cached, since it depends on
+    # inputs that are not part of the cache key
+    return structs.replace(result, ttl_ms=0) if hasattr(result, "ttl_ms") else result
 
 
 def asked(raw: Raw) -> InputRequiredResult | None:

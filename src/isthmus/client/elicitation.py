@@ -7,10 +7,11 @@ import msgspec
 from msgspec import UNSET, structs
 
 from isthmus.client.checking import Checker
+from isthmus.client.gate import BadQuestion
 from isthmus.client.telling import given
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.forms import defaults, unfit
-from isthmus.errors import Refuse, UsageError
+from isthmus.errors import UsageError
 from isthmus.revisions import Revision
 from isthmus.wire import ElicitationCapability, ElicitParams, ElicitResult
 
@@ -45,7 +46,7 @@ class Elicitation:
         """Ask the user, and check what comes back against the form.
 
         Raises:
-            Refuse: the question is not one that may be put to a user.
+            BadQuestion: the question is not one that may be put to a user.
             UsageError: the handler's answer is none, or does not fit the form.
         """
         # spec 2026-07-28 client/elicitation: clients MUST treat requests without mode as forms
@@ -70,7 +71,7 @@ class Elicitation:
         wrong = "requestedSchema is missing" if schema is UNSET else unfit(schema)
         if wrong or schema is UNSET:
             # spec 2026-07-28 client/elicitation#requested-schema: a restricted subset
-            raise Refuse(-32602, f"Invalid params: {wrong}")
+            raise BadQuestion(-32602, f"Invalid params: {wrong}")
         return schema
 
     async def _visit(self, question: ElicitParams, revision: Revision) -> ElicitResult:
@@ -81,7 +82,7 @@ class Elicitation:
         wrong = "elicitationId is missing" if named and not question.elicitation_id else None
         wrong = wrong or no_page(question.url)
         if wrong:
-            raise Refuse(-32602, f"Invalid params: {wrong}")
+            raise BadQuestion(-32602, f"Invalid params: {wrong}")
         if question.elicitation_id and self._visited is not None:
             self._visited(question.elicitation_id)
         # spec 2026-07-28 client/elicitation#safe-url-handling: MUST NOT pre-fetch the URL, nor
@@ -91,10 +92,10 @@ class Elicitation:
         return ElicitResult(action=action(answer))
 
 
-def undeclared(mode: str) -> Refuse:
+def undeclared(mode: str) -> BadQuestion:
     """The refusal of a question in a mode the client has not declared."""
     # spec 2025-11-25 client/elicitation#error-handling: MUST be -32602
-    return Refuse(-32602, f"Invalid params: this client did not declare elicitation.{mode}")
+    return BadQuestion(-32602, f"Invalid params: this client did not declare elicitation.{mode}")
 
 
 def action(answer: Any) -> Any:

@@ -5,12 +5,12 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from isthmus.client.answering import given
+from isthmus.client.telling import given
 from isthmus.errors import UsageError
 from isthmus.revisions import METHODS, Method
 from isthmus.runtime.extension import Extension
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.middleware import Handler
+from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import NoticeHandler, Router
 from isthmus.wire import ClientCapabilities, EmptyResult
 
@@ -45,6 +45,7 @@ class Additions:
         routes: the handlers of the specification's requests.
         notices: what to do about the specification's notifications.
         tell: calls a function with what it is to be told, beside the conversation if it is async.
+        around: goes around every request, where there is something.
     """
 
     def __init__(
@@ -52,15 +53,19 @@ class Additions:
         routes: dict[str, Handler],
         notices: dict[str, NoticeHandler],
         tell: Callable[[Callable[[Any], Any], object], None],
+        around: Middleware | None = None,
     ) -> None:
         self._routes = routes
         self._notices = notices
         self._tell = tell
         self._rows: dict[str, Method] = {}
+        self._around = () if around is None else (around,)
 
     def router(self) -> Router:
         """What serves and hears all of it, and whatever is added later."""
-        return Router(self._routes, self._notices, sender="server", extra=self._rows)
+        return Router(
+            self._routes, self._notices, sender="server", extra=self._rows, middleware=self._around
+        )
 
     def extend(self, extension: Extension) -> None:
         """Hear the notifications of an extension.

@@ -6,11 +6,19 @@ from types import TracebackType
 
 from isthmus.errors import Refuse
 
-__all__ = ["TOO_MUCH", "Gate"]
+__all__ = ["TOO_MUCH", "BadQuestion", "Gate"]
 
 TOO_MUCH = 429
 """The error code for what goes beyond a limit."""
 # spec 2026-07-28 basic#error-codes: new codes SHOULD lie outside the range JSON-RPC reserves
+
+
+class BadQuestion(Refuse):
+    """A question that this client puts to nobody: it is not what may be asked, or too much.
+
+    A server that asked by a request gets it as an error; where the question lay in a result,
+    there is no way to say no, and the call ends with ``Misbehaved``.
+    """
 
 
 class Gate:
@@ -64,11 +72,11 @@ class Gate:
             Refuse: too many are inside, or came in the last minute.
         """
         if self._at_once is not None and self._inside >= self._at_once:
-            raise Refuse(
+            raise BadQuestion(
                 TOO_MUCH, f"Too many {self._what} at once: this client allows {self._at_once}"
             )
         if not self.passes():
-            raise Refuse(
+            raise BadQuestion(
                 TOO_MUCH, f"Too many {self._what}: this client allows {self._per_minute} a minute"
             )
         self._inside += 1

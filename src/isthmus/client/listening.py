@@ -73,12 +73,12 @@ class Changes:
         self._over = False
 
     def wants(self, change: Change) -> bool:
-        """Whether this is one of the changes asked for."""
-        wanted = self.wanted
+        """Whether this is one of the changes asked for, and agreed to."""
+        granted = self.granted
         if change.kind == "resource":
-            uris = wanted.resource_subscriptions or ()
+            uris = granted.resource_subscriptions or ()
             return any(below(change.uri, uri) for uri in uris)
-        return bool(getattr(wanted, f"{change.kind}_list_changed"))
+        return bool(getattr(granted, f"{change.kind}_list_changed"))
 
     def put(self, change: Change) -> None:
         """Let whoever iterates see a change."""
@@ -122,11 +122,18 @@ class Listening:
     """Who listens on one connection.
 
     Args:
-        on_change: told of every change that reaches the client.
+        on_change: told of every change that reaches the client, once however many streams it
+            comes on.
+        heard: told of every notification of a change, before anybody else is.
     """
 
-    def __init__(self, on_change: Callable[[Change], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_change: Callable[[Change], None] | None = None,
+        heard: Callable[[Change], None] | None = None,
+    ) -> None:
         self._on_change = on_change
+        self._heard = heard
         self._all: list[Changes] = []
         self._streams: dict[Id, Changes] = {}
         self._subscribed: dict[str, int] = {}
@@ -135,6 +142,8 @@ class Listening:
 
     def changed(self, change: Change, meta: Meta | UnsetType) -> None:
         """Tell those who asked for it of a change."""
+        if self._heard is not None:
+            self._heard(change)
         id = None if meta is UNSET else meta.get(SUBSCRIPTION_ID)
         if id is not None:
             # spec 2026-07-28 basic/patterns/subscriptions#receiving-notifications: clients MUST
@@ -146,8 +155,12 @@ class Listening:
         for changes in self._all:
             if id is None and changes.wants(change):
                 changes.put(change)
-        if self._on_change is not None:
+        if self._on_change is not None and (id is None or self._first(change) in {id, None}):
             self._on_change(change)
+
+    def _first(self, change: Change) -> Id | None:
+        """The stream that speaks for all on which a change comes: the one opened first."""
+        return next((id for id, stream in self._streams.items() if stream.wants(change)), None)
 
     def list_changed(self, kind: Kind, params: ListChangedParams) -> None:
         """``notifications/*/list_changed``."""

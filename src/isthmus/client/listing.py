@@ -28,23 +28,31 @@ P = TypeVar("P", bound=Page)
 
 
 async def collect(
-    fetch: Callable[[str | UnsetType], Awaitable[P]], items: Callable[[P], list[T]]
+    fetch: Callable[[str | UnsetType], Awaitable[P]],
+    items: Callable[[P], list[T]],
+    *,
+    pages: int = MAX_PAGES,
+    most: int | None = None,
 ) -> list[T]:
     """Every item of a list, page after page.
 
     Args:
         fetch: gets the page at a cursor, UNSET for the first one.
         items: what a page holds.
+        pages: after how many it is not believed to be near its end.
+        most: items it may have; None for any number.
 
     Raises:
-        Misbehaved: the pages go round in a circle, or on and on.
+        Misbehaved: the pages go round in a circle, or on and on, or hold too much.
     """
     found: list[T] = []
     seen: set[str] = set()
     cursor: str | UnsetType = UNSET
-    for _ in range(MAX_PAGES):
+    for _ in range(pages):
         page = await fetch(cursor)
         found += items(page)
+        if most is not None and len(found) > most:
+            raise Misbehaved(f"the server's list has more than {most} items (Limits.items)")
         cursor = page.next_cursor
         if cursor is UNSET:
             return found
@@ -52,4 +60,4 @@ async def collect(
             raise Misbehaved(f"the server's list goes in circles: cursor {cursor!r} came twice")
         # spec 2026-07-28 server/utilities/pagination: clients MUST treat cursors as opaque
         seen.add(cursor)
-    raise Misbehaved(f"the server's list has no end: {len(found)} items on {MAX_PAGES} pages")
+    raise Misbehaved(f"the server's list has no end: {len(found)} items on {pages} pages")

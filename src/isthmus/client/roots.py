@@ -5,13 +5,13 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from os import PathLike
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from isthmus.client.telling import given
 from isthmus.errors import UsageError
 from isthmus.wire import Root
 
-__all__ = ["Places", "Roots", "Watch", "listed", "root", "there"]
+__all__ = ["Places", "Roots", "Watch", "Watched", "keep_watching", "listed", "root", "there"]
 
 Places: TypeAlias = Sequence[str | PathLike[str] | Root]
 
@@ -150,3 +150,35 @@ class Watch:
             logging.getLogger("isthmus").warning(
                 "root %s is no directory that can be read: it %s", one.uri, what
             )
+
+
+class Watched(Protocol):
+    """Whoever has roots, which may be others after a while."""
+
+    @property
+    def roots(self) -> Watch | None:
+        """The roots now."""
+        ...
+
+
+async def keep_watching(
+    watched: Watched, every: float, tell: Callable[[], Awaitable[None]]
+) -> None:
+    """Look at roots again and again, and tell when they have changed.
+
+    Args:
+        watched: has the roots.
+        every: seconds from one look to the next.
+        tell: told of a change.
+    """
+    # spec 2026-07-28 client/roots#security-considerations: clients MUST monitor accessibility
+    while True:
+        roots = watched.roots
+        try:
+            if roots is not None and await roots.changed():
+                await tell()
+        except UsageError as error:
+            import logging  # not needed until a function gives nonsense
+
+            logging.getLogger("isthmus").warning("the roots cannot be told: %s", error)
+        await asyncio.sleep(every)

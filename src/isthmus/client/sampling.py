@@ -5,10 +5,11 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, structs
 
+from isthmus.client.gate import BadQuestion
 from isthmus.client.telling import given
 from isthmus.core.answers import Cancelled, Declined
 from isthmus.core.conversation import blocks, overstepped, senseless
-from isthmus.errors import Refuse, Rejected, UsageError
+from isthmus.errors import Rejected, UsageError
 from isthmus.revisions import Revision
 from isthmus.wire import (
     AudioContent,
@@ -51,7 +52,7 @@ class Sampling:
         """Have the model write.
 
         Raises:
-            Refuse: the request is not one that may be put to a model.
+            BadQuestion: the request is not one that may be put to a model.
             Rejected: the user does not want it answered.
             UsageError: the handler gave what no model may say.
         """
@@ -69,9 +70,9 @@ class Sampling:
         """The request as the handler may see it."""
         if (params.tools or params.tool_choice) and self._capability.tools is UNSET:
             # spec 2025-11-25 client/sampling#tools-in-sampling: clients MUST return an error
-            raise Refuse(-32602, "Invalid params: this client did not declare sampling.tools")
+            raise BadQuestion(-32602, "Invalid params: this client did not declare sampling.tools")
         if self._longest is not None and len(params.messages) > self._longest:
-            raise Refuse(
+            raise BadQuestion(
                 -32602,
                 f"Invalid params: {len(params.messages)} messages, and this client takes at most "
                 f"{self._longest}",
@@ -79,7 +80,7 @@ class Sampling:
         wrong = senseless(params)
         if wrong:
             # spec 2025-11-25 client/sampling#error-handling: -32602 for what is out of balance
-            raise Refuse(-32602, f"Invalid params: {wrong}")
+            raise BadQuestion(-32602, f"Invalid params: {wrong}")
         declares = "context" in revision.members.get(SamplingCapability, ())
         if declares and self._capability.context is UNSET and params.include_context:
             # spec 2025-11-25 client/sampling#capabilities: only with sampling.context; the client

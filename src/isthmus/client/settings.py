@@ -25,3 +25,4 @@ class Settings(msgspec.Struct, frozen=True):
     probe_timeout: float | None = None
     max_rounds: int = 10
     log_level: LogLevel | None = None
+    result_bytes: int | None = None

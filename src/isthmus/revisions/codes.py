@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping
 
-from isthmus.revisions.table import Era, Revision
+from isthmus.revisions.table import Era, Feature, Revision
 
-__all__ = ["http_status", "resource_not_found_code"]
+__all__ = ["http_status", "resource_not_found_code", "url_required_code"]
 
 
 def resource_not_found_code(revision: Revision) -> int:
     """What ``resources/read`` of an unknown URI is refused with."""
     # spec 2026-07-28 server/resources#error-handling: a MUST; -32002 must no longer be sent
     return -32602 if revision.era is Era.MODERN else -32002
+
+
+def url_required_code(revision: Revision) -> int | None:
+    """What a call is refused with until the user has visited a page; None where it asks instead."""
+    # spec 2026-07-28 basic#error-codes: -32042 MUST no longer be sent
+    return -32042 if revision.has(Feature.URL_REQUIRED_ERROR) else None
 
 
 # spec 2026-07-28 basic/transports/streamable-http: 404 for an unknown method, 400 for headers and

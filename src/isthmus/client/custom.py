@@ -1,0 +1,141 @@
+"""What is sent to a server as it is, and what is not of the specification."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from isthmus.client.connection import Connection, OnProgress, with_facts
+from isthmus.client.extensions import Additions
+from isthmus.client.limits import Limits
+from isthmus.client.methods import Methods
+from isthmus.client.tracing import traced
+from isthmus.core.extensions import settings_of
+from isthmus.core.opening import states_facts
+from isthmus.errors import CapabilityMissing
+from isthmus.wire import DiscoverParams, PingParams
+from isthmus.wire.base import Wire
+
+__all__ = ["Custom"]
+
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+NEEDS = (
+    ("tools/", "tools"),
+    ("prompts/", "prompts"),
+    ("resources/", "resources"),
+    ("completion/", "completions"),
+    ("logging/", "logging"),
+)
+"""The capability that methods need, by how they begin."""
+
+
+class Custom(Methods):
+    """Requests and notifications of the program's own, and of the server's own.
+
+    Args:
+        connection: carries the calls.
+        limits: how much a list may hold.
+        additions: what serves and hears what is the server's own.
+    """
+
+    def __init__(self, connection: Connection, limits: Limits, additions: Additions) -> None:
+        super().__init__(connection, limits)
+        self._additions = additions
+
+    async def ping(self, *, timeout: float | None = None) -> None:
+        """See whether the server answers: ``ping``, or since 2026-07-28 ``server/discover``."""
+        if states_facts(self._connection.settled().revision):
+            params = DiscoverParams(meta=self._connection.meta)
+            await self._connection.ask("server/discover", params, timeout=timeout)
+        else:
+            await self._connection.ask("ping", PingParams(), timeout=timeout)
+
+    async def request(
+        self,
+        method: str,
+        params: Wire | Mapping[str, Any] | None = None,
+        result: type[R] = dict,  # type: ignore[assignment]  # R is dict where nothing is given
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> R:
+        """Send a request of your own, as it is: no question of the server's is answered.
+
+        Args:
+            method: any method; one of the specification's must be in the revision.
+            params: a struct or plain data; what the revision wants in ``_meta`` is added.
+            result: what to read the answer into.
+            timeout: seconds without answer or progress; None for the client's.
+            on_progress: told of progress.
+
+        Raises:
+            NotInRevision: the revision has no such method.
+            CapabilityMissing: the server does not offer what it needs.
+        """
+        connection = self._connection
+        for start, capability in NEEDS:
+            if method.startswith(start):
+                # spec 2025-11-25 basic/lifecycle#operation: both parties MUST only use
+                # capabilities that were negotiated
+                connection.require(capability, method)
+        return await connection.send(
+            method,
+            traced(with_facts(params, connection.meta)),
+            result,
+            timeout=timeout,
+            on_progress=on_progress,
+        )
+
+    async def notify(self, method: str, params: Wire | Mapping[str, Any] | None = None) -> None:
+        """Send a notification of your own.
+
+        Args:
+            method: any notification; one of the specification's must be in the revision.
+            params: a struct or plain data.
+        """
+        await self._connection.live().note(method, params)
+
+    def on_notification(self, name: str, /, *, params: Any = dict) -> Callable[[F], F]:
+        """Decorate a function told of a notification of the server's own: ``fn(params)``.
+
+        Args:
+            name: the notification's method.
+            params: what its params decode to; what does not fit is ignored.
+
+        Raises:
+            UsageError: the name is taken, or the specification's: see ``on_log`` and ``on_change``.
+        """
+        return self._additions.on_notification(name, params)
+
+    def method(self, name: str, /, *, params: Any = dict, result: Any = None) -> Callable[[F], F]:
+        """Decorate what serves a request of a server's own, up to 2025-11-25: ``fn(params)``.
+
+        Since 2026-07-28 servers send no requests.
+
+        Args:
+            name: the method.
+            params: what its params decode to.
+            result: the type of what the function returns; None where it returns nothing.
+
+        Raises:
+            UsageError: the name is taken, or the specification's.
+        """
+        return self._additions.method(name, params, result)
+
+    def extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """The settings the server declared for an extension, or None where it has it not."""
+        return settings_of(self._connection.settled().capabilities, identifier)
+
+    def require_extension(self, identifier: str) -> Mapping[str, Any]:
+        """The settings the server declared for an extension.
+
+        Raises:
+            CapabilityMissing: it did not declare it.
+        """
+        settings = self.extension(identifier)
+        if settings is None:
+            raise CapabilityMissing(
+                f"the server does not offer the extension {identifier}",
+                {"extensions": {identifier: {}}},
+            )
+        return settings

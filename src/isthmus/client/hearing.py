@@ -1,0 +1,246 @@
+"""What a client hears from its server unasked: log messages, changes, pages that are done."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import UNSET
+
+from isthmus.client.connection import Connection
+from isthmus.client.gate import Gate
+from isthmus.client.limits import Limits
+from isthmus.client.listening import Change, Kind, Listening
+from isthmus.client.telling import Teller
+from isthmus.errors import IsthmusError
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.router import NoticeHandler
+from isthmus.wire import (
+    ElicitationCompleteParams,
+    LogMessageParams,
+    ServerCapabilities,
+    SubscriptionFilter,
+)
+
+__all__ = ["Hearing", "OnChange", "OnLog", "Refresher"]
+
+OnLog: TypeAlias = Callable[[LogMessageParams], Awaitable[None] | None]
+OnChange: TypeAlias = Callable[[Change], Awaitable[None] | None]
+
+FIRST_WAIT = 1.0
+"""Seconds until a stream of changes that has ended is opened again; twice as long each time."""
+
+LONGEST_WAIT = 60.0
+
+ATTEMPTS = 10
+"""How often in a row a stream is opened again that never opens."""
+
+
+class Refresher:
+    """Fetches lists anew some time after they changed, and tells of the change after that.
+
+    Args:
+        delay: seconds in which further changes join.
+        fetch: how to fetch each kind of list.
+        told: told of each change, whether or not the list could be fetched.
+        start: runs a coroutine beside the conversation.
+    """
+
+    def __init__(
+        self,
+        delay: float,
+        fetch: Callable[[Kind], Awaitable[None]],
+        told: Callable[[Change], None],
+        start: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._delay = delay
+        self._fetch = fetch
+        self._told = told
+        self._start = start
+        self._pending: dict[Change, None] = {}
+        self._busy = False
+
+    def changed(self, change: Change) -> None:
+        """A list has changed."""
+        self._pending[change] = None
+        if not self._busy:
+            self._busy = True
+            self._start(self._later())
+
+    async def _later(self) -> None:
+        try:
+            while self._pending:
+                await asyncio.sleep(self._delay)
+                pending, self._pending = self._pending, {}
+                for change in pending:
+                    await self._refresh(change)
+        finally:
+            self._busy = False
+
+    async def _refresh(self, change: Change) -> None:
+        try:
+            await self._fetch(change.kind)
+        except IsthmusError as error:
+            warn("the list of %s changed, and could not be fetched: %s", change.kind, error)
+        self._told(change)
+
+
+class Hearing:
+    """Tells a program what its client hears.
+
+    Args:
+        on_log: told of log messages.
+        on_change: told of changes.
+        limits: how much of it.
+
+    Attributes:
+        listening: the streams of changes.
+        stale: told first that something has changed.
+    """
+
+    def __init__(
+        self,
+        on_log: OnLog | None,
+        on_change: OnChange | None,
+        limits: Limits,
+    ) -> None:
+        self.listening = Listening(self._on_change, self._on_stale)
+        self.stale: Callable[[Change], None] | None = None
+        self.refresher: Refresher | None = None
+        self._connection: Connection | None = None
+        self._limits = limits
+        self._tellers: dict[Callable[[Any], Any], Teller] = {}
+        self._logs = Gate("log messages", limits.logs_per_minute)
+        self._lost_logs = 0
+        self._told_of_log = on_log
+        self._changes = None if on_change is None else self._teller(on_change, once=True)
+
+    def attach(self, connection: Connection) -> None:
+        """What is heard comes from this connection."""
+        self._connection = connection
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something for as long as the connection lasts."""
+        peer = self._connection and self._connection.peer
+        if not peer or peer.lost is not None:
+            work.close()
+        else:
+            peer.start(work)
+
+    def tell(self, told: Callable[[Any], Any], what: object) -> None:
+        """Tell a function of something; while it is busy, it waits, up to a bound."""
+        teller = self._tellers.get(told)
+        if teller is None:
+            teller = self._tellers[told] = self._teller(told)
+        teller(what)
+
+    def _teller(self, told: Callable[[Any], Any], *, once: bool = False) -> Teller:
+        return Teller(told, self.start, waiting=self._limits.waiting, once=once)
+
+    # What the server says
+
+    def notices(
+        self, page_done: Callable[[ElicitationCompleteParams], None]
+    ) -> dict[str, NoticeHandler]:
+        """What to do about each notification.
+
+        Args:
+            page_done: told that a page elsewhere was dealt with.
+        """
+        listening = self.listening
+
+        def listed(kind: Kind) -> NoticeHandler:
+            return lambda params, _inbound: listening.list_changed(kind, params)
+
+        return {
+            "notifications/message": self._on_log,
+            "notifications/tools/list_changed": listed("tools"),
+            "notifications/prompts/list_changed": listed("prompts"),
+            "notifications/resources/list_changed": listed("resources"),
+            "notifications/resources/updated": lambda p, _: listening.updated(p),
+            "notifications/subscriptions/acknowledged": lambda p, _: listening.acknowledged(p),
+            "notifications/elicitation/complete": lambda p, _: page_done(p),
+        }
+
+    def _on_log(self, params: LogMessageParams, _inbound: Inbound) -> None:
+        if self._told_of_log is None:
+            return
+        if self._logs.passes():
+            self.tell(self._told_of_log, params)
+            return
+        if not self._lost_logs:
+            warn(
+                "the server logs more than %s messages a minute: the rest is dropped "
+                "(Limits.logs_per_minute)",
+                self._limits.logs_per_minute,
+            )
+        self._lost_logs += 1
+
+    def _on_stale(self, change: Change) -> None:
+        if self.stale is not None:
+            self.stale(change)
+
+    def _on_change(self, change: Change) -> None:
+        if self.refresher is not None and change.kind != "resource":
+            self.refresher.changed(change)
+        else:
+            self.tell_change(change)
+
+    def tell_change(self, change: Change) -> None:
+        """Tell the program of a change."""
+        if self._changes is not None:
+            self._changes(change)
+
+    # Where a server tells only those who ask
+
+    def wanted(self, offered: ServerCapabilities) -> SubscriptionFilter | None:
+        """The lists whose changes the server tells of; None where there are none."""
+        kinds: Mapping[str, Any] = {
+            f"{kind}_list_changed": True
+            for kind in ("tools", "prompts", "resources")
+            if (what := getattr(offered, kind)) is not UNSET and what.list_changed
+        }
+        return SubscriptionFilter(**kinds) if kinds else None
+
+    async def attend(self, connection: Connection, wanted: SubscriptionFilter) -> None:
+        """Hear of every list that changes, until the connection ends."""
+        import random  # costs start-up time
+
+        wait, failed, missed = FIRST_WAIT, 0, False
+        while failed < ATTEMPTS:
+            timeout = connection.settings.timeout
+            try:
+                peer = connection.live()
+                changes, task = await self.listening.open(peer, wanted, connection.meta, timeout)
+            except IsthmusError as error:
+                if not missed:
+                    warn("changes will not be heard of: %s", error)
+                    return
+                failed += 1
+            else:
+                wait, failed = FIRST_WAIT, 0
+                if missed:
+                    self._catch_up(wanted)
+                if task is not None:
+                    await asyncio.wait((task,))
+                    changes.end(None)
+            if peer.lost is not None:
+                return
+            # spec 2026-07-28 basic/patterns/subscriptions#graceful-closure: the client MAY
+            # reconnect; not all clients at the same moment
+            await asyncio.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+            wait, missed = min(2 * wait, LONGEST_WAIT), True
+
+    def _catch_up(self, wanted: SubscriptionFilter) -> None:
+        """Nobody knows what changed while nobody listened."""
+        kinds: tuple[Kind, ...] = ("tools", "prompts", "resources")
+        for kind in kinds:
+            if getattr(wanted, f"{kind}_list_changed"):
+                self._on_stale(Change(kind))
+                self._on_change(Change(kind))
+
+
+def warn(message: str, *values: object) -> None:
+    """Log that something will not be heard."""
+    import logging  # not needed until something is wrong
+
+    logging.getLogger("isthmus").warning(message, *values)

@@ -1,0 +1,31 @@
+"""Trace context: a call says which trace it belongs to, where OpenTelemetry is at work."""
+
+from sys import modules
+from typing import Any
+
+from msgspec import structs
+
+__all__ = ["TRACER", "traced"]
+
+TRACER = "opentelemetry.trace"
+"""The module that is loaded where somebody traces; we never load it ourselves."""
+
+
+def traced(params: Any) -> Any:
+    """Parameters that carry the current trace; the same where there is none.
+
+    Members the caller put there stay as they are.
+    """
+    tracer = modules.get(TRACER)
+    if tracer is None or not hasattr(params, "meta"):
+        return params
+    if not tracer.get_current_span().get_span_context().is_valid:
+        return params
+    from opentelemetry import propagate
+
+    # spec 2026-07-28 basic#_meta: traceparent, tracestate and baggage, without a prefix
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier)
+    if not carrier:
+        return params
+    return structs.replace(params, meta={**carrier, **(params.meta or {})})
