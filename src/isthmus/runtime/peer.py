@@ -267,6 +267,8 @@ class Peer:
         self._check(method, revision)
         if self.lost is not None and relates_to not in self._serving:
             return  # what is still being answered after the other side's last word may report
+        if relates_to is not None and self.session.withdrawn(relates_to):
+            return  # spec 2025-11-25 basic/utilities/cancellation: nothing more is said about it
         data = self.session.note(method, _encoded(params, revision))
         try:
             await self.channel.send(Outgoing(data, relates_to=relates_to, method=method))
@@ -309,6 +311,8 @@ class Peer:
         self._check(method, self.revision)
         if self.lost is not None:
             raise OutOfPhase(f"cannot call {method}: {self.lost}") from self.lost
+        if relates_to is not None and self.session.withdrawn(relates_to):
+            raise OutOfPhase(f"cannot call {method}: the request it belongs to was cancelled")
         loop = asyncio.get_running_loop()
         if on_progress is not None:
             params = with_token(params, self.session.next_id())
