@@ -357,7 +357,7 @@ class HttpApp:
                 self.router,
                 self._lookout,
                 loop,
-                log=self._log or MemoryLog(loop.time),
+                log=MemoryLog(loop.time) if self._log is None else self._log,
                 idle=self._session_idle,
                 limit=self._max_sessions,
                 retry=self._retry,
