@@ -28,10 +28,13 @@ def encode_event(
         UsageError: a line break in ``event`` or ``id`` (it would forge a field), a NUL in ``id``
             (receivers ignore such an id), or a negative ``retry``.
     """
-    if id is None and retry is None and b"\n" not in data and b"\r" not in data:
-        if event is None:
+    if retry is None and b"\n" not in data and b"\r" not in data:
+        if id is not None:
+            if event is None:
+                return b"id: %b\ndata: %b\n\n" % (_line(id, "an event id", "\r\n\0"), data)
+        elif event is None:
             return b"data: %b\n\n" % data
-        if event == "message":
+        elif event == "message":
             return b"event: message\ndata: %b\n\n" % data
     lines = _head(event, id, retry)
     text = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

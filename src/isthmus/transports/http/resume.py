@@ -326,10 +326,13 @@ class PostReply(WatchedReply):
         return self.carried
 
     async def _put(self, message: bytes | None, *, last: bool = False) -> bool:
-        stream = self._stream()
-        if stream is None:
+        streams = self._streams
+        if streams is None or (last and not self.streaming and not streams.primes):
+            # A stream that is nothing but its answer: there is no event to come back after.
             return await super()._put(message, last=last)
-        return await stream.put(message, last=last)
+        if self.carried is None:
+            self.carried = streams.open(self)
+        return await self.carried.put(message, last=last)
 
     async def let_go(self, retry: int) -> None:
         """End the response and have its client come back, where the revision can poll."""
