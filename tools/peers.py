@@ -19,7 +19,7 @@ PEERS = Path(os.environ.get("ISTHMUS_PEERS", ROOT / ".peers"))
 PYTHON = {
     "mcp2": ["mcp==2.3.0", "uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0"],
     "mcp1": ["mcp==1.30.0"],
-    "fastmcp": ["fastmcp==4.1.6"],
+    "fastmcp": ["fastmcp==4.1.2"],
     "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
 }
 NODE = {

@@ -1,87 +1,19 @@
-"""Our client on other libraries' servers."""
+"""Our client on servers that other people wrote for their own ends."""
 
 import asyncio
-import contextlib
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
-from counterparts import COUNTERPARTS, ROOT
 from isthmus import Accepted, Client, Command
 from isthmus.errors import PeerError
-from isthmus.revisions import BY_NAME, REVISIONS, Feature
+from isthmus.revisions import Feature
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
 
-TRIES = 600
-
-
-@contextlib.asynccontextmanager
-async def listening(*command):
-    """A server started with a port as its last argument; its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = await asyncio.create_subprocess_exec(*map(str, command), str(port))
-    try:
-        for _ in range(TRIES):
-            with contextlib.suppress(OSError):
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.close()
-                break
-            assert process.returncode is None, "the server ended"
-            await asyncio.sleep(0.05)  # another program's start: there is nothing to wait on
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-@pytest.mark.parametrize("revision", [r.name for r in REVISIONS])
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_our_client_on_the_official_python_server(python_of, transport, revision):
-    """PyPI mcp 2.3: list, call, progress, a question, resources, prompts, in every revision."""
-    server = (python_of("mcp2"), COUNTERPARTS / "official_server.py")
-    asked, seen = [], []
-
-    def answer(question):
-        asked.append(question.message)
-        return Accepted({"row": 4})
-
-    async with contextlib.AsyncExitStack() as stack:
-        target = Command(*map(str, server))
-        if transport == "http":
-            target = await stack.enter_async_context(listening(*server))
-        client = await stack.enter_async_context(Client(target, revision=revision, elicit=answer))
-
-        assert revision == client.revision.name
-        assert {"price", "steps", "ask"} == {tool.name for tool in await client.list_tools()}
-        assert "55" == (await client.call_tool("price", {"kind": "quiet"})).text
-        steps = await client.call_tool("steps", on_progress=lambda p: seen.append(p.progress))
-        assert "done" == steps.text
-        note = await client.read_resource("note://one")
-        assert "Remember the milk." == note.contents[0].text
-        prompt = await client.get_prompt("hello", {"name": "Ada"})
-        assert "Say hello to Ada." == prompt.messages[0].content.text
-        if BY_NAME[revision].has(Feature.ELICITATION_FORM):
-            assert "row 4" == (await client.call_tool("ask")).text
-            assert ["Which seat?"] == asked
-    assert [1, 2, 3] == seen
-
-
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_our_client_finds_the_newest_revision_by_itself(python_of, transport):
-    """Negotiation without a pin ends in 2026-07-28 (spec: versioning)."""
-    server = (python_of("mcp2"), COUNTERPARTS / "official_server.py")
-    async with contextlib.AsyncExitStack() as stack:
-        target = Command(*map(str, server))
-        if transport == "http":
-            target = await stack.enter_async_context(listening(*server))
-        # It takes a second to start, and more on a busy machine: silence must not look like age.
-        client = await stack.enter_async_context(Client(target, probe_timeout=25))
-
-        assert "2026-07-28" == client.revision.name
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("revision", [None, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])

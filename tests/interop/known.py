@@ -1,0 +1,82 @@
+"""Where a counterpart departs from the table: what was observed, and where."""
+
+from fnmatch import fnmatch
+from typing import NamedTuple
+
+
+class Known(NamedTuple):
+    """One observed fact; each of the first five is a pattern.
+
+    Attributes:
+        client: the client.
+        server: the server.
+        transport: the transport.
+        revision: the revision.
+        behaviour: what is seen to differ.
+        why: what was observed.
+    """
+
+    client: str
+    server: str
+    transport: str
+    revision: str
+    behaviour: str
+    why: str
+
+
+KNOWN: list[Known] = [
+    Known(
+        *("npm2", "isthmus", "*", "202[45]-*", "an unknown resource"),
+        why="it turns the error code -32002, which those revisions have, into -32602",
+    ),
+    Known(
+        *("fastmcp", "isthmus", "*", "2026-07-28", "logging"),
+        why="it asks every server of that revision for messages from debug on",
+    ),
+    *(
+        Known(
+            *("isthmus", server, "*", "*", "an unknown tool"),
+            why="it answers with a result whose isError is true, not with the error -32602",
+        )
+        for server in ("mcp1", "mcp2", "fastmcp", "npm1")
+    ),
+    *(
+        Known(
+            *("isthmus", server, "*", "202[45]-*", "an unknown resource"),
+            why="it answers -32602, which only 2026-07-28 has; those revisions have -32002",
+        )
+        for server in ("mcp2", "fastmcp", "npm2", "npm1")
+    ),
+    Known(
+        *("isthmus", "mcp1", "*", "*", "an unknown resource"),
+        why="it answers with the error code 0",
+    ),
+    *(
+        Known(
+            *("isthmus", server, "*", "202[45]-*", "logging"),
+            why="it sends messages below the level that logging/setLevel asked for",
+        )
+        for server in ("mcp1", "mcp2")
+    ),
+    Known(
+        *("isthmus", "mcp1", "*", "*", "a resource that changes"),
+        why="it has resources/subscribe, but declares in any case that it has not",
+    ),
+    Known(
+        *("isthmus", "fastmcp", "*", "*", "a resource that changes"),
+        why="it has neither resources/subscribe nor subscriptions/listen",
+    ),
+    Known(
+        *("isthmus", "fastmcp", "*", "2026-07-28", "a list that changes"),
+        why="it has no subscriptions/listen",
+    ),
+]
+
+
+def why(client: str, server: str, transport: str, revision: str, behaviour: str) -> str | None:
+    """What is known of a case; None where it must do as the table says."""
+    case = (client, server, transport, revision, behaviour)
+    for known in KNOWN:
+        if all(fnmatch(have, want) for have, want in zip(case, known[:5], strict=True)):
+            return known.why
+    return None

@@ -1,0 +1,39 @@
+"""Every behaviour, with every implementation, in both directions, over every transport and revision."""
+
+import pytest
+
+from interop import connections, known
+from interop.behaviours import BEHAVIOURS, seen
+from interop.partners import connections as combinations
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def servers():
+    """Servers that listen live as long as the tests."""
+    yield
+    connections.stop()
+
+
+def cases():
+    for combination in combinations():
+        client, server, transport, revision = combination
+        for behaviour in ("revision", *seen(transport, revision)):
+            observed = known.why(*combination, behaviour)
+            # Those who share a server that listens stay in one process of the test run.
+            marks = [pytest.mark.xdist_group(f"{client} {server} {transport}")]
+            if observed is not None:
+                marks.append(pytest.mark.xfail(reason=observed, strict=True))
+            name = "-".join([*combination, *behaviour.split()])
+            yield pytest.param(combination, behaviour, marks=marks, id=name)
+
+
+@pytest.mark.parametrize(("combination", "behaviour"), list(cases()))
+def test_both_understand_each_other(environment, combination, behaviour):
+    """Ours: whoever speaks the protocol can talk to us, and we to them."""
+    revision = combination[-1]
+    came = environment(connections.outcomes, *combination)
+    expected = revision if behaviour == "revision" else BEHAVIOURS[behaviour].expected(revision)
+
+    assert expected == came[behaviour]
