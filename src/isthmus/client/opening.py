@@ -71,6 +71,10 @@ class Link:
             attach(partial(take, self.peer))
         self._running = asyncio.get_running_loop().create_task(self.peer.run())
 
+    async def over(self) -> None:
+        """Wait until the conversation has ended."""
+        await asyncio.wait((self._running,))
+
     async def end(self) -> None:
         """End the channel, and with it the conversation; safe to call twice."""
         try:
