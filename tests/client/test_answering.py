@@ -477,7 +477,8 @@ async def a_user_who_thinks_for_ten_minutes():
     await opening
     call = asyncio.create_task(client.call_tool("ask"))
     request = await puppet.heard()
-    await puppet.says(id="q", method="elicitation/create", params={"message": "?"})
+    form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+    await puppet.says(id="q", method="elicitation/create", params=form)
     await asked.wait()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asyncio.shield(call), 600)

@@ -1,6 +1,6 @@
 """The client: one object per connection."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -19,10 +19,11 @@ from isthmus.client.listening import Change, Changes
 from isthmus.client.pinging import keep_pinging
 from isthmus.client.roots import Roots, keep_watching
 from isthmus.client.sampling import Sample
-from isthmus.client.targets import ClientTarget, resolve
+from isthmus.client.targets import ClientTarget, Target, resolve
+from isthmus.client.tasks import TaskRoom
 from isthmus.errors import CapabilityMissing, UsageError
 from isthmus.revisions import BY_NAME, Revision
-from isthmus.runtime.extension import Extensions, gathered
+from isthmus.runtime.extension import Extension, Extensions, gathered
 from isthmus.wire import (
     ClientCapabilities,
     Implementation,
@@ -137,22 +138,21 @@ class Client(Custom):
     ) -> None:
         limits = limits or Limits()
         supported = gathered(extensions)
-        base = declaring(capabilities, supported)
         self._answering = Answering(
             elicit,
             sample,
             roots,
-            able(base, tools=sample_tools, context=sample_context),
+            able(declaring(capabilities, supported), tools=sample_tools, context=sample_context),
             limits=limits,
             watched=watch_roots is not None,
             page_done=on_page_done,
         )
-        self._hearing = hearing = Hearing(on_log, on_change, limits)
-        self._attends = on_change is not None or auto_refresh is not False
+        self._hearing = Hearing(on_log, on_change, limits)
         self._log_level = log_level
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._watch = watch_roots
         self._pings = ping_every, ping_misses
+        self._attends = on_change is not None or auto_refresh is not False
         settings = Settings(
             info=Implementation(name=name, version=version),
             revision=pinned(revision),
@@ -165,19 +165,30 @@ class Client(Custom):
             result_bytes=limits.result_bytes,
         )
         where = resolve(target, headers=headers, connect_timeout=connect_timeout)
-        answering = self._answering
-        additions = Additions(
-            answering.routes, hearing.notices(answering.pages.done), hearing.tell, answering.limited
-        )
+        self._assemble(where, settings, limits, supported)
+        if auto_refresh is not False:
+            self._refresh_after(REFRESH if auto_refresh is True else auto_refresh)
+
+    def _assemble(
+        self, where: Target, settings: Settings, limits: Limits, supported: Sequence[Extension]
+    ) -> None:
+        """Put together what answers, what hears, and what they hang on."""
+        answering, hearing = self._answering, self._hearing
+        tasks = TaskRoom(answering, hearing.listening)
+        notices = {**hearing.notices(answering.pages.done), **tasks.notices()}
+        tasks = TaskRoom(answering, hearing.listening)
+        notices = {**hearing.notices(answering.pages.done), **tasks.notices()}
+        additions = Additions(answering.routes, notices, hearing.tell, answering.limited)
         for extension in supported:
             additions.extend(extension)
         connection = Connection(where, additions.router(), answering, settings)
-        super().__init__(connection, limits, additions)
+        super().__init__(connection, limits, tasks, additions)
         hearing.attach(connection)
         hearing.stale = self._on_stale
-        if auto_refresh is not False:
-            delay = REFRESH if auto_refresh is True else auto_refresh
-            hearing.refresher = Refresher(delay, self._refresh, hearing.tell_change, hearing.start)
+
+    def _refresh_after(self, delay: float) -> None:
+        hearing = self._hearing
+        hearing.refresher = Refresher(delay, self._refresh, hearing.tell_change, hearing.start)
 
     # Opening and closing
 
@@ -370,7 +381,9 @@ def able(
         return base
     base = base or ClientCapabilities()
     sampling = base.sampling or SamplingCapability()
-    more: dict[str, Any] = {name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted}
+    more: dict[str, Any] = {
+        name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted
+    }
     return structs.replace(base, sampling=structs.replace(sampling, **more))
 
 
