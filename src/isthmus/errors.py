@@ -21,6 +21,7 @@ other side's, and both from a broken wire::
     ├── ConnectionLost            the connection ended with this call in flight
     │   └── SessionEnded          a session over HTTP has ended, and this was not served in it
     ├── CallTimedOut              no answer in time; also a TimeoutError
+    ├── TaskCancelled             the task waited for was cancelled
     ├── TooManyRounds             the server kept asking
     └── raised by authors
         ├── ToolError             becomes an ``isError`` result the model can read
@@ -55,6 +56,7 @@ __all__ = [
     "Rejected",
     "ResourceNotFound",
     "SessionEnded",
+    "TaskCancelled",
     "TooManyRounds",
     "ToolError",
     "ToolFailed",
@@ -252,6 +254,10 @@ class SessionEnded(ConnectionLost):
 
 class CallTimedOut(IsthmusError, TimeoutError):
     """No answer came in time; the call was cancelled."""
+
+
+class TaskCancelled(IsthmusError):
+    """The task that somebody waits for was cancelled, so that it has no result."""
 
 
 class TooManyRounds(IsthmusError):

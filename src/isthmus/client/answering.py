@@ -25,6 +25,7 @@ from isthmus.revisions.codes import url_required_code
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext, Handler
 from isthmus.wire import (
+    RELATED_TASK,
     ClientCapabilities,
     ElicitationCapability,
     InputRequest,
@@ -108,7 +109,14 @@ class Answering:
 
     def _routed(self, method: str) -> Handler:
         async def handle(params: Any, inbound: Inbound) -> Wire:
-            return await self.respond(method, params, inbound.caller.revision)
+            answer = await self.respond(method, params, inbound.caller.revision)
+            task = params.meta.get(RELATED_TASK) if params.meta else None
+            if task is None:
+                return answer
+            # spec 2025-11-25 basic/utilities/tasks#related-task-metadata: MUST be in every message
+            # associated with a task, answers to its questions included
+            meta: Any = getattr(answer, "meta", UNSET) or {}
+            return structs.replace(answer, meta={**meta, RELATED_TASK: task})
 
         return handle
 

@@ -20,10 +20,12 @@ class Entry(msgspec.Struct, frozen=True):
     Attributes:
         params: its parameters that travel in headers, too.
         output: checks its structured results.
+        task: whether it may or must run as a task (2025-11-25), or None.
     """
 
     params: tuple[HeaderParam, ...]
     output: OutputCheck
+    task: str | None = None
 
 
 class Catalog:
@@ -49,7 +51,8 @@ class Catalog:
                 # exclude the tool, and SHOULD log why
                 warn(tool.name, error)
                 continue
-            entries[tool.name] = Entry(params, OutputCheck(tool))
+            task = tool.execution.task_support if tool.execution else None
+            entries[tool.name] = Entry(params, OutputCheck(tool), task or None)
             usable.append(tool)
         self._entries = entries
         return usable
@@ -69,6 +72,15 @@ class Catalog:
             return ()
         plain = msgspec.to_builtins(arguments)
         return mirror(entry.params, plain if isinstance(plain, dict) else {})
+
+    def knows(self, name: str) -> bool:
+        """Whether a tool was listed."""
+        return name in self._entries
+
+    def task(self, name: str) -> str | None:
+        """Whether a tool may or must run as a task, as far as it says so."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry.task
 
     def check(self, name: str, result: CallToolResult) -> None:
         """Hold a result against the tool's output schema, where one is known.

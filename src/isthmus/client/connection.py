@@ -38,11 +38,13 @@ from isthmus.revisions import METHODS, Method
 from isthmus.runtime.peer import Peer, ProgressCallback
 from isthmus.runtime.router import Router
 from isthmus.wire import (
+    CreateTaskResult,
     InputRequiredResult,
     LogLevel,
     Meta,
     Result,
     ServerCapabilities,
+    TaskCreated,
     UnsetType,
 )
 from isthmus.wire.base import Wire
@@ -55,6 +57,8 @@ Headers = tuple[tuple[str, str], ...]
 
 _head = msgspec.json.Decoder(Result).decode
 _questions = msgspec.json.Decoder(InputRequiredResult).decode
+_task = msgspec.json.Decoder(CreateTaskResult).decode
+_flat_task = msgspec.json.Decoder(TaskCreated).decode
 
 
 class Connection:
@@ -291,7 +295,7 @@ class Connection:
                 peer, method, params, result, patience, limit, on_progress, name, headers
             )
 
-    def _read(self, row: Method, raw: Raw) -> Result | InputRequiredResult:
+    def _read(self, row: Method, raw: Raw) -> Result | InputRequiredResult | CreateTaskResult:
         """A result by its type.
 
         Raises:
@@ -307,16 +311,16 @@ class Connection:
         try:
             result: Result = row.decode_result(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            if modern and row.asks and (questions := asked(raw)) is not None:
-                return questions
+            if row.asks and (other := otherwise(row, raw, modern=modern)) is not None:
+                return other
             raise Misbehaved(f"the answer to {row.name} is malformed: {error}") from error
         kind = result.result_type
         # spec 2026-07-28 basic#resulttype: clients MUST treat an absent resultType as "complete",
         # and any other value they do not recognize as invalid
         if not modern or kind is UNSET or kind == "complete":
             return result
-        if row.asks and (questions := asked(raw)) is not None:
-            return questions
+        if row.asks and (other := otherwise(row, raw, modern=modern)) is not None:
+            return other
         raise Misbehaved(f"the answer to {row.name} is of the type {kind!r}, which is unknown here")
 
     async def _answered(self, result: InputRequiredResult, params: Any) -> Any:
@@ -443,13 +447,23 @@ def uncached(result: Any) -> Any:
     """The result of a call that answered questions, which nobody may give to anybody else."""
     # spec 2026-07-28 server/utilities/caching#cache-key: MUST NOT be cached, since it depends on
     # inputs that are not part of the cache key
-    return structs.replace(result, ttl_ms=0) if hasattr(result, "ttl_ms") else result
+    return structs.replace(result, ttl_ms=0) if hasattr(result, "cache_scope") else result
 
 
-def asked(raw: Raw) -> InputRequiredResult | None:
-    """A result as questions, if it is that."""
+def otherwise(
+    row: Method, raw: Raw, *, modern: bool
+) -> InputRequiredResult | TaskCreated | CreateTaskResult | None:
+    """An answer that is no result yet: questions, or a task that will have one; else None."""
+    # spec 2026-07-28 ext-tasks#capability-negotiation: a task in the answer to any other request
+    # MUST be taken for an invalid one
+    becomes_task = row.name == "tools/call"
     try:
-        return _questions(raw) if _head(raw).result_type == "input_required" else None
+        if not modern:
+            return _task(raw) if becomes_task else None
+        kind = _head(raw).result_type
+        if kind == "task" and becomes_task:
+            return _flat_task(raw)
+        return _questions(raw) if kind == "input_required" else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from isthmus.client.connection import Connection, OnProgress, with_facts
 from isthmus.client.extensions import Additions
 from isthmus.client.limits import Limits
-from isthmus.client.methods import Methods
+from isthmus.client.tasks import TaskRoom
+from isthmus.client.tasks_methods import TaskMethods
 from isthmus.client.tracing import traced
 from isthmus.core.extensions import settings_of
 from isthmus.core.opening import states_facts
@@ -29,17 +30,20 @@ NEEDS = (
 """The capability that methods need, by how they begin."""
 
 
-class Custom(Methods):
+class Custom(TaskMethods):
     """Requests and notifications of the program's own, and of the server's own.
 
     Args:
         connection: carries the calls.
         limits: how much a list may hold.
+        tasks: where calls that run as tasks are followed.
         additions: what serves and hears what is the server's own.
     """
 
-    def __init__(self, connection: Connection, limits: Limits, additions: Additions) -> None:
-        super().__init__(connection, limits)
+    def __init__(
+        self, connection: Connection, limits: Limits, tasks: TaskRoom, additions: Additions
+    ) -> None:
+        super().__init__(connection, limits, tasks)
         self._additions = additions
 
     async def ping(self, *, timeout: float | None = None) -> None:

@@ -12,7 +12,7 @@ from isthmus.runtime.extension import Extension
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import NoticeHandler, Router
-from isthmus.wire import ClientCapabilities, EmptyResult
+from isthmus.wire import TASKS, ClientCapabilities, EmptyResult
 
 __all__ = ["Additions", "declaring"]
 
@@ -21,16 +21,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def declaring(
     capabilities: ClientCapabilities | None, extensions: Sequence[Extension]
-) -> ClientCapabilities | None:
-    """The capabilities of a client with the extensions it supports.
+) -> ClientCapabilities:
+    """The capabilities of a client with the extensions it supports: tasks, and those given.
 
     Raises:
         UsageError: an extension is there twice.
     """
-    if not extensions:
-        return capabilities
     base = capabilities or ClientCapabilities()
-    declared = dict(base.extensions or {})
+    declared: dict[str, dict[str, Any]] = {TASKS: {}, **(base.extensions or {})}
     for extension in extensions:
         if extension.identifier in declared:
             raise UsageError(f"this client has the extension {extension.identifier!r} already")

@@ -14,6 +14,7 @@ from isthmus.client.limits import Limits
 from isthmus.client.listening import Kind
 from isthmus.client.listing import collect
 from isthmus.client.results import ToolResult
+from isthmus.client.tasks import TaskRoom
 from isthmus.errors import HeaderMismatch, InvalidParams, MethodNotFound, UsageError
 from isthmus.wire import (
     CallToolParams,
@@ -53,12 +54,15 @@ class Methods:
     Args:
         connection: carries the calls.
         limits: how much a list may hold.
+        tasks: where calls that run as tasks are followed.
     """
 
-    def __init__(self, connection: Connection, limits: Limits) -> None:
+    def __init__(self, connection: Connection, limits: Limits, tasks: TaskRoom) -> None:
         self._connection = connection
         self._limits = limits
         self._catalog = Catalog()
+        self._tasks = tasks
+        tasks.attach(connection, self._catalog)
         self._responses: Responses | None = None
         self._latest: dict[Kind, list[Any]] = {}
 
@@ -110,11 +114,15 @@ class Methods:
     ) -> ToolResult:
         """Call a tool, answering what the server asks on the way.
 
+        A call that runs as a task is awaited to its end all the same, and cancelled on the
+        server when nobody waits for it any more.
+
         Args:
             name: the tool.
             arguments: a mapping, or a struct, dataclass or model that becomes one.
             on_progress: told of progress, in order; may be async.
-            timeout: seconds without answer or progress; None for the client's.
+            timeout: seconds without answer or progress; None for the client's. A task has this
+                long in all, or the client's ``max_timeout``.
             meta: further members of ``_meta``.
 
         Returns:
@@ -127,10 +135,13 @@ class Methods:
             ConnectionLost: the connection ended first.
             Misbehaved: the result breaks the tool's output schema (as last listed), or the rules.
             TooManyRounds: the server kept asking.
+            TaskCancelled: it ran as a task, and somebody cancelled it.
         """
         connection = self._connection
         connection.require("tools", "tools/call")
         params = CallToolParams(name=name, arguments=raw(arguments), meta=connection.about(meta))
+        if self._catalog.task(name) == "required" and self._tasks.asks_itself:
+            return await self._tasks.call(params, on_progress, timeout)
         headers = self._catalog.headers(name, arguments)
         try:
             result: CallToolResult = await connection.ask(
@@ -144,8 +155,21 @@ class Methods:
             if again == headers:
                 raise
             result = await connection.ask("tools/call", params, timeout, on_progress, name, again)
+        except MethodNotFound:
+            if not await self._runs_as_task(name):
+                raise
+            return await self._tasks.call(params, on_progress, timeout)
+        if type(result) is not CallToolResult:
+            return await self._tasks.wait_or_cancel(self._tasks.handle(name, result), timeout)
         self._catalog.check(name, result)
         return ToolResult(name, result)
+
+    async def _runs_as_task(self, name: str) -> bool:
+        """Whether a tool that was refused as an ordinary call runs as a task only (2025-11-25)."""
+        if self._catalog.knows(name) or not self._tasks.asks_itself:
+            return False
+        await self.list_tools(fresh=True)
+        return self._catalog.task(name) == "required"
 
     async def list_resources(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None

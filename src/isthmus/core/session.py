@@ -215,13 +215,17 @@ class Session:
         self._calls.settle(id)
         return [Answered(id, Raw(b"{}"))]
 
-    def _progressed(self, _method: str, params: Raw | None, now: float) -> list[Event]:
+    def _progressed(self, method: str, params: Raw | None, now: float) -> list[Event]:
         try:
             progress = _progress(params or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return []
         call = self._calls.progress(progress.progress_token, now)
-        return [] if call is None else [Progressed(call.id, progress)]
+        if call is not None:
+            return [Progressed(call.id, progress)]
+        # spec 2025-11-25 basic/utilities/tasks#task-progress-notifications: a token stays valid
+        # throughout the lifetime of the task that its call has become
+        return [Noted(method, params)] if self.side == "client" else []
 
     def _initialized(self, method: str, params: Raw | None, _now: float) -> list[Event]:
         then = step(self.phase, kind_of(method, enveloped=False))

@@ -1,0 +1,328 @@
+"""Tasks of a server: calls of tools whose results are fetched later.
+
+Two ways to the same result. In 2025-11-25 a client asks for a call to be a task, and then waits in
+``tasks/result``, where the server puts its questions. In the extension of 2026-07-28 the server
+decides; the client looks at the task now and then, or is told of it on a stream, answers the
+questions it finds there, and finds the result there too.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, structs
+
+from isthmus.client.answering import Answering
+from isthmus.client.catalog import Catalog
+from isthmus.client.connection import Connection, OnProgress, progress
+from isthmus.client.listening import Listening
+from isthmus.client.results import ToolResult
+from isthmus.client.tasks_following import follow_core, follow_extension
+from isthmus.client.tasks_states import TaskState, state_of
+from isthmus.errors import CallTimedOut, IsthmusError, OutOfPhase
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.peer import ProgressCallback
+from isthmus.runtime.router import NoticeHandler
+from isthmus.wire import (
+    CallToolParams,
+    CallToolResult,
+    CancelTaskParams,
+    CreateTaskResult,
+    DetailedTask,
+    GetTaskParams,
+    GetTaskResult,
+    ProgressParams,
+    TaskCreated,
+    TaskMetadata,
+    TaskStatusParams,
+)
+
+__all__ = ["TaskRoom", "ToolTask"]
+
+LAST_WORD = 0.5
+"""Seconds that the cancellation of a task may hold up whoever stops waiting for it."""
+
+MOST_HEARD = 1_000
+"""Tasks whose last state is kept though nobody asked for it yet."""
+
+
+class ToolTask:
+    """A call of a tool that runs as a task, or has been answered at once.
+
+    Example::
+
+        task = await client.start_tool("render", {"scene": "beach"})
+        print(task.id)                     # keep it: client.task(id) finds it again
+        print((await task.status()).message)
+        result = await task.result()
+
+    Args:
+        room: where the tasks of the connection are followed.
+        tool: the tool's name, or an empty string where that is not known.
+        id: the task's name on its server; None for a call that was answered at once.
+        done: the answer to such a call.
+        token: what its progress is reported under.
+
+    Attributes:
+        id: the task's name on its server; None for a call that was answered at once.
+        tool: the tool's name.
+    """
+
+    def __init__(
+        self,
+        room: "TaskRoom",
+        tool: str,
+        id: str | None,
+        done: CallToolResult | None = None,
+        *,
+        token: str | None = None,
+    ) -> None:
+        self.id = id
+        self.tool = tool
+        self._room = room
+        self._done = done
+        self._token = token
+
+    def __repr__(self) -> str:
+        return f"ToolTask({self.tool!r}, id={self.id!r})"
+
+    async def status(self) -> TaskState:
+        """How it stands now.
+
+        Raises:
+            InvalidParams: the server knows no such task; it may have been forgotten.
+        """
+        if self.id is None:
+            return TaskState(id="", status="completed")
+        return state_of(await self._room.get(self.id))
+
+    async def result(self, *, timeout: float | None = None) -> ToolResult:
+        """Wait for the end, answering what the task asks on the way.
+
+        It may be called again, also after it timed out: the task goes on whether or not anybody
+        waits for it.
+
+        Args:
+            timeout: seconds to wait; None for the client's ``max_timeout``.
+
+        Raises:
+            TaskCancelled: somebody cancelled it.
+            Refused: it came to an error; or the server knows no such task.
+            CallTimedOut: it is not over in time.
+            ConnectionLost: the connection ended first.
+        """
+        if self._done is None and self.id is not None:
+            self._done = await self._room.wait(self.id, timeout)
+            self._room.forget_token(self._token)
+        done: Any = self._done
+        self._room.catalog.check(self.tool, done)
+        return ToolResult(self.tool, done)
+
+    async def cancel(self) -> None:
+        """Have the server stop it; nothing happens where it is over.
+
+        Raises:
+            Refused: the server knows no such task, or does not cancel.
+        """
+        if self.id is not None and self._done is None:
+            await self._room.cancel(self.id)
+
+
+class TaskRoom:
+    """The tasks of one connection.
+
+    Args:
+        answering: answers what tasks ask.
+        listening: the connection's streams of changes.
+
+    Attributes:
+        catalog: what is known of the server's tools.
+    """
+
+    def __init__(self, answering: Answering, listening: Listening) -> None:
+        self.answering = answering
+        self.listening = listening
+        self.catalog = Catalog()
+        self._connection: Connection | None = None
+        self._heard: dict[str, DetailedTask | TaskStatusParams] = {}
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._progress: dict[int | str, ProgressCallback] = {}
+        self._tokens = 0
+
+    def attach(self, connection: Connection, catalog: Catalog) -> None:
+        """The tasks are those at the other end of this connection."""
+        self._connection = connection
+        self.catalog = catalog
+
+    @property
+    def connection(self) -> Connection:
+        """What carries the calls.
+
+        Raises:
+            OutOfPhase: nothing yet.
+        """
+        connection: Connection | None = self._connection
+        if connection is None:
+            raise OutOfPhase("not connected yet: use `async with Client(…)`, or await open()")
+        return connection
+
+    @property
+    def asks_itself(self) -> bool:
+        """Whether it is the client that says which calls are tasks (2025-11-25)."""
+        offered = self.connection.settled().capabilities.tasks
+        requests = UNSET if offered is UNSET else offered.requests
+        tools = UNSET if requests is UNSET else requests.tools
+        # spec 2025-11-25 basic/utilities/tasks#tool-level-negotiation: MUST NOT without it
+        return tools is not UNSET and tools.call is not UNSET
+
+    @property
+    def core(self) -> bool:
+        """Whether tasks are the core feature of the revision, and not its extension."""
+        return self.connection.settled().revision.allows("client", "tasks/result")
+
+    # What the server says
+
+    def notices(self) -> dict[str, NoticeHandler]:
+        """What to do about each notification."""
+        return {
+            "notifications/tasks/status": self._on_state,
+            "notifications/tasks": self._on_state,
+            "notifications/progress": self._on_progress,
+        }
+
+    def _on_state(self, params: DetailedTask | TaskStatusParams, _inbound: Inbound) -> None:
+        self._heard.pop(params.task_id, None)
+        self._heard[params.task_id] = params
+        if len(self._heard) > MOST_HEARD:
+            del self._heard[next(iter(self._heard))]
+        waiting = self._waiting.pop(params.task_id, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def _on_progress(self, params: ProgressParams, _inbound: Inbound) -> None:
+        told = self._progress.get(params.progress_token)
+        if told is not None:
+            told(params)
+
+    def _token(self, told: ProgressCallback) -> str:
+        """A progress token that outlives its call, for as long as its task lasts."""
+        self._tokens += 1
+        token = f"task-{self._tokens}"
+        self._progress[token] = told
+        return token
+
+    def forget_token(self, token: str | None) -> None:
+        """Nobody wants to hear of progress under a token any more."""
+        if token is not None:
+            self._progress.pop(token, None)
+
+    async def news(self, id: str, timeout: float) -> DetailedTask | TaskStatusParams | None:
+        """What the server says about a task before time is over, if it says anything."""
+        if id not in self._heard:
+            waiting = self._waiting.get(id)
+            if waiting is None or waiting.done():
+                waiting = self._waiting[id] = asyncio.get_running_loop().create_future()
+            await asyncio.wait((waiting,), timeout=timeout)
+        return self._heard.pop(id, None)
+
+    # What is asked of the server
+
+    async def get(self, id: str) -> GetTaskResult | DetailedTask:
+        """``tasks/get``."""
+        shape: Any = GetTaskResult if self.core else DetailedTask
+        params = GetTaskParams(task_id=id, meta=self.connection.meta)
+        state: GetTaskResult | DetailedTask = await self.connection.send(
+            "tasks/get", params, shape, name=id
+        )
+        return state
+
+    async def cancel(self, id: str) -> None:
+        """``tasks/cancel``."""
+        params = CancelTaskParams(task_id=id, meta=self.connection.meta)
+        await self.connection.send("tasks/cancel", params, msgspec.Raw, name=id)
+
+    async def wait(self, id: str, timeout: float | None) -> CallToolResult:
+        """Wait for the end of a task, answering its questions."""
+        limit = self.connection.settings.max_timeout if timeout is None else timeout
+        follow = follow_core if self.core else follow_extension
+        try:
+            async with asyncio.timeout(limit):
+                return await follow(self, id)
+        except CallTimedOut:
+            raise
+        except TimeoutError:
+            raise CallTimedOut(f"task {id} is not over after {limit:.3g} s") from None
+        finally:
+            self._heard.pop(id, None)
+            waiting = self._waiting.pop(id, None)
+            if waiting is not None:
+                waiting.cancel()
+
+    async def wait_or_cancel(self, task: ToolTask, timeout: float | None) -> ToolResult:
+        """As ``task.result()``, for who waits for nothing else: the task ends with the waiting."""
+        try:
+            return await task.result(timeout=timeout)
+        except (asyncio.CancelledError, CallTimedOut):
+            await self._withdraw(task)
+            raise
+
+    async def _withdraw(self, task: ToolTask) -> None:
+        """Cancel a task that nobody waits for any more, as far as that goes."""
+        peer = self.connection.peer
+        if peer is None or peer.lost is not None or task.id is None:
+            return
+        done = asyncio.get_running_loop().create_future()
+
+        async def cancel() -> None:
+            try:
+                await task.cancel()
+            except IsthmusError:
+                return  # it is over, or will be forgotten
+            finally:
+                if not done.done():
+                    done.set_result(None)
+
+        peer.start(cancel())
+        await asyncio.wait((done,), timeout=LAST_WORD)
+
+    def handle(
+        self,
+        tool: str,
+        answer: CallToolResult | TaskCreated | CreateTaskResult,
+        token: str | None = None,
+    ) -> ToolTask:
+        """What a call has become."""
+        if isinstance(answer, CreateTaskResult):
+            return ToolTask(self, tool, answer.task.task_id, token=token)
+        self.forget_token(token)
+        if isinstance(answer, TaskCreated):
+            return ToolTask(self, tool, answer.task_id)
+        return ToolTask(self, tool, None, answer)
+
+    async def start(
+        self,
+        params: CallToolParams,
+        on_progress: OnProgress | None = None,
+        ttl: float | None = None,
+    ) -> ToolTask:
+        """Send a call that is to be a task (2025-11-25)."""
+        wanted = UNSET if ttl is None else round(ttl * 1000)
+        params = structs.replace(params, task=TaskMetadata(ttl=wanted))
+        token = None
+        if on_progress is not None:
+            # spec 2025-11-25 basic/utilities/tasks#task-progress-notifications: the token stays
+            # valid throughout the task, so that it cannot be the id of a call that is over
+            token = self._token(progress(self.connection.live(), on_progress))
+            params = structs.replace(params, meta={**(params.meta or {}), "progressToken": token})
+        try:
+            answer = await self.connection.ask("tools/call", params, None, None, params.name)
+        except BaseException:
+            self.forget_token(token)
+            raise
+        return self.handle(params.name, answer, token)
+
+    async def call(
+        self, params: CallToolParams, on_progress: OnProgress | None, timeout: float | None
+    ) -> ToolResult:
+        """A call that is a task from its beginning to its end (2025-11-25)."""
+        return await self.wait_or_cancel(await self.start(params, on_progress), timeout)
