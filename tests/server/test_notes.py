@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client
+from both_eras import LEGACY, MODERN, Client, FakeLink
 from isthmus.server import Context, Server
 from isthmus.server.limits import Limits
 from isthmus.store.meter import Rate
@@ -18,6 +18,19 @@ def client(server, revision):
     made = Client(server, revision)
     made.caller.log_level = "debug"
     return made
+
+
+class Counting(FakeLink):
+    """A link that knows when it has heard twice."""
+
+    def __init__(self, **given):
+        super().__init__(**given)
+        self.second = asyncio.Event()
+
+    async def note(self, method, params=None, *, relates_to=None):
+        await super().note(method, params, relates_to=relates_to)
+        if len(self.notes) == 2:
+            self.second.set()
 
 
 def values(client):
@@ -53,11 +66,11 @@ async def test_a_report_that_was_held_back_is_sent_when_its_time_has_come(revisi
     async def work(ctx: Context) -> None:
         for step in range(3):
             await ctx.progress(step)
-        while len(values(caller)) < 2:
-            await asyncio.sleep(0.001)
+        await link.second.wait()
         seen.extend(values(caller))
 
     caller = client(server, revision)
+    caller.link = link = Counting(revision=revision)
     await caller.once("tools/call", {"name": "work"}, token="t")
 
     assert [0, 2] == seen
@@ -73,7 +86,7 @@ async def test_a_flood_of_messages_is_dropped_with_one_note(revision):
     @server.tool
     async def talk(ctx: Context) -> None:
         for n in range(50):
-            ctx.log.info(f"line {n}")
+            ctx.log.info("line", n=n)
             await asyncio.sleep(0)
         ctx.log.error("at last")
 
@@ -81,7 +94,8 @@ async def test_a_flood_of_messages_is_dropped_with_one_note(revision):
     await caller.once("tools/call", {"name": "talk"})
 
     said = caller.link.said(MESSAGE)
-    assert ["line 0", "line 1", "49 messages were dropped: there were too many"] == [
+    said_of = [{"message": "line", "n": 0}, {"message": "line", "n": 1}]
+    assert [*said_of, "49 messages were dropped: there were too many"] == [
         params["data"] for params in said
     ]
     assert "error" == said[-1]["level"]
@@ -123,7 +137,8 @@ async def test_nothing_is_said_after_the_answer(revision):
     told = list(caller.link.notes)
     await kept[0].progress(3)
     kept[0].log.error("too late")
-    await asyncio.sleep(0.01)
+    for _ in range(20):
+        await asyncio.sleep(0)
 
     assert [1, 2] == values(caller)
     assert told == caller.link.notes

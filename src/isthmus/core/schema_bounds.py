@@ -62,7 +62,7 @@ def flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
     try:
         size = len(encode(schema))
     except (TypeError, ValueError, RecursionError) as error:
-        return f"is no JSON: {error or type(error).__name__}"
+        return f"is no JSON: {error}"
     if size > bounds.size:
         return f"has {size} bytes, more than the {bounds.size} it may have"
     return _oversize(schema, bounds) or _foreign(schema)

@@ -20,7 +20,7 @@ import msgspec
 
 from isthmus.errors import UsageError
 
-__all__ = ["BadTemplate", "UriTemplate", "Value"]
+__all__ = ["BadTemplate", "UriTemplate", "Value", "escaped", "unescaped"]
 
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
 """What a variable may hold; None is the same as leaving it out."""
@@ -211,6 +211,16 @@ def _joined(parts: Iterable[_Part]) -> list[_Part]:
 
 _RESERVED = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~%:/?#\[\]@!$&'()*+,;=]")
 _UNRESERVED = re.compile(r"[^A-Za-z0-9\-._~]")
+
+
+def escaped(text: str) -> str:
+    """Text as it stands in a URI, where nothing of it has a meaning of its own."""
+    return _quote(text, reserved=False)
+
+
+def unescaped(text: str) -> str | None:
+    """What a part of a URI stands for, or None where its escapes are no UTF-8."""
+    return _decode(_quote(text, reserved=True))
 
 
 def _quote(text: str, *, reserved: bool) -> str:

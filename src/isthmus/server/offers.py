@@ -14,6 +14,7 @@ from isthmus.server.features.resources import Resources
 from isthmus.server.features.tools import Tools
 from isthmus.server.options import (
     Completable,
+    FolderOptions,
     PromptOptions,
     ResourceOptions,
     ToolOptions,
@@ -22,6 +23,8 @@ from isthmus.server.options import (
 from isthmus.wire import TASKS
 
 if TYPE_CHECKING:
+    import os
+
     from isthmus.revisions import Method
     from isthmus.runtime.extension import Extension
     from isthmus.runtime.middleware import Handler
@@ -139,8 +142,58 @@ class Offers:
         """
         self._resources.add(fn, uri, **known(options, ResourceOptions))
 
+    def add_file(
+        self,
+        path: "str | os.PathLike[str]",
+        /,
+        uri: str | None = None,
+        **options: Unpack[ResourceOptions],
+    ) -> None:
+        """Offer a file as a resource: text where it is text, and its size and age as they are.
+
+        Args:
+            path: where it is; links are followed.
+            uri: its URI; its ``file://`` URI by default.
+            **options: see :class:`~isthmus.server.options.ResourceOptions`. The name is the
+                file's, and the MIME type by its ending, if not given.
+
+        Raises:
+            UsageError: the URI is taken.
+        """
+        from isthmus.server.features.files import offer_file  # most servers offer none
+
+        offer_file(self._resources, self._facilities, path, uri, **known(options, ResourceOptions))
+
+    def add_directory(
+        self,
+        root: "str | os.PathLike[str]",
+        prefix: str,
+        /,
+        **options: Unpack[FolderOptions],
+    ) -> None:
+        """Offer the files of a folder as resources, below a URI of yours.
+
+        ``server.add_directory("docs", "docs://", pattern="**/*.md")`` reads ``docs/a/b.md`` at
+        ``docs://a/b.md``, and lists what is in ``docs/a`` at ``docs://a/``. No URI leads out of
+        the folder, and no link in it is followed.
+
+        Args:
+            root: the folder.
+            prefix: what the URIs begin with.
+            **options: see :class:`~isthmus.server.options.FolderOptions`.
+
+        Raises:
+            UsageError: there is no such folder, the prefix is taken or none, or a pattern is none.
+        """
+        from isthmus.server.features.files import offer_folder  # most servers offer none
+
+        offered = offer_folder(
+            self._resources, self._facilities, root, prefix, **known(options, FolderOptions)
+        )
+        self._completions.add(offered.template, "path", offered.complete)
+
     def remove_resource(self, uri: str) -> None:
-        """Offer a resource or a template no longer.
+        """Offer a resource, a template or a folder no longer.
 
         Raises:
             UsageError: there is none of this URI.

@@ -12,6 +12,7 @@ from isthmus.wire.results import CacheScope
 
 __all__ = [
     "Completable",
+    "FolderOptions",
     "HttpOptions",
     "PromptOptions",
     "ResourceOptions",
@@ -121,6 +122,36 @@ class ResourceOptions(TypedDict, total=False):
     ttl_ms: int
     cache_scope: CacheScope
     blocking: bool | None
+
+
+class FolderOptions(TypedDict, total=False):
+    """What can be said about a folder whose files are resources.
+
+    Attributes:
+        pattern: which files, as ``"**/*.md"``; several are alternatives. All by default.
+        hidden: whether also what begins with a dot; False by default.
+        listed: whether the files are in the list of resources; True by default.
+        name: what the folder is called; its own name by default.
+        title: a name for people.
+        description: what is in it, for a model.
+        annotations: whom it is for, and how important it is.
+        icons: pictures for it.
+        meta: anything else.
+        ttl_ms: milliseconds a client may keep what it read; 0 by default.
+        cache_scope: who may share what was read; ``"private"`` by default.
+    """
+
+    pattern: str | Sequence[str]
+    hidden: bool
+    listed: bool
+    name: str | None
+    title: str | None
+    description: str | None
+    annotations: Annotations | None
+    icons: Sequence[Icon] | None
+    meta: Meta | None
+    ttl_ms: int
+    cache_scope: CacheScope
 
 
 class PromptOptions(TypedDict, total=False):

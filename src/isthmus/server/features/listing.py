@@ -4,7 +4,8 @@ Pages are encoded once per revision and cursor, and kept as bytes until somethin
 removed: a list of hundreds of tools costs no more than a short one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType, structs
@@ -35,6 +36,7 @@ class Listing(Generic[T]):
 
     Attributes:
         used: something was here once, so the server has offered this kind of thing.
+        live: what is listed changes by itself, so that every page is made anew, in a thread.
     """
 
     def __init__(
@@ -48,6 +50,8 @@ class Listing(Generic[T]):
         announce: Callable[[], None],
     ) -> None:
         self.used = False
+        self.live = False
+        self._sources: dict[str, Callable[[], Iterable[Wire]]] = {}
         self._what = what
         self._method = method
         self._show = show
@@ -85,6 +89,23 @@ class Listing(Generic[T]):
             raise UsageError(f"there is no {self._what} {key!r}")
         self._changed()
 
+    def add_source(self, key: str, source: Callable[[], Iterable[Wire]]) -> None:
+        """List what a function gives whenever it is called, beside the entries.
+
+        Raises:
+            UsageError: there is one under this key.
+        """
+        if key in self._sources:
+            raise UsageError(f"there are {self._what}s of {key!r} already")
+        self._sources[key] = source
+        self.live = True
+        self._changed()
+
+    def remove_source(self, key: str) -> None:
+        """List it no longer, if it was."""
+        if self._sources.pop(key, None) is not None:
+            self._changed()
+
     def _changed(self) -> None:
         self.used = True
         self._pages.clear()
@@ -103,6 +124,8 @@ class Listing(Generic[T]):
         known = self._pages.get((revision, params.cursor))
         if known is not None:
             return known
+        if self.live:
+            return await self._facilities.workers.run(partial(self._paged, params.cursor))
         result = self._paged(params.cursor)
         if self._facilities.wrapped:
             return result  # a middleware may want to look into it
@@ -114,7 +137,7 @@ class Listing(Generic[T]):
         size = self._facilities.page_size
         try:
             items, following = paginate(
-                [self._show(entry) for entry in self._entries.values()],
+                self._items(),
                 _key,
                 cursor=None if cursor is UNSET else cursor,
                 size=size,
@@ -129,6 +152,11 @@ class Listing(Generic[T]):
         return structs.replace(
             result, ttl_ms=caching.ttl_ms(self._method), cache_scope=caching.scope(self._method)
         )
+
+    def _items(self) -> Iterator[Wire]:
+        yield from (self._show(entry) for entry in tuple(self._entries.values()))
+        for source in tuple(self._sources.values()):
+            yield from source()
 
 
 def _key(shown: Any) -> str:

@@ -1,14 +1,17 @@
 """Resources: what can be read at a URI, and families of them at URI templates."""
 
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from isthmus.core.uri_template import UriTemplate
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import resource_not_found_code
 from isthmus.runtime.inbound import Inbound
+from isthmus.server.caching import checked_hints
 from isthmus.server.context import Context
 from isthmus.server.custom_types import encode
 from isthmus.server.facilities import Facilities
@@ -30,6 +33,9 @@ from isthmus.wire import (
 from isthmus.wire.base import Meta, Wire
 from isthmus.wire.results import CacheScope
 
+if TYPE_CHECKING:
+    from isthmus.server.features.files import FolderUris, OfferedFolder
+
 __all__ = ["RegisteredResource", "Resources"]
 
 EMPTY = b"{}"
@@ -45,27 +51,36 @@ class RegisteredResource:
         template: what its URIs look like; None for a single one.
         ttl_ms: milliseconds a client may keep what it read.
         scope: who may share what was read.
+        now: says what of the listing has changed by itself, or None.
     """
 
-    __slots__ = ("function", "mime_type", "run", "scope", "shown", "template", "ttl_ms")
+    __slots__ = ("_now", "_shown", "function", "mime_type", "run", "scope", "template", "ttl_ms")
 
     def __init__(
         self,
         function: Function,
         shown: Resource | ResourceTemplate,
         run: Run,
-        template: UriTemplate | None,
+        template: "UriTemplate | FolderUris | None",
         *,
         ttl_ms: int,
         scope: CacheScope,
+        now: Callable[[Any], dict[str, Any]] | None = None,
     ) -> None:
+        checked_hints(ttl_ms, scope, f"resource {function.name!r}")
         self.function = function
-        self.shown = shown
+        self._shown = shown
+        self._now = now
         self.run = run
         self.template = template
         self.mime_type = shown.mime_type or None
         self.ttl_ms = ttl_ms
         self.scope: CacheScope = scope
+
+    @property
+    def shown(self) -> Resource | ResourceTemplate:
+        """How it is listed."""
+        return self._shown if self._now is None else replace(self._shown, **self._now(self._shown))
 
 
 class Resources:
@@ -96,6 +111,7 @@ class Resources:
             announce=announce,
         )
         self._facilities = facilities
+        self._folders: dict[str, str] = {}
 
     def add(
         self,
@@ -113,12 +129,17 @@ class Resources:
         ttl_ms: int = 0,
         cache_scope: CacheScope = "private",
         blocking: bool | None = None,
+        now: Callable[[Any], dict[str, Any]] | None = None,
     ) -> None:
-        """Offer a function as a resource; see ``Server.resource`` for the arguments."""
+        """Offer a function as a resource; see ``Server.resource`` for the arguments.
+
+        ``now`` says what of the listing has changed by itself.
+        """
         function = Function.of(
             fn, context_type=Context, name=name, description=description, blocking=blocking
         )
         template = UriTemplate(uri)
+        _check_uri(uri, template)
         _agree(function, template)
         common: dict[str, Any] = {
             "name": function.name,
@@ -139,16 +160,41 @@ class Resources:
             self.templates.add(uri, entry)
         else:
             shown = Resource(uri=uri, size=UNSET if size is None else size, **common)
-            entry = RegisteredResource(function, shown, run, None, ttl_ms=ttl_ms, scope=cache_scope)
+            entry = RegisteredResource(
+                function, shown, run, None, ttl_ms=ttl_ms, scope=cache_scope, now=now
+            )
+            self.listing.live = self.listing.live or now is not None
             self.listing.add(uri, entry)
         self.listing.used = self.templates.used = True  # one capability stands for both
+
+    def add_folder(
+        self, offered: "OfferedFolder", uris: "FolderUris", prefix: str, **options: Any
+    ) -> None:
+        """Offer the files of a folder; see ``Server.add_directory`` for the options."""
+        ttl_ms, scope = options.pop("ttl_ms", 0), options.pop("cache_scope", "private")
+        listed = options.pop("listed", True)
+        function = Function.of(offered.read, context_type=Context, name=options["name"])
+        given: Any = {key: UNSET if value is None else value for key, value in options.items()}
+        shown = ResourceTemplate(uri_template=uris.template, **given)
+        run = runner(function, self._facilities.workers)
+        entry = RegisteredResource(function, shown, run, uris, ttl_ms=ttl_ms, scope=scope)
+        self.templates.add(uris.template, entry)
+        self.listing.used = True
+        self._folders[prefix] = uris.template
+        if listed:
+            self.listing.add_source(uris.template, offered.listed)
 
     def remove(self, uri: str) -> None:
         """Offer it no longer.
 
         Raises:
-            UsageError: there is no resource or template of this URI.
+            UsageError: there is no resource, template or folder of this URI.
         """
+        template = self._folders.pop(uri, None)
+        if template is not None:
+            self.templates.remove(template)
+            self.listing.remove_source(template)
+            return
         (self.templates if self.templates.get(uri) else self.listing).remove(uri)
 
     async def read(self, params: ReadResourceParams, inbound: Inbound) -> Wire:
@@ -216,6 +262,22 @@ def _agree(function: Function, template: UriTemplate) -> None:
             f"{function.name}: {template.template!r} may leave out {', '.join(lacking)}, which "
             "the function needs: put it into the URI, or give it a default"
         )
+
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.+", re.DOTALL)
+
+
+def _check_uri(uri: str, template: UriTemplate) -> None:
+    """See to it that what is offered is a URI, or a template of URIs.
+
+    Raises:
+        UsageError: it is none.
+    """
+    # spec 2026-07-28 server/resources#custom-uri-schemes: MUST be in accordance with RFC 3986
+    if not SCHEME.match(uri) and not uri.startswith("{"):
+        raise UsageError(f"{uri!r} is no URI: it begins with a scheme, as in 'notes://all'")
+    if not template.names and template.expand({}) != uri:
+        raise UsageError(f"{uri!r} is no URI: write {template.expand({})!r}")
 
 
 def _not_found(inbound: Inbound, uri: str) -> Refuse:

@@ -1,0 +1,322 @@
+"""Files and folders as resources: their URIs, what they hold, and how they are listed."""
+
+import base64
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from isthmus.core.uri_template import escaped, unescaped
+from isthmus.errors import Refuse, UsageError
+from isthmus.server.folders import Entry, Folder, NotThere, TooLarge, read_file
+from isthmus.wire import (
+    Annotations,
+    BlobResourceContents,
+    Resource,
+    ResourceContents,
+    TextResourceContents,
+)
+from isthmus.wire.jsonrpc import encode
+
+if TYPE_CHECKING:
+    from isthmus.server.facilities import Facilities
+    from isthmus.server.features.resources import Resources
+
+__all__ = ["FolderUris", "OfferedFile", "OfferedFolder", "mime_type", "offer_file", "offer_folder"]
+
+SHOWN = 1_000
+"""Entries of a folder in one answer."""
+
+FOLDER_TYPE = "inode/directory"
+"""spec 2026-07-28 server/resources#file: the MIME type of folders."""
+
+PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\\\s]*")
+ENCODED_SEPARATOR = re.compile("%(?:2f|5c|00)", re.IGNORECASE)
+
+
+class FolderUris:
+    """The URIs of a folder's files: a prefix, and the parts of a name.
+
+    It stands where a template stands. No two names have one URI, and no URI is read in two ways:
+    a slash is always between two parts, and whatever else has a meaning in URIs is escaped.
+
+    Args:
+        prefix: what all of them begin with.
+
+    Attributes:
+        template: how the family is written, for clients.
+        names: the variables in it.
+        optional: those of them that may be left out.
+
+    Raises:
+        UsageError: it is no beginning of a URI.
+    """
+
+    __slots__ = ("_prefix", "names", "optional", "template")
+
+    def __init__(self, prefix: str) -> None:
+        if not PREFIX.fullmatch(prefix):
+            raise UsageError(f"{prefix!r} is no beginning of URIs: write 'docs://' or 'file:///x/'")
+        self._prefix = prefix if prefix.endswith("/") else prefix + "/"
+        self.template = self._prefix + "{+path}{?after}"
+        self.names = ("path", "after")
+        self.optional = frozenset(self.names)
+
+    def of(self, parts: Sequence[str], *, folder: bool = False, after: str = "") -> str:
+        """The URI of a file or a folder; of what comes after a name in it."""
+        path = "/".join(map(escaped, parts)) + ("/" if folder and parts else "")
+        return self._prefix + path + (f"?after={escaped(after)}" if after else "")
+
+    def match(self, uri: str) -> dict[str, Any] | None:
+        """The name in a URI, and what to go on after; None where it is none of these."""
+        if not uri.startswith(self._prefix) or "#" in uri:
+            return None
+        path, _, query = uri[len(self._prefix) :].partition("?")
+        if ENCODED_SEPARATOR.search(path) or (query and not query.startswith("after=")):
+            return None
+        values = {"path": unescaped(path), "after": unescaped(query.removeprefix("after="))}
+        return None if None in values.values() else values
+
+
+class OfferedFolder:
+    """A folder whose files are resources.
+
+    Args:
+        folder: the folder.
+        uris: their URIs.
+        file_size: the most bytes a file may have that is read, or None.
+        most: the most files that are listed, or None.
+        name: what the folder is called.
+
+    Attributes:
+        template: how the family of its URIs is written.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        uris: FolderUris,
+        *,
+        file_size: int | None,
+        most: int | None,
+        name: str,
+    ) -> None:
+        self.template = uris.template
+        self._folder = folder
+        self._uris = uris
+        self._file_size = file_size
+        self._most = most
+        self._name = name
+
+    def read(self, path: str = "", after: str = "") -> Any:
+        """What a file holds, or what lies in a folder; None where there is neither."""
+        try:
+            parts = self._folder.parts(path.removesuffix("/"))
+            if path.endswith("/") or not parts:
+                return self._shown(parts, after)
+            data = self._folder.read(parts, self._file_size)
+        except NotThere:
+            return None
+        except TooLarge as error:
+            raise Refuse(-32603, f"The file is too large: {error}") from error
+        return _contents(self._uris.of(parts), parts[-1], data)
+
+    def listed(self) -> Iterator[Resource]:
+        """The folder, and the files in it that may be read, as far as they are listed."""
+        yield Resource(uri=self._uris.of(()), name=self._name, mime_type=FOLDER_TYPE)
+        for entry in islice(self._folder.walk(), self._most):
+            yield Resource(
+                uri=self._uris.of(entry.path),
+                name="/".join(entry.path),
+                mime_type=mime_type(entry.path[-1]) or UNSET,
+                size=entry.status.st_size,
+                annotations=Annotations(last_modified=_moment(entry.status)),
+            )
+
+    def complete(self, typed: str) -> list[str]:
+        """Names of files and folders that begin like what was typed."""
+        above, _, _ = typed.rpartition("/")
+        try:
+            entries, _ = self._folder.page(self._folder.parts(above), "", SHOWN)
+        except NotThere:
+            return []
+        names = ("/".join(entry.path) + ("/" if entry.is_folder else "") for entry in entries)
+        return [name for name in names if name.startswith(typed)]
+
+    def _shown(self, parts: tuple[str, ...], after: str) -> ResourceContents:
+        entries, more = self._folder.page(parts, after, min(SHOWN, self._most or SHOWN))
+        shown: dict[str, Any] = {"entries": [self._entry(entry) for entry in entries]}
+        if more:
+            shown["next"] = self._uris.of(parts, folder=True, after=entries[-1].path[-1])
+        return TextResourceContents(
+            uri=self._uris.of(parts, folder=True, after=after),
+            mime_type="application/json",
+            text=encode(shown).decode(),
+        )
+
+    def _entry(self, entry: Entry) -> dict[str, Any]:
+        name, uri = entry.path[-1], self._uris.of(entry.path, folder=entry.is_folder)
+        shown = {"name": name, "uri": uri, "lastModified": _moment(entry.status)}
+        if entry.is_folder:
+            return {**shown, "mimeType": FOLDER_TYPE}
+        kind = mime_type(name)
+        shown |= {"mimeType": kind} if kind else {}
+        return {**shown, "size": entry.status.st_size}
+
+
+class OfferedFile:
+    """A file that is one resource.
+
+    Args:
+        path: where it is; links are followed.
+        uri: its URI.
+        file_size: the most bytes it may have to be read, or None.
+        kind: its MIME type; by its name, if not given.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], uri: str, *, file_size: int | None, kind: str | None
+    ) -> None:
+        self._path = os.path.abspath(path)  # noqa: PTH100 - pathlib costs start-up time
+        self._uri = uri
+        self._file_size = file_size
+        self._kind = kind
+
+    def read(self) -> ResourceContents | None:
+        """What it holds; None where it is not there."""
+        try:
+            data = read_file(self._path, self._file_size)
+        except NotThere:
+            return None
+        except TooLarge as error:
+            raise Refuse(-32603, f"The file is too large: {error}") from error
+        return _contents(self._uri, self._path, data, self._kind)
+
+    def shown(self, resource: Resource) -> dict[str, Any]:
+        """What a listed resource says of the file as it is now."""
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 - pathlib costs start-up time
+        except OSError:
+            return {}
+        given = resource.annotations or Annotations()
+        annotations = Annotations(
+            audience=given.audience, priority=given.priority, last_modified=_moment(status)
+        )
+        return {"size": status.st_size, "annotations": annotations}
+
+
+def _moment(status: os.stat_result) -> str:
+    # spec 2026-07-28 server/resources#annotations: lastModified is an ISO 8601 moment
+    moment = datetime.fromtimestamp(int(status.st_mtime), UTC)
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _contents(uri: str, name: str, data: bytes, kind: str | None = None) -> ResourceContents:
+    """What a file holds: text where it is text, by its name and by its bytes."""
+    kind = kind or mime_type(name)
+    text = None
+    if (kind is None or _is_textual(kind)) and b"\0" not in data:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = None
+    if text is not None:
+        return TextResourceContents(uri=uri, mime_type=kind or "text/plain", text=text)
+    blob = base64.b64encode(data).decode("ascii")
+    return BlobResourceContents(uri=uri, mime_type=kind or "application/octet-stream", blob=blob)
+
+
+TEXTUAL = re.compile(
+    r"text/.*|.*\+(?:json|xml|yaml)|image/svg\+xml|"
+    r"application/(?:json|xml|javascript|toml|yaml|sql|x-sh|x-csh|x-tex|rtf|x-python|graphql)"
+)
+
+KINDS = {
+    ".md": "text/markdown",
+    ".rst": "text/x-rst",
+    ".toml": "application/toml",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".ts": "text/typescript",
+    ".tsx": "text/typescript",
+    ".rs": "text/x-rust",
+    ".go": "text/x-go",
+    ".jsonl": "application/jsonl",
+    ".log": "text/plain",
+    ".sql": "application/sql",
+}
+"""What the standard library does not know, or takes for something else."""
+
+
+def _is_textual(kind: str) -> bool:
+    return TEXTUAL.fullmatch(kind) is not None or kind == "application/jsonl"
+
+
+def mime_type(name: str) -> str | None:
+    """What a file probably is, by its name; None where that says nothing."""
+    ending = os.path.splitext(name)[1].lower()  # noqa: PTH122 - pathlib costs start-up time
+    return KINDS.get(ending) or _known_kinds()(ending)
+
+
+@cache
+def _known_kinds() -> Callable[[str], str | None]:
+    from mimetypes import MimeTypes
+
+    # Those of Python alone: a machine's own tables would make a server depend on where it runs.
+    return MimeTypes().types_map[True].get
+
+
+def offer_file(
+    resources: "Resources",
+    facilities: "Facilities",
+    path: str | os.PathLike[str],
+    uri: str | None,
+    **options: Any,
+) -> None:
+    """Offer a file as a resource; see ``Server.add_file``.
+
+    Raises:
+        UsageError: the URI is taken.
+    """
+    absolute = os.path.abspath(path)  # noqa: PTH100 - pathlib costs start-up time
+    uri = uri or _file_uri(absolute)
+    kind = options.get("mime_type") or mime_type(absolute)
+    file_size = facilities.limits.file_size
+    file = OfferedFile(absolute, uri, file_size=file_size, kind=options.get("mime_type"))
+    given = {"name": os.path.basename(absolute), "description": "", **options}  # noqa: PTH119 - same
+    resources.add(file.read, uri, now=file.shown, **{**given, "mime_type": kind})
+
+
+def _file_uri(path: str) -> str:
+    drive, rest = os.path.splitdrive(path)
+    parts = [escaped(part) for part in rest.replace(os.sep, "/").split("/")]
+    return "file://" + (f"/{drive}" if drive else "") + "/".join(parts)
+
+
+def offer_folder(
+    resources: "Resources",
+    facilities: "Facilities",
+    root: str | os.PathLike[str],
+    prefix: str,
+    *,
+    pattern: str | Sequence[str] = "**/*",
+    hidden: bool = False,
+    name: str | None = None,
+    **options: Any,
+) -> OfferedFolder:
+    """Offer the files of a folder as resources; see ``Server.add_directory``.
+
+    Raises:
+        UsageError: there is no such folder, the prefix is taken or none, or a pattern is none.
+    """
+    folder = Folder(root, pattern=pattern, hidden=hidden)
+    limits, uris = facilities.limits, FolderUris(prefix)
+    name = name or os.path.basename(folder.root) or prefix  # noqa: PTH119 - pathlib costs start-up time
+    offered = OfferedFolder(folder, uris, file_size=limits.file_size, most=limits.files, name=name)
+    resources.add_folder(offered, uris, prefix, name=name, **options)
+    return offered
