@@ -13,8 +13,8 @@ def joined(revision, transport):
     """``connect`` over the test's transport and revision, its messages held to the schema."""
 
     @contextlib.asynccontextmanager
-    async def join(server, **options):
-        wire = []
+    async def join(server, wire=None, **options):
+        wire = [] if wire is None else wire
         async with connect(
             server, revision=revision, transport=transport, wire=wire, **options
         ) as client:

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 import faulty_server
+import faulty_sockets
 from isthmus import Client, Command, Server
 from isthmus.errors import CallTimedOut, ConnectFailed, ConnectionLost, HttpRefused, Misbehaved
 from isthmus.testing import connect
@@ -30,7 +32,33 @@ FAULTS = [
     ("http", "silence", CallTimedOut, "tools/call"),
     ("http", "garbage", Misbehaved, "no JSON-RPC message"),
     ("http", "status", HttpRefused, "the database is on fire"),
+    *[
+        row
+        for way in ("unix", "tcp")
+        for row in [
+            (way, "early exit", ConnectFailed, f"{way}://.*(closed the connection|broke)"),
+            (way, "drop", ConnectionLost, "closed the connection"),
+            (way, "reset", ConnectionLost, f"{way}://"),
+            (way, "half", ConnectionLost, "tools/call"),
+            (way, "silence", CallTimedOut, "tools/call"),
+            (way, "garbage", CallTimedOut, "tools/call"),
+        ]
+    ],
+    ("websocket", "early exit", ConnectFailed, "status 404: there is no endpoint at this path"),
+    ("websocket", "foreign", ConnectFailed, "did not agree to the subprotocol 'mcp'"),
+    ("websocket", "drop", ConnectionLost, "closed the WebSocket: 1011 out of cheese"),
+    ("websocket", "reset", ConnectionLost, "ws://"),
+    ("websocket", "binary", ConnectionLost, "sent a binary frame"),
+    ("websocket", "silence", CallTimedOut, "tools/call"),
+    ("websocket", "garbage", CallTimedOut, "tools/call"),
 ]
+
+
+SOCKETS = {
+    "unix": faulty_sockets.over_lines,
+    "tcp": lambda fault, _path: faulty_sockets.over_lines(fault),
+    "websocket": lambda fault, _path: faulty_sockets.over_websocket(fault),
+}
 
 
 @contextlib.asynccontextmanager
@@ -38,6 +66,11 @@ async def going_wrong(transport, fault):
     """What a client connects to."""
     if transport == "stdio":
         yield Command(sys.executable, "-S", "-E", str(SCRIPT), fault)
+        return
+    if transport in SOCKETS:
+        with TemporaryDirectory() as folder:
+            async with SOCKETS[transport](fault, f"{folder}/it.sock") as url:
+                yield url
         return
     end, url = await faulty_server.over_http(fault)
     try:
@@ -116,7 +149,7 @@ def later(fate):
     return lambda delivery, number: [delivery] if number == 0 else fate(delivery, number)
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", ["stdio", "http", "unix", "tcp", "websocket"])
 async def test_cancelling_a_call_leaves_the_connection_usable(transport):
     """Who cancels gets its CancelledError, everybody else goes on (decision D20)."""
     async with (

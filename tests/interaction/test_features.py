@@ -152,13 +152,14 @@ async def test_logging_is_filtered_by_the_callers_level(joined):
 
 async def test_nothing_is_sent_that_was_not_asked_for(joined, revision):
     """No progress without a token; since 2026-07-28 no log without a level (spec)."""
-    heard = []
-    async with joined(library()) as client:
-        client_log = client._told_of_log
+    wire = []
+    async with joined(library(), wire=wire) as client:
         assert "done" == (await client.call_tool("work")).text
+    said = [data for side, data in wire if side == "server"]
 
-    assert None is client_log
-    assert [] == heard
+    assert not any(b"notifications/progress" in data for data in said)
+    if BY_NAME[revision].has(Feature.RESULT_TYPE):
+        assert not any(b"notifications/message" in data for data in said)
 
 
 async def test_the_server_introduces_itself(joined, revision):

@@ -216,6 +216,18 @@ async def test_a_client_that_hangs_up_without_reading_is_not_waited_for():
         answering.cancel()
 
 
+@pytest.mark.covers("sockets.end.gone")
+async def test_a_client_that_is_gone_is_told_from_one_that_has_said_its_last_word():
+    """Ours: for one that still listens work goes on, for one that cannot it does not."""
+    async with served() as (channel, theirs):
+        theirs.sendall(b"[1]\n")
+        theirs.close()
+
+        assert b"[1]" == (await channel.receive()).data
+        with pytest.raises(ConnectionLost, match="the client hung up"):
+            await channel.receive()
+
+
 async def test_a_client_that_reads_nothing_is_given_up():
     """Ours: after a bounded time, with an error that says it."""
     async with served(patience=0.01) as (channel, _):

@@ -7,6 +7,7 @@ the usual ones; a test may write its own.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
@@ -74,6 +75,12 @@ class Faulty:
     async def close(self) -> None:
         """Close the good channel."""
         await self._channel.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the good channel can do, but for going around this one."""
+        if name == "attach":
+            raise AttributeError(name)
+        return getattr(self._channel, name)
 
 
 def drop(*numbers: int) -> Fate:

@@ -55,17 +55,20 @@ class LineChannel:
         self._limit = limit
         self._other = other
         self._closing: asyncio.Task[None] | None = None
+        self._stopped = False
         self._inlet = Inlet(reads, limit)
         self._outlet = Outlet(writes, self._inlet.stop, patience)
 
     async def receive(self) -> Delivery | None:
         """The next message, or None at the end of input, when all before it is taken.
 
+        The end of input alone is the other side's last word: it may be listening still.
+
         Waits while much of what was sent is not read yet: a side that asks and does not read
         gets no more work done.
 
         Raises:
-            ConnectionLost: the other side stopped reading what we write.
+            ConnectionLost: the other side stopped reading what we write, or is gone altogether.
         """
         inlet, outlet = self._inlet, self._outlet
         lines = inlet.lines
@@ -104,6 +107,7 @@ class LineChannel:
 
     def stop(self) -> None:
         """Take nothing more in; what was read can still be received, and answered."""
+        self._stopped = True
         self._inlet.stop()
 
     async def close(self) -> None:
@@ -143,7 +147,11 @@ class LineChannel:
             raise self._lost(self._outlet.broken)
         # A message without its newline may be whole. If it is not, the parser's refusal says so.
         cut, self._inlet.cut = self._inlet.cut, b""
-        return Delivery(cut, self.origin) if cut else None
+        if cut:
+            return Delivery(cut, self.origin)
+        if self.SERVES and not self._stopped and self._outlet.unheard():
+            raise ConnectionLost(f"{self._other} hung up")
+        return None
 
     def _lost(self, error: OSError) -> ConnectionLost:
         if self._closing is not None:

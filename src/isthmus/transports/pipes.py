@@ -8,6 +8,7 @@ share that: a terminal belongs to the shell too.
 
 import asyncio
 import os
+import select
 import stat
 import sys
 import threading
@@ -357,6 +358,18 @@ class Outlet:
     def full(self) -> bool:
         """Whether so much waits to be written that no further work should be taken in."""
         return self._size > FULL
+
+    def unheard(self) -> bool:
+        """Whether it is known that nobody can read any more what is written.
+
+        A pipe whose reader has gone says so, and a Unix socket that was closed at the other end
+        and not just shut down in one direction; a TCP socket only when it was reset.
+        """
+        if self._fd < 0 or not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        poll.register(self._fd, 0)
+        return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
     async def room(self, size: int = HIGH // 2) -> None:
         """Wait until at most ``size`` bytes are left to write, or nothing can be written."""
