@@ -7,7 +7,7 @@ the session: where it ends, the session has ended, and a new one begins with a n
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
 from isthmus.core.framing import Oversize
 from isthmus.core.sse import Event, Events
@@ -116,9 +116,7 @@ class HttpSseChannel:
             if self._beside.full:
                 await self._beside.room()
             try:
-                for event in await self._events_read():
-                    if event.event == "message" and event.data:
-                        self._arrived.append(Delivery(event.data, self._origin))
+                self._keep(await self._events_read())
             except ConnectionLost as error:
                 self._lose(str(error))
         return self._arrived.popleft()
@@ -179,23 +177,22 @@ class HttpSseChannel:
 
     async def _named(self) -> str:
         """The endpoint, which the first event of the stream names."""
-        async for event in self._rest():
-            if event.event == "endpoint":
-                return self._checked(event.data.decode("utf-8", "replace").strip())
-            if event.data:
-                break
-        raise Misbehaved(f"the stream at {self.url} does not begin with an endpoint event")
+        while True:
+            events = await self._events_read()
+            for number, event in enumerate(events):
+                if event.event == "endpoint":
+                    self._keep(events[number + 1 :])
+                    return self._checked(event.data.decode("utf-8", "replace").strip())
+                if event.data:
+                    raise Misbehaved(
+                        f"the stream at {self.url} does not begin with an endpoint event"
+                    )
 
-    async def _rest(self) -> AsyncIterator[Event]:
-        """The events of the stream up to its end; messages among them are kept for receivers."""
-        while events := await self._events_read():
-            named = False
-            for event in events:
-                if named and event.event == "message" and event.data:
-                    self._arrived.append(Delivery(event.data, self._origin))
-                elif not named:
-                    named = event.event == "endpoint"
-                    yield event
+    def _keep(self, events: list[Event]) -> None:
+        """Have the messages among some events received."""
+        for event in events:
+            if event.event == "message" and event.data:
+                self._arrived.append(Delivery(event.data, self._origin))
 
     async def _events_read(self) -> list[Event]:
         """The next events; there is at least one.
