@@ -23,6 +23,7 @@ async def test_over_loopback_this_machine_may_be_called_by_any_of_its_names(host
     assert 200 == (await post(host=host)).status
 
 
+@pytest.mark.covers("http.origin.look-alikes")
 @pytest.mark.parametrize(
     "host",
     [
@@ -46,6 +47,7 @@ async def test_over_loopback_a_foreign_or_look_alike_host_is_refused(host):
     assert "allowed_hosts" in answer.json["error"]["message"]
 
 
+@pytest.mark.covers("http.origin.403")
 @pytest.mark.parametrize("verb", ["POST", "GET", "DELETE", "OPTIONS"])
 async def test_a_forged_origin_alone_is_refused_on_every_verb(verb):
     """2026-07-28 basic/transports/streamable-http: an invalid Origin is answered with 403."""
@@ -60,6 +62,7 @@ async def test_a_forged_origin_alone_is_refused_on_every_verb(verb):
     assert answer.header("access-control-allow-origin") is None
 
 
+@pytest.mark.covers("http.origin.look-alikes")
 @pytest.mark.parametrize(
     "origin",
     ["null", "http://localhost.evil.example", "file://localhost", "localhost", "http://", ""],
@@ -194,6 +197,7 @@ async def test_options_without_an_origin_lists_the_verbs():
     assert (204, "POST, GET, DELETE, OPTIONS") == (answer.status, answer.header("allow"))
 
 
+@pytest.mark.covers("http.content-type.415")
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", "json"])
 async def test_a_body_that_is_not_json_is_refused_with_415(kind):
     """A form on a foreign page can send these without asking first."""

@@ -20,8 +20,13 @@ from http_wire import (
 from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.transports.http import resume
 from isthmus.transports.http.app import HttpApp
-from isthmus.wire import ElicitParams, ElicitResult, ListRootsParams, ListRootsResult
-from isthmus.wire import ProgressParams
+from isthmus.wire import (
+    ElicitParams,
+    ElicitResult,
+    ListRootsParams,
+    ListRootsResult,
+    ProgressParams,
+)
 
 RESUMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
 

@@ -94,6 +94,7 @@ def answer_to(question, result):
 # Opening
 
 
+@pytest.mark.covers("sessions.ids.unguessable")
 async def test_initialize_opens_a_session_with_a_name_that_cannot_be_guessed():
     """2025-11-25 basic/transports#session-management: visible ASCII, globally unique."""
     target = app()
@@ -150,6 +151,7 @@ async def test_initialize_names_the_session_in_its_head_however_long_it_takes(ac
     await target.close()
 
 
+@pytest.mark.covers("sessions.initialize.twice-refused")
 async def test_a_second_initialize_on_a_live_session_is_refused_and_changes_nothing():
     """The session goes on as it was."""
     target = app(hello=hello)
@@ -163,6 +165,7 @@ async def test_a_second_initialize_on_a_live_session_is_refused_and_changes_noth
     await target.close()
 
 
+@pytest.mark.covers("sessions.missing.400")
 async def test_a_request_without_a_session_is_400():
     """2025-11-25 basic/transports#session-management, point 2; the message says what to do."""
     answer = await fetch(app(), headers=legacy_head(), body=called(id=5))
@@ -171,12 +174,14 @@ async def test_a_request_without_a_session_is_400():
     assert "initialize" in answer.json["error"]["message"]
 
 
+@pytest.mark.covers("sessions.missing.400")
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])
 async def test_get_and_delete_without_a_session_are_400(verb):
     """Both are about a session."""
     assert 400 == (await fetch(app(), verb, headers=legacy_head())).status
 
 
+@pytest.mark.covers("sessions.unknown.404")
 @pytest.mark.parametrize("verb", ["POST", "GET", "DELETE"])
 async def test_an_unknown_session_is_404(verb):
     """2025-11-25 basic/transports#session-management, point 3."""
@@ -185,6 +190,7 @@ async def test_an_unknown_session_is_404(verb):
     assert 404 == answer.status
 
 
+@pytest.mark.covers("sessions.version.invalid-400")
 async def test_the_version_header_may_be_missing_and_must_not_be_wrong():
     """2025-06-18 basic/transports#protocol-version-header."""
     target = app(hello=hello)
@@ -295,6 +301,7 @@ async def test_an_id_in_flight_is_refused_and_the_first_call_goes_on():
     await target.close()
 
 
+@pytest.mark.covers("sessions.isolation.same-ids")
 async def test_two_sessions_with_the_same_ids_never_mix():
     """Isolation: ids belong to their session."""
     target = app(ask=ask)
@@ -443,6 +450,7 @@ async def test_a_standing_stream_opens_at_once():
     await target.close()
 
 
+@pytest.mark.covers("http.heartbeat.all-streams")
 async def test_a_standing_stream_shows_signs_of_life():
     """Users' pain 21: idle streams are cut by what lies between."""
     target = app({"heartbeat": 0.01})
@@ -565,6 +573,7 @@ async def reopened(target, session, gate):
 # Ending
 
 
+@pytest.mark.covers("sessions.delete.ends-streams", "sessions.unknown.404")
 async def test_delete_ends_a_session_and_its_streams():
     """2025-11-25 basic/transports#session-management, point 5; later requests are 404."""
     target = app(hello=hello)
@@ -582,6 +591,7 @@ async def test_delete_ends_a_session_and_its_streams():
     await target.close()
 
 
+@pytest.mark.covers("sessions.delete.ends-streams")
 async def test_delete_cuts_short_the_calls_of_its_session_and_no_others():
     """Work for a session that is gone is work for nobody."""
     gate = Gate()
@@ -730,6 +740,7 @@ async def test_the_timer_rests_when_there_are_no_sessions():
     await target.close()
 
 
+@pytest.mark.covers("sessions.bounded")
 async def test_abandoned_newcomers_do_not_push_out_sessions_in_use():
     """Users' pain 20: the table is bounded, and a flood of initializes hurts itself."""
     target = app({"max_sessions": 10}, hello=hello)
@@ -770,6 +781,7 @@ async def test_where_all_sessions_are_busy_a_new_one_is_refused():
     await target.close()
 
 
+@pytest.mark.covers("sessions.principal.indistinguishable")
 async def test_a_session_belongs_to_who_opened_it():
     """Somebody else cannot tell it from one that does not exist."""
     target = app()

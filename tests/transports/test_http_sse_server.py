@@ -1,0 +1,466 @@
+"""HTTP+SSE of 2024-11-05 on the server's side: one stream, and POSTs beside it."""
+
+import asyncio
+import json
+
+import pytest
+
+from asgi_driver import Exchange, fetch
+from http_wire import (
+    INITIALIZE,
+    INITIALIZED,
+    called,
+    hello,
+    modern_body,
+    opened,
+    router,
+    text_of,
+)
+from isthmus import Accepted, Context, Server
+from isthmus.errors import ConnectionLost
+from isthmus.revisions import BY_NAME
+from isthmus.runtime.channel import Outgoing
+from isthmus.transports.http.app import HttpApp
+from isthmus.wire import ListRootsParams, ListRootsResult, ProgressParams
+
+LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+HOST = {"host": "localhost:8000"}
+
+
+class Visitor:
+    """A client of 2024-11-05, by hand."""
+
+    def __init__(self, target, path="/sse", scope=None, **head):
+        self.target = target
+        self.head = {**HOST, **{name.replace("_", "-"): value for name, value in head.items()}}
+        self.stream = Exchange(target, "GET", path, headers=self.head, scope=scope)
+        self.taken = 0
+
+    @property
+    def frames(self):
+        """The events so far: their types and data."""
+        blocks = self.stream.body.decode().split("\n\n")[:-1]
+        fields = [dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
+                  for block in blocks]  # fmt: skip
+        return [(found["event"], found["data"]) for found in fields if "data" in found]
+
+    async def event(self):
+        """The next event."""
+        while len(self.frames) <= self.taken:
+            self.stream._more.clear()
+            await self.stream._more.wait()
+        self.taken += 1
+        return self.frames[self.taken - 1]
+
+    async def message(self):
+        """The next message."""
+        kind, data = await self.event()
+        assert "message" == kind
+        return json.loads(data)
+
+    async def arrive(self):
+        """Wait for the endpoint."""
+        kind, self.endpoint = await self.event()
+        assert "endpoint" == kind
+        return self
+
+    def post(self, body, **options):
+        """Begin to post a message."""
+        path, _, query = self.endpoint.partition("?")
+        scope = {"query_string": query.encode(), **options.pop("scope", {})}
+        head = {**self.head, "content-type": "application/json", **options.pop("headers", {})}
+        body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return Exchange(self.target, "POST", path, headers=head, body=[body], scope=scope)
+
+    async def say(self, body):
+        """Post a message that is accepted."""
+        answer = await self.post(body).done()
+        assert (202, b"") == (answer.status, answer.body)
+
+    async def open(self, revision="2024-11-05"):
+        """Shake hands; the server's answer."""
+        await self.arrive()
+        params = {**INITIALIZE["params"], "protocolVersion": revision}
+        await self.say({**INITIALIZE, "params": params})
+        answer = await self.message()
+        await self.say(INITIALIZED)
+        return answer
+
+    async def leave(self):
+        """Close the stream."""
+        self.stream.leave()
+        await self.stream.done()
+
+
+class Gate:
+    """A tool that waits until it is let through."""
+
+    def __init__(self):
+        self.arrived = asyncio.Event()
+        self.open = asyncio.Event()
+        self.ended = []
+
+    async def __call__(self, _inbound):
+        """Wait."""
+        self.arrived.set()
+        try:
+            await self.open.wait()
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+        except ConnectionLost:
+            self.ended.append("lost")
+            raise
+        return "through"
+
+
+@pytest.mark.covers("ssehttp.endpoint.first", "ssehttp.messages.events")
+async def test_the_first_event_says_where_to_send_messages_and_the_answers_are_events():
+    """2024-11-05 basic/transports#http-with-sse."""
+    target = HttpApp(router(hello=hello))
+    visitor = Visitor(target)
+    answer = await visitor.open()
+    await visitor.say(called(id="x"))
+    result = await visitor.message()
+
+    assert (200, "text/event-stream") == (
+        visitor.stream.status,
+        visitor.stream.header("content-type"),
+    )
+    assert visitor.endpoint.startswith("/messages?session_id=")
+    assert "2024-11-05" == answer["result"]["protocolVersion"]
+    assert ("x", "hello") == (result["id"], text_of(result))
+    assert b"\nid:" not in visitor.stream.body
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.revisions.all-legacy")
+@pytest.mark.parametrize("revision", LEGACY)
+async def test_every_revision_with_a_handshake_is_spoken(revision):
+    """Ours: clients of later revisions fall back to this transport, too."""
+    target = HttpApp(router(hello=hello))
+    visitor = Visitor(target)
+    answer = await visitor.open(revision)
+    await visitor.say(called(id=5))
+
+    assert revision == answer["result"]["protocolVersion"]
+    assert "hello" == text_of(await visitor.message())
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.both.at-once")
+async def test_both_transports_are_served_at_once():
+    """2025-03-26 basic/transports#backwards-compatibility: alongside the new endpoint."""
+    target = HttpApp(router(hello=hello))
+    visitor = Visitor(target)
+    await visitor.open()
+    session = await opened(target)
+    head = {**HOST, "content-type": "application/json", "mcp-session-id": session}
+    answer = await fetch(target, headers=head, body=called())
+    await visitor.say(called())
+
+    assert "hello" == text_of(answer.json)
+    assert "hello" == text_of(await visitor.message())
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.fallback.4xx")
+async def test_a_client_that_tries_the_newer_transport_here_learns_that_this_is_the_older():
+    """2025-03-26 basic/transports#backwards-compatibility: a 4xx, then a GET to the same URL."""
+    target = HttpApp(router())
+    head = {**HOST, "content-type": "application/json", "accept": "text/event-stream"}
+    answer = await fetch(target, "POST", "/sse", headers=head, body=INITIALIZE)
+
+    assert (405, "GET") == (answer.status, answer.header("allow"))
+    await Visitor(target).arrive()
+    await target.close()
+
+
+@pytest.mark.parametrize("verb", ["GET", "PUT", "DELETE"])
+async def test_messages_are_posted(verb):
+    """Ours: anything else is 405."""
+    target = HttpApp(router())
+    answer = await fetch(target, verb, "/messages", headers=HOST)
+
+    assert (405, "POST") == (answer.status, answer.header("allow"))
+    await target.close()
+
+
+async def test_questions_progress_and_changes_travel_on_the_stream():
+    """Ours: it is an ordinary pipe to everything above it."""
+
+    async def busy(inbound):
+        progress = ProgressParams(progress_token=inbound.progress_token, progress=1)
+        await inbound.link.note("notifications/progress", progress, relates_to=inbound.id)
+        answer = await inbound.link.call("roots/list", ListRootsParams(), ListRootsResult)
+        return str(len(answer.roots))
+
+    target = HttpApp(router(busy=busy))
+    visitor = Visitor(target)
+    await visitor.open()
+    await visitor.say(called("busy", id=1, progressToken="t"))
+    progress, question = await visitor.message(), await visitor.message()
+    await visitor.say({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
+
+    assert "t" == progress["params"]["progressToken"]
+    assert "0" == text_of(await visitor.message())
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.asking.works")
+async def test_a_tool_asks_its_user():
+    """Ours: ``await ctx.elicit`` in a plain tool body, here as everywhere."""
+    server = Server("asks")
+
+    @server.tool
+    async def agree(ctx: Context) -> str:
+        await ctx.close_stream()
+        return "yes" if isinstance(await ctx.elicit("Agreed?"), Accepted) else "no"
+
+    target = server.asgi()
+    visitor = Visitor(target)
+    await visitor.open("2025-06-18")
+    await visitor.say(called("agree"))
+    question = await visitor.message()
+    result = {"action": "accept", "content": {}}
+    await visitor.say({"jsonrpc": "2.0", "id": question["id"], "result": result})
+
+    assert "yes" == text_of(await visitor.message())
+    await target.close()
+
+
+async def test_a_batch_is_served_where_the_revision_has_them():
+    """2025-03-26 basic#batching, on any transport."""
+    target = HttpApp(router(hello=hello))
+    visitor = Visitor(target)
+    await visitor.open("2025-03-26")
+    await visitor.say([called(id=1), called(id=2)])
+
+    assert {1, 2} == {one["id"] for one in await visitor.message()}
+    older = Visitor(target)
+    await older.open()
+    await older.say([called(id=1)])
+    assert -32600 == (await older.message())["error"]["code"]
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.close.ends-calls")
+async def test_a_client_that_closes_its_stream_ends_its_calls():
+    """2024-11-05: the stream is the connection."""
+    gate = Gate()
+    target = HttpApp(router(gate=gate))
+    visitor = Visitor(target)
+    await visitor.open()
+    await visitor.say(called("gate"))
+    await gate.arrived.wait()
+    await visitor.leave()
+
+    assert ["cancelled"] == gate.ended
+    assert 404 == (await visitor.post(called()).done()).status
+    assert 0 == len(target._sse)
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.sessions.isolated", "ssehttp.sessions.unknown-404")
+async def test_sessions_are_apart_and_unknown_ones_are_404():
+    """Ours: two clients that use the same ids never meet."""
+    gate = Gate()
+    target = HttpApp(router(gate=gate, hello=hello))
+    one, other = Visitor(target), Visitor(target)
+    await one.open()
+    await other.open()
+    await one.say(called("gate", id=1))
+    await other.say(called("hello", id=1))
+    gate.open.set()
+
+    assert "hello" == text_of(await other.message())
+    assert "through" == text_of(await one.message())
+    assert one.endpoint != other.endpoint
+    one.endpoint = one.endpoint[:-1] + "_"
+    assert 404 == (await one.post(called()).done()).status
+    one.endpoint = "/messages?other=1"
+    assert 400 == (await one.post(called()).done()).status
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.sessions.bound-to-principal")
+async def test_a_session_belongs_to_who_opened_it():
+    """Somebody else cannot tell it from one that does not exist."""
+    target = HttpApp(router(hello=hello))
+    visitor = await Visitor(target).arrive()
+    (stream,) = target._sse._streams.values()
+    stream.principal = "alice"
+    theirs = await visitor.post(called()).done()
+    visitor.endpoint = f"/messages?session_id={'0' * 48}"
+    nobodys = await visitor.post(called()).done()
+
+    assert (404, nobodys.body) == (theirs.status, theirs.body)
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.guard.origin")
+@pytest.mark.parametrize("forged", [{"origin": "http://evil.example"}, {"host": "evil.example"}])
+async def test_foreign_pages_are_refused_on_both_paths(forged):
+    """2024-11-05: servers MUST validate the Origin header on all incoming connections."""
+    target = HttpApp(router())
+    visitor = await Visitor(target).arrive()
+    head = {**HOST, **forged}
+
+    assert 403 == (await fetch(target, "GET", "/sse", headers=head)).status
+    assert 403 == (await visitor.post(called(), headers=forged).done()).status
+    await target.close()
+
+
+async def test_a_page_at_an_allowed_origin_may_listen_and_post():
+    """Ours: browsers ask first, and need the headers that let them read."""
+    target = HttpApp(router(), allowed_origins=["https://app.example"])
+    visitor = await Visitor(target, origin="https://app.example").arrive()
+    accepted = await visitor.post(INITIALIZED).done()
+    head = {**visitor.head, "access-control-request-headers": "content-type"}
+    asked = await fetch(target, "OPTIONS", "/messages", headers=head)
+
+    for answer in (visitor.stream, accepted, asked):
+        assert "https://app.example" == answer.header("access-control-allow-origin")
+    assert 204 == asked.status
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.body.checked")
+async def test_what_is_no_message_is_refused_and_the_session_lives():
+    """Ours: type, size and form of a body are those of the other endpoint."""
+    target = HttpApp(router(hello=hello), body_limit=2000)
+    visitor = Visitor(target)
+    await visitor.open()
+    typed = await visitor.post(called(), headers={"content-type": "text/plain"}).done()
+    garbled = await visitor.post(b"{").done()
+    huge = await visitor.post(b" " * 2001).done()
+    modern = await visitor.post(modern_body(id=9)).done()
+
+    assert [415, 400, 413, 400] == [one.status for one in (typed, garbled, huge, modern)]
+    assert (-32700, 9) == (garbled.json["error"]["code"], modern.json["id"])
+    assert "Streamable HTTP" in modern.json["error"]["message"]
+    await visitor.say(called())
+    assert "hello" == text_of(await visitor.message())
+    await target.close()
+
+
+async def test_a_duplicate_id_in_flight_is_refused_on_the_stream():
+    """JSON-RPC: an id stands for one request."""
+    gate = Gate()
+    target = HttpApp(router(gate=gate))
+    visitor = Visitor(target)
+    await visitor.open()
+    await visitor.say(called("gate", id=3))
+    await visitor.say(called("gate", id=3))
+
+    assert -32600 == (await visitor.message())["error"]["code"]
+    await target.close()
+
+
+async def test_there_are_no_more_streams_than_sessions_may_be():
+    """Ours: each costs a connection and a task."""
+    target = HttpApp(router(), max_sessions=1)
+    await Visitor(target).arrive()
+    answer = await fetch(target, "GET", "/sse", headers=HOST)
+
+    assert 503 == answer.status
+    assert "max_sessions" in answer.json["error"]["message"]
+    await target.close()
+
+
+async def test_a_stream_must_be_acceptable_to_the_client():
+    """Ours: a client that takes JSON alone is told."""
+    target = HttpApp(router())
+
+    assert (
+        406
+        == (
+            await fetch(target, "GET", "/sse", headers={**HOST, "accept": "application/json"})
+        ).status
+    )
+    await target.close()
+
+
+@pytest.mark.covers("ssehttp.heartbeat.sent")
+async def test_a_stream_shows_signs_of_life():
+    """Users' pain 21: idle streams are cut by what lies between."""
+    target = HttpApp(router(), heartbeat=0.01)
+    visitor = await Visitor(target).arrive()
+
+    await visitor.stream.bytes_sent(b":\n\n:\n\n")
+    await target.close()
+
+
+async def test_a_server_that_stops_ends_its_streams_in_good_order():
+    """The client sees the end of the stream, not a reset."""
+    gate = Gate()
+    target = HttpApp(router(gate=gate))
+    visitor = Visitor(target)
+    await visitor.open()
+    await visitor.say(called("gate"))
+    await gate.arrived.wait()
+    await target.close()
+    await visitor.stream.done()
+
+    assert visitor.stream.complete.is_set()
+    assert ["cancelled"] == gate.ended
+    assert 0 == visitor.stream.task.cancelling()
+
+
+async def test_the_paths_can_be_chosen_and_the_transport_left_out():
+    """Ours: who serves nobody that old need not have it."""
+    target = HttpApp(router(), sse="old/events", messages="/old/post/")
+    visitor = await Visitor(target, "/old/events/").arrive()
+    assert visitor.endpoint.startswith("/old/post?session_id=")
+    await target.close()
+
+    without = HttpApp(router(), sse=None)
+    modern = HttpApp(router(revisions=(BY_NAME["2026-07-28"],)))
+    for app in (without, modern):
+        assert 404 == (await fetch(app, "GET", "/sse", headers=HOST)).status
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "endpoint"),
+    [
+        ("/tools/sse", "/tools", "/tools/messages"),
+        ("/sse", "/tools", "/tools/messages"),
+        ("/tools/sse", "/tools/", "/tools/messages"),
+        ("/sse", "", "/messages"),
+    ],
+)
+async def test_below_a_prefix_the_endpoint_is_below_it_too(path, root, endpoint):
+    """Ours: mounted anywhere; frameworks differ in whether the path has the prefix."""
+    target = HttpApp(router())
+    visitor = await Visitor(target, path, scope={"root_path": root}).arrive()
+
+    assert endpoint == visitor.endpoint.partition("?")[0]
+    await target.close()
+
+
+async def test_a_stream_is_a_channel_like_any_other():
+    """Ours: closed twice, it takes no messages, and says so."""
+    target = HttpApp(router())
+    visitor = await Visitor(target).arrive()
+    (stream,) = target._sse._streams.values()
+    assert await stream.receive() is None
+    assert not stream.abandon(1)
+    await stream.close()
+    await stream.close()
+    await visitor.stream.done()
+
+    with pytest.raises(ConnectionLost):
+        await stream.send(Outgoing(b"{}"))
+    assert visitor.stream.complete.is_set()
+    await target.close()
+
+
+async def test_a_server_that_cannot_start_says_so():
+    """Ours: as on the other endpoint."""
+
+    async def fail():
+        raise OSError("no database")
+
+    target = HttpApp(router(), on_start=fail)
+
+    assert 500 == (await fetch(target, "GET", "/sse", headers=HOST)).status
