@@ -23,7 +23,7 @@ import msgspec
 from msgspec import UNSET, Raw, structs
 
 from isthmus.core.journal import UNUSABLE, Journal, TooLarge, Unsealed, binding, seal, unseal
-from isthmus.errors import CapabilityMissing, Misbehaved, Refuse
+from isthmus.errors import CapabilityMissing, Misbehaved, Refuse, UrlRequired
 from isthmus.revisions import METHODS, Era
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.askers import DirectAsker, JournalAsker, SilentAsker
@@ -31,6 +31,7 @@ from isthmus.server.context import Context
 from isthmus.server.facilities import Facilities
 from isthmus.server.needs import require
 from isthmus.server.notes import Notes
+from isthmus.server.pages import demanded
 from isthmus.server.workers import Leave
 from isthmus.wire import InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import encode
@@ -133,9 +134,11 @@ async def ask_directly(
     answers: Mapping[str, Any] = {}
     state: str | None = None
     for _ in range(facilities.max_rounds + 1):
-        result = await body(
-            Context(inbound, facilities, asker, notes, responses=answers, request_state=state)
-        )
+        ctx = Context(inbound, facilities, asker, notes, responses=answers, request_state=state)
+        try:
+            result = await body(ctx)
+        except UrlRequired as need:
+            result = demanded(need, inbound, facilities.changes)
         if not isinstance(result, InputRequiredResult):
             return result
         answers = await _fulfilled(result, inbound, asker)
@@ -212,10 +215,9 @@ async def _ask_in_result(
     except asyncio.CancelledError:
         if not asker.parked:
             raise
-    except Exception:
+    except Exception as error:  # noqa: BLE001 - raised again, unless it is a question
         if not asker.parked:
-            await notes.finish()
-            raise
+            result = await _raised(error, inbound, facilities, notes)
     finally:
         asker.settle(notes)
     if notes.busy:
@@ -233,6 +235,14 @@ async def _ask_in_result(
     return structs.replace(
         result, request_state=_sealed(journal, _binding(inbound, params, target), facilities)
     )
+
+
+async def _raised(error: Exception, inbound: Inbound, facilities: Facilities, notes: Notes) -> Any:
+    """What an exception of a body means: questions, or the end of the call."""
+    if isinstance(error, UrlRequired):
+        return demanded(error, inbound, facilities.changes)
+    await notes.finish()
+    raise error
 
 
 def _opened(

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from isthmus.core.forms import unfit
 from isthmus.errors import Misbehaved, UsageError
 from isthmus.server.custom_types import build, expressible
 from isthmus.server.schemas import Schema, schema_for
@@ -181,6 +182,9 @@ def _from_schema(schema: Schema) -> Form:
         raise UsageError('the schema of a form needs "type": "object" and "properties"')
     for name, member in properties.items():
         _blank(name, member, {})
+    wrong = unfit(schema)
+    if wrong:
+        raise UsageError(f"this schema cannot be asked for in a form: {wrong}")
     validator = Validator(schema)
     return Form(schema, lambda content: _checked(content, schema, validator))
 

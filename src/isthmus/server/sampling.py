@@ -1,10 +1,11 @@
 """What is sent to a client's model, and what it wrote, in the forms authors use."""
 
 from collections.abc import Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
+from isthmus.core.conversation import unbalanced
 from isthmus.errors import UsageError
 from isthmus.server.media import Audio, Image
 from isthmus.wire import (
@@ -80,15 +81,42 @@ Said: TypeAlias = str | Image | Audio | Block | SamplingMessage | SampledMessage
 def conversation(said: Said | Sequence[Said]) -> list[SamplingMessage]:
     """Messages to a model; what is not a message yet is the user's.
 
+    Results of tools that stand side by side are one message, as the uses they answer were.
+
     Raises:
-        UsageError: there is nothing in it, or something that cannot be said to a model.
+        UsageError: there is nothing in it, or something that cannot be said to a model: each use
+            of a tool needs its result in the next message.
     """
     if isinstance(said, str) or not isinstance(said, Sequence):
         said = [said]
-    messages = [_message(one) for one in said]
+    messages = [_message(one) for one in _gathered(said)]
     if not messages:
         raise UsageError("a model needs at least one message to go on from")
+    # spec 2025-11-25 client/sampling#tool-use-and-result-balance: a MUST
+    wrong = unbalanced(messages)
+    if wrong:
+        raise UsageError(f"this conversation cannot be sent: {wrong}")
     return messages
+
+
+def _gathered(said: Sequence[Said]) -> list[Any]:
+    """What was said, with the results of tools that stand side by side as one message."""
+    found: list[Any] = []
+    results: list[Block] = []
+    for one in said:
+        if not isinstance(one, ToolResultContent):
+            results = []
+            found.append(one)
+            continue
+        if not results:
+            found.append(results)
+        results.append(one)
+    return [
+        SamplingMessage(role="user", content=one[0] if len(one) == 1 else one)
+        if isinstance(one, list)
+        else one
+        for one in found
+    ]
 
 
 def _message(said: Said) -> SamplingMessage:

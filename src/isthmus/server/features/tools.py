@@ -7,7 +7,14 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.core.http_params import BadAnnotation, HeaderParam, check, header_params
-from isthmus.errors import CapabilityMissing, NotInRevision, Refuse, ToolError, UsageError
+from isthmus.errors import (
+    CapabilityMissing,
+    NotInRevision,
+    Refuse,
+    ToolError,
+    UrlRequired,
+    UsageError,
+)
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_over
 from isthmus.server.asking import Body, run_rounds
@@ -252,7 +259,19 @@ class Tools:
             result = to_call_result(value, tool.returns, self._clean)
             return tool.checked(result) if tool.checks else result
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything, and its caller is told
+            return await self._left(tool, error, params, inbound)
+
+    async def _left(
+        self, tool: RegisteredTool, error: BaseException, params: CallToolParams, inbound: Inbound
+    ) -> Wire:
+        """What follows from an exception: a question, where the user must visit a page first."""
+        if not tool.alone or not isinstance(error, UrlRequired):
             return self._ended(tool, error)
+        try:
+            value = await self._asked(tool, error, params, inbound)
+            return to_call_result(value, tool.returns, self._clean)
+        except BaseException as other:  # noqa: BLE001 - as in call
+            return self._ended(tool, other)
 
     def _ended(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
         """The result of a call that ended by an exception.
@@ -296,15 +315,20 @@ class Tools:
     def _asked(
         self,
         tool: RegisteredTool,
-        first: InputRequiredResult,
+        first: InputRequiredResult | UrlRequired,
         params: CallToolParams,
         inbound: Inbound,
     ) -> Awaitable[Any]:
-        """A function without a context returned questions: go on as if it had one."""
-        results = [first]
+        """A function without a context has questions: go on as if it had one."""
+        left = [first]
 
         async def body(_context: Context) -> Any:
-            return results.pop() if results else await tool.run(tool.bind(params.arguments), None)
+            if not left:
+                return await tool.run(tool.bind(params.arguments), None)
+            asked = left.pop()
+            if isinstance(asked, UrlRequired):
+                raise asked
+            return asked
 
         return run_rounds(body, inbound, params, tool.name, self._facilities)
 
