@@ -54,6 +54,9 @@ __all__ = ["Connection", "OnProgress", "Settings"]
 R = TypeVar("R")
 
 Headers = tuple[tuple[str, str], ...]
+Mended = tuple[type[Exception], ...]
+
+NOTHING: Mended = ()
 
 _head = msgspec.json.Decoder(Result).decode
 _questions = msgspec.json.Decoder(InputRequiredResult).decode
@@ -226,8 +229,8 @@ class Connection:
         limit = max(patience, settings.max_timeout)
         if TRACER in modules:
             params = traced(params)
-        visited = False
-        for number in range(settings.max_rounds + 1):
+        rounds, mended = 0, NOTHING
+        while rounds <= settings.max_rounds:
             # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: each retry
             # has an id of its own
             peer = None
@@ -243,21 +246,14 @@ class Connection:
                     name=name,
                     headers=headers,
                 )
-            except SessionEnded:
-                raw = await self._again(
-                    peer, method, params, Raw, patience, limit, on_progress, name, headers
-                )
-            except UrlElicitationRequired as error:
-                # spec 2025-11-25 client/elicitation#url-elicitation-required-error: once the
-                # pages are dealt with, the request can be retried; once is enough
-                if visited or not await self._answering.visit(error, self.settled().revision):
-                    raise
-                visited = True
+            except (SessionEnded, UrlElicitationRequired) as error:
+                mended = await self._mended(error, peer, mended)
                 continue
             result = self._read(row, raw)
             if type(result) is not InputRequiredResult:
-                return result if not number else uncached(result)
+                return result if not rounds else uncached(result)
             params = await self._answered(result, params)
+            rounds += 1
         raise TooManyRounds(
             f"the server asked {self.settings.max_rounds} times in a row while serving {method}"
         )
@@ -277,23 +273,23 @@ class Connection:
         settings = self.settings
         patience = settings.timeout if timeout is None else timeout
         limit = max(patience, settings.max_timeout)
-        peer = None
-        try:
-            peer = self.live()
-            return await peer.call(
-                method,
-                params,
-                result,
-                timeout=patience,
-                max_timeout=limit,
-                on_progress=None if on_progress is None else progress(peer, on_progress),
-                name=name,
-                headers=headers,
-            )
-        except SessionEnded:
-            return await self._again(
-                peer, method, params, result, patience, limit, on_progress, name, headers
-            )
+        mended = NOTHING
+        while True:
+            peer = None
+            try:
+                peer = self.live()
+                return await peer.call(
+                    method,
+                    params,
+                    result,
+                    timeout=patience,
+                    max_timeout=limit,
+                    on_progress=None if on_progress is None else progress(peer, on_progress),
+                    name=name,
+                    headers=headers,
+                )
+            except SessionEnded as error:
+                mended = await self._mended(error, peer, mended)
 
     def _read(self, row: Method, raw: Raw) -> Result | InputRequiredResult | CreateTaskResult:
         """A result by its type.
@@ -353,8 +349,8 @@ class Connection:
 
     # A new session
 
-    async def renewed(self, old: Peer | None) -> Peer:
-        """A peer to go on with where a session has ended; there is one new session for all.
+    async def renewed(self, old: Peer | None) -> None:
+        """Have a new session where one has ended; there is one for all who need it.
 
         Args:
             old: whose session has ended; None where it had ended before.
@@ -366,37 +362,32 @@ class Connection:
             raise ConnectionLost(str(self.peer.lost if self.peer is not None else "closed"))
         if self.peer is (old or self.peer):
             await self._renewal.join()
-        return self.live()
 
-    async def _again(  # noqa: PLR0917 - as ask
-        self,
-        old: Peer | None,
-        method: str,
-        params: Any,
-        result: type[R],
-        timeout: float,
-        max_timeout: float,
-        on_progress: OnProgress | None,
-        name: str | None,
-        headers: Headers,
-    ) -> R:
-        """Make a call that was not served, once more and in a new session."""
+    async def _mended(self, error: Exception, peer: Peer | None, before: Mended) -> Mended:
+        """Do away with what kept a call from being served, so that it can be made again.
+
+        Args:
+            error: what it was.
+            peer: whom the call was made to, as far as it came.
+            before: what was mended for this call already; no kind of error is mended twice.
+
+        Raises:
+            ConnectionLost: no new session serves the call either.
+            UrlElicitationRequired: the pages were not dealt with.
+        """
+        if isinstance(error, UrlElicitationRequired):
+            # spec 2025-11-25 client/elicitation#url-elicitation-required-error: once the pages
+            # are dealt with, the request can be retried; once is enough
+            visited = UrlElicitationRequired in before
+            if visited or not await self._answering.visit(error, self.settled().revision):
+                raise error
+            return (*before, UrlElicitationRequired)
+        if SessionEnded in before:
+            raise ConnectionLost(f"a new session did not serve the call either: {error}") from error
         # spec 2025-11-25 basic/transports#session-management: on 404 the client MUST start a new
         # session. What was answered so was not done, so doing it there is safe.
-        try:
-            peer = await self.renewed(old)
-            return await peer.call(
-                method,
-                params,
-                result,
-                timeout=timeout,
-                max_timeout=max_timeout,
-                on_progress=None if on_progress is None else progress(peer, on_progress),
-                name=name,
-                headers=headers,
-            )
-        except SessionEnded as error:
-            raise ConnectionLost(f"a new session did not serve {method} either: {error}") from error
+        await self.renewed(peer)
+        return (*before, SessionEnded)
 
     def _watch(self, peer: Peer) -> None:
         """See to it that somebody hears of the end of a session, or that a new one begins."""
