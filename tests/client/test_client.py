@@ -372,7 +372,9 @@ async def test_every_modern_request_says_who_asks_and_in_which_revision():
         "trace": "t",
         "io.modelcontextprotocol/protocolVersion": MODERN_NAME,
         "io.modelcontextprotocol/clientInfo": {"name": "me", "version": "9"},
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": {
+            "extensions": {"io.modelcontextprotocol/tasks": {}}
+        },
         "io.modelcontextprotocol/logLevel": "info",
     } == asked["params"]["_meta"]
     await client.close()

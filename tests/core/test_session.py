@@ -227,10 +227,18 @@ def test_progress_reaches_its_call_and_moves_the_deadline():
     assert 9.0 == session.next_deadline()
 
 
-@pytest.mark.parametrize("params", [{}, {"progressToken": 5, "progress": 1}, {"progressToken": []}])
+@pytest.mark.parametrize("params", [{}, {"progressToken": 5}, {"progressToken": []}])
 def test_senseless_progress_is_ignored(params):
-    """Progress for nobody's token is dropped (our promise)."""
+    """Progress that says nothing is dropped (our promise)."""
     assert [] == Session("client").receive(frame(method="notifications/progress", params=params))
+
+
+@pytest.mark.parametrize(("side", "heard"), [("client", [Noted]), ("server", [])])
+def test_progress_of_no_call_is_handed_on_to_clients(side, heard):
+    """A task's token outlives its call (spec: tasks); a server asks for none (ours)."""
+    note = frame(method="notifications/progress", params={"progressToken": 5, "progress": 1})
+
+    assert heard == [type(event) for event in Session(side).receive(note)]
 
 
 def test_silence_expires_with_the_words_to_withdraw():

@@ -90,8 +90,8 @@ async def follow_extension(room: "TaskRoom", id: str) -> CallToolResult:
             questions.check()
             poll = POLL * 1000 if task is None else task.poll_interval_ms
             wait = TOLD_POLL if stream.granted else interval(poll)
-            heard = await questions.until_news(wait)
             stream.open()
+            heard = await questions.until_news(wait)
     finally:
         questions.close()
         await stream.close()
