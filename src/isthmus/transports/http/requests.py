@@ -7,6 +7,7 @@ another library, or a network guard in between, writes these five methods.
 
 import asyncio
 import errno
+import io
 import os
 import socket
 import ssl
@@ -134,7 +135,7 @@ class AiohttpRequests:
             headers = {**headers, **way["proxy_headers"]}
         try:
             response = await self._session.request(
-                method, url, data=body, headers=headers, allow_redirects=False, **way
+                method, url, data=piecewise(body), headers=headers, allow_redirects=False, **way
             )
         except self._faults as error:
             where = f" through the proxy {way['proxy']}" if way else ""
@@ -149,6 +150,15 @@ class AiohttpRequests:
             return
         await self._session.close()
         await asyncio.sleep(0)
+
+
+LARGE = 1024 * 1024
+"""Bytes of a body beyond which aiohttp asks for it in pieces, lest it hold up everybody else."""
+
+
+def piecewise(body: bytes | None) -> bytes | io.BytesIO | None:
+    """A body as aiohttp wants it."""
+    return io.BytesIO(body) if body is not None and len(body) > LARGE else body
 
 
 class AiohttpResponse:
