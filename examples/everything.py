@@ -84,6 +84,14 @@ def test_error_handling() -> str:
     raise ToolError("This tool intentionally returns an error for testing")
 
 
+@server.tool
+async def test_reconnection(ctx: Context) -> str:
+    """Let go of the connection before the answer; the client comes back for it."""
+    await ctx.close_stream(retry=0.1)
+    await asyncio.sleep(0.2)
+    return "Reconnection test completed"
+
+
 # While it runs
 
 

@@ -39,7 +39,6 @@ RUNS = (
 OPEN: dict[str, dict[str, str]] = {
     "server": {
         "tasks-*": "tasks are being built",
-        "server-sse-polling": "streams that are polled are being built",
     },
     "client": {"auth/*": "authorization is not built yet"},
 }
