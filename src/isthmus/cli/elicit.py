@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from isthmus.cli.blanks import Blank, blanks, shown
 from isthmus.cli.output import clean, note
+from isthmus.client.elicitation import concerns
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.wire import ElicitParams
 
@@ -127,6 +128,8 @@ async def _visit(url: str, terminal: Terminal) -> Answer[Any]:
     """Show where the server sends the person, whole, and open it only on a yes."""
     # spec 2026-07-28 client/elicitation#safe-url-handling: show the full URL, open on consent
     terminal.say(f"It wants you to visit this page:\n  {url}")
+    for concern in concerns(url):
+        terminal.say(f"  careful: {concern}")
     agreed = await _agreed({}, "Open it in the browser? [y/n] ", terminal)
     if isinstance(agreed, Accepted):
         import webbrowser

@@ -13,7 +13,7 @@ from isthmus.client.connection import Connection, Settings
 from isthmus.client.custom import Custom
 from isthmus.client.elicitation import Elicit
 from isthmus.client.extensions import Additions, declaring
-from isthmus.client.hearing import Hearing, OnChange, OnLog, Refresher
+from isthmus.client.hearing import Hearing, OnChange, OnLog, Refresher, warn
 from isthmus.client.limits import Limits
 from isthmus.client.listening import Change, Changes
 from isthmus.client.pinging import keep_pinging
@@ -21,7 +21,7 @@ from isthmus.client.roots import Roots, keep_watching
 from isthmus.client.sampling import Sample
 from isthmus.client.targets import ClientTarget, Target, resolve
 from isthmus.client.tasks import TaskRoom
-from isthmus.errors import CapabilityMissing, UsageError
+from isthmus.errors import CapabilityMissing, IsthmusError, UsageError
 from isthmus.revisions import BY_NAME, Revision
 from isthmus.runtime.extension import Extension, Extensions, gathered
 from isthmus.wire import (
@@ -184,6 +184,8 @@ class Client(Custom):
         connection = Connection(where, additions.router(), answering, settings)
         super().__init__(connection, limits, tasks, additions)
         hearing.attach(connection)
+        connection.on_lost = hearing.listening.lost
+        connection.on_renewed = self._renewed
         hearing.stale = self._on_stale
 
     def _refresh_after(self, delay: float) -> None:
@@ -202,14 +204,24 @@ class Client(Custom):
         connection = self._connection
         if not await connection.open():
             return
-        peer = connection.live()
-        peer.on_close(self._lost)
         self._catalog.mirrored = connection.target.http and connection.meta is not UNSET
         if self._caching is not None:
             self._keep(self._caching)
+        await self._say_log_level()
+        self._look_after()
+
+    async def _say_log_level(self) -> None:
         if self._log_level is not None and self.capabilities.logging is not UNSET:
             await self.set_log_level(self._log_level)
+
+    async def _renewed(self) -> None:
+        """Make of a new session what the one before had become."""
         self._look_after()
+        try:
+            await self._say_log_level()
+            await self._hearing.resume(self._connection)
+        except IsthmusError as error:
+            warn("a new session is not what the one before was: %s", error)
 
     def _look_after(self) -> None:
         """Start what goes on beside the calls, as far as somebody wants it."""
@@ -239,11 +251,6 @@ class Client(Custom):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
-
-    def _lost(self) -> None:
-        peer = self._connection.peer
-        if peer is not None and peer.lost is not None:
-            self._hearing.listening.lost(peer.lost)
 
     async def _ping(self, timeout: float) -> None:
         await self.ping(timeout=timeout)
@@ -288,9 +295,11 @@ class Client(Custom):
         """
         self._require_subscriptions()
         await self._connection.ask("resources/subscribe", SubscribeParams(uri=uri))
+        self._hearing.listening.by_hand.add(uri)
 
     async def unsubscribe(self, uri: str) -> None:
         """Take back :meth:`subscribe`."""
+        self._hearing.listening.by_hand.discard(uri)
         await self._connection.ask("resources/unsubscribe", UnsubscribeParams(uri=uri))
 
     def _require_subscriptions(self) -> None:
@@ -351,6 +360,7 @@ class Client(Custom):
             CapabilityMissing: the server sends none.
         """
         self._connection.require("logging", "logging/setLevel")
+        self._log_level = level
         self._connection.state_facts(level)
         if self._connection.meta is UNSET:  # else every request says it from now on
             await self._connection.ask("logging/setLevel", SetLevelParams(level=level))

@@ -230,13 +230,23 @@ class Hearing:
             await asyncio.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
             wait, missed = min(2 * wait, LONGEST_WAIT), True
 
+    async def resume(self, connection: Connection) -> None:
+        """Subscribe again, in a new session, to what the one before had subscribed to.
+
+        Raises:
+            Refused, CallTimedOut, ConnectionLost: as it went.
+        """
+        await self.listening.resume(connection.live(), connection.settings.timeout)
+        wanted = self.wanted(connection.settled().capabilities)
+        if wanted is not None:
+            self._catch_up(wanted)
+
     def _catch_up(self, wanted: SubscriptionFilter) -> None:
         """Nobody knows what changed while nobody listened."""
         kinds: tuple[Kind, ...] = ("tools", "prompts", "resources")
         for kind in kinds:
             if getattr(wanted, f"{kind}_list_changed"):
-                self._on_stale(Change(kind))
-                self._on_change(Change(kind))
+                self.listening.changed(Change(kind), UNSET)
 
 
 def warn(message: str, *values: object) -> None:

@@ -125,6 +125,9 @@ class Listening:
         on_change: told of every change that reaches the client, once however many streams it
             comes on.
         heard: told of every notification of a change, before anybody else is.
+
+    Attributes:
+        by_hand: the resources that the program subscribed to itself.
     """
 
     def __init__(
@@ -137,6 +140,7 @@ class Listening:
         self._all: list[Changes] = []
         self._streams: dict[Id, Changes] = {}
         self._subscribed: dict[str, int] = {}
+        self.by_hand: set[str] = set()
 
     # What the server says
 
@@ -241,6 +245,19 @@ class Listening:
                 del self._subscribed[uri]
                 if peer.lost is None:
                     await unsubscribe(peer, uri, timeout)
+
+    async def resume(self, peer: Peer, timeout: float) -> None:
+        """Subscribe to everything again: the session is another one.
+
+        What changed in between nobody knows, so everything may have.
+
+        Raises:
+            Refused, CallTimedOut, ConnectionLost: as it went.
+        """
+        for uri in sorted({*self._subscribed, *self.by_hand}):
+            params = SubscribeParams(uri=uri)
+            await peer.call("resources/subscribe", params, Raw, timeout=timeout)
+            self.changed(Change("resource", uri), UNSET)
 
     def lost(self, error: IsthmusError) -> None:
         """The connection has ended, and with it every stream."""
