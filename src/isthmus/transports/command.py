@@ -152,6 +152,11 @@ class CommandChannel:
         """The last lines that the server wrote to standard error."""
         return self._process.tail.lines()
 
+    @property
+    def noise(self) -> list[bytes]:
+        """The last lines on standard output that cannot be messages, cut short."""
+        return list(self._noise)
+
     async def receive(self) -> Delivery | None:
         """The next message, or None once we have closed.
 

@@ -1,0 +1,426 @@
+"""Visits a server in every revision it speaks, asks harmless questions, and judges the answers.
+
+Nothing here calls a tool unless it was told to; see :mod:`~isthmus.linter.probes` for what is
+asked.
+"""
+
+import itertools
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from isthmus.errors import ConnectFailed, ConnectionLost
+from isthmus.linter.conversation import Conversation, Side
+from isthmus.linter.offers import LISTS
+from isthmus.linter.probes import PROBES, Probe
+from isthmus.linter.rule import Finding
+from isthmus.linter.rules import RULES, judge_visit
+from isthmus.linter.talk import Lines
+from isthmus.linter.visit import Outcome, Visit
+from isthmus.linter.web import Web
+from isthmus.revisions import MODERN, REVISIONS, Revision
+from isthmus.runtime.channel import Channel
+from isthmus.transports.http.requests import Requests
+from isthmus.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+
+__all__ = ["Calls", "Doctor", "LineSite", "Report", "Site", "WebSite"]
+
+WHO = {"name": "isthmus-check", "version": "0"}
+MOST_PAGES = 50
+SERVER: tuple[Side, ...] = ("server",)
+
+Calls = Mapping[str, Any]
+"""Tools to call, by name, and their arguments."""
+
+
+class Report(msgspec.Struct):
+    """What was found.
+
+    Attributes:
+        spoken: the revisions that the server speaks, by name, newest first.
+        unspoken: the others that were tried, and what came of it.
+        findings: what is wrong.
+        asked: how many questions were asked.
+        said: how many messages were looked at.
+    """
+
+    spoken: list[str] = []
+    unspoken: dict[str, str] = {}
+    findings: list[Finding] = []
+    asked: int = 0
+    said: int = 0
+
+
+class Talk(Protocol):
+    """A conversation that questions can be asked in."""
+
+    conversation: Conversation
+
+    async def ask(self, probe: Probe, message: Any) -> Outcome:
+        """Send a request, and wait for its answer."""
+        ...
+
+    async def say(self, probe: Probe, data: bytes, message: Any, fence: Any) -> Outcome:
+        """Send what may have no answer."""
+        ...
+
+    async def close(self) -> None:
+        """Hang up."""
+        ...
+
+
+class Site(Protocol):
+    """Where a server is."""
+
+    over: Any
+    loopback: bool
+
+    async def enter(self, revision: Revision, timeout: float) -> Talk:
+        """Connect.
+
+        Raises:
+            ConnectFailed, ConnectionLost: nobody is there.
+        """
+        ...
+
+    def noise(self) -> list[str]:
+        """What came on the last connection that is no message."""
+        ...
+
+
+class LineTalk:
+    """A conversation over lines."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.conversation = lines.conversation
+
+    async def ask(self, probe: Probe, message: Any) -> Outcome:
+        """Send a request, and wait for its answer."""
+        outcome = await self.lines.ask(probe.name, message, stops=probe.stops)
+        if probe.stops and outcome.reply is None and outcome.lost is None:
+            await self.lines.tell("notifications/cancelled", {"requestId": message["id"]})
+        return outcome
+
+    async def say(self, probe: Probe, data: bytes, message: Any, fence: Any) -> Outcome:
+        """Send what may have no answer."""
+        del message
+        return await self.lines.say(probe.name, data, fence)
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self.lines.close()
+
+
+class WebTalk:
+    """A conversation over HTTP."""
+
+    def __init__(self, web: Web) -> None:
+        self.web = web
+        self.conversation = web.conversation
+
+    async def ask(self, probe: Probe, message: Any) -> Outcome:
+        """Send a request, and wait for its answer."""
+        body = msgspec.json.encode(message)
+        outcome = await self.web.send(
+            probe.name, body, message=message, headers=probe.headers, stops=probe.stops
+        )
+        if message["method"] == "initialize" and outcome.result is not None:
+            self.web.session = outcome.headers.get("mcp-session-id")
+            self.web.opened = True
+        return outcome
+
+    async def say(self, probe: Probe, data: bytes, message: Any, fence: Any) -> Outcome:
+        """Send what may have no answer."""
+        del fence
+        if probe.verb != "POST":
+            return await self.web.send(probe.name, None, verb=probe.verb, headers=probe.headers)
+        return await self.web.send(probe.name, data, message=message, headers=probe.headers)
+
+    async def close(self) -> None:
+        """Nothing is open between two requests."""
+
+
+class LineSite:
+    """A server at the other end of a pipe, a socket, or in memory.
+
+    Args:
+        dial: makes a channel to it.
+    """
+
+    over = "lines"
+    loopback = True
+
+    def __init__(self, dial: Callable[[], Awaitable[Channel]]) -> None:
+        self._dial = dial
+        self._channel: Channel | None = None
+
+    async def enter(self, revision: Revision, timeout: float) -> LineTalk:
+        """Connect."""
+        del revision
+        self._channel = await self._dial()
+        return LineTalk(Lines(self._channel, Conversation(judged=SERVER), timeout))
+
+    def noise(self) -> list[str]:
+        """What a launched server wrote that is no message."""
+        lines: Sequence[bytes] = getattr(self._channel, "noise", ())
+        return [line.decode(errors="replace") for line in lines]
+
+
+class WebSite:
+    """A server at a URL.
+
+    Args:
+        url: the endpoint.
+        requests: makes the requests.
+        headers: what every request carries.
+        loopback: it is on this machine.
+    """
+
+    over = "http"
+
+    def __init__(
+        self,
+        url: str,
+        requests: Requests,
+        headers: Mapping[str, str] | None = None,
+        *,
+        loopback: bool = False,
+    ) -> None:
+        self.loopback = loopback
+        self._url = url
+        self._requests = requests
+        self._headers = {"user-agent": "isthmus-check", **(headers or {})}
+
+    async def enter(self, revision: Revision, timeout: float) -> WebTalk:
+        """Prepare to ask; no connection is needed before."""
+        conversation = Conversation(judged=SERVER)
+        return WebTalk(
+            Web(
+                self._url,
+                self._requests,
+                self._headers,
+                conversation=conversation,
+                timeout=timeout,
+                revision=revision,
+            )
+        )
+
+    def noise(self) -> list[str]:
+        """Nothing: HTTP has a place for everything."""
+        return []
+
+
+class Doctor:
+    """Examines one server.
+
+    Args:
+        site: where it is.
+        timeout: seconds to wait for an answer.
+        rules: the ids of the rules to apply.
+        calls: tools to call, and their arguments.
+        call_read_only: call every tool that says it is read-only and needs no arguments.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        *,
+        timeout: float = 5.0,
+        rules: Collection[str] | None = None,
+        calls: Calls | None = None,
+        call_read_only: bool = False,
+    ) -> None:
+        self._site = site
+        self._timeout = timeout
+        self._rules = frozenset(RULES) if rules is None else rules
+        self._calls = calls or {}
+        self._call_read_only = call_read_only
+        self._ids = itertools.count(1)
+
+    async def examine(self, revisions: Sequence[Revision] = REVISIONS) -> Report:
+        """Visit the server in each revision, newest first."""
+        report = Report([], {}, [])
+        for revision in reversed(revisions):
+            visit = Visit(revision, self._site.over, [], {}, {}, {}, self._site.loopback)
+            try:
+                reason = await self._visit(visit)
+            except (ConnectFailed, ConnectionLost) as error:
+                reason = str(error)
+            if reason is not None:
+                report.unspoken[revision.name] = reason
+                continue
+            report.spoken.append(revision.name)
+            report.asked += len(visit.outcomes) + len(visit.called)
+            report.said += sum(len(conversation.said) for conversation in visit.conversations)
+            report.findings += judge_visit(visit, self._rules)
+        return report
+
+    # One visit
+
+    async def _visit(self, visit: Visit) -> str | None:
+        """Ask everything; None if the revision is spoken, else why it is not."""
+        talk = await self._enter(visit)
+        try:
+            reason = await self._open(talk, visit)
+            if reason is not None:
+                return reason
+            await self._list(talk, visit)
+            for when in ("during", "end"):
+                for probe in PROBES:
+                    if probe.when == when and probe.suits(visit):
+                        talk = await self._probe(talk, probe, visit)
+                if when == "during":
+                    await self._call(talk, visit)
+        finally:
+            await talk.close()
+            visit.noise = self._site.noise()
+        await self._before(visit)
+        return None
+
+    async def _enter(self, visit: Visit) -> Talk:
+        talk = await self._site.enter(visit.revision, self._timeout)
+        visit.conversations.append(talk.conversation)
+        return talk
+
+    async def _open(self, talk: Talk, visit: Visit) -> str | None:
+        """The first words; None if all went well, else what came instead."""
+        revision = visit.revision
+        if revision in MODERN:
+            method, params = "server/discover", {}
+        else:
+            method = "initialize"
+            params = {"protocolVersion": revision.name, "capabilities": {}, "clientInfo": WHO}
+        probe = Probe(method, method, params)
+        outcome = await talk.ask(probe, self._request(probe, params, visit))
+        visit.outcomes[method] = outcome
+        result = outcome.result
+        if result is None:
+            return outcome.told
+        if revision in MODERN:
+            listed = result.get("supportedVersions")
+            if not isinstance(listed, list):
+                return "it answers server/discover by something else"
+        elif result.get("protocolVersion") != revision.name:
+            return f"it offers {result.get('protocolVersion')}"
+        visit.opening = result
+        if isinstance(talk, WebTalk):
+            visit.session = talk.web.session
+        if revision not in MODERN:
+            await self._note(talk, "notifications/initialized", visit)
+        return None
+
+    async def _note(self, talk: Talk, method: str, visit: Visit) -> None:
+        probe = Probe(method, method, note=True)
+        await self._probe(talk, probe, visit)
+
+    async def _list(self, talk: Talk, visit: Visit) -> None:
+        """Read every list that was declared, to its end."""
+        for method, kind in LISTS.items():
+            capability = method.partition("/")[0]
+            if not visit.declares(capability):
+                continue
+            name = {"resourceTemplates": "resource templates"}.get(kind, kind)
+            await self._pages(talk, visit, method, kind, f"the list of {name}")
+
+    async def _pages(self, talk: Talk, visit: Visit, method: str, kind: str, name: str) -> None:
+        seen: set[str] = set()
+        cursor: Any = None
+        items = visit.items.setdefault(kind, [])
+        for page in range(MOST_PAGES):
+            params = {} if cursor is None else {"cursor": cursor}
+            probe = Probe(name if page == 0 else f"{name}, page {page + 1}", method, params)
+            outcome = await talk.ask(probe, self._request(probe, params, visit))
+            visit.outcomes[probe.name] = outcome
+            listed = outcome.result.get(kind) if outcome.result else None
+            items += [item for item in listed or () if isinstance(item, dict)]
+            cursor = outcome.result.get("nextCursor") if outcome.result else None
+            if cursor is None:
+                return
+            if str(cursor) in seen:
+                visit.paging[method] = f"the cursor {str(cursor)[:60]!r} came twice"
+                return
+            seen.add(str(cursor))
+        visit.paging[method] = f"it did not end within {MOST_PAGES} pages"
+
+    async def _call(self, talk: Talk, visit: Visit) -> None:
+        """Call the tools that may be called."""
+        calls = dict(self._calls)
+        if self._call_read_only:
+            calls = {**{name: {} for name in read_only(visit.items.get("tools", []))}, **calls}
+        for name, arguments in calls.items():
+            probe = Probe(f"calling {name}", "tools/call")
+            params = {"name": name, "arguments": arguments}
+            visit.called[name] = await talk.ask(probe, self._request(probe, params, visit))
+
+    async def _before(self, visit: Visit) -> None:
+        """What is asked on a connection without a handshake."""
+        probes = [probe for probe in PROBES if probe.when == "before" and probe.suits(visit)]
+        if not probes:
+            return
+        talk = await self._enter(visit)
+        try:
+            for probe in probes:
+                talk = await self._probe(talk, probe, visit, reopen=False)
+        finally:
+            await talk.close()
+
+    async def _probe(self, talk: Talk, probe: Probe, visit: Visit, *, reopen: bool = True) -> Talk:
+        """Ask one question; gives the conversation to go on with."""
+        params = probe.params(visit) if callable(probe.params) else probe.params or {}
+        if params is None:
+            return talk
+        visit.outcomes[probe.name] = outcome = await self._sent(talk, probe, params, visit)
+        if outcome.lost is None or isinstance(talk, WebTalk):
+            return talk
+        await talk.close()
+        talk = await self._enter(visit)
+        if reopen:
+            again = Visit(visit.revision, visit.over, [])
+            if await self._open(talk, again) is not None:
+                raise ConnectionLost(f"the server is gone after {probe.name}: {outcome.lost}")
+        return talk
+
+    async def _sent(self, talk: Talk, probe: Probe, params: Any, visit: Visit) -> Outcome:
+        fence_probe = Probe("fence", "server/discover" if visit.revision in MODERN else "ping")
+        if probe.raw or probe.verb != "POST":
+            data = probe.raw.replace(b"%(meta)s", self._meta(visit))
+            fence = self._request(fence_probe, {}, visit)
+            return await talk.say(probe, data, None, fence)
+        message = self._request(probe, params, visit)
+        if not probe.note:
+            return await talk.ask(probe, message)
+        del message["id"]
+        fence = self._request(fence_probe, {}, visit)
+        return await talk.say(probe, msgspec.json.encode(message), message, fence)
+
+    def _request(self, probe: Probe, params: dict[str, Any], visit: Visit) -> dict[str, Any]:
+        """A request, in the way of its revision."""
+        id = next(self._ids) if probe.id is None else probe.id
+        if visit.revision in MODERN:
+            params = {"_meta": facts(visit.revision), **params}
+        return {"jsonrpc": "2.0", "id": id, "method": probe.method, "params": params}
+
+    def _meta(self, visit: Visit) -> bytes:
+        """What a request of a revision states about itself, for one that is spelled out."""
+        if visit.revision not in MODERN:
+            return b""
+        return b'"_meta":' + msgspec.json.encode(facts(visit.revision))
+
+
+def facts(revision: Revision) -> dict[str, Any]:
+    """What a modern request of ours states."""
+    return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: WHO, CLIENT_CAPABILITIES: {}}
+
+
+def read_only(tools: list[dict[str, Any]]) -> list[str]:
+    """The tools that say they change nothing, and need no arguments."""
+    found = []
+    for tool in tools:
+        hints, schema = tool.get("annotations"), tool.get("inputSchema")
+        says = isinstance(hints, dict) and hints.get("readOnlyHint") is True
+        needs = schema.get("required") if isinstance(schema, dict) else None
+        if says and not needs and isinstance(tool.get("name"), str):
+            found.append(str(tool["name"]))
+    return found

@@ -1,0 +1,105 @@
+"""What a rule is, and what comes of applying one."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from isthmus.revisions import Revision
+
+__all__ = ["Check", "Fault", "Finding", "Rule", "Severity", "found"]
+
+Severity: TypeAlias = Literal["error", "warning", "note"]
+"""A MUST is an error, a SHOULD a warning; a note is worth knowing and breaks nothing."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One place where a rule is broken.
+
+    Attributes:
+        where: the message, request or thing, in words, with a JSON path where there is one.
+        said: what was found there.
+        number: the line of a recording, or None.
+        side: who said it, where that is known.
+    """
+
+    where: str
+    said: str
+    number: int | None = None
+    side: str | None = None
+
+
+Check: TypeAlias = Callable[[Any], Iterator[Fault]]
+"""Looks at what was observed (a conversation or a visit) and gives what is wrong."""
+
+
+class Rule(msgspec.Struct, frozen=True, eq=False):
+    """One thing that must hold.
+
+    Attributes:
+        id: its name: ``area.subject``.
+        severity: what breaking it means.
+        clause: where the specification says so, ``REVISION page#anchor``; or ``ours``.
+        text: what must hold, in a sentence.
+        mend: what to do about it.
+        check: finds the places where it does not hold.
+        since: the first revision it holds in.
+        until: the last one.
+    """
+
+    id: str
+    severity: Severity
+    clause: str
+    text: str
+    mend: str
+    check: Any  # a Check; msgspec cannot check callables
+    since: str = "2024-11-05"
+    until: str = "2026-07-28"
+
+    def holds_in(self, revision: Revision) -> bool:
+        """Whether a revision has this rule."""
+        return self.since <= revision.name <= self.until
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A fault, and the rule and revision it is about.
+
+    Attributes:
+        rule: the rule's id.
+        severity: what breaking it means.
+        clause: where the specification says so.
+        revision: the revision that was spoken.
+        where: the place.
+        said: what was found there.
+        text: what must hold.
+        mend: what to do about it.
+        number: the line of a recording, or None.
+        side: who said it, where that is known.
+    """
+
+    rule: str
+    severity: Severity
+    clause: str
+    revision: str
+    where: str
+    said: str
+    text: str
+    mend: str
+    number: int | None = None
+    side: str | None = None
+
+
+def found(rule: Rule, revision: Revision, fault: Fault) -> Finding:
+    """A fault as a finding."""
+    return Finding(
+        rule.id,
+        rule.severity,
+        rule.clause,
+        revision.name,
+        fault.where,
+        fault.said,
+        rule.text,
+        rule.mend,
+        fault.number,
+        fault.side,
+    )

@@ -1,0 +1,158 @@
+"""How a server is talked to over lines: pipes, sockets, memory, WebSockets."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from isthmus.errors import ConnectionLost
+from isthmus.linter.conversation import Conversation
+from isthmus.linter.visit import Outcome
+from isthmus.runtime.channel import Channel, Outgoing
+
+__all__ = ["Lines"]
+
+STRAY = 0.1
+"""Seconds that an answer to what has no legible id may come after the answer to what follows it."""
+
+
+class Lines:
+    """A conversation over one channel, that one question is asked on at a time.
+
+    Args:
+        channel: the channel.
+        conversation: takes down what is said.
+        timeout: seconds to wait for an answer.
+    """
+
+    def __init__(self, channel: Channel, conversation: Conversation, timeout: float) -> None:
+        self.conversation = conversation
+        self.lost: str | None = None
+        self._channel = channel
+        self._timeout = timeout
+        self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._reader = asyncio.get_running_loop().create_task(self._read())
+
+    async def ask(self, probe: str, message: Any, *, stops: str = "") -> Outcome:
+        """Send a request and wait for its answer.
+
+        Args:
+            probe: what the outcome is called.
+            message: the request, decoded.
+            stops: a notification that ends the waiting, too.
+        """
+        outcome = Outcome(probe, message, others=[])
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._send(msgspec.json.encode(message))
+                await self._hear(outcome, message["id"], stops)
+        except TimeoutError:
+            outcome.silent = True
+        except ConnectionLost as error:
+            outcome.lost = self.lost = str(error)
+        return outcome
+
+    async def say(self, probe: str, data: bytes, fence: Any) -> Outcome:
+        """Send what may have no answer, then a request that has one; what comes before is about it.
+
+        Args:
+            probe: what the outcome is called.
+            data: the bytes.
+            fence: the request, decoded.
+        """
+        outcome = Outcome(probe, data, others=[])
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._send(data)
+                await self._send(msgspec.json.encode(fence))
+                await self._until(outcome, fence["id"])
+        except TimeoutError:
+            outcome.silent = True
+        except ConnectionLost as error:
+            outcome.lost = self.lost = str(error)
+        return outcome
+
+    async def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification."""
+        note = {"jsonrpc": "2.0", "method": method, "params": params}
+        try:
+            await self._send(msgspec.json.encode(note))
+        except ConnectionLost as error:
+            self.lost = str(error)
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._reader.cancel()
+        await asyncio.wait((self._reader,))
+        await self._channel.close()
+
+    async def _read(self) -> None:
+        try:
+            while (delivery := await self._channel.receive()) is not None:
+                self._arrived.put_nowait(delivery.data)
+            self.lost = self.lost or "the server hung up"
+        except ConnectionLost as error:
+            self.lost = str(error)
+        self._arrived.put_nowait(None)
+
+    async def _send(self, data: bytes) -> None:
+        self.conversation.add("client", data)
+        await self._channel.send(Outgoing(data))
+
+    async def _next(self) -> Any:
+        """The next message, decoded; None where it is no JSON."""
+        data = await self._arrived.get()
+        if data is None:
+            self._arrived.put_nowait(None)
+            raise ConnectionLost(self.lost or "the server hung up")
+        self.conversation.add("server", data)
+        try:
+            return msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+    async def _hear(self, outcome: Outcome, id: Any, stops: str) -> None:
+        """Wait for the answer to a request; an error without an id is taken for it."""
+        while True:
+            message = await self._next()
+            if not isinstance(message, dict):
+                outcome.others.append(message)
+            elif "method" in message:
+                outcome.others.append(message)
+                await self._serve(message)
+                if message["method"] == stops:
+                    return
+            elif message.get("id") == id or ("error" in message and message.get("id") is None):
+                outcome.reply = message
+                return
+            else:
+                outcome.others.append(message)
+
+    async def _until(self, outcome: Outcome, id: Any) -> None:
+        """Everything up to the answer of the fence, and a moment longer."""
+        passed = False
+        while True:
+            try:
+                async with asyncio.timeout(STRAY if passed else None):
+                    message = await self._next()
+            except TimeoutError:
+                if passed:
+                    return
+                raise
+            if isinstance(message, dict) and message.get("id") == id and "method" not in message:
+                passed = True
+            elif isinstance(message, dict) and "method" in message:
+                outcome.others.append(message)
+                await self._serve(message)
+            elif outcome.reply is None:
+                outcome.reply = message
+            else:
+                outcome.others.append(message)
+
+    async def _serve(self, message: dict[str, Any]) -> None:
+        """Answer a request of the server's: a ping, or something we did not offer."""
+        if "id" not in message:
+            return
+        error = {"code": -32601, "message": "this client offers nothing"}
+        what = {"result": {}} if message["method"] == "ping" else {"error": error}
+        await self._send(msgspec.json.encode({"jsonrpc": "2.0", "id": message["id"], **what}))
