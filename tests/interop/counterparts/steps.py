@@ -56,7 +56,10 @@ class Player:
         """Call a tool and cancel the call when its first progress comes."""
         begun = asyncio.Event()
         task = asyncio.ensure_future(self.call(name, arguments, begun.set))
+        task.add_done_callback(lambda _: begun.set())
         await begun.wait()
+        if task.done():
+            return await task
         await self.stop(task)
         await asyncio.wait([task])
         return "cancelled" if task.cancelled() or task.exception() else task.result()
