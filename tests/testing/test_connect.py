@@ -39,6 +39,7 @@ async def test_what_a_revision_cannot_be_spoken_over_is_skipped_and_says_why():
             pytest.fail("it is connected")
 
     assert None is lacking(None, "http")
+    assert "2026-07-28 has no sessions" in lacking("2026-07-28", "http+sse")
     assert None is lacking("2025-03-26", "http")
 
 

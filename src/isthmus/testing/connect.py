@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from isthmus.client.client import Client
 from isthmus.client.targets import Target
@@ -24,9 +24,11 @@ from isthmus.transports.pipes import LIMIT, STDIO
 
 __all__ = ["TRANSPORTS", "TransportName", "connect", "lacking", "serving"]
 
-TransportName: TypeAlias = Literal["memory", "stdio", "http", "unix", "tcp", "websocket"]
+TransportName: TypeAlias = Literal[
+    "memory", "stdio", "http", "http+sse", "unix", "tcp", "websocket"
+]
 
-TRANSPORTS: tuple[TransportName, ...] = ("memory", "stdio", "http", "unix", "tcp", "websocket")
+TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
 """What :func:`connect` can join a client and a server with."""
 
 Wrap: TypeAlias = Callable[[Channel], Channel]
@@ -48,8 +50,8 @@ async def connect(
     Args:
         server: what is under test.
         revision: the one revision to speak; None negotiates.
-        transport: ``"memory"``; ``"stdio"``, which is its framing over real pipes; ``"http"`` and
-            ``"websocket"``, which are uvicorn on a free port of the loopback; ``"unix"`` and
+        transport: ``"memory"``; ``"stdio"``, which is its framing over real pipes; ``"http"``,
+            ``"http+sse"`` and ``"websocket"``, which are uvicorn on a free port of the loopback; ``"unix"`` and
             ``"tcp"``, which are sockets in a new folder and on a free port.
         strict: in memory, let every round of questions be asked twice and fail where the
             questions differ; see :mod:`isthmus.testing.replay`.
@@ -81,7 +83,7 @@ async def connect(
                 stricts.append(channel)
             return channel if wrap is None else wrap(channel)
 
-        target = Target(f"test over {transport}", tapped, http=transport == "http")
+        target = Target(f"test over {transport}", tapped, http=transport.startswith("http"))
         try:
             async with Client(target, revision=revision, **options) as client:
                 yield client
@@ -151,6 +153,20 @@ async def _over_http(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
     return dial
 
 
+async def _over_http_sse(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+    from isthmus.transports.http.sse_client import HttpSseChannel
+
+    url = await stack.enter_async_context(serving(server, body_limit=LIMIT, sse="/sse"))
+    url = url.removesuffix("/mcp") + "/sse"
+
+    async def dial() -> Channel:
+        channel = HttpSseChannel(url)
+        await channel.open()
+        return channel
+
+    return dial
+
+
 async def _over_websocket(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
     from isthmus.transports.websocket_client import connect as dial_websocket
 
@@ -196,6 +212,7 @@ _WAYS: Mapping[TransportName, Callable[[Server, contextlib.AsyncExitStack], Awai
     "memory": _in_memory,
     "stdio": _over_pipes,
     "http": _over_http,
+    "http+sse": _over_http_sse,
     "unix": _over_unix,
     "tcp": _over_tcp,
     "websocket": _over_websocket,
@@ -209,6 +226,8 @@ def lacking(revision: str | Revision | None, transport: TransportName) -> str | 
         return None
     if transport == "http" and not known.has(Feature.STREAMABLE_HTTP):
         return f"{known.name} has no Streamable HTTP; its HTTP is http+sse"
+    if transport == "http+sse" and not known.allows("client", "initialize"):
+        return f"{known.name} has no sessions, and a stream of http+sse is one"
     return None
 
 

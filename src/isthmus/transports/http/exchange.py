@@ -45,11 +45,11 @@ class Exchange(msgspec.Struct):
         takes = accepts(self.head.accept)
         return EVENTS_ONLY if streamed and takes.events else takes
 
-    def origin(self, session: str | None = None) -> Origin:
+    def origin(self, session: str | None = None, transport: str = "http") -> Origin:
         """Where the request's message comes from, for handlers that want to know."""
         scope = self.scope
         return Origin(
-            "http", Headers(scope["headers"]), self.principal, session, scope.get("client")
+            transport, Headers(scope["headers"]), self.principal, session, scope.get("client")
         )
 
     async def refuse(self, refusal: Refusal, id: Id | None = None) -> None:

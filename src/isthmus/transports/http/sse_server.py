@@ -209,7 +209,7 @@ class SseServer:
             await exchange.refuse(MODERN, None if frame.id is UNSET else frame.id)
             return
         peer = stream.peer
-        delivery = Delivery(body, exchange.origin(stream.id))
+        delivery = Delivery(body, exchange.origin(stream.id, "http+sse"))
         for inbound in peer.take(delivery, frame if isinstance(frame, Frame) else None):
             peer.start(peer.serve(inbound), inbound)
         if peer.outbox:
