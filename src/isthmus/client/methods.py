@@ -1,6 +1,6 @@
 """One typed method for each thing a server offers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -335,6 +335,26 @@ class Methods:
             return await self.complete(ref, argument, value, context=context)
 
         return Completer(ask, delay=delay, ttl=ttl)
+
+    async def batch(self, calls: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+        """Send several messages as one array, which revision 2025-03-26 alone has.
+
+        What each call says first goes into the array; what it says later, for example because it
+        asks for the next page, goes by itself::
+
+            hello, tools = await client.batch([client.call_tool("hello"), client.list_tools()])
+
+        Args:
+            calls: what to do, as coroutines that nobody has awaited yet.
+
+        Returns:
+            What each of them returned, in order; where one failed, the exception it raised.
+
+        Raises:
+            NotInRevision: the revision agreed on has no batches; nothing was sent.
+            UsageError: there are more than 100 calls.
+        """
+        return await self._connection.live().batch(list(calls))
 
     async def _kept(
         self,
