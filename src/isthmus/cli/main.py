@@ -239,6 +239,72 @@ def prompt(
     talk(context, words or [], options, lambda t, w: prompted(t, w[0], w[1:]), "NAME")
 
 
+Rules: TypeAlias = Annotated[
+    list[str] | None, typer.Option(metavar="RULE", help="A rule or an area, such as tools.")
+]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Warnings count, too.")]
+
+
+@app.command(epilog=TARGETS)
+def check(
+    context: typer.Context,
+    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    *,
+    calls: Annotated[
+        list[str] | None,
+        typer.Option("--call", metavar="NAME[:JSON]", help="Call this tool; none is called else."),
+    ] = None,
+    call_read_only: Annotated[
+        bool, typer.Option("--call-read-only", help="Call tools that say they change nothing.")
+    ] = False,
+    only: Rules = None,
+    skip: Rules = None,
+    strict: Strict = False,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules instead.")] = False,
+    as_json: AsJson = False,
+    revision: Revision = None,
+    timeout: Timeout = None,
+) -> None:
+    """Say what a server does wrong, clause by clause, in every revision it speaks."""
+    from isthmus.cli.check import Choices, print_rules
+    from isthmus.cli.check import check as checked
+
+    if rules:
+        finish(print_rules)
+    choices = Choices(only or (), skip or (), calls or (), call_read_only, strict)
+    options = Options(as_json, revision, timeout)
+    talk(context, target or [], options, lambda t, _: checked(t, choices))
+
+
+@app.command()
+def validate(
+    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
+    *,
+    only: Rules = None,
+    skip: Rules = None,
+    strict: Strict = False,
+    side: Annotated[str, typer.Option(help="Whose messages: client, server or both.")] = "both",
+    as_json: AsJson = False,
+    revision: Revision = None,
+) -> None:
+    """Check recorded messages or a transcript against a revision; - reads standard input."""
+
+    def validated() -> Exit:
+        from isthmus.cli.validate import validate as valid
+
+        return valid(
+            file,
+            revision=revision,
+            side=side,
+            only=only or (),
+            skip=skip or (),
+            strict=strict,
+            as_json=as_json,
+        )
+
+    finish(validated)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; what stands after the first ``--`` is the command of a server."""
     given = list(sys.argv[1:] if arguments is None else arguments)

@@ -79,7 +79,7 @@ def other(side: Side) -> Side:
 
 def key(id: Any) -> str:
     """An id as something to look it up by: 1 and "1" are two."""
-    return msgspec.json.encode(id).decode()
+    return msgspec.json.encode(str(id) if isinstance(id, str) else id).decode()
 
 
 class Conversation:

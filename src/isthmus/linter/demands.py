@@ -12,10 +12,16 @@ from isthmus.wire.base import wire_name
 from isthmus.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from isthmus.wire.results import CacheableResult, Result
 
-__all__ = ["ALSO_REQUIRED", "DEMANDS", "EXTENDED", "WILD", "Inside", "is_uri"]
+__all__ = ["ALSO_REQUIRED", "DEMANDS", "EXTENDED", "WILD", "Inside", "Placeholder", "is_uri"]
 
 WILD = "..."
 """A member of a transcript's object that stands for members not listed."""
+
+
+class Placeholder(str):
+    """Text of a transcript that stands for any value."""
+
+    __slots__ = ()
 
 
 class Inside(msgspec.Struct, frozen=True):
@@ -78,15 +84,10 @@ def _uris(*names: str) -> Demand:
     def check(value: dict[str, Any], _revision: Revision) -> Iterator[tuple[str, str]]:
         for name in names:
             uri = value.get(name)
-            if isinstance(uri, str) and not is_uri(uri) and not is_placeholder(uri):
+            if isinstance(uri, str) and not isinstance(uri, Placeholder) and not is_uri(uri):
                 yield f".{name}", f"must be a URI with a scheme, not {uri[:60]!r}"
 
     return check
-
-
-def is_placeholder(text: str) -> bool:
-    """Whether text stands for any value, in a transcript."""
-    return text.startswith("<") and text.endswith(">")
 
 
 def _weight(*names: str) -> Demand:
@@ -156,7 +157,7 @@ def _properties(
 
 def _arguments(value: dict[str, Any], _revision: Revision) -> Iterator[tuple[str, str]]:
     arguments = value.get("arguments", {})
-    if not isinstance(arguments, dict) and arguments != "<any>":
+    if not isinstance(arguments, dict | Placeholder):
         yield ".arguments", "must be an object"
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from isthmus import wire
 from isthmus.linter.conversation import Conversation, Said, known, other
+from isthmus.linter.demands import Placeholder
 from isthmus.linter.rule import Fault, Rule
 from isthmus.linter.shapes import Flaw, flaws
 from isthmus.revisions import METHODS, MODERN
@@ -111,7 +112,7 @@ def _flaws(said: Said) -> list[Flaw]:
         found += [
             flaw
             for flaw in flaws(meta, wire.RequestMeta, said.revision, "$.params._meta")
-            if flaw.kind != "unknown" and meta != "<modern>"
+            if flaw.kind != "unknown"
         ]
     return found
 
@@ -163,12 +164,10 @@ def _result_type(conversation: Conversation) -> Iterator[Fault]:
         row = METHODS.get(said.method)
         if kind == "input_required" and row is not None and not row.asks:
             yield at(said, "only tools/call, prompts/get and resources/read may ask")
-        elif kind not in {"complete", "input_required", "task"} and not _placeholder(kind):
+        elif kind not in {"complete", "input_required", "task"} and not isinstance(
+            kind, Placeholder
+        ):
             yield at(said, f"resultType is {kind!r}", "$.result.resultType")
-
-
-def _placeholder(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith("<")
 
 
 # Who may say what, and when

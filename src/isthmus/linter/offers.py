@@ -10,6 +10,7 @@ from isthmus.core.http_params import BadAnnotation, header_params
 from isthmus.core.uri_template import UriTemplate
 from isthmus.errors import UsageError
 from isthmus.linter.conversation import Conversation, Said
+from isthmus.linter.demands import Placeholder
 from isthmus.linter.rule import Fault, Rule
 
 __all__ = ["OFFERS"]
@@ -198,7 +199,9 @@ def _base64(conversation: Conversation) -> Iterator[Fault]:
 
 def is_base64(text: str) -> bool:
     """Whether text is base64 with its padding, or a placeholder of a transcript."""
-    return text.startswith("<") or (len(text) % 4 == 0 and BASE64.fullmatch(text) is not None)
+    if isinstance(text, Placeholder):
+        return True
+    return len(text) % 4 == 0 and BASE64.fullmatch(text) is not None
 
 
 def part_is_media(part: Any) -> bool:

@@ -43,6 +43,7 @@ class Probe(msgspec.Struct, frozen=True):
         when: in the conversation; on a connection that was not opened by a handshake; or at the
             end, when nothing else is to be asked.
         stops: a notification after which no answer is waited for.
+        near: it is asked of servers on this machine only.
     """
 
     name: str
@@ -60,12 +61,14 @@ class Probe(msgspec.Struct, frozen=True):
     over: Literal["any", "lines", "http"] = "any"
     when: Literal["during", "before", "end"] = "during"
     stops: str = ""
+    near: bool = False
 
     def suits(self, visit: Visit) -> bool:
         """Whether a server is to be asked this in a revision."""
         return (
             self.since <= visit.revision.name <= self.until
             and self.over in {"any", visit.over}
+            and (visit.loopback or not self.near)
             and (not self.needs or visit.declares(self.needs))
             and not (self.lacks and visit.declares(self.lacks))
         )
@@ -278,6 +281,14 @@ _HTTP = (
     ),
     Probe(
         "GET", verb="GET", headers={"accept": "text/event-stream"}, until=LEGACY, since="2025-03-26"
+    ),
+    Probe("a foreign Host", "ping", until=LEGACY, headers={"host": "evil.example"}, near=True),
+    Probe(
+        "a foreign Host",
+        "server/discover",
+        since=MODERN,
+        headers={"host": "evil.example"},
+        near=True,
     ),
     Probe("GET", verb="GET", headers={"accept": "text/event-stream"}, since=MODERN),
     Probe("PUT", verb="PUT"),

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import inspect
 
-from isthmus.linter.demands import ALSO_REQUIRED, DEMANDS, EXTENDED, WILD, Inside
+from isthmus.linter.demands import ALSO_REQUIRED, DEMANDS, EXTENDED, WILD, Inside, Placeholder
 from isthmus.revisions import REVISIONS, Revision
 
 __all__ = ["Flaw", "flaws"]
@@ -57,6 +57,8 @@ def _node(shape: Any) -> inspect.Type:
 
 
 def _walk(value: Any, node: Any, revision: Revision, path: str) -> Iterator[Flaw]:
+    if isinstance(value, Placeholder):
+        return
     walker = _WALKERS.get(type(node))
     if walker is not None:
         yield from walker(value, node, revision, path)

@@ -38,6 +38,12 @@ def _origin(visit: Visit) -> Iterator[Fault]:
             yield Fault(outcome.probe, outcome.told)
 
 
+def _host(visit: Visit) -> Iterator[Fault]:
+    for outcome in visit.of("a foreign Host"):
+        if not 400 <= outcome.status < 500:
+            yield Fault(outcome.probe, outcome.told)
+
+
 def _get(visit: Visit) -> Iterator[Fault]:
     for outcome in visit.of("GET"):
         stream = outcome.status == 200 and media(outcome) == EVENTS
@@ -125,6 +131,15 @@ WEB: tuple[Rule, ...] = (
         "A foreign Origin is refused with 403: a page must not reach the server by DNS rebinding.",
         "Check Origin against the origins you serve.",
         _origin,
+        since="2025-03-26",
+    ),
+    Rule(
+        "http.host",
+        "warning",
+        "ours",
+        "A server on this machine refuses a foreign Host: a page must not reach it by DNS rebinding.",
+        "Check Host against the names you serve.",
+        _host,
         since="2025-03-26",
     ),
     Rule(
