@@ -11,10 +11,17 @@ from isthmus.runtime.peer import Peer
 from isthmus.testing.transcript import Mismatch, load, play
 from isthmus.transports.memory import pair
 from transcript_shop import shop
+from transcript_tasks import bakery
 
 HERE = Path(__file__).parent
+SERVERS = {"tasks": bakery}  # by the transcript's name; the others talk to the shop
 CASES = [
-    pytest.param(path.parent.name, conversation, id=f"{path.parent.name}/{conversation.name}")
+    pytest.param(
+        path.parent.name,
+        conversation,
+        SERVERS.get(path.stem, shop),
+        id=f"{path.parent.name}/{conversation.name}",
+    )
     for path in sorted(HERE.glob("*/*.txt"))
     for conversation in load(path)
 ]
@@ -27,11 +34,12 @@ SAID_IN_RESULTS = {
 }
 
 
-@pytest.mark.parametrize(("revision", "conversation"), CASES)
-async def test_the_server_keeps_to_its_lines(revision, conversation):
+@pytest.mark.parametrize(("revision", "conversation", "server"), CASES)
+async def test_the_server_keeps_to_its_lines(revision, conversation, server):
     """What the transcript says is what goes over the wire, and it fits the schema."""
     near, far = pair()
-    serving = asyncio.create_task(Peer(far, shop().router, side="server").run())
+    there = server()
+    serving = asyncio.create_task(Peer(far, there.router, side="server").run())
     wire = []
     try:
         async with asyncio.timeout(10):
@@ -39,6 +47,7 @@ async def test_the_server_keeps_to_its_lines(revision, conversation):
     finally:
         await near.close()
         await serving
+        await there.close()
     conversations.validate(wire, revision, sides=("server",))
 
 
@@ -51,17 +60,21 @@ def test_there_are_conversations_for_every_revision():
 def test_there_are_lines_for_every_method_of_either_era(era):
     """Whatever a revision can say is said in a transcript of its era (our promise)."""
     revisions = [revision for revision in BY_NAME.values() if revision.era is era]
-    there = {name for each in revisions for names in each.methods.values() for name in names}
+    there = {
+        name
+        for each in revisions
+        for sent in (each.methods, each.extended_methods)
+        for names in sent.values()
+        for name in names
+    }
     said = {
         line.message["method"]
-        for revision, conversation in (case.values for case in CASES)
+        for revision, conversation, _ in (case.values for case in CASES)
         for line in conversation.lines
         if BY_NAME[revision].era is era and "method" in line.message
     }
 
-    tasks = {name for name in there if "tasks/" in name}  # they have transcripts of their own
-
-    assert set() == (there & METHODS.keys()) - said - SAID_IN_RESULTS[era] - tasks
+    assert set() == (there & METHODS.keys()) - said - SAID_IN_RESULTS[era]
 
 
 async def test_a_server_that_departs_from_its_lines_is_caught():

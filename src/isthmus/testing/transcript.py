@@ -10,7 +10,8 @@ A transcript is a text file of conversations. ``##`` begins one and names it, ``
 ``"jsonrpc": "2.0"`` is understood; an array is a batch. In an ``S`` line ``"<name>"`` takes whatever is there and keeps
 it; the same name later, in a ``C`` or an ``S`` line, stands for that value. ``"<any>"`` takes
 anything and keeps nothing. A member ``"..."`` in an object allows members that are not listed.
-``"<modern>"`` is the ``_meta`` of a 2026-07-28 request from a client that can answer everything.
+``"<modern>"`` is the ``_meta`` of a 2026-07-28 request from a client that can answer everything,
+``"<modern-tasks>"`` that of one that also has the extension for tasks.
 """
 
 import json
@@ -21,6 +22,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from isthmus.runtime.channel import Channel, Outgoing
+from isthmus.wire import CLIENT_CAPABILITIES, TASKS
 
 __all__ = ["Conversation", "Line", "Mismatch", "load", "play"]
 
@@ -32,6 +34,10 @@ MODERN_META: dict[str, Any] = {
         "sampling": {},
         "roots": {},
     },
+}
+TASKS_META: dict[str, Any] = {
+    **MODERN_META,
+    CLIENT_CAPABILITIES: {**MODERN_META[CLIENT_CAPABILITIES], "extensions": {TASKS: {}}},
 }
 REST = "..."
 
@@ -104,7 +110,7 @@ async def play(conversation: Conversation, channel: Channel, heard: Heard | None
     Raises:
         Mismatch: the server said something else, or nothing; the message says where.
     """
-    kept: dict[str, Any] = {"<modern>": MODERN_META}
+    kept: dict[str, Any] = {"<modern>": MODERN_META, "<modern-tasks>": TASKS_META}
     for line in conversation.lines:
         if line.side == "C":
             data = msgspec.json.encode(_framed(_filled(line.message, kept)))

@@ -243,7 +243,7 @@ class Tasks:
             data = None if record.error.data is UNSET else record.error.data
             raise Refuse(record.error.code, record.error.message, data)
         if record.result is UNSET:
-            raise Refuse(-32603, f"The task was cancelled: {record.message or 'it has no result'}")
+            raise Refuse(-32603, record.message or "The task was cancelled.")
         result = result_of(record)
         meta: Meta = {} if result.meta is UNSET else result.meta
         # spec 2025-11-25 basic/utilities/tasks#related-task-metadata: MUST be in this answer
