@@ -778,23 +778,6 @@ async def test_a_standing_stream_that_is_cut_off_is_asked_for_again():
         await heard.wait()
 
 
-async def test_who_listens_is_told_that_the_session_has_ended():
-    """Spec 2025-11-25 basic/transports#session-management: 404; a restarted server forgot it."""
-
-    async def get(endpoint, request, _message):
-        if len(endpoint.all("GET")) > 1:
-            return web.Response(status=404)
-        return await streamed(request, b"retry: 1\n\n")
-
-    async with (
-        Endpoint(get, modern=False, session="s1") as endpoint,
-        Client(endpoint.url, revision=LEGACY) as client,
-        client.listen(tools=True) as changes,
-    ):
-        with pytest.raises(ConnectionLost, match="ended the session"):
-            await anext(changes)
-
-
 async def test_a_server_without_a_standing_stream_keeps_its_session():
     """Ours: some answer GET with 404 where they mean 405."""
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from msgspec import UNSET, structs
 
@@ -38,6 +38,8 @@ from isthmus.wire import (
 )
 
 __all__ = ["Client"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 NOBODY = Implementation(name="", version="")
 
@@ -151,6 +153,7 @@ class Client(Custom):
         self._log_level = log_level
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._watch = watch_roots
+        self._told_of_reconnect: Callable[[Client], Any] | None = None
         self._pings = ping_every, ping_misses
         self._attends = on_change is not None or auto_refresh is not False
         settings = Settings(
@@ -222,6 +225,17 @@ class Client(Custom):
             await self._hearing.resume(self._connection)
         except IsthmusError as error:
             warn("a new session is not what the one before was: %s", error)
+        if self._told_of_reconnect is not None:
+            self._hearing.tell(self._told_of_reconnect, self)
+
+    def on_reconnect(self, fn: F) -> F:
+        """Decorate a function told that a new session has begun, with this client: ``fn(client)``.
+
+        That happens over HTTP up to 2025-11-25, where a server has ended the session. The log
+        level and the subscriptions are as they were; what else the server kept is gone.
+        """
+        self._told_of_reconnect = fn
+        return fn
 
     def _look_after(self) -> None:
         """Start what goes on beside the calls, as far as somebody wants it."""
@@ -343,15 +357,17 @@ class Client(Custom):
         )
         if uris and self._connection.meta is UNSET:
             self._require_subscriptions()
-        peer, timeout = self._connection.live(), self._connection.settings.timeout
-        listening = self._hearing.listening
-        changes, task = await listening.open(peer, wanted, self._connection.meta, timeout)
+        connection, listening = self._connection, self._hearing.listening
+        timeout = connection.settings.timeout
+        changes, task = await connection.using(
+            lambda peer: listening.open(peer, wanted, connection.meta, timeout)
+        )
         if task is None:
             changes.granted = told(wanted, self.capabilities)
         try:
             yield changes
         finally:
-            await listening.close(peer, changes, task, timeout)
+            await listening.close(connection.peer, changes, task, timeout)
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Say which log messages are wanted from now on: these and the more severe.

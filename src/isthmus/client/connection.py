@@ -6,7 +6,7 @@ used from any task, and closed by any, in any order.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from sys import modules
 from typing import Any, TypeVar
@@ -273,21 +273,31 @@ class Connection:
         settings = self.settings
         patience = settings.timeout if timeout is None else timeout
         limit = max(patience, settings.max_timeout)
+        return await self.using(
+            lambda peer: peer.call(
+                method,
+                params,
+                result,
+                timeout=patience,
+                max_timeout=limit,
+                on_progress=None if on_progress is None else progress(peer, on_progress),
+                name=name,
+                headers=headers,
+            )
+        )
+
+    async def using(self, work: Callable[[Peer], Awaitable[R]]) -> R:
+        """Do something with the peer; once more in a new session, where the one at hand has ended.
+
+        Args:
+            work: does it; safe to do again when it has raised ``SessionEnded``.
+        """
         mended = NOTHING
         while True:
             peer = None
             try:
                 peer = self.live()
-                return await peer.call(
-                    method,
-                    params,
-                    result,
-                    timeout=patience,
-                    max_timeout=limit,
-                    on_progress=None if on_progress is None else progress(peer, on_progress),
-                    name=name,
-                    headers=headers,
-                )
+                return await work(peer)
             except SessionEnded as error:
                 mended = await self._mended(error, peer, mended)
 
@@ -358,8 +368,6 @@ class Connection:
         Raises:
             ConnectionLost: there is no new session to be had.
         """
-        if not self.target.http:
-            raise ConnectionLost(str(self.peer.lost if self.peer is not None else "closed"))
         if self.peer is (old or self.peer):
             await self._renewal.join()
 
@@ -384,6 +392,8 @@ class Connection:
             return (*before, UrlElicitationRequired)
         if SessionEnded in before:
             raise ConnectionLost(f"a new session did not serve the call either: {error}") from error
+        if not self.target.http:  # who made the channel may make another
+            raise ConnectionLost(str(error)) from error
         # spec 2025-11-25 basic/transports#session-management: on 404 the client MUST start a new
         # session. What was answered so was not done, so doing it there is safe.
         await self.renewed(peer)

@@ -231,7 +231,7 @@ class Listening:
             self._streams.pop(id, None)
 
     async def close(
-        self, peer: Peer, changes: Changes, task: asyncio.Task[None] | None, timeout: float
+        self, peer: Peer | None, changes: Changes, task: asyncio.Task[None] | None, timeout: float
     ) -> None:
         """Stop listening, and tell the server."""
         changes.end(None)
@@ -243,7 +243,7 @@ class Listening:
             self._subscribed[uri] -= 1
             if not self._subscribed[uri]:
                 del self._subscribed[uri]
-                if peer.lost is None:
+                if peer is not None and peer.lost is None:
                     await unsubscribe(peer, uri, timeout)
 
     async def resume(self, peer: Peer, timeout: float) -> None:

@@ -432,11 +432,11 @@ class HttpClientChannel:
 
     def _abandon_all(self) -> None:
         """Whoever reads the channel learns its end, and tells it to every caller."""
-        exchanges, self._exchanges = self._exchanges, {}
         mine = asyncio.current_task()
-        for exchange in exchanges.values():
-            if exchange is not mine:
-                exchange.cancel()
+        others = {id: task for id, task in self._exchanges.items() if task is not mine}
+        for id, exchange in others.items():
+            del self._exchanges[id]
+            exchange.cancel()
         self._wake()
 
     def _report(self, message: str, *what: object) -> None:
