@@ -16,7 +16,7 @@ from isthmus.testing.faults import until
 from isthmus.types import PromptReference
 
 SERVERS = ("app", "bookings", "everything", "hello", "pydantic_types")
-RUN = {"client", "mounted", "tested", "tour"}
+RUN = {"batching", "polled", "client", "mounted", "tested", "tour"}
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -205,3 +205,18 @@ async def test_the_whole_tour():
         pytest.skip("the package index cannot be reached")
     assert "noon in UTC is 21:00 in Tokyo" in said
     assert 4 == said.count("it sees book, summarise, price")
+
+
+async def test_calls_in_one_array(example, capsys):
+    """One message, three answers; no array where there are none."""
+    await example("batching").main()
+
+    said = capsys.readouterr().out.splitlines()
+    assert ["['2', '4', '6']", "revision 2025-11-25 has no batches"] == said
+
+
+async def test_a_client_comes_back_for_an_answer(example, capsys):
+    """The connection is let go of meanwhile."""
+    await example("polled").main()
+
+    assert "a cake\n" == capsys.readouterr().out

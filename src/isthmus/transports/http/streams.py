@@ -96,6 +96,7 @@ class Streams:
                 if self._beside.full:
                     await self._beside.room()
         except ConnectionLost:
+            response.close()
             if what is not None and not (self.resumable and events.last_id):
                 raise
         except BaseException:
