@@ -64,6 +64,7 @@ async def connect(
                 headers=headers,
                 heartbeat=HEARTBEAT,
                 max_msg_size=limit,
+                autoclose=False,  # which would hide the server's reason where it has gone already
                 timeout=aiohttp.ClientWSTimeout(ws_close=FAREWELL),
             )
     except BaseException as error:
@@ -169,8 +170,8 @@ class WebSocketClientChannel:
             )
         if isinstance(fault, Exception):
             return f"the connection to {self._url} broke: {said(fault)}"
-        code = self._socket.close_code
-        reason = message.extra if kind is aiohttp.WSMsgType.CLOSE and message.extra else ""
+        closing = kind is aiohttp.WSMsgType.CLOSE
+        code, reason = (message.data, message.extra or "") if closing else (1006, "")
         return f"the server at {self._url} closed the WebSocket: {code} {reason}".rstrip()
 
 

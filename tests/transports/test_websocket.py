@@ -1,0 +1,400 @@
+"""WebSockets: the handshake, frames that are no messages, slow readers, and the end."""
+
+import asyncio
+import contextlib
+import json
+import sys
+
+import aiohttp
+import pytest
+
+from isthmus import Client, Context, Server
+from isthmus.errors import ConnectFailed, ConnectionLost
+from isthmus.runtime.channel import Origin, Outgoing
+from isthmus.testing import serving
+from isthmus.transports.http import serve as http_serve
+from isthmus.transports.pipes import AHEAD, FULL
+from isthmus.transports.websocket import WebSocketChannel
+from isthmus.transports.websocket_client import connect
+from line_wire import call, echoing
+
+
+@contextlib.asynccontextmanager
+async def opened(server, *, protocols=("mcp",), headers=None, path="/mcp", **options):
+    """A WebSocket to a server, moved by hand."""
+    async with (
+        serving(server, websocket=True, **options) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        where = at(url).removesuffix("/mcp") + path
+        async with session.ws_connect(where, protocols=protocols, headers=headers) as wire:
+            yield wire
+
+
+def at(url):
+    """The WebSocket at an endpoint."""
+    return url.replace("http", "ws", 1)
+
+
+async def hears(wire):
+    """The next message."""
+    return json.loads(await wire.receive_str())
+
+
+# The handshake
+
+
+@pytest.mark.covers("websocket.handshake.subprotocol")
+async def test_each_text_frame_is_one_message_under_the_subprotocol():
+    """Ours: ``mcp`` is agreed on, and frames are text in both directions."""
+    async with opened(echoing(), protocols=("other", "mcp")) as wire:
+        await wire.send_str(call(1, "echo", text="a\nb").decode())
+        answer = await hears(wire)
+
+        assert "mcp" == wire.protocol
+    assert (1, "a\nb") == (answer["id"], answer["result"]["content"][0]["text"])
+
+
+async def refused(server, **options):
+    """The status that a handshake is refused with, and the body."""
+    async with serving(server, websocket=True) as url, aiohttp.ClientSession() as session:
+        path = options.pop("path", "/mcp")
+        handshake = {
+            "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Protocol": "mcp",
+        }  # fmt: skip
+        where = url.removesuffix("/mcp") + path
+        async with session.get(where, headers=handshake | options) as response:
+            return response.status, await response.text()
+
+
+@pytest.mark.covers("websocket.handshake.guarded")
+@pytest.mark.parametrize(
+    ("headers", "says"),
+    [
+        ({"Origin": "https://evil.example"}, "evil.example"),
+        ({"Host": "evil.example"}, "evil.example"),
+    ],
+)
+async def test_a_page_elsewhere_cannot_connect(headers, says):
+    """Servers MUST validate Origin (spec: security warning); browsers let any page try."""
+    status, body = await refused(echoing(), **headers)
+
+    assert 403 == status
+    assert says in json.loads(body)["error"]["message"]
+
+
+async def test_a_handshake_without_the_subprotocol_is_refused():
+    """Ours: whoever does not offer ``mcp`` expects something else here."""
+    status, body = await refused(echoing(), **{"Sec-WebSocket-Protocol": "chat"})
+
+    assert 400 == status
+    assert "'mcp'" in json.loads(body)["error"]["message"]
+
+
+async def test_another_path_is_refused():
+    """Ours: the endpoint is one path, for HTTP and WebSockets alike."""
+    assert 403 == (await refused(echoing(), path="/elsewhere"))[0]
+
+
+async def test_an_endpoint_takes_no_websockets_unless_it_is_told_to():
+    """Ours: a custom transport is asked for."""
+    async with serving(echoing()) as url:
+        with pytest.raises(ConnectFailed, match="refused the WebSocket with HTTP status"):
+            await connect(at(url), connect_timeout=5)
+
+
+@pytest.mark.covers("websocket.connections.bounded")
+async def test_more_connections_than_may_be_are_refused():
+    """Ours: everything is bounded."""
+    async with serving(echoing(), websocket=True, max_sessions=1) as url, Client(at(url)):
+        with pytest.raises(ConnectFailed, match="status 503: it has too many connections"):
+            await connect(at(url), connect_timeout=5)
+
+
+async def test_a_server_without_the_package_says_what_to_install(monkeypatch):
+    """Ours: the extra is named."""
+    monkeypatch.setitem(sys.modules, "websockets", None)
+    monkeypatch.setattr(http_serve, "find_spec", lambda name: name != "websockets" or None)
+    with pytest.raises(ConnectFailed, match=r"pip install 'isthmus\[websocket\]'"):
+        async with serving(echoing(), websocket=True):
+            pytest.fail("it serves")
+
+
+async def test_headers_of_the_handshake_reach_a_tool():
+    """Ours: as those of a request do."""
+    server = Server("headed", version="1")
+
+    @server.tool
+    def head(ctx: Context) -> str:
+        """Say a header."""
+        return f"{ctx.origin.transport} {ctx.origin.headers['x-asked']}"
+
+    async with (
+        serving(server, websocket=True) as url,
+        Client(at(url), headers={"X-Asked": "yes"}) as client,
+    ):
+        assert "websocket yes" == (await client.call_tool("head")).text
+
+
+# Frames
+
+
+@pytest.mark.covers("websocket.frames.binary-refused")
+async def test_a_binary_frame_ends_the_connection():
+    """Ours: 1003, unsupported data."""
+    async with opened(echoing()) as wire:
+        await wire.send_bytes(call(1, "echo", text="x"))
+        end = await wire.receive()
+
+    assert (aiohttp.WSMsgType.CLOSE, 1003) == (end.type, end.data)
+
+
+@pytest.mark.covers("websocket.frames.limit")
+async def test_a_message_beyond_the_limit_ends_the_connection():
+    """Ours: 1009, message too big; a frame half read cannot be stepped over."""
+    async with opened(echoing(), body_limit=1000) as wire:
+        await wire.send_str("x" * 1001)
+        end = await wire.receive()
+
+    assert (aiohttp.WSMsgType.CLOSE, 1009) == (end.type, end.data)
+
+
+@pytest.mark.covers("websocket.frames.malformed")
+async def test_a_frame_that_is_no_message_is_refused_and_the_conversation_goes_on():
+    """As over stdio: -32700 with a null id (JSON-RPC 2.0)."""
+    async with opened(echoing()) as wire:
+        await wire.send_str("{nonsense")
+        await wire.send_str(call(1, "echo", text="fine").decode())
+        refusal, answer = await hears(wire), await hears(wire)
+
+    assert (None, -32700) == (refusal["id"], refusal["error"]["code"])
+    assert 1 == answer["id"]
+
+
+# The end
+
+
+@pytest.mark.covers("websocket.end.client-leaves")
+async def test_a_client_that_leaves_is_not_worked_for():
+    """Ours: after the closing handshake nothing could be answered."""
+    server = echoing()
+    stopped = asyncio.Event()
+
+    @server.tool
+    async def linger() -> str:
+        """Wait for ever."""
+        server.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async with opened(server) as wire:
+        await wire.send_str(call(1, "linger").decode())
+        await server.begun.wait()
+        await wire.close()
+        await stopped.wait()
+
+
+@pytest.mark.covers("websocket.end.server-stops")
+async def test_a_server_that_stops_answers_what_it_has_in_hand_and_says_that_it_goes():
+    """Ours: 1001, going away, after the answers."""
+    server = echoing()
+    async with aiohttp.ClientSession() as session:
+        async with serving(server, websocket=True) as url:
+            wire = await session.ws_connect(at(url), protocols=("mcp",))
+            await wire.send_str(call(1, "wait").decode())
+            await server.begun.wait()
+            asyncio.get_running_loop().call_later(0.02, server.gate.set)
+        answer, end = await hears(wire), await wire.receive()
+
+    assert 1 == answer["id"]
+    assert (aiohttp.WSMsgType.CLOSE, 1001) == (end.type, end.data)
+
+
+async def test_a_busy_call_does_not_keep_a_server_from_stopping():
+    """Ours: about a second is what a call gets."""
+    server = echoing()
+    async with asyncio.timeout(5), aiohttp.ClientSession() as session:
+        async with serving(server, websocket=True) as url:
+            wire = await session.ws_connect(at(url), protocols=("mcp",))
+            await wire.send_str(call(1, "wait").decode())
+            await server.begun.wait()
+        end = await wire.receive()
+
+    assert aiohttp.WSMsgType.CLOSE == end.type
+
+
+async def test_a_client_hears_why_the_server_closed():
+    """Ours (D20): one typed error, with the code."""
+    async with serving(echoing(), websocket=True) as url:
+        channel = await connect(at(url), connect_timeout=5)
+    with pytest.raises(ConnectionLost, match="closed the WebSocket: 1001"):
+        await channel.receive()
+    with pytest.raises(ConnectionLost, match="broke"):
+        await channel.send(Outgoing(b"{}"))
+    await channel.close()
+
+
+async def test_a_client_closes_in_any_order():
+    """Ours: twice at once, and a receiver that waits ends."""
+    async with serving(echoing(), websocket=True) as url:
+        channel = await connect(at(url), connect_timeout=5)
+        receiving = asyncio.create_task(channel.receive())
+        await asyncio.gather(channel.close(), channel.close())
+
+        assert None is await receiving
+        assert False is channel.abandon(1)
+        with pytest.raises(ConnectionLost, match="was closed"):
+            await channel.send(Outgoing(b"{}"))
+
+
+async def test_an_answer_beyond_the_clients_limit_is_an_error_that_says_so():
+    """Ours: what, and how much."""
+    async with serving(echoing(), websocket=True) as url:
+        channel = await connect(at(url), connect_timeout=5, limit=1000)
+        await channel.send(Outgoing(call(1, "big", size=2000)))
+        with pytest.raises(ConnectionLost, match="more than 1000 bytes"):
+            await channel.receive()
+        await channel.close()
+
+
+# Slow readers: the channel alone, on an ASGI server moved by hand
+
+
+class Asgi:
+    """What an ASGI server gives to an app: messages in, messages out, and a client that reads."""
+
+    def __init__(self):
+        self.incoming = asyncio.Queue()
+        self.sent = []
+        self.reads = asyncio.Event()
+        self.reads.set()
+
+    async def receive(self):
+        return await self.incoming.get()
+
+    async def send(self, message):
+        await self.reads.wait()
+        self.sent.append(message)
+
+    def says(self, text):
+        self.incoming.put_nowait({"type": "websocket.receive", "text": text})
+
+
+@contextlib.asynccontextmanager
+async def channel_on(asgi, **options):
+    """A channel, and the pump beside it."""
+    settings = {"limit": 10 * AHEAD, "patience": 1000, **options}
+    channel = WebSocketChannel(asgi.receive, asgi.send, Origin("websocket"), **settings)
+    pump = asyncio.create_task(channel.pump())
+    yield channel
+    pump.cancel()
+    await asyncio.wait([pump])
+
+
+async def turns(count=10):
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.covers("websocket.pressure.takes-no-more")
+async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
+    """Ours: a slow reader never makes a server's memory grow without bound."""
+    asgi = Asgi()
+    asgi.reads.clear()
+    async with channel_on(asgi) as channel:
+        sending = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * FULL)))
+        asgi.says("[1]")
+        receiving = asyncio.create_task(channel.receive())
+        await turns()
+        held_back = not receiving.done()
+        asgi.reads.set()
+        await sending
+
+        assert held_back
+        assert b"[1]" == (await receiving).data
+
+
+async def test_no_more_is_read_ahead_than_a_mebibyte_and_one_message():
+    """Ours: a client that floods waits until its messages are taken."""
+    asgi = Asgi()
+    for _ in range(4):
+        asgi.says("x" * AHEAD)
+    async with channel_on(asgi) as channel:
+        await turns()
+        waiting = asgi.incoming.qsize()
+        taken = [len((await channel.receive()).data) for _ in range(4)]
+
+    assert 2 == waiting
+    assert [AHEAD] * 4 == taken
+
+
+@pytest.mark.covers("websocket.pressure.never-reads")
+async def test_a_client_that_reads_nothing_is_given_up():
+    """Ours: after a bounded time, and the one who receives hears of it, too."""
+    asgi = Asgi()
+    asgi.reads.clear()
+    async with channel_on(asgi, patience=0.01) as channel:
+        with pytest.raises(ConnectionLost, match=r"read nothing for 0\.01 s"):
+            await channel.send(Outgoing(b"{}"))
+        with pytest.raises(ConnectionLost, match="read nothing"):
+            await channel.receive()
+        with pytest.raises(ConnectionLost, match="read nothing"):
+            await channel.send(Outgoing(b"{}"))
+
+
+async def test_what_waits_for_a_client_is_bounded(monkeypatch):
+    """Ours: in size as well as in time."""
+    monkeypatch.setattr("isthmus.transports.websocket.CAP", 1000)
+    asgi = Asgi()
+    asgi.reads.clear()
+    async with channel_on(asgi) as channel:
+        first = asyncio.create_task(channel.send(Outgoing(b"x" * 2000)))
+        await turns()
+        second = asyncio.create_task(channel.send(Outgoing(b"x")))
+        await turns()
+        asgi.reads.set()
+        with pytest.raises(ConnectionLost, match="left 2000 bytes unread"):
+            await second
+        await first
+
+
+async def test_a_server_whose_send_fails_has_lost_the_client():
+    """Ours: each ASGI server has an exception of its own for that."""
+    asgi = Asgi()
+
+    async def broken(_message):
+        raise RuntimeError("after the end")
+
+    asgi.send = broken
+    async with channel_on(asgi) as channel:
+        with pytest.raises(ConnectionLost, match="the client hung up: after the end"):
+            await channel.send(Outgoing(b"{}"))
+        await channel.close()
+
+
+@pytest.mark.parametrize("code", [1000, 1006])
+async def test_a_disconnect_ends_the_channel_with_its_code(code):
+    """Ours: what came before is received, and then one typed error."""
+    asgi = Asgi()
+    asgi.says("[1]")
+    asgi.incoming.put_nowait({"type": "websocket.disconnect", "code": code})
+    async with channel_on(asgi) as channel:
+        assert b"[1]" == (await channel.receive()).data
+        with pytest.raises(ConnectionLost, match=f"closed the WebSocket: {code}"):
+            await channel.receive()
+
+
+async def test_a_message_beyond_the_limit_is_not_taken_where_the_server_lets_it_through():
+    """Ours: not every ASGI server has a limit of its own."""
+    asgi = Asgi()
+    asgi.says("x" * 11)
+    async with channel_on(asgi, limit=10) as channel:
+        with pytest.raises(ConnectionLost, match="more than 10 bytes"):
+            await channel.receive()
+        await channel.close()
+        await channel.close()
+
+    assert [{"type": "websocket.close", "code": 1009}] == asgi.sent
