@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from isthmus.transports.http.requests import said
+from isthmus.transports.http.requests import hint, said
 
 
 class FromLibrary(Exception):
@@ -32,3 +32,43 @@ class FromLibrary(Exception):
 def test_what_went_wrong_is_told_in_the_systems_words(error, words):
     """Ours: a refused connection is told as such, without the library's internals."""
     assert said(error).startswith(words)
+
+
+class FromProxy(Exception):
+    """What is raised where a proxy answers for itself; others have a status, too."""
+
+    def __init__(self, status):
+        super().__init__("no")
+        self.status = status
+
+
+class Distrusted(Exception):
+    """An exception as aiohttp has them of certificates."""
+
+    certificate_error = ssl.SSLCertVerificationError(1, "self-signed certificate")
+
+
+@pytest.mark.parametrize(
+    ("error", "proxied", "words"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "no"), False, ": is a server running there?"),
+        (FromLibrary(socket.gaierror(-2, "Name not known")), False, ": is the name right, and"),
+        (Distrusted(), False, ": pass tls= a context that trusts"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]"), False, ": does it speak http:// rather"),
+        (TimeoutError(), False, ": nothing answers there; connect_timeout="),
+        (FromProxy(407), True, ": it wants credentials"),
+        (FromProxy(403), True, ": NO_PROXY names hosts"),
+        (FromProxy(403), False, ""),
+        (ValueError("no such scheme"), False, ""),
+    ],
+)
+def test_what_to_look_at_first_is_told(error, proxied, words):
+    """Ours: where it is known."""
+    found = hint(error, proxied=proxied)
+
+    assert (True, bool(words)) == (found.startswith(words), bool(found))
+
+
+def test_a_timeout_is_told_as_one():
+    """Ours: some of aiohttp's say nothing, or too much."""
+    assert "no connection in time" == said(TimeoutError("Connection timeout to host x"))
