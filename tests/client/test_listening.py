@@ -179,6 +179,18 @@ async def test_a_legacy_client_subscribes_and_filters():
     await client.close()
 
 
+async def test_a_server_that_tells_more_than_it_declared_is_heard():
+    """Ours: the most used servers declare no listChanged and send it; who asked hears of it."""
+    client, puppet = await connected(LEGACY_NAME)
+    async with client.listen(prompts=True) as changes:
+        assert not changes.granted.prompts_list_changed
+
+        await changed(puppet, "prompts/list_changed")
+
+        assert Change("prompts") == await anext(changes)
+    await client.close()
+
+
 async def test_two_legacy_listeners_share_a_subscription():
     """Ours: the server is told of the first and of the last."""
     client, puppet = await connected(LEGACY_NAME)

@@ -74,11 +74,7 @@ class Changes:
 
     def wants(self, change: Change) -> bool:
         """Whether this is one of the changes asked for, and agreed to."""
-        granted = self.granted
-        if change.kind == "resource":
-            uris = granted.resource_subscriptions or ()
-            return any(below(change.uri, uri) for uri in uris)
-        return bool(getattr(granted, f"{change.kind}_list_changed"))
+        return covers(self.granted, change)
 
     def put(self, change: Change) -> None:
         """Let whoever iterates see a change."""
@@ -157,7 +153,8 @@ class Listening:
                 return
             stream.put(change)
         for changes in self._all:
-            if id is None and changes.wants(change):
+            # Without an id nothing was agreed on: who asked hears, whatever the server declared.
+            if id is None and covers(changes.wanted, change):
                 changes.put(change)
         if self._on_change is not None and (id is None or self._first(change) in {id, None}):
             self._on_change(change)
@@ -276,6 +273,13 @@ class Listening:
         except BaseException:
             await self.close(peer, changes, None, timeout)
             raise
+
+
+def covers(filter: SubscriptionFilter, change: Change) -> bool:
+    """Whether a filter lets a change through."""
+    if change.kind == "resource":
+        return any(below(change.uri, uri) for uri in filter.resource_subscriptions or ())
+    return bool(getattr(filter, f"{change.kind}_list_changed"))
 
 
 def below(uri: str, place: str) -> bool:
