@@ -22,13 +22,16 @@ def validate(wire, revision, sides=("client", "server")):
     asked = {}  # (who answers, id) -> method
     for who, data in wire:
         side = SIDES[who]
-        message = json.loads(data)
-        method = message.get("method")
-        if method is not None and "id" in message:
-            asked[other(side), json.dumps(message["id"])] = method
-        answers = None if method else asked.get((side, json.dumps(message.get("id"))))
-        if side in sides:
-            official_schemas.validate(message, revision, side, answers=answers)
+        whole = json.loads(data)
+        if isinstance(whole, list) and side in sides:
+            official_schemas.validate([], revision, side)  # whether it may say arrays at all
+        for message in whole if isinstance(whole, list) else [whole]:
+            method = message.get("method")
+            if method is not None and "id" in message:
+                asked[other(side), json.dumps(message["id"])] = method
+            answers = None if method else asked.get((side, json.dumps(message.get("id"))))
+            if side in sides:
+                official_schemas.validate(message, revision, side, answers=answers)
 
 
 def other(side):
