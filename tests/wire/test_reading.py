@@ -6,10 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from isthmus import wire
 from isthmus.wire.jsonrpc import encode
-from isthmus.wire.reading import reader
+from isthmus.wire.reading import forgiving, reader
 
 STRANGE = {"type": "hologram", "depth": [1, None, 12345678901234567890123], "uri": "x:y"}
 TEXT = {"type": "text", "text": "a"}
@@ -152,3 +153,32 @@ json_values = st.recursive(
 def test_any_unknown_block_is_written_back_the_same(block):
     """Ours: whatever is in it."""
     both_ways(wire.CallToolResult, {"content": [block]})
+
+
+@pytest.mark.covers("meta.null.means-absent")
+@pytest.mark.parametrize(
+    ("shape", "data", "member"),
+    [
+        (wire.ListToolsParams, b'{"cursor":null}', "cursor"),
+        (wire.ListToolsResult, b'{"tools":[],"nextCursor":null}', "next_cursor"),
+        (wire.ElicitResult, b'{"action":"decline","content":null}', "content"),
+        (wire.CallToolResult, b'{"content":[],"isError":null,"_meta":null}', "is_error"),
+    ],
+)
+def test_null_where_no_schema_has_one_is_as_good_as_nothing(shape, data, member):
+    """Ours: some programs write it, and mean the member's absence."""
+    assert UNSET is getattr(forgiving(shape)(data), member)
+
+
+def test_a_blank_that_was_left_empty_may_be_null():
+    """Ours: clients send null for what the user did not fill in."""
+    data = b'{"action":"accept","content":{"name":"Ada","age":null}}'
+
+    assert {"name": "Ada"} == forgiving(wire.ElicitResult)(data).content
+
+
+@pytest.mark.parametrize("data", [b'{"tools":null}', b'{"nextCursor":null}', b"null", b"[null]"])
+def test_null_for_what_must_be_there_is_no_excuse(data):
+    """Ours: what is required is required."""
+    with pytest.raises(msgspec.ValidationError):
+        forgiving(wire.ListToolsResult)(data)

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import UNSET
 
 from isthmus.client.costs import Costs
+from isthmus.core.schema_bounds import Bounds, flaw
 from isthmus.errors import Misbehaved
 from isthmus.wire import CallToolResult, Tool
 
@@ -31,6 +32,9 @@ class Checker:
         import jsonschema_rs
 
         self._what = what
+        wrong = flaw(schema, Bounds())
+        if wrong:
+            raise Misbehaved(f"{what} cannot be used: it {wrong}")
         try:
             # spec 2026-07-28 basic#ref-resolution: implementations MUST NOT dereference network
             # URIs

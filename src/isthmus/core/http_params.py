@@ -17,6 +17,7 @@ import msgspec
 from isthmus.errors import IsthmusError, UsageError
 
 __all__ = [
+    "ANNOTATION",
     "BadAnnotation",
     "HeaderParam",
     "check",

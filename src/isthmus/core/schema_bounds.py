@@ -69,9 +69,8 @@ def flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
 
 
 def _oversize(schema: Any, bounds: Bounds) -> str | None:
-    parts = choices = 0
-    for part, depth in _parts(schema):
-        parts += 1
+    choices = 0
+    for parts, (part, depth) in enumerate(_parts(schema), 1):
         choices += sum(len(part[key]) for key in CHOICES if isinstance(part.get(key), list))
         choices += sum(key in part for key in ALTERNATIVES)
         if depth > bounds.depth:

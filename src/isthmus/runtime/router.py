@@ -24,6 +24,7 @@ from isthmus.runtime.stamp import Stamp
 from isthmus.wire import Implementation
 from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import ErrorBody, encode
+from isthmus.wire.reading import without_nulls
 
 __all__ = ["NoticeHandler", "Plan", "Router", "is_over"]
 
@@ -60,7 +61,14 @@ class Plan(msgspec.Struct, frozen=True):
         # what is deeper is also longer
         if most and len(memoryview(raw)) > 2 * most and is_deeper(bytes(raw), most):
             raise msgspec.ValidationError(f"nested more than {most} levels deep")
-        return accept(self.row.decode_params(raw), self.revision)
+        try:
+            read = self.row.decode_params(raw)
+        except msgspec.ValidationError:
+            less = without_nulls(raw)  # "cursor": null and the like, which some clients send
+            if less is None:
+                raise
+            read = self.row.decode_params(less)
+        return accept(read, self.revision)
 
     def write(self, result: Wire | Raw) -> bytes:
         """A handler's result as JSON in the revision's shape."""

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from isthmus.wire.base import Id, Wire
-from isthmus.wire.reading import reader
+from isthmus.wire.reading import forgiving
 
 __all__ = ["Waiting", "decoder", "earliest", "with_token"]
 
@@ -60,5 +60,5 @@ def decoder(result: type[R]) -> Callable[[Raw], R]:
     """The decoder of a type of answer, made once."""
     read = _readers.get(result)
     if read is None:
-        read = _readers[result] = reader(result)
+        read = _readers[result] = forgiving(result)
     return read

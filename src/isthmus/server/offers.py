@@ -127,7 +127,7 @@ class Offers:
             raise UsageError(f"a resource needs a URI: write @server.resource('{name}://all')")
 
         def decorate(fn: Callable[P, R]) -> Completable[P, R]:
-            self._resources.add(fn, uri, **known(options, ResourceOptions))
+            self.add_resource(fn, uri, **options)
             return self._completable(fn, uri)
 
         return decorate
@@ -140,7 +140,10 @@ class Offers:
         Raises:
             UsageError: the URI is taken, or the function does not fit it; it says why.
         """
-        self._resources.add(fn, uri, **known(options, ResourceOptions))
+        given: dict[str, Any] = {**known(options, ResourceOptions)}
+        completers = given.pop("completes", None)
+        self._resources.add(fn, uri, **given)
+        self._completions.add_all(uri, completers)
 
     def add_file(
         self,
@@ -237,7 +240,7 @@ class Offers:
         """
 
         def decorate(fn: Callable[P, R]) -> Completable[P, R]:
-            return self._completable(fn, self._prompts.add(fn, **known(options, PromptOptions)))
+            return self._completable(fn, self._add_prompt(fn, options))
 
         return decorate if fn is None else decorate(fn)
 
@@ -247,7 +250,14 @@ class Offers:
         Raises:
             UsageError: the name is taken, or the function cannot be a prompt; it says why.
         """
-        self._prompts.add(fn, **known(options, PromptOptions))
+        self._add_prompt(fn, options)
+
+    def _add_prompt(self, fn: Callable[..., Any], options: PromptOptions) -> str:
+        given: dict[str, Any] = {**known(options, PromptOptions)}
+        completers = given.pop("completes", None)
+        name = self._prompts.add(fn, **given)
+        self._completions.add_all(name, completers)
+        return name
 
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer.
@@ -271,7 +281,8 @@ class Offers:
             ``fn()`` whose strings are filtered by what was typed.
 
         Raises:
-            UsageError: it is completed already.
+            UsageError: it is completed already, or there is no such argument. What is completed
+                may be added later, but must be there when the server begins to serve.
         """
 
         def decorate(fn: F) -> F:
@@ -344,7 +355,7 @@ class Offers:
             return self.completes(ref, argument)
 
         function: Any = fn
-        # A bound method or a C function takes no attributes: `server.completes` does the same.
+        # A bound method or a C function takes no attributes: `completes=` does the same.
         with suppress(AttributeError):
             function.completes = completes
         return function  # type: ignore[no-any-return]  # the function, and now completable

@@ -109,6 +109,7 @@ class ResourceOptions(TypedDict, total=False):
         ttl_ms: milliseconds a client may keep what it read; 0 by default.
         cache_scope: who may share what was read; ``"private"`` by default.
         blocking: whether a plain function may block, and belongs in a thread; True by default.
+        completes: functions that complete its arguments, by their names; see ``Server.completes``.
     """
 
     name: str | None
@@ -122,6 +123,7 @@ class ResourceOptions(TypedDict, total=False):
     ttl_ms: int
     cache_scope: CacheScope
     blocking: bool | None
+    completes: Mapping[str, Callable[..., Any]] | None
 
 
 class FolderOptions(TypedDict, total=False):
@@ -164,6 +166,7 @@ class PromptOptions(TypedDict, total=False):
         icons: pictures for it.
         meta: anything else.
         blocking: whether a plain function may block, and belongs in a thread; True by default.
+        completes: functions that complete its arguments, by their names; see ``Server.completes``.
     """
 
     name: str | None
@@ -172,6 +175,7 @@ class PromptOptions(TypedDict, total=False):
     icons: Sequence[Icon] | None
     meta: Meta | None
     blocking: bool | None
+    completes: Mapping[str, Callable[..., Any]] | None
 
 
 class HttpOptions(TypedDict, total=False):

@@ -15,7 +15,7 @@ import msgspec
 
 from isthmus.core.surrogates import without_surrogates
 
-__all__ = ["REDACTED", "Redact"]
+__all__ = ["REDACTED", "Redact", "is_secret_name"]
 
 REDACTED = "[redacted]"
 """What stands where a secret was."""
@@ -124,16 +124,21 @@ class _Pass:
         name = _squeezed(key)
         if name in self._names:
             return True
-        name = name.removesuffix("s")
-        if name.endswith("token") and isinstance(member, int | float):
+        if name.removesuffix("s").endswith("token") and isinstance(member, int | float):
             return False  # how many there were is no secret
-        return any(name.endswith(known) and _is_word(key, known) for known in NAMES)
+        return is_secret_name(key)
 
     def _text(self, text: str) -> str:
         text = _FORM.sub(_without, without_surrogates(text))
         for pattern in self._patterns:
             text = pattern.sub(REDACTED, text)
         return text
+
+
+def is_secret_name(key: str) -> bool:
+    """Whether something is named like a credential."""
+    name = _squeezed(key).removesuffix("s")
+    return any(name.endswith(known) and _is_word(key, known) for known in NAMES)
 
 
 def _squeezed(name: str) -> str:

@@ -21,7 +21,7 @@ from isthmus.wire.sampling import (
 )
 from isthmus.wire.tools import CallToolResult
 
-__all__ = ["reader"]
+__all__ = ["forgiving", "reader", "without_nulls"]
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]
@@ -67,6 +67,41 @@ def reader(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
         return value
 
     return read
+
+
+def forgiving(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
+    """As :func:`reader`, for what others wrote who write null where they mean nothing.
+
+    Some programs write ``"nextCursor": null`` or ``"content": null``, which no schema has. It is
+    taken for the member's absence, and only where the JSON could not be read otherwise.
+    """
+    read = reader(shape)
+
+    def decode(data: bytes | msgspec.Raw) -> T:
+        try:
+            return read(data)
+        except msgspec.ValidationError:
+            less = without_nulls(data)
+            if less is None:
+                raise
+        return read(less)
+
+    return decode
+
+
+def without_nulls(data: bytes | msgspec.Raw) -> bytes | None:
+    """An object without its members that are null; None where there are none.
+
+    What a user left blank in a form is looked for, too: in ``content``, if that is an object.
+    """
+    plain = msgspec.json.decode(data)
+    if not isinstance(plain, dict):
+        return None
+    kept = {key: value for key, value in plain.items() if value is not None}
+    form = kept.get("content")
+    if isinstance(form, dict):
+        kept["content"] = {key: value for key, value in form.items() if value is not None}
+    return None if kept == plain else msgspec.json.encode(kept)
 
 
 def _take(owner: Any, known: Tags, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

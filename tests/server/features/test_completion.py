@@ -1,11 +1,15 @@
 """Completion: who completes which argument, and in which order."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from both_eras import LEGACY, MODERN, Client
 from isthmus.errors import UsageError
 from isthmus.server import Server
 from isthmus.server.features.completion import ranked
+from isthmus.server.limits import Limits
+from isthmus.store.meter import Rate
 from isthmus.wire import Completion
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
@@ -71,6 +75,7 @@ async def test_a_completer_that_sees_what_was_typed_may_answer_as_it_likes():
     assert ["ab", "near miss"] == (await complete("name", "ab"))["values"]
 
 
+@pytest.mark.covers("completion.results.at-most-a-hundred")
 async def test_at_most_a_hundred_values_are_sent():
     """MUST NOT exceed 100; ``total`` and ``hasMore`` tell of the rest (spec: completion results)."""
     completion = await complete("name", "many")
@@ -82,6 +87,7 @@ async def test_at_most_a_hundred_values_are_sent():
     )
 
 
+@pytest.mark.covers("completion.context.earlier-arguments")
 @pytest.mark.parametrize(
     ("revision", "tone"), [("2024-11-05", None), ("2025-06-18", "warm"), (MODERN, "warm")]
 )
@@ -112,17 +118,105 @@ async def test_nothing_known_is_nothing_suggested(argument, ref):
         ("tone", resource("apology")),
     ],
 )
+@pytest.mark.covers("completion.ref.unknown-refused")
 async def test_what_there_is_not_cannot_be_completed(argument, ref):
     """-32602 (spec: completion, error handling)."""
     assert -32602 == (await complete(argument, **ref)).code
 
 
+@pytest.mark.covers("completion.results.ranked")
 def test_values_are_ranked_by_how_they_fit():
-    """Beginning, part, letters in order, and nothing else; equals keep their order (ours)."""
-    values = ["xxab", "a-b", "b", "AB", "abc", "ba"]
+    """The spec: sorted by relevance, fuzzy where it helps; ours: in which order."""
+    values = ["xxab", "a-b", "b", "x ab", "AB", "abc", "xAb", "ab", "ba", "abc"]
+    fit = ["ab", "AB", "abc", "x ab", "xAb", "xxab", "a-b"]
 
-    assert ["AB", "abc", "xxab", "a-b"] == ranked(values, "ab", keep=False)
-    assert ["AB", "abc", "xxab", "a-b", "b", "ba"] == ranked(values, "ab", keep=True)
+    assert fit == ranked(values, "ab", keep=False)
+    assert [*fit, "b", "ba"] == ranked(values, "ab", keep=True)
+
+
+@pytest.mark.covers("completion.results.ranked")
+@given(st.lists(st.text(max_size=6)), st.text(max_size=3))
+def test_whatever_is_typed_nothing_is_made_up_and_nothing_twice(values, typed):
+    """Ours: a completion is one of the values, the very one first, and nothing typed fits all."""
+    found = ranked(values, typed, keep=False)
+
+    assert len(found) == len(set(found))
+    assert set(found) <= set(values)
+    if typed in values:
+        assert typed == found[0] or not typed
+    assert list(dict.fromkeys(values)) == ranked(values, "", keep=False)
+
+
+async def test_a_completion_of_the_authors_own_is_cut_as_well():
+    """The spec: at most 100, whoever made them."""
+    server = Server("many")
+    server.add_prompt(
+        lambda x: "", name="p", completes={"x": lambda: Completion(values=["v"] * 101)}
+    )
+    params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": ""}}
+
+    completion = (await Client(server).once("completion/complete", params))["completion"]
+
+    assert (100, 101, True) == (
+        len(completion["values"]),
+        completion["total"],
+        completion["hasMore"],
+    )
+
+
+@BOTH
+@pytest.mark.covers("limits.completions.refused")
+async def test_too_many_completions_are_refused(revision):
+    """The spec: implementations MUST limit their rate."""
+    server = Server("busy", limits=Limits(completions=Rate(2, 60)))
+    server.add_prompt(lambda x: "", name="p", completes={"x": lambda: ["v"]})
+    client = Client(server, revision)
+    params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": ""}}
+
+    *fine, error = [await client.once("completion/complete", params) for _ in range(3)]
+
+    assert [["v"], ["v"]] == [result["completion"]["values"] for result in fine]
+    assert (-31429, "completions") == (error.code, error.data["limit"])
+
+
+async def test_methods_of_objects_are_completed_where_they_are_added():
+    """Ours: a bound method takes no attributes, and needs none."""
+
+    class Letters:
+        def apology(self, tone: str) -> str:
+            return tone
+
+        def tones(self) -> list[str]:
+            return ["warm"]
+
+        def note(self, id: str) -> str:
+            return id
+
+    letters, server = Letters(), Server("bound")
+    server.prompt(completes={"tone": letters.tones})(letters.apology)
+    server.add_resource(letters.note, "notes://{id}", completes={"id": lambda: ["1"]})
+    client = Client(server)
+
+    for ref, argument, values in (
+        ({"type": "ref/prompt", "name": "apology"}, "tone", ["warm"]),
+        (resource("notes://{id}"), "id", ["1"]),
+    ):
+        params = {"ref": ref, "argument": {"name": argument, "value": ""}}
+        result = await client.once("completion/complete", params)
+        assert values == result["completion"]["values"]
+
+
+def test_a_completer_for_nothing_is_found_when_the_server_begins_to_serve():
+    """Ours: a mistyped name is no silence."""
+    server = Server("letters")
+    server.completes("mistyped", "x")(list)
+    with pytest.raises(UsageError, match="no prompt of this name"):
+        server.router  # noqa: B018 - asking for it begins to serve
+
+    served = letters()
+    assert served.router
+    with pytest.raises(UsageError, match="no prompt of this name"):
+        served.completes("mistyped", "x")(list)
 
 
 @pytest.mark.parametrize(

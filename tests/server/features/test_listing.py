@@ -125,3 +125,12 @@ def test_what_is_not_there_cannot_be_removed():
     """A typing mistake is found at once (ours)."""
     with pytest.raises(UsageError, match="there is no tool 'x'"):
         many().remove_tool("x")
+
+
+@pytest.mark.covers("meta.null.means-absent")
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_a_cursor_of_null_is_the_first_page(revision):
+    """Ours: some clients send it for none."""
+    client = Client(many(page_size=3), revision)
+
+    assert await client.once("tools/list", {"cursor": None}) == await client.once("tools/list")

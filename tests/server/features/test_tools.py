@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from both_eras import LEGACY, MODERN, Client, text
 from isthmus.errors import Refuse, ToolError, UsageError
@@ -100,6 +101,7 @@ async def test_text_can_be_left_out(revision):
     assert [] == (await Client(server, revision).call("y"))["content"]
 
 
+@pytest.mark.covers("tools.call.unknown-refused")
 async def test_an_unknown_tool_is_refused():
     """-32602 with its name (spec: tools, error handling)."""
     error = await Client(sums()).call("sub")
@@ -107,6 +109,7 @@ async def test_an_unknown_tool_is_refused():
     assert (-32602, "Unknown tool: sub") == (error.code, error.message)
 
 
+@pytest.mark.covers("tools.call.invalid-arguments-told")
 @BOTH
 @pytest.mark.parametrize(
     ("arguments", "where"), [({"a": "x"}, "a"), ({}, "a"), ({"a": 1, "c": 2}, "c")]
@@ -257,6 +260,7 @@ async def test_a_function_may_take_the_arguments_as_a_whole(revision):
     assert "{}" == text(await client.once("tools/call", {"name": "far", "arguments": None}))
 
 
+@pytest.mark.covers("tools.output.conforms")
 async def test_results_are_held_against_an_output_schema_written_by_hand():
     """MUST conform to it (spec: tools, output schema)."""
     server = Server("by hand", debug=True)
@@ -282,12 +286,8 @@ async def test_a_schema_that_is_none_is_found_out():
     """The model reads that the tool is broken; the author's log says why (ours)."""
     server = Server("by hand", debug=True)
     server.add_tool(lambda: None, name="x", input_schema={"type": "object", "properties": 5})
-    server.add_tool(
-        lambda: None, name="y", input_schema={"type": "object", "$ref": "https://a.example/s"}
-    )
 
     assert "cannot be used" in text(await Client(server).call("x"))
-    assert "nothing is fetched" in text(await Client(server).call("y"))
 
 
 def test_arguments_are_an_object():
@@ -333,6 +333,7 @@ async def test_mirrored_arguments_agree_with_their_headers(arguments, origin, sa
     assert said == text(await Client(regional()).call("where", arguments, origin=origin))
 
 
+@pytest.mark.covers("tools.headers.compared")
 @pytest.mark.parametrize(
     ("arguments", "origin"),
     [
@@ -358,9 +359,47 @@ async def test_arguments_that_are_no_object_mirror_nothing():
     assert result["isError"]
 
 
+@pytest.mark.covers("tools.headers.marks-checked")
 def test_a_mark_the_specification_forbids_is_refused_at_once():
     """A client would hide the tool (spec: tools, x-mcp-header)."""
     schema = {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}
 
     with pytest.raises(UsageError, match="tool 'x': x-mcp-header at a"):
         Server("x").add_tool(lambda a: None, name="x", input_schema=schema)
+
+
+@BOTH
+@pytest.mark.covers("tools.call.always-answered")
+@pytest.mark.parametrize(
+    "raised",
+    [GeneratorExit, SystemExit, StopAsyncIteration, BaseExceptionGroup("x", [GeneratorExit()])],
+)
+async def test_whatever_a_tool_raises_is_answered(revision, raised):
+    """Ours: an id that stays in flight for ever is a call that hangs."""
+    server = Server("raising")
+
+    @server.tool
+    async def tool() -> None:
+        raise raised
+
+    @server.tool
+    async def asking(ctx: Context) -> None:
+        raise raised
+
+    for name in ("tool", "asking"):
+        assert (await Client(server, revision).call(name))["isError"]
+
+
+@pytest.mark.covers("tools.call.always-answered")
+async def test_a_refusal_that_no_json_can_carry_is_sent_without_what_cannot():
+    """Ours: an author's mistake in an error is no silence."""
+    server = Server("refusing")
+
+    @server.tool
+    async def odd(what: str) -> None:
+        raise Refuse(-1, "half \udcff", {"ok": "\udcff"} if what == "text" else {"no": object()})
+
+    texts = await Client(server).call("odd", {"what": "text"})
+    data = await Client(server).call("odd", {"what": "data"})
+    assert ("half \ufffd", {"ok": "\ufffd"}) == (texts.message, texts.data)
+    assert ("half \ufffd", UNSET) == (data.message, data.data)

@@ -1,7 +1,7 @@
 """Completion: what might go into a blank of a prompt or of a resource template."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -36,6 +36,8 @@ class Completions:
         self._prompts = prompts
         self._resources = resources
         self._workers = facilities.workers
+        self._limit = facilities.limiters.completions
+        self._settled = False
         self._completers: dict[tuple[str, str], tuple[Completer, int]] = {}
 
     @property
@@ -56,12 +58,20 @@ class Completions:
         Raises:
             UsageError: the prompt or template has no such argument, or has a completer already.
         """
-        known = self._arguments(ref, ref)
-        if known is not None and argument not in known:
-            raise UsageError(f"{ref!r} has no argument {argument!r}: it has {', '.join(known)}")
+        if self._settled or self._arguments(ref, ref) is not None:
+            self._check(ref, argument)
         if (ref, argument) in self._completers:
             raise UsageError(f"{argument!r} of {ref!r} is completed already")
         self._completers[ref, argument] = completer, _arity(completer)
+
+    def add_all(self, ref: str, completers: Mapping[str, Completer] | None) -> None:
+        """Complete several arguments of one prompt or template.
+
+        Raises:
+            UsageError: as :meth:`add` has it.
+        """
+        for argument, completer in (completers or {}).items():
+            self.add(ref, argument, completer)
 
     def settle(self) -> None:
         """The server begins to serve: what is completed must be there by now.
@@ -69,13 +79,35 @@ class Completions:
         Raises:
             UsageError: a completer is for something that does not exist.
         """
+        for ref, argument in self._completers:
+            self._check(ref, argument)
+        self._settled = True
 
-    async def complete(self, params: CompleteParams, _inbound: Inbound) -> CompleteResult:
+    def _check(self, ref: str, argument: str) -> None:
+        known = self._arguments(ref, ref)
+        if known is None:
+            raise UsageError(
+                f"{argument!r} of {ref!r} cannot be completed: there is no prompt of this name, "
+                "and no resource template of this URI"
+            )
+        if argument not in known:
+            raise UsageError(
+                f"{ref!r} has no argument {argument!r}: it has {', '.join(known) or 'none'}"
+            )
+
+    async def complete(self, params: CompleteParams, inbound: Inbound) -> CompleteResult:
         """Handle ``completion/complete``.
 
         Raises:
-            Refuse: there is no such prompt or template, or it has no such argument.
+            Refuse: there is no such prompt or template, it has no such argument, or the caller
+                completes too often.
         """
+        limit = self._limit
+        if limit is not None:
+            limit.spare -= 1
+            if limit.spare < 0:
+                # spec 2026-07-28 server/utilities/completion#security: MUST limit the rate
+                await limit.check(inbound)
         ref, known = self._referred(params.ref)
         argument, typed = params.argument.name, params.argument.value
         if known is None:
@@ -89,7 +121,7 @@ class Completions:
         others = params.context.arguments or {} if params.context is not UNSET else {}
         given = await self._run(partial(completer, *(typed, others)[:arity]))
         if isinstance(given, Completion):
-            return CompleteResult(completion=given)
+            return CompleteResult(completion=_cut(given))
         return _result(ranked(given or (), typed, keep=arity > 0))
 
     async def _run(self, call: "partial[Any]") -> Any:
@@ -128,31 +160,59 @@ def _arity(completer: Completer) -> int:
     return len(taken)
 
 
-def ranked(values: Iterable[str], typed: str, *, keep: bool) -> list[str]:
-    """Values that fit what was typed, the best first: as a beginning, as a part, by its letters.
+def ranked(values: Iterable[Any], typed: str, *, keep: bool) -> list[str]:
+    """Values that fit what was typed, the best first, each of them once.
+
+    The very value comes first, then the same in another case, what begins like it, what has a
+    word that begins like it, what has it anywhere, and what has its letters in their order.
 
     Args:
         values: what there is; among equals their order stays.
-        typed: what was typed; case makes no difference.
+        typed: what was typed; nothing fits everything.
         keep: whether to keep, at the end, values that do not fit at all.
     """
     wanted = typed.casefold()
-    order = sorted(
-        (_distance(value.casefold(), wanted), n, value) for n, value in enumerate(values)
-    )
+    unique = dict.fromkeys(str(value) for value in values)
+    order = sorted((_distance(value, typed, wanted), n, value) for n, value in enumerate(unique))
     return [value for distance, _, value in order if keep or distance < NO_FIT]
 
 
-NO_FIT = 3
+NO_FIT = 6
+"""How far away is what does not fit."""
 
 
-def _distance(value: str, wanted: str) -> int:
-    if value.startswith(wanted):
+def _distance(value: str, typed: str, wanted: str) -> int:
+    """How well a value fits: 0 is best."""
+    if not wanted:
         return 0
-    if wanted in value:
-        return 1
-    letters = iter(value)
-    return 2 if all(letter in letters for letter in wanted) else NO_FIT
+    folded = value.casefold()
+    if folded == wanted:
+        return 0 if value == typed else 1
+    if folded.startswith(wanted):
+        return 2
+    if wanted in folded:
+        return 3 if _begins_a_word(value, folded, wanted) else 4
+    letters = iter(folded)
+    return 5 if all(letter in letters for letter in wanted) else NO_FIT
+
+
+def _begins_a_word(value: str, folded: str, wanted: str) -> bool:
+    """Whether a word in a value begins like what was typed; camelCase has words, too."""
+    at = folded.find(wanted)
+    while at >= 0:
+        before = folded[at - 1 : at]
+        if not before.isalnum() or (len(value) == len(folded) and value[at].isupper()):
+            return True
+        at = folded.find(wanted, at + 1)
+    return False
+
+
+def _cut(completion: Completion) -> Completion:
+    """What a completer answered by itself, with no more values than may be sent."""
+    if len(completion.values) <= MOST:
+        return completion
+    total = len(completion.values) if completion.total is UNSET else completion.total
+    return Completion(values=completion.values[:MOST], total=total, has_more=True)
 
 
 def _result(values: list[str]) -> CompleteResult:

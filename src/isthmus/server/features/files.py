@@ -287,6 +287,7 @@ def offer_file(
     uri = uri or _file_uri(absolute)
     kind = options.get("mime_type") or mime_type(absolute)
     file_size = facilities.limits.file_size
+    options.pop("completes", None)  # there is nothing in it to complete
     file = OfferedFile(absolute, uri, file_size=file_size, kind=options.get("mime_type"))
     given = {"name": os.path.basename(absolute), "description": "", **options}  # noqa: PTH119 - same
     resources.add(file.read, uri, now=file.shown, **{**given, "mime_type": kind})

@@ -121,16 +121,17 @@ class Listing(Generic[T]):
             # spec 2026-07-28 schema#methodnotfounderror: a capability not advertised is no method
             raise Refuse(-32601, f"Method not found: this server has no {self._what}s")
         revision: Revision = inbound.caller.revision
-        known = self._pages.get((revision, params.cursor))
+        cursor = UNSET if params.cursor is None else params.cursor
+        known = self._pages.get((revision, cursor))
         if known is not None:
             return known
         if self.live:
-            return await self._facilities.workers.run(partial(self._paged, params.cursor))
-        result = self._paged(params.cursor)
+            return await self._facilities.workers.run(partial(self._paged, cursor))
+        result = self._paged(cursor)
         if self._facilities.wrapped:
             return result  # a middleware may want to look into it
         stamp = Stamp(revision, self._facilities.info, cacheable=True)
-        raw = self._pages[revision, params.cursor] = Raw(stamp.write(project(result, revision)))
+        raw = self._pages[revision, cursor] = Raw(stamp.write(project(result, revision)))
         return raw
 
     def _paged(self, cursor: str | UnsetType) -> Wire:

@@ -20,6 +20,7 @@ from isthmus.runtime.router import is_over
 from isthmus.server.asking import Body, run_rounds
 from isthmus.server.context import Context
 from isthmus.server.custom_types import encode
+from isthmus.server.definitions import check_definition, warn_of
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
@@ -211,16 +212,15 @@ class Tools:
             icons=list(icons) if icons else UNSET,
             meta=meta or UNSET,
         )
-        if shown.input_schema.get("type") != "object":
-            # spec 2026-07-28 server/tools#tool: arguments are an object
-            raise UsageError(f'tool {shown.name!r}: its input schema needs "type": "object"')
         given = (input_schema is not None, output_schema is not None)
+        check_definition(shown, given, self._facilities.limits.schemas)
         run = runner(function, self._facilities.workers)
         in_body = task_starts == "in_body"
         tool = RegisteredTool(
             function, shown, returns, run=run, given=given, task=task, in_body=in_body
         )
         self.listing.add(tool.name, tool)
+        warn_of(tool.name, tool.mirrored)
 
     async def call(self, params: CallToolParams, inbound: Inbound) -> Wire:
         """Handle ``tools/call``.

@@ -1,0 +1,178 @@
+"""Limits, as callers meet them: clear errors, and nothing else is harmed."""
+
+import asyncio
+import json
+from typing import ClassVar
+
+import pytest
+
+from both_eras import LEGACY, MODERN, Client, text
+from isthmus.runtime.channel import Origin
+from isthmus.runtime.inbound import Inbound
+from isthmus.server import Limits, Rate, Server
+from isthmus.wire import InitializedParams
+
+both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
+
+
+async def turns():
+    """Let everything happen that only waits for its turn."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def counting(**limits):
+    """A server that counts."""
+    server = Server("counting", limits=Limits(**limits))
+    server.add_tool(lambda: "done", name="tool")
+    server.add_resource(lambda: "", "a://b", name="r")
+    return server
+
+
+@both
+@pytest.mark.covers("limits.tool-calls.refused")
+async def test_too_many_calls_are_refused_until_their_time_has_come(revision):
+    """The spec: servers MUST rate limit tool invocations."""
+    client = Client(counting(tool_calls=Rate(2, 60)), revision)
+
+    first, second, third = [await client.call("tool") for _ in range(3)]
+
+    assert ["done", "done"] == [text(first), text(second)]
+    assert -31429 == third.code
+    assert "Too many tool calls (2 in 60 s for each caller): try again in" in third.message
+    assert "tool_calls" == third.data["limit"]
+    assert 29_000 <= third.data["retryAfterMs"] <= 30_000
+
+
+@pytest.mark.covers("limits.tool-calls.refused")
+async def test_one_caller_does_not_use_up_what_another_has():
+    """Ours: counted for each session, or for each principal wherever it comes from."""
+    server = counting(tool_calls=Rate(1, 60))
+
+    def caller(**given):
+        return Client(server, LEGACY, **given)
+
+    assert "done" == text(await caller().call("tool"))
+    assert "done" == text(await caller().call("tool"))
+    assert "done" == text(await caller(principal="ada").call("tool"))
+    assert -31429 == (await caller(principal="ada").call("tool")).code
+    for session in ("a", "b"):
+        assert "done" == text(await caller().call("tool", origin=Origin("http", session=session)))
+    for port in (1, 2):
+        there = Origin("http", peer=("10.0.0.1", port))
+        assert "done" == text(await caller().call("tool", origin=there))
+        assert -31429 == (await caller().call("tool", origin=there)).code
+
+
+async def test_a_meter_of_ones_own_may_do_the_counting():
+    """Ours: one that several processes share, say."""
+
+    class Full:
+        asked: ClassVar[list[str]] = []
+
+        async def take(self, key, cost=1.0):
+            self.asked.append(key)
+            return 1.5
+
+    error = await Client(counting(tool_calls=Full()), principal="ada").call("tool")
+
+    assert (["principal ada"], 1500) == (Full.asked, error.data["retryAfterMs"])
+    assert "try again in 1.5 s" in error.message
+
+
+@both
+async def test_limits_can_be_switched_off(revision):
+    """Ours: None is no limit."""
+    client = Client(counting(tool_calls=None, completions=None, depth=None), revision)
+
+    assert {"done"} == {text(await client.call("tool")) for _ in range(20)}
+
+
+@both
+@pytest.mark.covers("limits.depth.refused")
+async def test_parameters_nested_too_deeply_are_refused_by_the_limit(revision):
+    """Ours: before anything walks into them; honest ones pass."""
+    server = Server("deep", limits=Limits(depth=20))
+
+    @server.tool
+    def keep(value: list) -> str:
+        return json.dumps(value)
+
+    client = Client(server, revision)
+
+    def nested(levels):
+        return json.loads("[" * levels + "]" * levels)
+
+    assert "[[[]]]" == text(await client.call("keep", {"value": nested(3)}))
+    error = await client.call("keep", {"value": nested(50)})
+    assert (-32602, True) == (error.code, "more than 20 levels deep" in error.message)
+    wide = [[0]] * 500
+    assert json.dumps(wide) == text(await client.call("keep", {"value": wide}))
+
+
+@pytest.mark.covers("limits.subscriptions.bounded")
+async def test_a_session_subscribes_to_so_many_resources_and_no_more():
+    """Ours: unsubscribing makes room, and subscribing twice takes none."""
+    client = Client(counting(subscriptions=2), LEGACY)
+
+    async def subscribe(uri, method="resources/subscribe"):
+        return await client.once(method, {"uri": uri})
+
+    assert [{}, {}, {}] == [await subscribe(uri) for uri in ("a://1", "a://2", "a://1")]
+    error = await subscribe("a://3")
+    assert (-31429, {"limit": "subscriptions", "most": 2}) == (error.code, error.data)
+    await subscribe("a://1", "resources/unsubscribe")
+    assert {} == await subscribe("a://3")
+
+
+@pytest.mark.covers("limits.subscriptions.bounded")
+async def test_a_stream_hears_of_so_many_resources_and_no_more():
+    """Ours: the same since 2026-07-28."""
+    client = Client(counting(subscriptions=2))
+    uris = [f"a://{n}" for n in range(3)]
+
+    error = await client.once(
+        "subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}
+    )
+
+    assert -31429 == error.code
+    assert [] == client.link.notes
+
+
+@pytest.mark.covers("limits.streams.bounded")
+async def test_a_caller_has_so_many_streams_open_and_no_more():
+    """Ours: each costs a connection; one that ended makes room."""
+    server = counting(streams=2)
+    clients = [Client(server, principal="ada") for _ in range(4)]
+
+    def listen(client):
+        params = {"notifications": {"toolsListChanged": True}}
+        return client.once("subscriptions/listen", params)
+
+    tasks = [asyncio.create_task(listen(client)) for client in clients[:2]]
+    await turns()
+    assert (-31429, "streams") == (
+        (error := await listen(clients[2])).code,
+        error.data["limit"],
+    )
+    tasks[0].cancel()
+    await asyncio.gather(tasks[0], return_exceptions=True)
+    tasks[0] = asyncio.create_task(listen(clients[3]))
+    await turns()
+    await server.close()
+    await asyncio.gather(*tasks)
+
+
+def test_a_session_that_has_gone_leaves_nothing_behind():
+    """Ours: memory is for who is there."""
+
+    async def visit():
+        server = counting()
+        client = Client(server, LEGACY)
+        inbound = Inbound(0, "", None, client.caller, client.link)
+        server._changes.joined(InitializedParams(), inbound)
+        assert 1 == len(server._changes._sessions)
+        client.link.close()
+        return server._changes._sessions
+
+    assert {} == asyncio.run(visit())
