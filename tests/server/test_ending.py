@@ -9,7 +9,7 @@ import time
 import pytest
 
 SERVER = """
-import asyncio, threading
+import asyncio, threading, time
 from isthmus import Server
 
 server = Server("busy", version="1")
@@ -39,13 +39,30 @@ async def insists() -> str:
         except asyncio.CancelledError:
             pass
 
+@server.tool
+def spins() -> str:
+    print("begun", flush=True)
+    while True:
+        pass
+
+@server.tool
+async def hogs() -> str:
+    print("begun", flush=True)
+    time.sleep(3600)
+
+@server.tool
+async def grinds() -> str:
+    print("begun", flush=True)
+    while True:
+        pass
+
 server.run()
 """
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-TOOLS = ("waits", "blocks", "lends", "insists")
+TOOLS = ("waits", "blocks", "lends", "insists", "spins", "hogs", "grinds")
 
 
 def launched(tool):
@@ -64,9 +81,10 @@ def launched(tool):
     return server
 
 
+@pytest.mark.covers("stdio.end.within-two-seconds")
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_process_ends_within_two_seconds_of_its_input(tool):
-    """Ours: neither a thread nor a task that will not stop keeps a server without a host alive."""
+    """Ours: no thread, no task that will not stop, no busy event loop keeps a server alive."""
     with launched(tool) as server:
         started = time.monotonic()
         server.stdin.close()

@@ -26,6 +26,7 @@ def run_pipes(server: "Server") -> None:
 
 async def serve_pipes(server: "Server") -> None:
     """Serve over standard input and output until the host hangs up, or until told to stop."""
+    from isthmus.transports.leaving import leave_with
     from isthmus.transports.stdio import StdioChannel
 
     if sys.stdin is not None and sys.stdin.isatty():
@@ -34,6 +35,7 @@ async def serve_pipes(server: "Server") -> None:
             "(Ctrl-C to stop)\n"
         )
     channel = StdioChannel()
+    leave_with(channel.input, asyncio.get_running_loop())
     stop_on_signals(asyncio.current_task())
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

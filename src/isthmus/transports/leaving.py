@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -9,7 +10,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["event_loops", "run_to_end"]
+__all__ = ["event_loops", "leave_with", "run_to_end"]
 
 PATIENCE = 0.2
 """Seconds that what is left behind may take to end, once the server itself has."""
@@ -38,6 +39,39 @@ def run_to_end(
             runner.run(main)
         watch.start()
     watch.cancel()
+
+
+STUCK = 1.5
+"""Seconds within which an event loop must take notice of the end of its input."""
+
+
+def leave_with(fd: int, loop: asyncio.AbstractEventLoop) -> None:
+    """Let the process end soon after its input does, even where the event loop is stuck.
+
+    A tool that blocks the event loop, asleep or at work, keeps the server from seeing that its
+    host has gone. A thread sees it: it waits for nothing else, and leaves a loop alone that is
+    well.
+
+    Args:
+        fd: the input; stays the caller's.
+        loop: what should notice its end.
+    """
+    if not hasattr(select, "poll"):
+        return
+    watch = threading.Thread(target=_watch, args=(os.dup(fd), loop), daemon=True)
+    watch.start()
+
+
+def _watch(fd: int, loop: asyncio.AbstractEventLoop) -> None:
+    poll = select.poll()
+    poll.register(fd, getattr(select, "POLLRDHUP", 0))  # a hang-up is told in any case
+    poll.poll()
+    os.close(fd)
+    noticed = threading.Event()
+    with suppress(RuntimeError):  # the loop has ended: so will the process
+        loop.call_soon_threadsafe(noticed.set)
+        if not noticed.wait(STUCK):
+            _leave()
 
 
 def event_loops() -> Callable[[], asyncio.AbstractEventLoop] | None:
