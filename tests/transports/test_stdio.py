@@ -14,7 +14,7 @@ import pytest
 
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Outgoing
-from isthmus.transports.pipes import HIGH
+from isthmus.transports.pipes import FULL, HIGH
 from isthmus.transports.stdio import StdioChannel
 
 EVERY_LOOP = True
@@ -165,6 +165,42 @@ async def test_a_host_that_reads_slowly_slows_us_down(host, channel):
     await sending
 
     assert HIGH + 100_001 == len(got)
+
+
+@pytest.mark.covers("stdio.pressure.takes-no-more")
+async def test_a_host_that_asks_and_does_not_read_gets_no_more_work_done(host, channel):
+    """Ours: a slow reader never makes a server's memory grow without bound, and is never cut."""
+    writer, reader = host
+    writer.write(b"[1]\n[2]\n")
+    await channel.receive()
+    answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * FULL)))
+    await asyncio.sleep(0)
+    taking = asyncio.create_task(channel.receive())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    held_back = not taking.done()
+
+    def read_all():
+        got = 0
+        while got < 2 * FULL + 1:
+            got += len(reader.read(1 << 16))
+
+    await asyncio.to_thread(read_all)
+    await answering
+
+    assert held_back
+    assert b"[2]" == (await taking).data
+
+
+async def test_a_host_that_is_gone_is_told_from_one_that_has_said_its_last_word(host, channel):
+    """Ours: for one that still listens work goes on, for one that cannot it does not."""
+    writer, reader = host
+    writer.close()
+    assert None is await channel.receive()
+
+    reader.close()
+    with pytest.raises(ConnectionLost, match="hung up"):
+        await channel.receive()
 
 
 def test_a_call_cannot_be_abandoned_without_a_word():
