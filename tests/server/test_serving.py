@@ -1,0 +1,107 @@
+"""``Server.run`` on sockets: processes that say where they are, and end when they are told to."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from line_wire import call
+
+SERVER = """
+import asyncio
+from isthmus import Server
+
+server = Server("listening", version="1")
+
+@server.tool
+async def waits() -> str:
+    print("begun", flush=True)
+    await asyncio.Event().wait()
+
+@server.tool
+async def insists() -> str:
+    print("begun", flush=True)
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+
+@server.tool
+async def echo(text: str) -> str:
+    return text
+
+server.run(%s)
+"""
+
+
+def launched(arguments):
+    """A server's process, and where it says that it serves."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER % arguments],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    said = []
+    while not said or b"serves on" not in said[-1]:
+        said.append(process.stderr.readline())
+        assert said[-1], said
+    return process, said[-1].split()[3].decode(), b"".join(said)
+
+
+def joined(url):
+    """A connection to it."""
+    if url.startswith("unix://"):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(url.removeprefix("unix://"))
+        return sock
+    host, _, port = url.removeprefix("tcp://").rpartition(":")
+    return socket.create_connection((host, int(port)))
+
+
+@pytest.mark.covers("sockets.end.signals")
+@pytest.mark.parametrize("way", ["unix", "tcp"])
+@pytest.mark.parametrize(
+    ("told", "tool"),
+    [(signal.SIGTERM, "waits"), (signal.SIGINT, "insists"), (signal.SIGTERM, None)],
+)
+def test_a_process_that_listens_ends_soon_after_a_signal(tmp_path, way, told, tool):
+    """Ours: in good order, its file removed, whatever its tools are doing."""
+    path = tmp_path / "it.sock"
+    arguments = {"unix": f"'unix', path={str(path)!r}", "tcp": "'tcp', port=0"}[way]
+    process, url, _ = launched(arguments)
+    with process, joined(url) as sock:
+        if tool:
+            sock.sendall(call(1, tool) + b"\n")
+            assert b"begun\n" == process.stdout.readline()
+        started = time.monotonic()
+        process.send_signal(told)
+        status = process.wait(10)
+        took = time.monotonic() - started
+
+    assert (0, True, False) == (status, took < 3.0, path.exists())
+
+
+def test_a_process_serves_on_the_loop_that_is_made_for_many(tmp_path):
+    """Ours: uvloop where it is installed, as for HTTP; and an answer comes back."""
+    process, url, said = launched("'tcp', port=0")
+    with process, joined(url) as sock, sock.makefile("rb") as lines:
+        sock.sendall(call(1, "echo", text="there") + b"\n")
+        answer = json.loads(lines.readline())
+        process.terminate()
+
+    assert "there" == answer["result"]["content"][0]["text"]
+    assert b"warning" not in said
+
+
+@pytest.mark.covers("sockets.tcp.warned")
+def test_a_server_that_other_machines_reach_warns_of_it():
+    """Ours: whoever starts it reads what it means."""
+    process, _, said = launched("'tcp', host='0.0.0.0', port=0, exposed=True")
+    with process:
+        process.terminate()
+
+    assert b"warning: every machine that reaches this address can call every tool" in said
