@@ -40,6 +40,7 @@ class Reply:
 
     async def piece(self):
         """The next piece."""
+        await asyncio.sleep(0)
         if self.closed.is_set():
             raise ConnectionLost("closed")
         while self.pieces:

@@ -168,11 +168,21 @@ class HttpClientChannel:
             exchange.cancel()
         elif self._cut == id:
             self._cut = None
-        elif not any(what.give_up(id) for what in self._exchanges if isinstance(what, Members)):
+        elif not self._left(id):
             return True  # it has failed by itself
         # spec 2026-07-28 basic/patterns/cancellation#transport-specific-cancellation: closing the
         # response is the signal; spec 2025-11-25 basic/transports: a disconnect is none
         return self._modern
+
+    def _left(self, id: Id) -> bool:
+        """Wait no longer for a request that is one of a batch; False where it is not."""
+        for members, exchange in self._exchanges.items():
+            if isinstance(members, Members) and members.give_up(id):
+                if not members:
+                    del self._exchanges[members]
+                    exchange.cancel()
+                return True
+        return False
 
     async def close(self) -> None:
         """End every exchange and stream, and the session if there is one."""
@@ -208,7 +218,7 @@ class HttpClientChannel:
             elif kind == STREAM:
                 await self._streams.follow(response, id)
             else:
-                self._baffled(out.method, kind)
+                self._baffled(out.method or "a batch", kind)
         except BaseException:
             response.close()
             raise
@@ -307,11 +317,10 @@ class HttpClientChannel:
             raise self._end()
 
     def _end(self) -> SessionEnded:
-        """Send nothing more; what is under way has a moment to hear its own end."""
+        """Send nothing more; what is under way has a moment to hear its own end, and say it."""
         if self._over is None:
             self._over = SessionEnded(ENDED)
-            mine = asyncio.current_task()
-            if any(exchange is not mine for exchange in self._exchanges.values()):
+            if self._exchanges:
                 asyncio.get_running_loop().call_later(DYING, self._lose, self._over)
             else:
                 self._lose(self._over)
