@@ -3,7 +3,12 @@
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from isthmus.errors import UsageError
 from isthmus.store.kv import Entry, MemoryKV, StoreFull
@@ -196,5 +201,8 @@ def run(work):
     raise AssertionError("it waits")
 
 
-TestStored = Stored.TestCase
-TestStored.settings = settings(max_examples=30, deadline=None, database=None)
+def test_a_store_does_what_a_dictionary_does():
+    """Ours: whatever is written, read and deleted in whichever order, nothing else is there."""
+    run_state_machine_as_test(
+        Stored, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
+    )
