@@ -84,8 +84,12 @@ class Job:
             version = await self._book.store.cas(
                 key_of(self.owner, self.record.id), written(self.record), 0, self.record.ttl
             )
-        except StoreFull as error:
-            raise _too_many(str(error)) from error
+        except BaseException as error:
+            self._book.left(self)
+            self.born.cancel()
+            if isinstance(error, StoreFull):
+                raise _too_many(str(error)) from error
+            raise
         self._version = version or 0
         if self.record.ttl is not None:
             loop = asyncio.get_running_loop()

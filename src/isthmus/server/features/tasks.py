@@ -84,7 +84,7 @@ class Tasks:
     """
 
     def __init__(self, tools: "Tools", facilities: Facilities, store: KV | None = None) -> None:
-        self.book = TaskBook(store or MemoryKV(), facilities.limits)
+        self.book = TaskBook(MemoryKV() if store is None else store, facilities.limits)
         self._tools = tools
         self._facilities = facilities
 
