@@ -15,7 +15,7 @@ from isthmus.testing import connect, serving
 from isthmus.testing.faults import until
 from isthmus.types import PromptReference
 
-SERVERS = ("app", "bookings", "everything", "hello", "pydantic_types")
+SERVERS = ("app", "bookings", "everything", "hello", "over_websocket", "pydantic_types", "shared")
 RUN = {"batching", "polled", "client", "mounted", "tested", "tour"}
 
 pytestmark = pytest.mark.timeout(90)
@@ -147,6 +147,29 @@ async def test_the_mounted_server_is_reached_beside_the_application(example):
         await task
 
     assert "ada" == who.text
+
+
+async def test_a_notebook_is_shared(tmp_path):
+    """One server on a Unix socket, two programs that write to it."""
+    path = str(tmp_path / "notes.sock")
+    script = str(EXAMPLES / "shared.py")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, script, "serve", path, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        while b"serves on" not in await process.stderr.readline():
+            pass
+        said = [run_command(f"python shared.py {path} '{text}'") for text in ("tea", "milk")]
+    finally:
+        process.terminate()
+        await process.communicate()
+
+    assert ["tea", "milk"] == [line.split()[0] for line in said[1].splitlines()]
+
+
+def test_the_door_opens_over_a_websocket():
+    """A question of the server's, on a connection of its own."""
+    assert "The door opens." == run_command("python over_websocket.py").splitlines()[-1]
 
 
 def test_the_client_tells_what_it_sees():

@@ -1,0 +1,34 @@
+"""One server for several programs of one user: a notebook on a Unix socket.
+
+python shared.py serve ./notes.sock          # in one terminal
+python shared.py ./notes.sock "buy milk"     # in others
+"""
+
+import asyncio
+import sys
+
+from isthmus import Client, Context, Server
+
+server = Server("notebook", version="1.0")
+notes: list[str] = []
+
+
+@server.tool
+def note(text: str, ctx: Context) -> list[str]:
+    """Write a note, and read all there are."""
+    notes.append(f"{text} ({ctx.principal})")
+    return notes
+
+
+async def main(path: str, text: str) -> None:
+    """Write one note as a client."""
+    async with Client(f"unix://{path}") as client:
+        for line in (await client.call_tool("note", {"text": text})).parse(list[str]):
+            print(line)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        server.run("unix", path=sys.argv[2])
+    else:
+        asyncio.run(main(*sys.argv[1:3]))
