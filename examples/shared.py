@@ -1,7 +1,7 @@
 """One server for several programs of one user: a notebook on a Unix socket.
 
-python shared.py serve ./notes.sock          # in one terminal
-python shared.py ./notes.sock "buy milk"     # in others
+In one terminal ``python shared.py serve ./notes.sock``, in others
+``python shared.py ./notes.sock "buy milk"``.
 """
 
 import asyncio
