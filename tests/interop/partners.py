@@ -98,6 +98,13 @@ PARTNERS: dict[str, Partner] = {
         HANDSHAKES,
     ),
     "go": Partner("Go SDK 1.8", built("go", "client"), built("go", "server"), EVERY, EVERY),
+    "rust": Partner(
+        "crate rmcp 3.1",
+        built("rust", "client"),
+        built("rust", "server"),
+        {"stdio": ALL, "http": HTTP},
+        {"stdio": ALL, "http": HTTP},
+    ),
 }
 
 

@@ -107,6 +107,13 @@ def touch() -> str:
     return "touched"
 
 
+@server.tool
+async def drop(ctx: Context) -> str:
+    """Close the stream before the answer."""
+    await ctx.close_stream(retry=0.1)
+    return "resumed"
+
+
 @server.resource("note://one", mime_type="text/plain")
 def one() -> str:
     """A note."""

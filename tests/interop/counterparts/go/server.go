@@ -253,7 +253,9 @@ func serve(where []string) {
 			PropagateRequestCancellation: true,
 		}
 		sessions := mcp.NewStreamableHTTPHandler(one, options)
-		stateless := mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{Stateless: true})
+		stateless := mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{
+			Stateless: true, PropagateRequestCancellation: true,
+		})
 		log.Fatal(http.ListenAndServe("127.0.0.1:"+where[1], http.HandlerFunc(
 			// The library serves 2026-07-28 without sessions only, and the others' sessions elsewhere.
 			func(w http.ResponseWriter, r *http.Request) {
