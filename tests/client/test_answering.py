@@ -76,6 +76,7 @@ async def heard(method, params, revision, **handlers):
         return json.loads((await client.call_tool("ask")).text)
 
 
+@pytest.mark.covers("elicitation.answer.actions", "elicitation.mode.absent-is-form")
 @EITHER
 @pytest.mark.parametrize(
     ("answer", "expected"),
@@ -149,6 +150,7 @@ async def test_roots_may_be_worked_out_when_asked_for(revision):
     assert [{"uri": "file:///somewhere", "name": "somewhere"}] == said["roots"]
 
 
+@pytest.mark.covers("elicitation.answer.actions")
 @EITHER
 async def test_a_page_elsewhere_is_consented_to_without_content(revision):
     """Spec 2026-07-28 client/elicitation: for URL mode the content is omitted."""
@@ -161,6 +163,7 @@ async def test_a_page_elsewhere_is_consented_to_without_content(revision):
     assert {"action": "accept"} == said
 
 
+@pytest.mark.covers("elicitation.capability.handlers-only")
 def test_capabilities_follow_the_handlers():
     """Ours: what is offered is what can be answered."""
 
@@ -186,6 +189,7 @@ def test_capabilities_may_be_added_to():
     assert {"sampling": {"tools": {}}, "extensions": {"com.example/x": {}}} == decode(encode(found))
 
 
+@pytest.mark.covers("elicitation.schema.defaults")
 @EITHER
 async def test_defaults_fill_the_blanks_left_out(revision):
     """SEP-1034: the schema's defaults are sent for fields the user left alone."""
@@ -227,6 +231,7 @@ async def test_a_sampling_handler_gives_text_or_a_message():
         await heard("sampling/createMessage", HAIKU, MODERN_NAME, sample=lambda _: 7)
 
 
+@pytest.mark.covers("elicitation.answer.validated")
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
@@ -266,6 +271,7 @@ async def test_a_handlers_mistake_is_an_error_to_a_legacy_server():
             await client.call_tool("ask")
 
 
+@pytest.mark.covers("sampling.capability.tools")
 async def test_tools_for_a_model_are_refused_where_they_were_not_offered():
     """Spec 2025-11-25 client/sampling: clients MUST return an error without the capability."""
     seen = []

@@ -27,6 +27,7 @@ def mirrored():
     return catalog
 
 
+@pytest.mark.covers("clientcalls.headers.mirrored")
 def test_marked_arguments_travel_in_headers():
     """Spec 2026-07-28 basic/transports/streamable-http: clients MUST mirror them."""
     catalog = mirrored()
@@ -47,6 +48,7 @@ def test_too_large_a_number_is_refused_before_it_is_sent():
         catalog.headers("t", {"n": 2**53})
 
 
+@pytest.mark.covers("clientcalls.headers.mirrored")
 def test_a_tool_with_a_forbidden_mark_is_left_out_and_logged(caplog):
     """Spec 2026-07-28 basic/transports/streamable-http: MUST exclude it, SHOULD log why."""
     bad = tool("bad", {"x": {"type": "number", "x-mcp-header": "X"}})
@@ -99,6 +101,7 @@ def test_what_breaks_the_schema_is_the_servers_fault(schema, result, complaint):
         check(schema, result)
 
 
+@pytest.mark.covers("clientlimits.schemas.bounded")
 def test_a_reference_to_the_network_is_never_followed():
     """Spec 2026-07-28 basic#ref-resolution: MUST NOT; and the schema is rejected."""
     fetched = []

@@ -124,6 +124,7 @@ async def test_a_silent_server_is_greeted_after_the_probe_timeout():
     await client.close()
 
 
+@pytest.mark.covers("cancellation.late.dropped")
 async def test_the_late_answer_to_a_probe_changes_nothing():
     """Ours: an answer nobody waits for any more is dropped."""
     puppet = Puppet()
@@ -242,6 +243,7 @@ async def test_closing_while_opening_fails_the_opening():
         await opening
 
 
+@pytest.mark.covers("cancellation.sent.never-opening")
 async def test_cancelling_the_opening_cancels_it():
     """Ours: a cancellation stays one, and leaves nothing behind."""
     puppet = Puppet()
@@ -298,6 +300,7 @@ async def test_a_server_that_hangs_up_fails_what_is_in_flight(revision):
 # Calling
 
 
+@pytest.mark.covers("timeouts.call.silence")
 @EITHER
 async def test_a_call_times_out_and_is_withdrawn(revision):
     """Spec 2026-07-28 basic/patterns/cancellation#timeouts: cancel, and stop waiting."""
@@ -315,6 +318,7 @@ async def test_a_call_times_out_and_is_withdrawn(revision):
     await client.close()
 
 
+@pytest.mark.covers("timeouts.call.per-client")
 @EITHER
 async def test_the_client_has_a_timeout_of_its_own(revision):
     """Decision D18: a call without a timeout has the client's."""
@@ -326,6 +330,7 @@ async def test_the_client_has_a_timeout_of_its_own(revision):
     await client.close()
 
 
+@pytest.mark.covers("cancellation.sent.caller")
 @EITHER
 async def test_a_cancelled_call_is_withdrawn(revision):
     """Spec 2026-07-28 basic/patterns/cancellation: the client says so on the wire."""
@@ -342,6 +347,7 @@ async def test_a_cancelled_call_is_withdrawn(revision):
     await client.close()
 
 
+@pytest.mark.covers("timeouts.progress.extends")
 @EITHER
 async def test_progress_is_told_in_order_and_keeps_the_call_alive(revision):
     """Spec 2026-07-28 basic/patterns/progress; the deadline moves with every notification."""
@@ -505,6 +511,7 @@ async def test_what_a_server_offers_is_listed_read_and_completed(revision):
         await client.ping()
 
 
+@pytest.mark.covers("clientcalls.capabilities.needed")
 @EITHER
 async def test_what_is_not_offered_is_not_asked_for(revision):
     """Spec 2025-11-25 basic/lifecycle#operation: only use what was negotiated."""
@@ -547,6 +554,7 @@ async def test_pages_are_read_to_the_end():
         assert ["t0", "t1", "t2", "t3"] == [t.name for t in await client.list_tools()]
 
 
+@pytest.mark.covers("clientlimits.lists.pages")
 async def test_pages_that_go_in_circles_are_the_servers_fault():
     """Ours: a list is bounded."""
 

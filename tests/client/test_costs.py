@@ -42,6 +42,7 @@ def deep_list():
     return value
 
 
+@pytest.mark.covers("clientlimits.schemas.bounded")
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_schema_that_would_take_for_ever_is_not_checked(kind):
     """Spec 2026-07-28 basic#composition-keyword-resource-use: bounds SHOULD be applied."""

@@ -70,6 +70,7 @@ async def test_a_modern_client_listens_on_a_stream():
     await client.close()
 
 
+@pytest.mark.covers("listening.streams.correlated")
 async def test_two_streams_are_kept_apart_by_their_ids():
     """Spec 2026-07-28 basic/patterns/subscriptions: clients MUST correlate by the id."""
     client, puppet = await connected(MODERN_NAME)
@@ -87,6 +88,7 @@ async def test_two_streams_are_kept_apart_by_their_ids():
     await client.close()
 
 
+@pytest.mark.covers("listening.streams.granted")
 async def test_what_the_server_grants_can_be_seen():
     """Spec 2026-07-28 basic/patterns/subscriptions#acknowledgment: clients SHOULD check it."""
     client, puppet = await connected(MODERN_NAME)
@@ -100,6 +102,7 @@ async def test_what_the_server_grants_can_be_seen():
     await client.close()
 
 
+@pytest.mark.covers("listening.streams.graceful")
 async def test_the_server_may_end_a_stream():
     """Spec 2026-07-28 basic/patterns/subscriptions#graceful-closure: an answer is the end."""
     client, puppet = await connected(MODERN_NAME)
@@ -112,6 +115,7 @@ async def test_the_server_may_end_a_stream():
     await client.close()
 
 
+@pytest.mark.covers("listening.streams.graceful")
 @pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 async def test_a_broken_connection_ends_the_stream_with_its_error(revision):
     """Spec 2026-07-28 basic/patterns/subscriptions: no answer means an unexpected disconnect."""
@@ -323,6 +327,7 @@ async def test_a_server_that_will_not_unsubscribe_harms_nobody():
     await client.close()
 
 
+@pytest.mark.covers("listening.changes.bounded")
 async def test_a_change_that_nobody_has_read_is_not_repeated():
     """Ours: a list that changed twice is to be listed once."""
     changes = Changes(SubscriptionFilter(tools_list_changed=True))
@@ -333,6 +338,7 @@ async def test_a_change_that_nobody_has_read_is_not_repeated():
     assert [Change("tools"), Change("prompts")] == [change async for change in changes]
 
 
+@pytest.mark.covers("listening.changes.bounded")
 async def test_unread_changes_are_bounded():
     """Ours: a server cannot fill the client's memory with URIs."""
     changes = Changes(SubscriptionFilter(resource_subscriptions=["u:"]))

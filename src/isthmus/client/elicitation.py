@@ -120,12 +120,11 @@ def no_page(url: Any) -> str | None:
     from urllib.parse import urlsplit  # not needed until a page is to be opened
 
     try:
-        parts = urlsplit(url) if isinstance(url, str) else None
-        host = parts and parts.hostname
+        parts = urlsplit(url if isinstance(url, str) else "")
     except ValueError:
-        host = None
+        parts = urlsplit("")
     # spec 2026-07-28 client/elicitation#url-mode-elicitation-requests: MUST be a valid URL
-    if parts is None or not host:
+    if not parts.hostname:
         return "url is no URL"
     if parts.scheme not in {"https", "http"}:
         return f"url is no page on the web but {parts.scheme}:"

@@ -17,7 +17,7 @@ def traced(params: Any) -> Any:
     Members the caller put there stay as they are.
     """
     tracer = modules.get(TRACER)
-    if tracer is None or not hasattr(params, "meta"):
+    if tracer is None or not (isinstance(params, dict) or hasattr(params, "meta")):
         return params
     if not tracer.get_current_span().get_span_context().is_valid:
         return params
@@ -28,4 +28,6 @@ def traced(params: Any) -> Any:
     propagate.inject(carrier)
     if not carrier:
         return params
+    if isinstance(params, dict):
+        return {**params, "_meta": {**carrier, **params.get("_meta", {})}}
     return structs.replace(params, meta={**carrier, **(params.meta or {})})

@@ -73,7 +73,11 @@ def _is_nullable(blank: Schema) -> bool:
     if not isinstance(ways, list):
         return False
     kinds = [way.get("type") if isinstance(way, Mapping) else None for way in ways]
-    return _is_plain(kinds) and not any(_blank_unfit(w) for w in ways if w["type"] != "null")
+    return (
+        "null" in kinds
+        and _is_plain(kinds)
+        and not any(_blank_unfit(w) for w in ways if w["type"] != "null")
+    )
 
 
 def _is_plain(kinds: list[Any]) -> bool:

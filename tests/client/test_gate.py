@@ -1,0 +1,52 @@
+"""Gates: so many a minute, and so many at once."""
+
+import pytest
+
+from isthmus.client.gate import TOO_MUCH, Gate
+from isthmus.errors import Refuse
+
+
+def entered(gate):
+    """Whether something gets through and is gone again."""
+    try:
+        with gate:
+            return True
+    except Refuse:
+        return False
+
+
+@pytest.mark.covers("clientlimits.questions.rate")
+def test_a_minutes_worth_may_come_at_once_and_then_one_by_one():
+    """Ours: a burst is no flood."""
+    now = [0.0]
+    gate = Gate("questions", 60, clock=lambda: now[0])
+
+    assert [True] * 60 + [False] == [entered(gate) for _ in range(61)]
+    now[0] = 1.0
+    assert [True, False] == [entered(gate), entered(gate)]
+    now[0] = 100.0
+    assert [True] * 60 + [False] == [entered(gate) for _ in range(61)]
+
+
+@pytest.mark.covers("clientlimits.questions.at-once")
+def test_only_so_many_are_inside():
+    """Ours: who comes too many is told how many there may be."""
+    gate = Gate("questions", None, 1)
+    words = "Too many questions at once: this client allows 1"
+    with gate, pytest.raises(Refuse, match=words) as no:
+        gate.__enter__()
+    assert TOO_MUCH == no.value.code
+    assert entered(gate)
+
+
+def test_nothing_or_everything_may_pass():
+    """Ours: 0 shuts the gate, None takes it away."""
+    assert [False, True] == [entered(Gate("x", 0)), entered(Gate("x", None))]
+
+
+def test_what_failed_inside_is_no_longer_inside():
+    """Ours: a place is free again whatever happened in it."""
+    gate = Gate("x", None, 1)
+    for _ in range(3):
+        with pytest.raises(KeyError), gate:
+            raise KeyError
