@@ -1,0 +1,69 @@
+"""Tellers: in order, the newest first, and nothing after the end."""
+
+import asyncio
+
+from msgspec import structs
+
+from isthmus.server.tasks_records import Record
+from isthmus.server.tasks_telling import Teller
+
+RECORD = Record(id="a", tool="t", created=0.0, updated=1.0, ttl=60.0, poll=0.5)
+
+
+def of(status):
+    return structs.replace(RECORD, status=status)
+
+
+async def turns(n=10):
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
+async def test_a_slow_listener_hears_how_it_stands_and_not_how_it_stood():
+    """Ours: what was overtaken is not told, so nothing piles up."""
+    told, go = [], asyncio.Event()
+
+    async def tell(record):
+        told.append(record.status)
+        await go.wait()
+
+    teller = Teller(tell)
+    for status in ("working", "input_required", "working", "completed"):
+        teller.hear(of(status))
+        await turns()
+    go.set()
+    await turns()
+
+    assert ["working", "completed"] == told
+
+
+async def test_nothing_is_told_after_the_end():
+    """Spec: a final status does not change; ours: nor is it told twice."""
+    told = []
+
+    async def tell(record):
+        told.append(record.status)
+
+    teller = Teller(tell)
+    teller.hear(of("cancelled"))
+    teller.hear(of("working"))
+    await turns()
+    teller.hear(of("cancelled"))
+    await turns()
+
+    assert ["cancelled"] == told
+
+
+async def test_who_has_left_is_told_nothing():
+    """Ours: a stream that ended hears no more."""
+    told = []
+
+    async def tell(record):
+        told.append(record.status)
+
+    teller = Teller(tell)
+    teller.hear(of("working"))
+    teller.stop()
+    await turns()
+
+    assert [] == told
