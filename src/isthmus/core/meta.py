@@ -1,8 +1,30 @@
-"""Keys of ``_meta``: which there may be."""
+"""What ``_meta`` holds, and which keys there may be in it."""
 
 import re
+from typing import Any
 
-__all__ = ["bad_key"]
+import msgspec
+from msgspec import Raw
+
+from isthmus.wire.base import Meta
+
+__all__ = ["bad_key", "meta_in"]
+
+
+class _Params(msgspec.Struct, rename={"meta": "_meta"}):
+    meta: dict[str, Any] = {}
+
+
+_decode = msgspec.json.Decoder(_Params).decode
+
+
+def meta_in(params: Raw | None) -> Meta:
+    """The whole ``_meta`` of a request, keys nobody knows included; empty where there is none."""
+    try:
+        return {} if params is None else _decode(params).meta
+    except msgspec.DecodeError:
+        return {}
+
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = re.compile(

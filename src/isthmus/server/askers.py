@@ -8,9 +8,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from isthmus.core.journal import Effect, Journal, Replay
+from isthmus.core.trace import trace_in
 from isthmus.errors import Misbehaved, NotInRevision, Refuse
 from isthmus.revisions import project
 from isthmus.runtime.inbound import Inbound
@@ -61,11 +62,20 @@ class DirectAsker:
         inbound: the call.
         workers: the threads for plain functions.
         before: the body's run before this one, where it runs again.
+        patience: seconds that the client may take for an answer, or None.
     """
 
-    __slots__ = ("_before", "_inbound", "_questions", "_records", "_workers")
+    __slots__ = ("_before", "_inbound", "_patience", "_questions", "_records", "_workers")
 
-    def __init__(self, inbound: Inbound, workers: Workers, before: Replay | None = None) -> None:
+    def __init__(
+        self,
+        inbound: Inbound,
+        workers: Workers,
+        before: Replay | None = None,
+        *,
+        patience: float | None = None,
+    ) -> None:
+        self._patience = patience
         self._inbound = inbound
         self._workers = workers
         self._before = before
@@ -90,7 +100,12 @@ class DirectAsker:
     async def put(self, method: str, params: Wire, key: str | None) -> Raw:  # noqa: ARG002 - a task's question has its key on the wire
         """Send a question and wait for its answer."""
         inbound = self._inbound
-        answer: Raw = await inbound.link.call(method, params, Raw, relates_to=inbound.id)
+        trace = trace_in(inbound.params)
+        if trace is not None:
+            params = structs.replace(params, meta={**trace.members(), **(params.meta or {})})  # type: ignore[attr-defined]  # every question has a _meta
+        answer: Raw = await inbound.link.call(
+            method, params, Raw, relates_to=inbound.id, timeout=self._patience
+        )
         return answer
 
     async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
@@ -127,7 +142,7 @@ class DirectAsker:
 
     def rerun(self, before: Replay) -> "DirectAsker":
         """An asker like this one, for a run after those in ``before``."""
-        return DirectAsker(self._inbound, self._workers, before)
+        return DirectAsker(self._inbound, self._workers, before, patience=self._patience)
 
     def _written(self, params: Wire) -> bytes:
         return encode(project(params, self._inbound.caller.revision))

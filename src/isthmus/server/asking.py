@@ -82,7 +82,7 @@ async def run_rounds(
     """
     if inbound.caller.revision.era is Era.LEGACY:
         notes = Notes(inbound, facilities.limiters)
-        asker = DirectAsker(inbound, facilities.workers)
+        asker = DirectAsker(inbound, facilities.workers, patience=facilities.limits.answer_timeout)
         return await told(ask_directly(body, inbound, facilities, notes, asker), notes)
     try:
         return await _ask_in_result(body, inbound, params, target, facilities)
@@ -100,7 +100,8 @@ def required(lack: CapabilityMissing) -> Refuse:
 async def run_once(body: Body, inbound: Inbound, facilities: Facilities) -> Any:
     """Run what serves a method that has no rounds: one of the author's own."""
     legacy = inbound.caller.revision.era is Era.LEGACY
-    asker = (DirectAsker if legacy else SilentAsker)(inbound, facilities.workers)
+    kind, patience = DirectAsker if legacy else SilentAsker, facilities.limits.answer_timeout
+    asker = kind(inbound, facilities.workers, patience=patience)
     notes = Notes(inbound, facilities.limiters)
     try:
         return await told(body(Context(inbound, facilities, asker, notes)), notes)
@@ -167,7 +168,7 @@ def _require_all(result: InputRequiredResult, inbound: Inbound) -> None:
         Misbehaved: something in it is no question.
     """
     for question in (result.input_requests or {}).values():
-        require(inbound.caller.capabilities, question.method, _params(question))
+        require(inbound.caller, question.method, _params(question))
 
 
 def _params(question: InputRequest) -> Any:

@@ -10,7 +10,9 @@ from msgspec import UNSET, Raw
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.extensions import settings_of
+from isthmus.core.meta import meta_in
 from isthmus.core.surrogates import without_surrogates
+from isthmus.core.trace import Trace, trace_of
 from isthmus.errors import UsageError
 from isthmus.revisions import METHODS, Revision
 from isthmus.runtime.channel import Origin
@@ -22,7 +24,14 @@ from isthmus.server.forms import form_for
 from isthmus.server.needs import require
 from isthmus.server.notes import Notes
 from isthmus.server.polling import Polling
-from isthmus.server.sampling import Said, SampledMessage, conversation, given, preferences
+from isthmus.server.sampling import (
+    Said,
+    SampledMessage,
+    allowed_context,
+    conversation,
+    given,
+    preferences,
+)
 from isthmus.server.workers import Leave
 from isthmus.wire import (
     ClientCapabilities,
@@ -49,13 +58,6 @@ T = TypeVar("T")
 
 _NOTHING: Mapping[str, Any] = {}
 INFINITE = float("inf")
-
-
-class _Metadata(msgspec.Struct, rename={"meta": "_meta"}):
-    meta: dict[str, Any] = {}
-
-
-_decode_metadata = msgspec.json.Decoder(_Metadata).decode
 
 
 class Context(Polling):
@@ -151,9 +153,17 @@ class Context(Polling):
     def meta(self) -> Meta:
         """The whole ``_meta`` of the request."""
         if self._meta is None:
-            params = self._inbound.params
-            self._meta = {} if params is None else _decode_metadata(params).meta
+            self._meta = meta_in(self._inbound.params)
         return self._meta
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace the request belongs to (W3C Trace Context), or None.
+
+        What is asked of the client goes on in it; ``ctx.trace.members()`` are the headers that
+        carry it on to others.
+        """
+        return trace_of(self.meta)
 
     @property
     def state(self) -> Any:
@@ -328,7 +338,7 @@ class Context(Polling):
         """
         id = elicitation_id or os.urandom(16).hex()
         params = ElicitParams(message=message, mode="url", url=url, elicitation_id=id)
-        require(self.capabilities, "elicitation/create", params)
+        require(self._inbound.caller, "elicitation/create", params)
         if self.revision.allows("server", "notifications/elicitation/complete"):
             self._facilities.changes.sent_to_page(self._inbound.link, id)
         result: ElicitResult = await self._ask("elicitation/create", params, key)
@@ -376,7 +386,7 @@ class Context(Polling):
             model_preferences=preferences(model),
             temperature=given(temperature),
             stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
-            include_context=self._context(include_context),
+            include_context=allowed_context(include_context, self.capabilities),
             tools=UNSET if tools is None else list(tools),
             tool_choice=UNSET if tool_choice is None else ToolChoice(mode=tool_choice),
             metadata=UNSET if metadata is None else dict(metadata),
@@ -446,7 +456,7 @@ class Context(Polling):
         }
 
     async def _ask(self, method: str, params: Wire, key: str | None) -> Any:
-        require(self.capabilities, method, params)
+        require(self._inbound.caller, method, params)
         if self._notes.busy:
             await self._notes.drain()
         raw = await self._asker.ask(method, params, key)
@@ -454,13 +464,6 @@ class Context(Polling):
             return METHODS[method].decode_result(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._asker.unreadable(method, error) from error
-
-    def _context(self, wanted: Any) -> Any:
-        """Whose context to add, as far as the client can."""
-        sampling = self.capabilities.sampling
-        # spec 2026-07-28 client/sampling#capabilities: SHOULD NOT without sampling.context
-        able = sampling is not UNSET and sampling.context is not UNSET
-        return UNSET if wanted is None or (wanted != "none" and not able) else wanted
 
     # In plain functions
 

@@ -63,7 +63,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     task_ttl: float | None = 3_600.0
     max_task_ttl: float | None = 86_400.0
     task_poll: float = 1.0
-    answer_timeout: float | None = 1800.0
+    answer_timeout: float | None = 3600.0
 
     def __post_init__(self) -> None:
         for name in FIGURES:

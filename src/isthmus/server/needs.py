@@ -1,4 +1,4 @@
-"""What a client must have declared before it may be asked something.
+"""What a client must have declared, and its revision must have, before it may be asked something.
 
 spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: a server MUST NOT send
 a question that the client has not declared support for; up to 2025-11-25 client/elicitation,
@@ -10,8 +10,16 @@ from typing import Any
 
 from msgspec import UNSET
 
-from isthmus.errors import CapabilityMissing
-from isthmus.wire import ClientCapabilities, CreateMessageParams, ElicitParams
+from isthmus.core.caller import Caller
+from isthmus.core.forms import unfit
+from isthmus.errors import CapabilityMissing, NotInRevision, UsageError
+from isthmus.revisions import Revision
+from isthmus.wire import (
+    ClientCapabilities,
+    CreateMessageParams,
+    ElicitParams,
+    UntitledMultiSelectEnumSchema,
+)
 
 __all__ = ["require"]
 
@@ -47,18 +55,20 @@ _NEEDS: Mapping[str, Callable[[ClientCapabilities, Any], Missing]] = {
 }
 
 
-def require(has: ClientCapabilities, method: str, params: Any) -> None:
+def require(caller: Caller, method: str, params: Any) -> None:
     """See to it that a question may be asked.
 
     Args:
-        has: what the client declared.
+        caller: whom.
         method: the question's method.
         params: its parameters, as the method's struct.
 
     Raises:
         CapabilityMissing: the client did not declare what it takes.
+        NotInRevision: its revision has no such form.
+        UsageError: nothing has such a form.
     """
-    missing = _NEEDS[method](has, params)
+    missing = _NEEDS[method](caller.capabilities, params)
     if missing is not None:
         name, part = next(iter(missing.items()))
         said = ".".join([name, *part])
@@ -66,3 +76,26 @@ def require(has: ClientCapabilities, method: str, params: Any) -> None:
             f"the client cannot be asked {method}: it did not declare the capability {said}",
             missing,
         )
+    if method == "elicitation/create" and params.requested_schema is not UNSET:
+        _check_form(caller.revision, params.requested_schema)
+
+
+def _check_form(revision: Revision, schema: Any) -> None:
+    """See to it that a form can be shown in a revision.
+
+    Raises:
+        NotInRevision: it has a choice of several, which the revision has not.
+        UsageError: it is no form.
+    """
+    # spec 2026-07-28 client/elicitation#requested-schema: flat objects with primitive properties
+    wrong = unfit(schema)
+    if wrong:
+        raise UsageError(f"this cannot be asked for in a form: {wrong}")
+    if revision.knows(UntitledMultiSelectEnumSchema):
+        return
+    for name, blank in schema.get("properties", {}).items():
+        if blank.get("type") == "array":
+            raise NotInRevision(
+                f"{name!r} cannot be asked for: a form of revision {revision.name} has no choice "
+                "of several; ask for one at a time, or for text"
+            )

@@ -34,7 +34,7 @@ def demanded(need: UrlRequired, inbound: Inbound, changes: Any) -> InputRequired
         for url, why in need.pages
     ]
     for page in pages:
-        require(inbound.caller.capabilities, "elicitation/create", page)
+        require(inbound.caller, "elicitation/create", page)
     code = url_required_code(revision)
     if code is None:
         return InputRequiredResult(

@@ -10,6 +10,7 @@ from isthmus.errors import UsageError
 from isthmus.server.media import Audio, Image
 from isthmus.wire import (
     AudioContent,
+    ClientCapabilities,
     CreateMessageResult,
     ImageContent,
     ModelHint,
@@ -22,7 +23,15 @@ from isthmus.wire import (
     UnknownContent,
 )
 
-__all__ = ["Block", "Said", "SampledMessage", "conversation", "given", "preferences"]
+__all__ = [
+    "Block",
+    "Said",
+    "SampledMessage",
+    "allowed_context",
+    "conversation",
+    "given",
+    "preferences",
+]
 
 T = TypeVar("T")
 
@@ -146,3 +155,11 @@ def preferences(
 def given(value: T | None) -> T | UnsetType:
     """A member that is left out where there is nothing to say."""
     return UNSET if value is None else value
+
+
+def allowed_context(wanted: Any, capabilities: ClientCapabilities) -> Any:
+    """Whose context to add, as far as the client can."""
+    sampling = capabilities.sampling
+    # spec 2026-07-28 client/sampling#capabilities: SHOULD NOT without sampling.context
+    able = sampling is not UNSET and sampling.context is not UNSET
+    return UNSET if wanted is None or (wanted != "none" and not able) else wanted
