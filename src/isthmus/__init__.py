@@ -1,7 +1,7 @@
 """The Model Context Protocol: servers, clients and the host between them and the user.
 
 Servers: :class:`Server`, :class:`Context`, and what tools return and raise. Clients:
-:class:`Client`, :class:`Command`, and how questions are answered. Types of the wire are in
+:class:`Client`, :class:`Command`, :class:`Http`, and how questions are answered. Types of the wire are in
 ``isthmus.types``, exceptions in ``isthmus.errors``, help for tests in ``isthmus.testing``.
 
 Names are imported when they are first used, so that a server does not pay for the client.
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from isthmus.server.media import Image as Image
     from isthmus.server.server import Server as Server
     from isthmus.transports.command import Command as Command
+    from isthmus.transports.http.address import Http as Http
+    from isthmus.transports.http.address import HttpSse as HttpSse
 
 __version__ = "0.1.0"
 
@@ -35,6 +37,8 @@ __all__ = [
     "Context",
     "Declined",
     "Extension",
+    "Http",
+    "HttpSse",
     "Image",
     "IsthmusError",
     "Refuse",
@@ -52,6 +56,8 @@ _HOMES = {
     "Context": "isthmus.server.context",
     "Declined": "isthmus.core.answers",
     "Extension": "isthmus.runtime.extension",
+    "Http": "isthmus.transports.http.address",
+    "HttpSse": "isthmus.transports.http.address",
     "Image": "isthmus.server.media",
     "IsthmusError": "isthmus.errors",
     "Refuse": "isthmus.errors",

@@ -16,7 +16,7 @@ from isthmus.testing.faults import until
 from isthmus.types import PromptReference
 
 SERVERS = ("app", "bookings", "everything", "hello", "over_websocket", "pydantic_types", "shared")
-RUN = {"batching", "polled", "client", "mounted", "tested", "tour"}
+RUN = {"batching", "polled", "sessions", "client", "mounted", "tested", "tour"}
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -243,3 +243,11 @@ async def test_a_client_comes_back_for_an_answer(example, capsys):
     await example("polled").main()
 
     assert "a cake\n" == capsys.readouterr().out
+
+
+async def test_a_client_outlives_the_restart_of_its_server(example, capsys):
+    """The call that met 404 is made again; what the server counted is gone."""
+    await example("sessions").main()
+
+    told = "a new session with counter, which has forgotten its counts"
+    assert ["1", "2", "1", told] == sorted(capsys.readouterr().out.splitlines(), key=len)
