@@ -107,6 +107,8 @@ class Client(Custom):
             place.
     """
 
+    _told_of_reconnect: Callable[[Any], Any] | None = None
+
     def __init__(
         self,
         target: ClientTarget,
@@ -153,7 +155,6 @@ class Client(Custom):
         self._log_level = log_level
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._watch = watch_roots
-        self._told_of_reconnect: Callable[[Client], Any] | None = None
         self._pings = ping_every, ping_misses
         self._attends = on_change is not None or auto_refresh is not False
         settings = Settings(
