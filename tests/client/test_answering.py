@@ -515,3 +515,31 @@ async def test_a_modern_server_that_sends_a_request_gets_no_response():
 
     assert "tools/call" == heard["method"]
     assert None is await puppet.heard()
+
+
+@pytest.mark.covers("cancellation.received.handler-stopped")
+async def test_a_question_that_is_withdrawn_stops_its_handler_and_is_not_answered():
+    """Spec 2025-11-25 basic/utilities/cancellation: stop, and send no response."""
+    puppet, asked, stopped = Puppet(), asyncio.Event(), asyncio.Event()
+
+    async def elicit(_question):
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    client = Client(puppet.channel, revision=LEGACY_NAME, elicit=elicit)
+    opening = asyncio.create_task(client.open())
+    await puppet.greeted()
+    await opening
+    form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+    await puppet.says(id="q", method="elicitation/create", params=form)
+    await asked.wait()
+    await puppet.says(method="notifications/cancelled", params={"requestId": "q"})
+    await stopped.wait()
+    pinging = asyncio.create_task(client.ping())
+
+    assert ["ping"] == [asked["method"] for asked in await puppet.answers({})]
+    await pinging
+    await client.close()

@@ -268,6 +268,7 @@ def test_a_schema_by_hand_is_sent_as_it_is():
         form.read({})
 
 
+@pytest.mark.covers("elicitation.schema.flat-only")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -276,6 +277,7 @@ def test_a_schema_by_hand_is_sent_as_it_is():
         {"type": "array", "properties": {}},
         {"type": "object", "properties": {"a": {"type": "object"}}},
         {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}},
+        {"type": "object", "properties": {}, "allOf": []},
     ],
 )
 def test_a_schema_by_hand_must_be_flat(schema):

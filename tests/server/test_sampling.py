@@ -13,6 +13,8 @@ from isthmus.wire import (
     ModelPreferences,
     SamplingMessage,
     TextContent,
+    ToolResultContent,
+    ToolUseContent,
 )
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -66,3 +68,22 @@ def test_models_are_named_in_order():
     assert hints is preferences(hints)
     assert ModelPreferences(hints=[ModelHint(name="a")]) == preferences("a")
     assert UNSET is preferences(None)
+
+
+@pytest.mark.covers("sampling.balance.refused")
+def test_results_of_tools_side_by_side_are_one_message():
+    """Spec 2025-11-25 client/sampling#tool-result-messages: all results, and nothing else."""
+    use = [ToolUseContent(id=id, name="t", input={}) for id in "ab"]
+    results = [ToolResultContent(tool_use_id=id, content=[]) for id in "ab"]
+    said = conversation(["go", sampled(*use), *results, "and?"])
+
+    assert ["user", "assistant", "user", "user"] == [message.role for message in said]
+    assert [use, results] == [said[1].content, said[2].content]
+
+
+@pytest.mark.covers("sampling.balance.refused")
+def test_a_conversation_out_of_balance_is_not_sent():
+    """Spec 2025-11-25 client/sampling#tool-use-and-result-balance: a MUST of servers."""
+    use = ToolUseContent(id="a", name="t", input={})
+    with pytest.raises(UsageError, match="cannot be sent: Tool result missing in request: a"):
+        conversation(["go", sampled(use), "and?"])

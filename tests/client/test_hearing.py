@@ -1,0 +1,247 @@
+"""What a client hears unasked: each change once, and never more than it can hold."""
+
+import asyncio
+import logging
+from itertools import pairwise
+
+import pytest
+
+from isthmus.client.client import Client
+from isthmus.client.limits import Limits
+from isthmus.client.listening import Change
+from isthmus.errors import MethodNotFound
+from isthmus.testing import VirtualLoop
+from isthmus.testing.faults import until
+from isthmus.wire import ListChangedParams, LogMessageParams
+from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small, tool
+
+KEY = "io.modelcontextprotocol/subscriptionId"
+CAN = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {},
+}
+
+
+def virtual(test):
+    """Run a coroutine function on a loop whose time passes when nothing else can happen."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(test())
+
+
+async def connected(revision, **options):
+    """A client of a server that tells everything, and the puppet that plays the server."""
+    puppet = Puppet()
+    client = Client(puppet.channel, revision=revision, **options)
+    opening = asyncio.create_task(client.open())
+    await (puppet.discovered(**CAN) if revision == MODERN_NAME else puppet.greeted(**CAN))
+    await opening
+    return client, puppet
+
+
+async def acknowledge(puppet, asked):
+    params = {"_meta": {KEY: asked["id"]}, "notifications": asked["params"]["notifications"]}
+    await puppet.says(method="notifications/subscriptions/acknowledged", params=params)
+
+
+async def changed(puppet, what, id=None, **params):
+    """The server tells of a change."""
+    meta = {} if id is None else {"_meta": {KEY: id}}
+    await puppet.says(method=f"notifications/{what}", params={**params, **meta})
+
+
+async def listening(client, puppet, **wanted):
+    """The stream of a modern client once it is acknowledged, and the request that opened it."""
+    stream = client.listen(**wanted)
+    entering = asyncio.create_task(stream.__aenter__())
+    asked = await puppet.heard()
+    await acknowledge(puppet, asked)
+    return stream, await entering, asked
+
+
+@pytest.mark.covers("listening.changes.once")
+async def test_a_change_on_two_streams_is_told_once():
+    """Ours: the server tells every stream that asked; on_change is one listener, not two."""
+    told = []
+    client, puppet = await connected(MODERN_NAME, on_change=told.append)
+    attended = await puppet.heard()
+    await acknowledge(puppet, attended)
+    stream, changes, asked = await listening(
+        client, puppet, tools=True, prompts=True, uris=["x://a"]
+    )
+    for id in (attended["id"], asked["id"]):
+        await changed(puppet, "tools/list_changed", id)
+    await changed(puppet, "prompts/list_changed", asked["id"])
+    await changed(puppet, "resources/updated", asked["id"], uri="x://a/b")
+    expected = [Change("tools"), Change("prompts"), Change("resource", "x://a/b")]
+
+    assert expected == [await anext(changes) for _ in range(3)]
+    assert expected == told
+    await puppet.leaves()
+    await stream.__aexit__(None, None, None)
+    await client.close()
+
+
+@pytest.mark.covers("listening.changes.once")
+async def test_a_change_of_an_older_server_is_told_once():
+    """Ours: on_change and each listen() hear it, once each."""
+    told = []
+    client, puppet = await connected(LEGACY_NAME, on_change=told.append)
+    async with client.listen(tools=True) as changes:
+        await changed(puppet, "tools/list_changed")
+        assert Change("tools") == await anext(changes)
+
+    assert [Change("tools")] == told
+    await client.close()
+
+
+@pytest.mark.covers("listening.streams.granted")
+async def test_what_an_older_server_never_tells_can_be_seen():
+    """Ours: granted is what its capabilities say."""
+    client, _puppet = await connected(LEGACY_NAME)
+    async with client.listen(tools=True, prompts=True) as changes:
+        granted = changes.granted
+
+    assert (True, False) == (
+        bool(granted.tools_list_changed), bool(granted.prompts_list_changed)
+    )  # fmt: skip
+    await client.close()
+
+
+@pytest.mark.covers("listening.stream.reopened")
+def test_a_stream_for_on_change_that_ends_is_opened_again():
+    """Spec 2026-07-28 basic/patterns/subscriptions#graceful-closure: the client MAY reconnect."""
+
+    async def reopened():
+        told = []
+        client, puppet = await connected(MODERN_NAME, on_change=told.append)
+        times = []
+        for _ in range(3):
+            asked = await puppet.heard()
+            times.append(asyncio.get_running_loop().time())
+            await acknowledge(puppet, asked)
+            await puppet.says(id=asked["id"], result={"resultType": "complete"})
+        await client.close()
+        return told, [later - sooner for sooner, later in pairwise(times)]
+
+    told, waits = virtual(reopened)
+
+    assert [Change("tools"), Change("resources")] == told[:2]
+    assert all(0.8 <= wait <= 2.4 for wait in waits)
+
+
+@pytest.mark.covers("listening.refresh.debounced")
+def test_a_list_that_changes_is_fetched_anew_once_and_told_after_that():
+    """Ours: a burst of changes is one, and whoever is told finds the new list."""
+
+    async def refreshed():
+        listed, told = [], []
+        small = Small(tools=[tool("a")])
+        small.capabilities = type(small.capabilities)(
+            tools=type(small.capabilities.tools)(list_changed=True)
+        )
+        plain = small.list_tools
+
+        async def noting(params, inbound):
+            listed.append(asyncio.get_running_loop().time())
+            return await plain(params, inbound)
+
+        small.router._routes["tools/list"] = noting
+
+        def on_change(change):
+            told.append((change, [one.name for one in client.latest("tools")]))
+
+        client = Client(small, revision=LEGACY_NAME, on_change=on_change, auto_refresh=True)
+        async with client:
+            assert client.latest("tools") is None
+            await client.list_tools()
+            small.tools.append(tool("b"))
+            for _ in range(5):
+                await small.links[0].note("notifications/tools/list_changed", ListChangedParams())
+            await asyncio.sleep(10)
+        return len(listed), told
+
+    assert (2, [(Change("tools"), ["a", "b"])]) == virtual(refreshed)
+
+
+def test_a_list_that_cannot_be_fetched_is_told_of_all_the_same(caplog):
+    """Ours: the change has happened; the log says what else did."""
+
+    async def refused():
+        told = []
+        client, puppet = await connected(LEGACY_NAME, on_change=told.append, auto_refresh=0.1)
+        listing = asyncio.create_task(client.list_tools())
+        await puppet.answers({"tools": []})
+        await listing
+        await changed(puppet, "tools/list_changed")
+        asked = await puppet.heard()
+        await puppet.says(id=asked["id"], error={"code": -32603, "message": "not now"})
+        await until(lambda: bool(told))
+        await client.close()
+        return told
+
+    assert [Change("tools")] == virtual(refused)
+    assert "the list of tools changed, and could not be fetched: not now" in caplog.text
+
+
+@pytest.mark.covers("listening.refresh.signal-only")
+async def test_without_auto_refresh_nothing_is_fetched():
+    """Ours: a change is a signal; what to do about it is the program's business."""
+    told = asyncio.Event()
+    client, puppet = await connected(LEGACY_NAME, on_change=lambda _: told.set())
+    listing = asyncio.create_task(client.list_tools())
+    await puppet.answers({"tools": []})
+    await listing
+    await changed(puppet, "tools/list_changed")
+    await told.wait()
+    pinging = asyncio.create_task(client.ping())
+
+    assert "ping" == (await puppet.heard())["method"]
+    await client.close()
+    with pytest.raises(Exception, match=r"."):
+        await pinging
+
+
+@pytest.mark.covers("clientlimits.notifications.logs")
+async def test_a_flood_of_log_messages_is_cut(caplog):
+    """Spec 2025-11-25 server/utilities/logging: rate limits; ours on the client's side."""
+    told = []
+
+    async def call(_params, inbound):
+        for number in range(50):
+            params = LogMessageParams(level="info", data=number)
+            await inbound.link.note("notifications/message", params)
+        raise MethodNotFound(-32601, "")
+
+    small = Small({"tools/call": call})
+    limits = Limits(logs_per_minute=5)
+    with caplog.at_level(logging.WARNING, "isthmus"):
+        async with Client(small, revision=LEGACY_NAME, on_log=told.append, limits=limits) as client:
+            with pytest.raises(Exception, match="Internal error"):
+                await client.call_tool("flood")
+
+    assert [0, 1, 2, 3, 4] == [params.data for params in told]
+    assert 1 == caplog.text.count("logs more than 5 messages a minute")
+
+
+@pytest.mark.covers("clientlimits.notifications.bounded")
+async def test_a_listener_that_is_slow_gets_the_newest(caplog):
+    """Ours: nothing that a server sends piles up without end."""
+    told, go_on = [], asyncio.Event()
+
+    async def on_log(params):
+        await go_on.wait()
+        told.append(params.data)
+
+    client, puppet = await connected(LEGACY_NAME, on_log=on_log, limits=Limits(waiting=2))
+    for number in range(20):
+        await puppet.says(method="notifications/message", params={"level": "info", "data": number})
+    pinging = asyncio.create_task(client.ping())
+    await puppet.answers({})
+    await pinging
+    go_on.set()
+    await until(lambda: len(told) == 3)
+    await client.close()
+
+    assert [0, 18, 19] == told
+    assert "is too slow" in caplog.text
