@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from isthmus.linter.rule import Fault, Rule
-from isthmus.linter.visit import Visit, answered, refused, unanswered, worked
+from isthmus.linter.visit import Visit, refused, unanswered, worked
 from isthmus.revisions import BY_NAME, LEGACY, MODERN
 
 __all__ = ["ANSWERS"]
@@ -29,7 +29,7 @@ def _noise(visit: Visit) -> Iterator[Fault]:
 
 def _version(visit: Visit) -> Iterator[Fault]:
     """The answer to a version nobody has."""
-    for outcome in visit.of("initialize with an unknown version"):
+    for outcome in visit.heard("initialize with an unknown version"):
         offered = None if outcome.result is None else outcome.result.get("protocolVersion")
         only_modern = outcome.code == -32022 and isinstance(outcome.data, dict)
         if only_modern or BY_NAME.get(str(offered)) in LEGACY:
@@ -39,7 +39,7 @@ def _version(visit: Visit) -> Iterator[Fault]:
 
 
 def _empty(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("ping", "ping with a string as its id"):
+    for outcome in visit.heard("ping", "ping with a string as its id"):
         if outcome.result is None:
             yield Fault(outcome.probe, outcome.told)
         elif outcome.result.keys() - {"_meta"}:
@@ -66,7 +66,7 @@ def _discovered(visit: Visit) -> Iterator[Fault]:
 
 
 def _unsupported(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("an unknown version"):
+    for outcome in visit.heard("an unknown version"):
         data = outcome.data if isinstance(outcome.data, dict) else {}
         if outcome.code != -32022:
             yield Fault(outcome.probe, outcome.told)
@@ -84,7 +84,7 @@ def _same_id(visit: Visit) -> Iterator[Fault]:
 
 
 def _batch(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("a batch"):
+    for outcome in visit.heard("a batch"):
         ids = {one.get("id") for one in [outcome.reply, *outcome.others] if isinstance(one, dict)}
         if isinstance(outcome.reply, list):
             ids = {one.get("id") for one in outcome.reply if isinstance(one, dict)}
@@ -93,7 +93,7 @@ def _batch(visit: Visit) -> Iterator[Fault]:
 
 
 def _no_batch(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("a batch"):
+    for outcome in visit.heard("a batch"):
         if isinstance(outcome.reply, list) or outcome.result is not None:
             yield Fault(outcome.probe, "both of it were answered by results")
 
@@ -109,18 +109,18 @@ KINDS = {
 
 def _declared_works(visit: Visit) -> Iterator[Fault]:
     for capability, (probe, _) in KINDS.items():
-        for outcome in visit.of(probe) if visit.declares(capability) else ():
+        for outcome in visit.heard(probe) if visit.declares(capability) else ():
             if outcome.result is None:
                 yield Fault(probe, outcome.told)
     for probe, capability in (("a completion", "completions"), ("a log level", "logging")):
-        for outcome in visit.of(probe):
+        for outcome in visit.heard(probe):
             if outcome.code == -32601:
                 yield Fault(probe, f"{capability} was declared: {outcome.told}")
 
 
 def _works_declared(visit: Visit) -> Iterator[Fault]:
     for capability, (_, probe) in KINDS.items():
-        for outcome in visit.of(probe):
+        for outcome in visit.heard(probe):
             if outcome.result and outcome.result.get(capability):
                 count = len(outcome.result[capability])
                 yield Fault(f"{capability}/list", f"it has {count}, and declares no {capability}")
@@ -128,7 +128,7 @@ def _works_declared(visit: Visit) -> Iterator[Fault]:
 
 def _listed_works(visit: Visit) -> Iterator[Fault]:
     yield from worked("a resource that is listed")(visit)
-    for outcome in visit.of("a prompt that is listed"):
+    for outcome in visit.heard("a prompt that is listed"):
         # it may want something that this client did not declare, and say so
         if outcome.code in {-32601, -32603} or outcome.reply is None:
             yield Fault(outcome.probe, outcome.told)
@@ -140,7 +140,7 @@ def _paging(visit: Visit) -> Iterator[Fault]:
 
 
 def _stable(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("the list of tools once more"):
+    for outcome in visit.heard("the list of tools once more"):
         again = outcome.result.get("tools") if outcome.result else None
         first = visit.items.get("tools", [])
         if isinstance(again, list) and names(again) != names(first)[: len(again)]:
@@ -158,7 +158,7 @@ def _cursors(visit: Visit) -> Iterator[Fault]:
 
 
 def _no_contents(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("an unknown resource"):
+    for outcome in visit.heard("an unknown resource"):
         if outcome.result is not None:
             count = len(outcome.result.get("contents") or ())
             yield Fault(outcome.probe, f"a result with {count} contents")
@@ -184,7 +184,7 @@ def listens(visit: Visit) -> bool:
 
 
 def _granted(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("a stream of changes"):
+    for outcome in visit.heard("a stream of changes"):
         first = outcome.others[0] if outcome.others else {}
         params = first.get("params") if isinstance(first, dict) else None
         granted = params.get("notifications") if isinstance(params, dict) else None
@@ -449,15 +449,6 @@ ANSWERS: tuple[Rule, ...] = (
         "initialize comes once: a second one is refused.",
         "Answer -32600, and go on with the session.",
         refused("initialize again"),
-        until="2025-11-25",
-    ),
-    Rule(
-        "lifecycle.early",
-        "warning",
-        "2025-11-25 basic/lifecycle#initialization",
-        "A request before initialize is answered.",
-        "Refuse it by an error, or serve it; do not let it wait.",
-        answered("a request before initialize"),
         until="2025-11-25",
     ),
     Rule(

@@ -88,6 +88,7 @@ class Conversation:
     Args:
         revision: what they are held to; by default what they say themselves.
         judged: whose messages are looked at.
+        expected: what is taken for the revision until a message says which it is.
 
     Attributes:
         said: the messages.
@@ -96,9 +97,13 @@ class Conversation:
     """
 
     def __init__(
-        self, revision: Revision | None = None, judged: Collection[Side] = ("client", "server")
+        self,
+        revision: Revision | None = None,
+        judged: Collection[Side] = ("client", "server"),
+        expected: Revision = LATEST,
     ) -> None:
         self.pinned = revision
+        self._expected = expected
         self.judged = judged
         self.said: list[Said] = []
         self.capabilities: dict[Side, Mapping[str, Any]] = {}
@@ -108,7 +113,7 @@ class Conversation:
     @property
     def revision(self) -> Revision:
         """The revision of what was said without saying which."""
-        return self.pinned or self._session or LATEST
+        return self.pinned or self._session or self._expected
 
     def __iter__(self) -> Iterator[Said]:
         """The messages of the sides that are judged."""

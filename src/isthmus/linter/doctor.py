@@ -28,6 +28,8 @@ __all__ = ["Calls", "Doctor", "LineSite", "Report", "Site", "WebSite"]
 
 WHO = {"name": "isthmus-check", "version": "0"}
 MOST_PAGES = 50
+MOST_LOST = 5
+OPENED = "notifications/initialized"
 SERVER: tuple[Side, ...] = ("server",)
 
 Calls = Mapping[str, Any]
@@ -63,6 +65,10 @@ class Talk(Protocol):
 
     async def say(self, probe: Probe, data: bytes, message: Any, fence: Any) -> Outcome:
         """Send what may have no answer."""
+        ...
+
+    async def tell(self, method: str) -> Outcome:
+        """Send a notification that is in order."""
         ...
 
     async def close(self) -> None:
@@ -108,6 +114,11 @@ class LineTalk:
         del message
         return await self.lines.say(probe.name, data, fence)
 
+    async def tell(self, method: str) -> Outcome:
+        """Send a notification that is in order."""
+        await self.lines.tell(method, {})
+        return Outcome(method)
+
     async def close(self) -> None:
         """Hang up."""
         await self.lines.close()
@@ -138,6 +149,11 @@ class WebTalk:
             return await self.web.send(probe.name, None, verb=probe.verb, headers=probe.headers)
         return await self.web.send(probe.name, data, message=message, headers=probe.headers)
 
+    async def tell(self, method: str) -> Outcome:
+        """Send a notification that is in order."""
+        message = {"jsonrpc": "2.0", "method": method}
+        return await self.web.send(method, msgspec.json.encode(message), message=message)
+
     async def close(self) -> None:
         """Nothing is open between two requests."""
 
@@ -158,9 +174,9 @@ class LineSite:
 
     async def enter(self, revision: Revision, timeout: float) -> LineTalk:
         """Connect."""
-        del revision
         self._channel = await self._dial()
-        return LineTalk(Lines(self._channel, Conversation(judged=SERVER), timeout))
+        conversation = Conversation(judged=SERVER, expected=revision)
+        return LineTalk(Lines(self._channel, conversation, timeout))
 
     def noise(self) -> list[str]:
         """What a launched server wrote that is no message."""
@@ -195,7 +211,7 @@ class WebSite:
 
     async def enter(self, revision: Revision, timeout: float) -> WebTalk:
         """Prepare to ask; no connection is needed before."""
-        conversation = Conversation(judged=SERVER)
+        conversation = Conversation(judged=SERVER, expected=revision)
         return WebTalk(
             Web(
                 self._url,
@@ -308,12 +324,8 @@ class Doctor:
         if isinstance(talk, WebTalk):
             visit.session = talk.web.session
         if revision not in MODERN:
-            await self._note(talk, "notifications/initialized", visit)
+            visit.outcomes[OPENED] = await talk.tell(OPENED)
         return None
-
-    async def _note(self, talk: Talk, method: str, visit: Visit) -> None:
-        probe = Probe(method, method, note=True)
-        await self._probe(talk, probe, visit)
 
     async def _list(self, talk: Talk, visit: Visit) -> None:
         """Read every list that was declared, to its end."""
@@ -369,7 +381,8 @@ class Doctor:
     async def _probe(self, talk: Talk, probe: Probe, visit: Visit, *, reopen: bool = True) -> Talk:
         """Ask one question; gives the conversation to go on with."""
         params = probe.params(visit) if callable(probe.params) else probe.params or {}
-        if params is None:
+        lost = sum(one.lost is not None for one in visit.outcomes.values())
+        if params is None or lost >= MOST_LOST:
             return talk
         visit.outcomes[probe.name] = outcome = await self._sent(talk, probe, params, visit)
         if outcome.lost is None or isinstance(talk, WebTalk):

@@ -7,7 +7,7 @@ message follows from its method, or from what it answers.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -60,10 +60,10 @@ def read(
         UsageError: it holds no messages.
     """
     if any(line.startswith(("C {", "S {", "C [", "S [")) for line in text.splitlines()):
-        found = list(_transcript(text, revision, judged))
+        recorded = list(_transcripts(text))
     else:
-        found = [_messages(text, revision, judged)]
-    found = [conversation for conversation in found if conversation.said]
+        recorded = [[(number, *_unwrapped(entry)) for number, entry in _entries(text)]]
+    found = [_conversation(entries, revision, judged) for entries in recorded if entries]
     if not found:
         raise UsageError(
             "there are no messages: give JSON Lines, a JSON array, or lines 'C {…}' and 'S {…}'"
@@ -71,24 +71,40 @@ def read(
     return found
 
 
+Entry: TypeAlias = tuple[int, Side | None, Any]
+"""A line, who said it if that is known, and the message."""
+
+
+def _conversation(
+    entries: list[Entry], revision: Revision | None, judged: tuple[Side, ...]
+) -> Conversation:
+    """What was said; the first revision that is stated holds for what came before, too."""
+    first = _told(entries, Conversation(revision))
+    return _told(entries, Conversation(revision, judged, first.revision))
+
+
+def _told(entries: list[Entry], conversation: Conversation) -> Conversation:
+    for number, side, message in entries:
+        conversation.add(side or _sender(message, conversation), message, number)
+    return conversation
+
+
 # Transcripts
 
 
-def _transcript(
-    text: str, revision: Revision | None, judged: tuple[Side, ...]
-) -> Iterator[Conversation]:
-    conversation = Conversation(revision, judged)
+def _transcripts(text: str) -> Iterator[list[Entry]]:
+    entries: list[Entry] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
-            yield conversation
-            conversation = Conversation(revision, judged)
+            yield entries
+            entries = []
         elif line[:2] in {"C ", "S "}:
             side: Side = "client" if line[0] == "C" else "server"
             message = _decoded(line[2:])
             if isinstance(message, dict):
                 message = _filled({"jsonrpc": "2.0", **message})
-            conversation.add(side, message, number)
-    yield conversation
+            entries.append((number, side, message))
+    yield entries
 
 
 def _filled(value: Any) -> Any:
@@ -103,14 +119,6 @@ def _filled(value: Any) -> Any:
 
 
 # Messages
-
-
-def _messages(text: str, revision: Revision | None, judged: tuple[Side, ...]) -> Conversation:
-    conversation = Conversation(revision, judged)
-    for number, entry in _entries(text):
-        side, message = _unwrapped(entry)
-        conversation.add(side or _sender(message, conversation), message, number)
-    return conversation
 
 
 def _entries(text: str) -> Iterator[tuple[int, Any]]:

@@ -13,7 +13,8 @@ from isthmus.runtime.channel import Channel, Outgoing
 __all__ = ["Lines"]
 
 STRAY = 0.1
-"""Seconds that an answer to what has no legible id may come after the answer to what follows it."""
+"""Seconds that an answer to what has no legible id may come after the answer to what follows it;
+less where little is waited for at all."""
 
 
 class Lines:
@@ -30,6 +31,7 @@ class Lines:
         self.lost: str | None = None
         self._channel = channel
         self._timeout = timeout
+        self._stray = min(STRAY, timeout / 20)
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
@@ -133,7 +135,7 @@ class Lines:
         passed = False
         while True:
             try:
-                async with asyncio.timeout(STRAY if passed else None):
+                async with asyncio.timeout(self._stray if passed else None):
                     message = await self._next()
             except TimeoutError:
                 if passed:

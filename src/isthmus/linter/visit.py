@@ -9,7 +9,7 @@ from isthmus.linter.conversation import Conversation
 from isthmus.linter.rule import Check, Fault
 from isthmus.revisions import Revision
 
-__all__ = ["Outcome", "Visit", "answered", "http_status", "refused", "unanswered", "worked"]
+__all__ = ["Outcome", "Visit", "http_status", "refused", "unanswered", "worked"]
 
 
 class Outcome(msgspec.Struct, eq=False):
@@ -121,6 +121,10 @@ class Visit(msgspec.Struct, eq=False):
         """What came of some questions; those that were not asked are left out."""
         return (self.outcomes[name] for name in probes if name in self.outcomes)
 
+    def heard(self, *probes: str) -> Iterator[Outcome]:
+        """The same, without those that nothing came of: there are rules about silence."""
+        return (one for one in self.of(*probes) if one.lost is None and not one.silent)
+
 
 # Checks that many rules share
 
@@ -135,7 +139,7 @@ def refused(probe: str, *codes: int, also: int | None = None) -> Check:
     """
 
     def check(visit: Visit) -> Iterator[Fault]:
-        for outcome in visit.of(probe):
+        for outcome in visit.heard(probe):
             bare = outcome.reply is None and also is not None and outcome.status == also
             wrong = outcome.code is None or (codes and outcome.code not in codes)
             if wrong and not bare:
@@ -148,19 +152,8 @@ def worked(*probes: str) -> Check:
     """The check that questions are answered by a result."""
 
     def check(visit: Visit) -> Iterator[Fault]:
-        for outcome in visit.of(*probes):
+        for outcome in visit.heard(*probes):
             if outcome.reply is None or outcome.code is not None:
-                yield Fault(outcome.probe, outcome.told)
-
-    return check
-
-
-def answered(*probes: str) -> Check:
-    """The check that questions are answered, by a result or an error."""
-
-    def check(visit: Visit) -> Iterator[Fault]:
-        for outcome in visit.of(*probes):
-            if outcome.reply is None and not 400 <= outcome.status < 500:
                 yield Fault(outcome.probe, outcome.told)
 
     return check
@@ -181,7 +174,7 @@ def http_status(probe: str, *statuses: int) -> Check:
     """The check of an HTTP status."""
 
     def check(visit: Visit) -> Iterator[Fault]:
-        for outcome in visit.of(probe):
+        for outcome in visit.heard(probe):
             if outcome.status not in statuses:
                 yield Fault(probe, outcome.told)
 

@@ -124,7 +124,7 @@ class Web:
                 await self._stream(outcome, response, id, stops)
             return
         body = await response.read(LIMIT)
-        if kind == "application/json" and body:
+        if kind == "application/json" or body[:1] in (b"{", b"["):
             self._keep(outcome, body, id)
         if outcome.reply is None:
             outcome.body = body[:SHOWN]

@@ -27,25 +27,25 @@ def _types(visit: Visit) -> Iterator[Fault]:
 
 
 def _accepted(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("an unknown notification", "a cancellation of nothing"):
+    for outcome in visit.heard("an unknown notification", "a cancellation of nothing"):
         if 200 <= outcome.status < 300 and (outcome.status != 202 or outcome.body):
             yield Fault(outcome.probe, f"HTTP {outcome.status}, {len(outcome.body)} bytes of body")
 
 
 def _origin(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("a foreign Origin"):
+    for outcome in visit.heard("a foreign Origin"):
         if outcome.status != 403:
             yield Fault(outcome.probe, outcome.told)
 
 
 def _host(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("a foreign Host"):
+    for outcome in visit.heard("a foreign Host"):
         if not 400 <= outcome.status < 500:
             yield Fault(outcome.probe, outcome.told)
 
 
 def _get(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("GET"):
+    for outcome in visit.heard("GET"):
         stream = outcome.status == 200 and media(outcome) == EVENTS
         allowed = {405} if visit.revision in MODERN or stream else {405, 400, 404}
         if not (stream and visit.revision not in MODERN) and outcome.status not in allowed:
@@ -66,7 +66,7 @@ def _unknown_session(visit: Visit) -> Iterator[Fault]:
 
 
 def _ended_session(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("DELETE"):
+    for outcome in visit.heard("DELETE"):
         if 200 <= outcome.status < 300:
             yield from _where_sessions(visit, "a request of an ended session", 404)
 
@@ -78,14 +78,14 @@ def _where_sessions(visit: Visit, probe: str, *statuses: int) -> Iterator[Fault]
 
 def _delete(visit: Visit) -> Iterator[Fault]:
     if visit.session is not None:
-        for outcome in visit.of("DELETE"):
+        for outcome in visit.heard("DELETE"):
             if not (200 <= outcome.status < 300 or outcome.status == 405):
                 yield Fault("DELETE", outcome.told)
 
 
 def _mismatch(*probes: str) -> Check:
     def check(visit: Visit) -> Iterator[Fault]:
-        for outcome in visit.of(*probes):
+        for outcome in visit.heard(*probes):
             if outcome.status != 400 or outcome.code != -32020:
                 yield Fault(outcome.probe, outcome.told)
 
@@ -94,7 +94,7 @@ def _mismatch(*probes: str) -> Check:
 
 def _statuses(visit: Visit) -> Iterator[Fault]:
     for probe, status in STATUSES.items():
-        for outcome in visit.of(probe):
+        for outcome in visit.heard(probe):
             if outcome.code is not None and outcome.status != status:
                 yield Fault(probe, outcome.told)
 
