@@ -6,8 +6,9 @@ import json
 import pytest
 
 from isthmus import Client, Context, Server
-from isthmus.errors import InvalidParams, ResourceNotFound
+from isthmus.errors import InvalidParams, Refused, ResourceNotFound
 from isthmus.revisions import BY_NAME, Feature
+from isthmus.server.limits import Limits
 from isthmus.testing import every_revision, every_transport
 from isthmus.wire import CallToolParams, ListToolsParams
 
@@ -211,3 +212,31 @@ async def test_what_is_not_there_is_refused_by_its_code(joined, revision):
 
     resource = -32602 if BY_NAME[revision].has(Feature.RESULT_TYPE) else -32002
     assert [-32602, -32602, resource] == codes
+
+
+@pytest.mark.covers("interaction.in-flight.refused")
+async def test_more_calls_than_may_be_in_flight_are_refused_one_by_one(joined, transport, revision):
+    """Ours: over every transport that is one conversation; the calls before go on."""
+    if transport == "http" and BY_NAME[revision].has(Feature.RESULT_TYPE):
+        pytest.skip("each request is a conversation of its own")
+    server = Server("narrow", version="1", limits=Limits(in_flight=2))
+    gate, begun = asyncio.Event(), asyncio.Semaphore(0)
+
+    @server.tool
+    async def wait() -> str:
+        """Wait for the gate."""
+        begun.release()
+        await gate.wait()
+        return "waited"
+
+    async with joined(server) as client:
+        calls = [asyncio.create_task(client.call_tool("wait")) for _ in range(2)]
+        for _ in calls:
+            await begun.acquire()
+        with pytest.raises(Refused, match="2 are in flight") as refusal:
+            await client.call_tool("wait")
+        gate.set()
+        results = await asyncio.gather(*calls)
+
+    assert -32603 == refusal.value.code
+    assert ["waited"] * 2 == [result.text for result in results]

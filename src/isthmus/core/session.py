@@ -68,6 +68,8 @@ class Session:
 
     Args:
         side: which side we are.
+        in_flight: the most requests of the other side's that are served at once; each further one
+            is refused. None for any number.
 
     Attributes:
         phase: where the conversation stands.
@@ -75,10 +77,14 @@ class Session:
         batches: the revision agreed on has arrays of messages.
     """
 
-    __slots__ = ("_batches", "_calls", "_opening", "_served", "batches", "deaf", "phase", "side")
+    __slots__ = (
+        "_batches", "_calls", "_in_flight", "_opening", "_served", "batches", "deaf", "phase",
+        "side",
+    )  # fmt: skip
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Side, *, in_flight: int | None = IN_FLIGHT) -> None:
         self.side = side
+        self._in_flight = in_flight
         self.phase = Phase.NEW
         self.deaf = False
         self.batches = False
@@ -180,8 +186,9 @@ class Session:
             if then is Phase.OPENING and method == "initialize":
                 self._opening = id
             self.phase = then
-        if len(self._served) >= IN_FLIGHT:
-            message = f"Too many requests: {IN_FLIGHT} are in flight; wait for answers to them"
+        most = self._in_flight
+        if most is not None and len(self._served) >= most:
+            message = f"Too many requests: {most} are in flight; wait for answers to them"
             return [self._refusal(id, -32603, message)]
         if not self._served.open(id):
             return [self._refusal(id, -32600, f"Invalid request: id {id!r} is in flight already")]

@@ -73,7 +73,7 @@ class Peer:
     def __init__(
         self, channel: Channel, router: Router, *, side: Side, origin: Origin = LOCAL
     ) -> None:
-        self.session = Session(side)
+        self.session = Session(side, in_flight=router.in_flight)
         self.caller = Caller()
         self.channel = channel
         self.router = router

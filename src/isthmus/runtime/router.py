@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from isthmus.core.nesting import is_deeper
+from isthmus.core.session import IN_FLIGHT
 from isthmus.core.surrogates import without_surrogates
 from isthmus.errors import IsthmusError, Refuse, Refused
 from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept, project
@@ -91,6 +92,7 @@ class Router:
         middleware: layers around every handler, outermost first.
         debug: let the text of an unexpected exception out.
         depth: the most levels of arrays and objects in parameters, or None for any number.
+        in_flight: the most requests served at once on one connection, or None for any number.
     """
 
     def __init__(
@@ -105,8 +107,10 @@ class Router:
         middleware: Sequence[Middleware] = (),
         debug: bool = False,
         depth: int | None = None,
+        in_flight: int | None = IN_FLIGHT,
     ) -> None:
         self.supported = tuple(supported)
+        self.in_flight = in_flight
         self._routes = routes
         self._notices = {} if notices is None else notices
         self._sender: Sender = sender

@@ -8,8 +8,8 @@ from isthmus.store.meter import Meter, Rate
 
 __all__ = ["Limits"]
 
-FIGURES = ("subscriptions", "streams", "depth", "file_size", "files", "tasks", "tasks_each",
-           "task_ttl", "max_task_ttl", "task_poll", "answer_timeout")  # fmt: skip
+FIGURES = ("subscriptions", "streams", "depth", "in_flight", "file_size", "files", "tasks",
+           "tasks_each", "task_ttl", "max_task_ttl", "task_poll", "answer_timeout")  # fmt: skip
 """The limits that are plain numbers."""
 
 
@@ -34,6 +34,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         subscriptions: resources that one session, or one stream of changes, may subscribe to.
         streams: streams of changes that one caller may have open at a time.
         depth: levels of arrays and objects in the parameters of a request.
+        in_flight: requests served at once on one connection, or in one session; one more is -32603.
         schemas: what a schema may be that was not made from type hints.
         file_size: bytes of a file that is read as a resource.
         files: files of one directory that are listed, and entries of one folder that are shown.
@@ -55,6 +56,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions: int | None = 1_000
     streams: int | None = 100
     depth: int | None = 128
+    in_flight: int | None = 1_000
     schemas: Bounds | None = Bounds()
     file_size: int | None = 16 * 1024 * 1024
     files: int | None = 10_000

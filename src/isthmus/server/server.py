@@ -27,11 +27,13 @@ from isthmus.server.options import (
     known,
     spoken,
 )
+from isthmus.server.pings import Pings
 from isthmus.server.redaction import Redact
 from isthmus.server.sanitise import Sanitise
 from isthmus.wire import (
     Icon,
     Implementation,
+    InitializedParams,
     PromptsCapability,
     ResourcesCapability,
     ServerCapabilities,
@@ -87,6 +89,9 @@ class Server(Offers):
         limits: how much one caller may ask for, and how much anything from outside may be.
         sanitise: how tool output is made safe to show; None leaves it as it is.
         redact: what is taken out of log messages; None sends them as they are.
+        ping_every: seconds from one ping of a session's client to the next (up to 2025-11-25);
+            None does not ping.
+        ping_misses: how many pings in a row without an answer mean that the client is gone.
 
     Raises:
         UsageError: the secret is too short, there are no such revisions, or an extension cannot be
@@ -117,6 +122,8 @@ class Server(Offers):
         limits: Limits = LIMITS,
         sanitise: Sanitise | None = SANITISE,
         redact: Redact | None = REDACT,
+        ping_every: float | None = None,
+        ping_misses: int = 3,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -131,6 +138,7 @@ class Server(Offers):
         self._debug = debug
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
         self._changes = Changes(self._offers, limits)
+        self._pings = Pings(ping_every, ping_misses)
         facilities = Facilities(
             self.info,
             secret=secret,
@@ -192,7 +200,7 @@ class Server(Offers):
             self._router = Router(
                 self._routes,
                 {
-                    "notifications/initialized": self._changes.joined,
+                    "notifications/initialized": self._joined,
                     **self._listeners.heard,
                 },
                 supported=self.revisions,
@@ -201,6 +209,7 @@ class Server(Offers):
                 middleware=[*opened, *self._middleware],
                 debug=self._debug,
                 depth=self._facilities.limits.depth,
+                in_flight=self._facilities.limits.in_flight,
             )
             self._completions.settle()
         return self._router
@@ -269,6 +278,10 @@ class Server(Offers):
         await self._lifespan.close()
 
     # Inside
+
+    def _joined(self, params: InitializedParams, inbound: Inbound) -> None:
+        self._changes.joined(params, inbound)
+        self._pings.joined(inbound)
 
     def _features(self) -> dict[str, Handler]:
         return {
