@@ -275,9 +275,7 @@ class TaskRoom:
 
         async def cancel() -> None:
             try:
-                await task.cancel()
-            except IsthmusError:
-                return  # it is over, or will be forgotten
+                await self._cancel_quietly(task)
             finally:
                 if not done.done():
                     done.set_result(None)
@@ -314,12 +312,32 @@ class TaskRoom:
             # valid throughout the task, so that it cannot be the id of a call that is over
             token = self._token(progress(self.connection.live(), on_progress))
             params = structs.replace(params, meta={**(params.meta or {}), "progressToken": token})
+        asking = asyncio.ensure_future(
+            self.connection.ask("tools/call", params, None, None, params.name)
+        )
         try:
-            answer = await self.connection.ask("tools/call", params, None, None, params.name)
+            # spec 2025-11-25 basic/utilities/cancellation#behavior-requirements: a request that is
+            # a task is cancelled by tasks/cancel, which takes the id that its answer brings
+            answer = await asyncio.shield(asking)
         except BaseException:
             self.forget_token(token)
+            asking.add_done_callback(self._unwanted)
             raise
         return self.handle(params.name, answer, token)
+
+    def _unwanted(self, asking: "asyncio.Future[Any]") -> None:
+        """A task has come about that nobody waits for any more."""
+        if asking.cancelled() or asking.exception() is not None:
+            return
+        peer, answer = self.connection.peer, asking.result()
+        if isinstance(answer, CreateTaskResult) and peer is not None and peer.lost is None:
+            peer.start(self._cancel_quietly(self.handle("", answer)))
+
+    async def _cancel_quietly(self, task: ToolTask) -> None:
+        try:
+            await task.cancel()
+        except IsthmusError:
+            return  # it is over, or will be forgotten
 
     async def call(
         self, params: CallToolParams, on_progress: OnProgress | None, timeout: float | None
