@@ -16,7 +16,6 @@ from isthmus.client.extensions import Additions, declaring
 from isthmus.client.hearing import Hearing, OnChange, OnLog, Refresher, warn
 from isthmus.client.limits import Limits
 from isthmus.client.listening import Change, Changes
-from isthmus.client.pinging import keep_pinging
 from isthmus.client.roots import Roots, keep_watching
 from isthmus.client.sampling import Sample
 from isthmus.client.targets import ClientTarget, Target, resolve
@@ -24,6 +23,7 @@ from isthmus.client.tasks import TaskRoom
 from isthmus.errors import CapabilityMissing, IsthmusError, UsageError
 from isthmus.revisions import BY_NAME, Revision
 from isthmus.runtime.extension import Extension, Extensions, gathered
+from isthmus.runtime.pinging import keep_pinging
 from isthmus.wire import (
     ClientCapabilities,
     Implementation,

@@ -243,6 +243,11 @@ class HttpSession:
         """None: every POST brings its own message to :meth:`post`, so nobody reads here."""
         return None
 
+    @property
+    def hears(self) -> bool:
+        """Whether the client has a stream open for what we say of our own accord."""
+        return any(reply.standing for reply in self._gets)
+
     async def send(self, out: Outgoing) -> None:
         """Put a message on the one stream it belongs to.
 

@@ -10,19 +10,30 @@ __all__ = ["keep_pinging"]
 
 
 async def keep_pinging(
-    peer: Peer, ping: Callable[[float], Awaitable[None]], every: float, misses: int
+    peer: Peer,
+    ping: Callable[[float], Awaitable[None]],
+    every: float,
+    misses: int,
+    *,
+    whom: str = "server",
 ) -> None:
     """Ping until the connection ends, and end it after so many pings without an answer.
+
+    Where the other side cannot hear us just now, since it has no stream open, nothing is sent:
+    that is no silence of its own.
 
     Args:
         peer: our side of the connection.
         ping: pings once, with a timeout.
         every: seconds from one ping to the next, and until one counts as missed.
         misses: how many in a row mean that nobody is there.
+        whom: the other side, for messages.
     """
     missed = 0
     while peer.lost is None:
         await asyncio.sleep(every)
+        if not getattr(peer.channel, "hears", True):
+            continue
         try:
             await ping(every)
         except (ConnectionLost, OutOfPhase):
@@ -38,7 +49,7 @@ async def keep_pinging(
             # spec 2025-11-25 basic/utilities/ping#error-handling: timeouts SHOULD be treated as
             # connection failures
             await peer.finish(
-                ConnectionLost(f"the server has not answered {missed} pings, {every:g} s each")
+                ConnectionLost(f"the {whom} has not answered {missed} pings, {every:g} s each")
             )
             await peer.close()
             return
