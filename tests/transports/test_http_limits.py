@@ -20,7 +20,6 @@ from http_wire import (
     router,
     text_of,
 )
-from isthmus.core import session as core_session
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.http.reply import MISSED
 from isthmus.wire import ListRootsParams, ListRootsResult, ProgressParams
@@ -289,9 +288,8 @@ async def test_a_reader_that_is_slow_but_reads_is_not_cut_off():
 
 
 @pytest.mark.covers("http.in-flight.bounded")
-async def test_a_session_has_a_most_of_requests_in_flight(monkeypatch):
+async def test_a_session_has_a_most_of_requests_in_flight():
     """Ours: more get an error that says so, and those in flight go on."""
-    monkeypatch.setattr(core_session, "IN_FLIGHT", 2)
     gate = asyncio.Event()
 
     async def wait(_inbound):
@@ -299,6 +297,7 @@ async def test_a_session_has_a_most_of_requests_in_flight(monkeypatch):
         return "waited"
 
     target = app(wait=wait)
+    target.router.in_flight = 2
     session = await opened(target)
     calls = [legacy(target, session, "wait", id=id) for id in (1, 2)]
     for _ in range(4):
