@@ -16,7 +16,7 @@ from isthmus.testing.faults import until
 from isthmus.types import PromptReference
 
 SERVERS = ("app", "bookings", "everything", "hello", "over_websocket", "pydantic_types", "shared")
-RUN = {"batching", "polled", "sessions", "client", "mounted", "tested", "tour"}
+RUN = {"assistant", "batching", "polled", "sessions", "client", "mounted", "tested", "tour"}
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -251,3 +251,12 @@ async def test_a_client_outlives_the_restart_of_its_server(example, capsys):
 
     told = "a new session with counter, which has forgotten its counts"
     assert ["1", "2", "1", told] == sorted(capsys.readouterr().out.splitlines(), key=len)
+
+
+async def test_the_assistant_answers_everything(example, capsys):
+    """Its model uses tools, its user opens a page, and it hears that a list has changed."""
+    await example("assistant").main()
+
+    said = capsys.readouterr().out.splitlines()
+    assert "Rome: it is sunny there." in said
+    assert ["booked: Rome", "True", "changed: tools", "['plan', 'where']"] == said[-4:]
