@@ -19,7 +19,14 @@ from isthmus.client.listening import Listening
 from isthmus.client.results import ToolResult
 from isthmus.client.tasks_following import follow_core, follow_extension
 from isthmus.client.tasks_states import TaskState, state_of
-from isthmus.errors import CallTimedOut, IsthmusError, OutOfPhase
+from isthmus.errors import (
+    CallTimedOut,
+    ConnectionLost,
+    IsthmusError,
+    OutOfPhase,
+    Refused,
+    TaskCancelled,
+)
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.peer import ProgressCallback
 from isthmus.runtime.router import NoticeHandler
@@ -262,7 +269,9 @@ class TaskRoom:
         """As ``task.result()``, for who waits for nothing else: the task ends with the waiting."""
         try:
             return await task.result(timeout=timeout)
-        except (asyncio.CancelledError, CallTimedOut):
+        except (Refused, TaskCancelled, ConnectionLost):
+            raise  # it is over, or out of reach
+        except BaseException:
             await self._withdraw(task)
             raise
 

@@ -87,11 +87,11 @@ async def follow_extension(room: "TaskRoom", id: str) -> CallToolResult:
                 if result is not None:
                     return result
                 questions.put(task.input_requests or {})
-            questions.check()
             poll = POLL * 1000 if task is None else task.poll_interval_ms
             wait = TOLD_POLL if stream.granted else interval(poll)
             stream.open()
             heard = await questions.until_news(wait)
+            questions.check()
     finally:
         questions.close()
         await stream.close()

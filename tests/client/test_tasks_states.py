@@ -1,0 +1,34 @@
+"""How a task stands, from either shape."""
+
+from isthmus.client.tasks_states import TaskState, state_of
+from isthmus.wire import DetailedTask, GetTaskResult
+
+TIMES = {"created_at": "c", "last_updated_at": "u"}
+
+
+def test_either_shape_is_one_state():
+    """Ours: seconds, and None for what is not said."""
+    core = GetTaskResult(
+        task_id="a", status="working", **TIMES, ttl=1500, poll_interval=250, status_message="w"
+    )
+    extended = DetailedTask(
+        task_id="a",
+        status="working",
+        **TIMES,
+        ttl_ms=1500,
+        poll_interval_ms=250,
+        status_message="w",
+    )
+    expected = TaskState(
+        id="a", status="working", message="w", created_at="c", updated_at="u", ttl=1.5, poll_interval=0.25,
+    )  # fmt: skip
+
+    assert expected == state_of(core) == state_of(extended)
+    assert not expected.over
+
+
+def test_what_is_not_said_is_none():
+    """Spec: null is for ever, and a poll interval is optional."""
+    state = state_of(DetailedTask(task_id="a", status="failed", **TIMES, ttl_ms=None))
+
+    assert (None, None, None, True) == (state.ttl, state.poll_interval, state.message, state.over)
