@@ -18,7 +18,8 @@ class Reply:
 
     Args:
         status: the HTTP status.
-        *pieces: bytes, ``BREAK``, ``HOLD``, or a function to call before the next one.
+        *pieces: bytes, ``BREAK``, ``HOLD``, an event to wait for or a function to call before the
+            next one.
         kind: the content type.
         **headers: further headers, with ``_`` for ``-``.
     """
@@ -50,6 +51,9 @@ class Reply:
             if piece is HOLD:
                 await self.closed.wait()
                 raise ConnectionLost("closed")
+            if isinstance(piece, asyncio.Event):
+                await piece.wait()
+                continue
             if isinstance(piece, bytes):
                 return piece
             piece()
