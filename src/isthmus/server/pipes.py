@@ -34,8 +34,8 @@ async def serve_pipes(server: "Server") -> None:
             f"{server.info.name} serves the program that started it, on standard input and output "
             "(Ctrl-C to stop)\n"
         )
+    leave_with(0, asyncio.get_running_loop())  # before the channel claims it
     channel = StdioChannel()
-    leave_with(channel.input, asyncio.get_running_loop())
     stop_on_signals(asyncio.current_task())
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

@@ -53,18 +53,17 @@ def leave_with(fd: int, loop: asyncio.AbstractEventLoop) -> None:
     well.
 
     Args:
-        fd: the input; stays the caller's.
+        fd: the input, if it is there; stays the caller's.
         loop: what should notice its end.
     """
-    if not hasattr(select, "poll"):
-        return
-    watch = threading.Thread(target=_watch, args=(os.dup(fd), loop), daemon=True)
-    watch.start()
+    with suppress(OSError, AttributeError):  # closed; or no poll to wait with
+        poll = select.poll()
+        own = os.dup(fd)
+        poll.register(own, getattr(select, "POLLRDHUP", 0))  # a hang-up is told in any case
+        threading.Thread(target=_watch, args=(poll, own, loop), daemon=True).start()
 
 
-def _watch(fd: int, loop: asyncio.AbstractEventLoop) -> None:
-    poll = select.poll()
-    poll.register(fd, getattr(select, "POLLRDHUP", 0))  # a hang-up is told in any case
+def _watch(poll: "select.poll", fd: int, loop: asyncio.AbstractEventLoop) -> None:
     poll.poll()
     os.close(fd)
     noticed = threading.Event()

@@ -32,16 +32,12 @@ class StdioChannel(LineChannel):
     Args:
         limit: the longest message taken, in bytes; a longer one is refused with -32600.
 
-    Attributes:
-        input: the descriptor it reads.
-
     Raises:
         ConnectFailed: the process has no standard input or output.
     """
 
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._claim = Claim()
-        self.input = self._claim.input
         super().__init__(self._claim.input, self._claim.output, STDIO, limit=limit)
 
     def _release(self) -> None:
