@@ -23,6 +23,7 @@ __all__ = [
     "ToolOptions",
     "known",
     "spoken",
+    "starts_in_body",
 ]
 
 P = ParamSpec("P")
@@ -235,6 +236,28 @@ def known(options: Given, kind: type[Given]) -> Given:
         if name not in names:
             raise UsageError(f"there is no option {name!r}; there are: {', '.join(names)}")
     return options
+
+
+def starts_in_body(name: str, task: Any, starts: Any, context: str | None) -> bool:
+    """Whether it is the body of a tool that says when its calls become tasks.
+
+    Args:
+        name: the tool.
+        task: whether its calls may or must be tasks.
+        starts: what makes them tasks.
+        context: the parameter for the context, or None where there is none.
+
+    Raises:
+        UsageError: that is none of the choices, or the body cannot say it.
+    """
+    if task not in {None, "optional", "required"}:
+        raise UsageError(f"tool {name!r}: task is 'optional' or 'required', not {task!r}")
+    if starts not in {"at_call", "in_body"}:
+        raise UsageError(f"tool {name!r}: task_starts is 'at_call' or 'in_body', not {starts!r}")
+    if starts == "in_body" and (task is None or context is None):
+        lacks = "task='optional' or 'required'" if task is None else "a Context to start it with"
+        raise UsageError(f"tool {name!r}: task_starts='in_body' needs {lacks}")
+    return bool(starts == "in_body")
 
 
 def spoken(wanted: Sequence[Revision | str]) -> tuple[Revision, ...]:

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from both_eras import ABLE, LEGACY, MODERN, accept, text
 from both_eras import Client as Plain
 from isthmus import Context, Refuse, Server, ToolError
-from isthmus.errors import Refused
+from isthmus.errors import Refused, UsageError
 from isthmus.runtime.channel import Origin
 from isthmus.server.limits import Limits
 from isthmus.testing import VirtualLoop
@@ -880,3 +880,18 @@ async def test_siblings_that_ask_meanwhile_end_the_round_first():
 
     assert "input_required" == first["resultType"]
     assert ("task", "a") == (second["resultType"], text(state["result"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"task": "sometimes"}, "task is 'optional' or 'required'"),
+        ({"task": "optional", "task_starts": "now"}, "task_starts is 'at_call' or 'in_body'"),
+        ({"task_starts": "in_body"}, "needs task="),
+        ({"task": "optional", "task_starts": "in_body"}, "needs a Context"),
+    ],
+)
+def test_what_cannot_be_a_task_is_said_at_once(options, why):
+    """Ours: a mistake in a declaration is an error where it stands."""
+    with pytest.raises(UsageError, match=why):
+        Server("s").add_tool(lambda: "", name="t", **options)

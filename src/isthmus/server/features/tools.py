@@ -24,7 +24,7 @@ from isthmus.server.definitions import check_definition, warn_of
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
-from isthmus.server.options import TaskStarts, TaskSupport
+from isthmus.server.options import TaskStarts, TaskSupport, starts_in_body
 from isthmus.server.results import to_call_result
 from isthmus.server.returns import Returns
 from isthmus.server.running import Run, report, runner
@@ -215,7 +215,7 @@ class Tools:
         given = (input_schema is not None, output_schema is not None)
         check_definition(shown, given, self._facilities.limits.schemas)
         run = runner(function, self._facilities.workers)
-        in_body = task_starts == "in_body"
+        in_body = starts_in_body(shown.name, task, task_starts, function.signature.context)
         tool = RegisteredTool(
             function, shown, returns, run=run, given=given, task=task, in_body=in_body
         )
