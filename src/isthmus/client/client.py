@@ -154,9 +154,9 @@ class Client(Custom):
         self._hearing = Hearing(on_log, on_change, limits)
         self._log_level = log_level
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
-        self._watch = watch_roots
-        self._pings = ping_every, ping_misses
+        self._watch, self._pings = watch_roots, (ping_every, ping_misses)
         self._attends = on_change is not None or auto_refresh is not False
+        self._refreshes = REFRESH if auto_refresh is True else auto_refresh
         settings = Settings(
             info=Implementation(name=name, version=version),
             revision=pinned(revision),
@@ -170,16 +170,12 @@ class Client(Custom):
         )
         where = resolve(target, headers=headers, connect_timeout=connect_timeout)
         self._assemble(where, settings, limits, supported)
-        if auto_refresh is not False:
-            self._refresh_after(REFRESH if auto_refresh is True else auto_refresh)
 
     def _assemble(
         self, where: Target, settings: Settings, limits: Limits, supported: Sequence[Extension]
     ) -> None:
         """Put together what answers, what hears, and what they hang on."""
         answering, hearing = self._answering, self._hearing
-        tasks = TaskRoom(answering, hearing.listening)
-        notices = {**hearing.notices(answering.pages.done), **tasks.notices()}
         tasks = TaskRoom(answering, hearing.listening)
         notices = {**hearing.notices(answering.pages.done), **tasks.notices()}
         additions = Additions(answering.routes, notices, hearing.tell, answering.limited)
@@ -191,10 +187,10 @@ class Client(Custom):
         connection.on_lost = hearing.listening.lost
         connection.on_renewed = self._renewed
         hearing.stale = self._on_stale
-
-    def _refresh_after(self, delay: float) -> None:
-        hearing = self._hearing
-        hearing.refresher = Refresher(delay, self._refresh, hearing.tell_change, hearing.start)
+        if self._refreshes is not False:
+            hearing.refresher = Refresher(
+                self._refreshes, self._refresh, hearing.tell_change, hearing.start
+            )
 
     # Opening and closing
 
