@@ -101,6 +101,22 @@ async def test_what_is_sent_reaches_the_good_channel_unharmed():
     await channel.close()
 
 
+async def test_what_else_a_channel_can_do_goes_through_but_not_around():
+    """HTTP is told the revision; what would hand its answers past the fate is not there (ours)."""
+
+    class Able:
+        def speak(self, revision):
+            return f"speaks {revision}"
+
+        def attach(self, sink):
+            pytest.fail("around the fate")
+
+    faulty = Faulty(Able(), drop())
+
+    assert "speaks X" == faulty.speak("X")
+    assert not hasattr(faulty, "attach")
+
+
 async def test_until_waits_for_what_happens_and_gives_up_on_what_does_not():
     """In turns of the loop, not in seconds (ours)."""
     done = []
