@@ -85,9 +85,8 @@ def _same_id(visit: Visit) -> Iterator[Fault]:
 
 def _batch(visit: Visit) -> Iterator[Fault]:
     for outcome in visit.heard("a batch"):
-        ids = {one.get("id") for one in [outcome.reply, *outcome.others] if isinstance(one, dict)}
-        if isinstance(outcome.reply, list):
-            ids = {one.get("id") for one in outcome.reply if isinstance(one, dict)}
+        came = outcome.reply if isinstance(outcome.reply, list) else [outcome.reply]
+        ids = {str(one.get("id")) for one in [*came, *outcome.others] if isinstance(one, dict)}
         if not {"isthmus-check-4", "isthmus-check-5"} <= ids:
             yield Fault(outcome.probe, outcome.told)
 

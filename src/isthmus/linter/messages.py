@@ -164,11 +164,13 @@ def _result_type(conversation: Conversation) -> Iterator[Fault]:
         row = METHODS.get(said.method)
         if kind == "input_required" and row is not None and not row.asks:
             yield at(said, "only tools/call, prompts/get and resources/read may ask")
-        elif kind not in {"complete", "input_required", "task"} and not isinstance(
+        elif kind not in RESULT_TYPES and not isinstance(
             kind, Placeholder
         ):
             yield at(said, f"resultType is {kind!r}", "$.result.resultType")
 
+
+RESULT_TYPES = ("complete", "input_required", "task")  # a tuple: what is looked up may be a list
 
 # Who may say what, and when
 
