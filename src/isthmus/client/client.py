@@ -152,9 +152,9 @@ class Client(Custom):
             page_done=on_page_done,
         )
         self._hearing = Hearing(on_log, on_change, limits)
-        self._log_level = log_level
+        self._log_level, self._watch = log_level, watch_roots
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
-        self._watch, self._pings = watch_roots, (ping_every, ping_misses)
+        self._pings = ping_every, ping_misses
         self._attends = on_change is not None or auto_refresh is not False
         self._refreshes = REFRESH if auto_refresh is True else auto_refresh
         settings = Settings(
