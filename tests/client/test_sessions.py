@@ -10,7 +10,7 @@ from isthmus.client import known
 from isthmus.client.client import Client
 from isthmus.client.sessions import SETTLE
 from isthmus.client.targets import Target
-from isthmus.errors import CallTimedOut, ConnectionLost, HttpRefused, MethodNotFound
+from isthmus.errors import CallTimedOut, ConnectionLost, HttpRefused, MethodNotFound, OutOfPhase
 from isthmus.testing import VirtualLoop
 from isthmus.testing.faults import until
 from isthmus.transports.http.client import DYING, HttpClientChannel
@@ -494,3 +494,42 @@ async def test_a_channel_that_was_given_is_not_dialled_again():
             await client.call_tool("add")
 
     assert 1 == server.opened
+
+
+@pytest.mark.covers("httpclient.close.bounded")
+@virtual
+async def test_a_server_that_does_not_hear_the_end_is_not_waited_for_long():
+    """Spec 2025-11-25 basic/transports#session-management: DELETE is a courtesy."""
+    server = Forgetful()
+    plain = server.answer
+
+    async def deaf(method, url, headers, body):
+        if method == "DELETE":
+            await asyncio.Event().wait()
+        return await plain(method, url, headers, body)
+
+    server.answer = deaf
+    client = server.client()
+    await client.open()
+    began = asyncio.get_running_loop().time()
+    await asyncio.gather(*[asyncio.create_task(client.close()) for _ in range(3)])
+
+    assert 2.0 >= asyncio.get_running_loop().time() - began
+    assert {asyncio.current_task()} == asyncio.all_tasks()
+
+
+@virtual
+async def test_a_call_that_learns_of_the_end_while_the_client_closes():
+    """Ours: no session is started for nobody."""
+    server = Forgetful()
+    client = server.client()
+    await client.open()
+    server.forget()
+    call = asyncio.create_task(client.call_tool("add"))
+    await until(lambda: len(server.requests[0].heard) == 4)
+    await client.close()
+    with pytest.raises((ConnectionLost, OutOfPhase)):
+        await call
+
+    assert 1 == server.opened
+    assert {asyncio.current_task()} == asyncio.all_tasks()

@@ -1,12 +1,13 @@
 """How a request that went wrong is told, whatever the library beneath says of it."""
 
+import asyncio
 import errno
 import socket
 import ssl
 
 import pytest
 
-from isthmus.transports.http.requests import hint, said
+from isthmus.transports.http.requests import connect, hint, said
 
 
 class FromLibrary(Exception):
@@ -27,6 +28,7 @@ class FromLibrary(Exception):
         (FromLibrary(ssl.SSLError(1, "wrong version number")), "Cannot connect to host a:80 "),
         (ValueError("no such scheme"), "no such scheme"),
         (RuntimeError(), "RuntimeError"),
+        (ValueError("<TransferEncodingError: 400>"), "the connection ended in the middle of it"),
     ],
 )
 def test_what_went_wrong_is_told_in_the_systems_words(error, words):
@@ -72,3 +74,31 @@ def test_what_to_look_at_first_is_told(error, proxied, words):
 def test_a_timeout_is_told_as_one():
     """Ours: some of aiohttp's say nothing, or too much."""
     assert "no connection in time" == said(TimeoutError("Connection timeout to host x"))
+
+
+async def test_a_connection_is_kept_and_used_again():
+    """Ours: no handshake for each request; as many connections as there are requests at once."""
+    connections = []
+
+    async def connected(reader, writer):
+        connections.append(writer)
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    requests = connect(connect_timeout=5)
+
+    async def ask():
+        return await (await requests.send("GET", url, {})).read(100)
+
+    for _ in range(3):
+        assert b"ok" == await ask()
+    assert 1 == len(connections)
+    assert [b"ok"] * 4 == await asyncio.gather(*[ask() for _ in range(4)])
+    assert 4 == len(connections)
+    await requests.close()
+    server.close()

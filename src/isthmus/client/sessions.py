@@ -36,6 +36,7 @@ class Renewal:
         self._task: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._last = float("-inf")
+        self._closed = False
 
     def begin(self) -> asyncio.Task[None]:
         """Start a new session, unless one is being started."""
@@ -50,6 +51,8 @@ class Renewal:
         Raises:
             ConnectionLost: it could not be started, or the client was closed meanwhile.
         """
+        if self._closed:
+            raise ConnectionLost("this client was closed")
         task = self.begin()
         await asyncio.wait((task,))  # which a caller may leave, and it goes on
         if task.cancelled():
@@ -66,6 +69,7 @@ class Renewal:
 
     async def close(self) -> None:
         """Start no session any more, and end what is left of the ones before."""
+        self._closed = True
         tasks = [*self._leaving, *((self._task,) if self._task is not None else ())]
         for task in tasks:
             task.cancel()

@@ -224,6 +224,8 @@ def said(error: Exception) -> str:
         return os.strerror(cause.errno)
     if isinstance(cause, TimeoutError):
         return "no connection in time"
+    if any(name in str(error) for name in UNFINISHED):
+        return "the connection ended in the middle of it"
     return str(error) or type(error).__name__
 
 
@@ -245,6 +247,9 @@ def hint(error: Exception, *, proxied: bool = False) -> str:
             return f": {words}"
     return ""
 
+
+UNFINISHED = ("TransferEncodingError", "ContentLengthError")
+"""What aiohttp calls a body whose end never came."""
 
 Known: TypeAlias = Callable[[Any, int | None], bool]
 
