@@ -17,6 +17,7 @@ def page(items, cursor, size):
 
 
 @given(keys, st.lists(keys, max_size=20), st.integers(1, 5))
+@pytest.mark.covers("pagination.cursors.stable")
 def test_what_stays_in_a_changing_list_is_seen_exactly_once(stays, changing, size):
     """We demand it: pages are stable whatever comes and goes between them."""
     seen, cursor = [], None
@@ -32,6 +33,7 @@ def test_what_stays_in_a_changing_list_is_seen_exactly_once(stays, changing, siz
 
 
 @given(st.text(st.characters()))
+@pytest.mark.covers("pagination.cursors.bad-refused")
 def test_no_text_but_our_own_is_a_cursor(text):
     """Anything at all may come from the other side, and none of it passes."""
     with pytest.raises(BadCursor):

@@ -9,6 +9,7 @@ spec 2026-07-28 server/utilities/logging#security: log messages MUST NOT contain
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -57,7 +58,11 @@ CLOUD = (
 )
 FORMS = (NAMED, SCHEME, USERINFO, PEM, JWT, KEY, CLOUD)
 
-_FORM = re.compile("|".join(FORMS))
+
+@cache
+def _form() -> re.Pattern[str]:
+    """All of them in one, made when something is logged."""
+    return re.compile("|".join(FORMS))
 
 
 class Redact(msgspec.Struct, frozen=True):
@@ -129,7 +134,7 @@ class _Pass:
         return is_secret_name(key)
 
     def _text(self, text: str) -> str:
-        text = _FORM.sub(_without, without_surrogates(text))
+        text = _form().sub(_without, without_surrogates(text))
         for pattern in self._patterns:
             text = pattern.sub(REDACTED, text)
         return text

@@ -64,6 +64,7 @@ async def stop(task):
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", LEGACY])
+@pytest.mark.covers("changes.lists.told")
 async def test_every_session_hears_of_changed_lists(revision):
     """Bare notifications, to all (spec 2025-11-25: list changed)."""
     server = full()
@@ -79,6 +80,7 @@ async def test_every_session_hears_of_changed_lists(revision):
         } == {(method, str(params)) for method, params in client.link.notes}
 
 
+@pytest.mark.covers("changes.lists.debounced")
 async def test_many_changes_are_told_once():
     """A burst is one notification (ours)."""
     server = full()
@@ -90,6 +92,7 @@ async def test_many_changes_are_told_once():
     assert [(TOOLS, {})] == client.link.notes
 
 
+@pytest.mark.covers("changes.resources.only-subscribed")
 async def test_a_resource_is_only_told_to_who_subscribed():
     """And no longer after they took it back (spec 2025-11-25: subscriptions)."""
     server = full()
@@ -118,6 +121,7 @@ async def test_a_session_that_is_over_is_forgotten():
     assert {} == server._changes._sessions
 
 
+@pytest.mark.covers("changes.sessions.after-the-handshake")
 async def test_who_has_not_finished_the_handshake_hears_nothing():
     """SHOULD NOT be sent anything before ``initialized`` (spec 2025-11-25: lifecycle)."""
     server = full()
@@ -128,6 +132,7 @@ async def test_who_has_not_finished_the_handshake_hears_nothing():
     assert [] == client.link.notes
 
 
+@pytest.mark.covers("changes.slow.holds-up-nobody")
 async def test_a_slow_session_holds_up_nobody():
     """What waits for it is what it wants, each once (ours)."""
     server, gate = full(), asyncio.Event()
@@ -154,6 +159,7 @@ async def test_a_slow_session_holds_up_nobody():
 # --- streams ----------------------------------------------------------------------------------
 
 
+@pytest.mark.covers("changes.streams.acknowledged-first")
 async def test_a_stream_is_acknowledged_first():
     """With its id, before anything else on it (spec: subscriptions, acknowledgment)."""
     client, task = await listening(full(), toolsListChanged=True, resourceSubscriptions=["a://b"])
@@ -170,6 +176,7 @@ async def test_a_stream_is_acknowledged_first():
     ] == client.link.notes
 
 
+@pytest.mark.covers("changes.streams.only-what-was-asked", "changes.streams.carry-their-id")
 async def test_a_stream_gets_what_it_asked_for_and_nothing_else():
     """MUST NOT get other types; everything carries its id (spec: subscriptions)."""
     server = full()
@@ -187,6 +194,7 @@ async def test_a_stream_gets_what_it_asked_for_and_nothing_else():
     ] == client.link.notes[1:]
 
 
+@pytest.mark.covers("changes.streams.honoured-subset")
 async def test_what_the_server_does_not_offer_is_not_granted():
     """Left out of the acknowledgment (spec: subscriptions, acknowledgment)."""
     client, task = await listening(
@@ -201,6 +209,7 @@ async def test_what_the_server_does_not_offer_is_not_granted():
     assert {} == client.link.notes[0][1]["notifications"]
 
 
+@pytest.mark.covers("changes.streams.acknowledged-first")
 async def test_nothing_overtakes_the_acknowledgment():
     """Not even a change that happens while it is sent (spec: a MUST)."""
     server = full()
@@ -225,6 +234,7 @@ async def test_nothing_overtakes_the_acknowledgment():
 
 
 @pytest.mark.parametrize("way", ["server", "link"])
+@pytest.mark.covers("changes.streams.end-in-order")
 async def test_a_stream_ends_in_good_order(way):
     """All that happened is told, the stream is cancelled, the request answered (spec: both)."""
     server = full()
@@ -256,6 +266,7 @@ async def test_a_stream_that_was_cancelled_is_forgotten():
 # --- from everywhere --------------------------------------------------------------------------
 
 
+@pytest.mark.covers("changes.lists.from-any-thread")
 async def test_a_tool_may_change_what_there_is():
     """From the loop and from a thread (conformance: test_trigger_tool_change)."""
     server = full()
@@ -309,3 +320,52 @@ async def test_a_page_that_was_dealt_with_is_told_to_its_session_alone():
 
     assert [("notifications/elicitation/complete", {"elicitationId": "e1"})] == one.link.notes
     assert [] == other.link.notes
+
+
+@pytest.mark.covers("changes.lists.only-declared")
+async def test_a_list_that_was_not_declared_is_not_told_of():
+    """The spec: servers that declared listChanged tell, and a session knows what was declared."""
+    server = Server("small")
+    server.add_tool(lambda: None, name="t")
+    client = session(server)
+    server.add_prompt(lambda: "", name="p")
+    server.add_tool(lambda: None, name="u")
+    await turns()
+
+    assert [TOOLS] == [method for method, _ in client.link.notes]
+    later = session(server)
+    server.remove_prompt("p")
+    await turns()
+    assert ["notifications/prompts/list_changed"] == [method for method, _ in later.link.notes]
+
+
+@pytest.mark.covers("changes.lists.debounced", "changes.lists.from-any-thread")
+@pytest.mark.parametrize("era", ["session", "stream"])
+async def test_of_changes_in_many_threads_the_last_is_always_told(era):
+    """Ours: whoever lists after the last notification has seen every change."""
+    server = full()
+    if era == "session":
+        client, task = session(server), None
+    else:
+        client, task = await listening(server, toolsListChanged=True)
+    seen = []
+    note = client.link.note
+
+    async def listing(method, params=None, **related):
+        await note(method, params, **related)
+        if method == TOOLS:
+            seen.append(len((await Client(server).once("tools/list"))["tools"]))
+
+    client.link.note = listing
+
+    def change(thread):
+        for n in range(20):
+            server.add_tool(lambda: None, name=f"{thread}-{n}")
+
+    await asyncio.gather(*(asyncio.to_thread(change, n) for n in range(5)))
+    await turns(50)
+
+    assert 101 == seen[-1]
+    assert len(seen) <= 100
+    if task is not None:
+        await stop(task)

@@ -21,6 +21,7 @@ def names(result):
     return [tool["name"] for tool in result["tools"]]
 
 
+@pytest.mark.covers("tools.list.deterministic")
 async def test_everything_comes_in_one_page_by_default():
     """In the order it was registered (spec: tools, deterministic order)."""
     result = await Client(many()).once("tools/list")
@@ -30,6 +31,7 @@ async def test_everything_comes_in_one_page_by_default():
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
+@pytest.mark.covers("pagination.pages.lead-on")
 async def test_pages_lead_to_one_another(revision):
     """By cursors the client does not look into (spec: pagination)."""
     client, seen, params = Client(many(page_size=2), revision), [], {}
@@ -43,6 +45,7 @@ async def test_pages_lead_to_one_another(revision):
 
 
 @pytest.mark.parametrize("cursor", ["", "made up"])
+@pytest.mark.covers("pagination.cursors.bad-refused")
 async def test_a_cursor_that_is_not_ours_is_refused(cursor):
     """-32602 (spec: pagination, error handling)."""
     error = await Client(many()).once("tools/list", {"cursor": cursor})
@@ -81,6 +84,7 @@ async def test_a_page_is_written_once():
     assert first is not await raw(modern)
 
 
+@pytest.mark.covers("caching.lists.hinted", "caching.lists.same-scope")
 async def test_hints_say_how_long_a_list_may_be_kept():
     """The same on every page; none up to 2025-11-25 (spec: caching)."""
     server = many(list_ttl_ms=60_000, list_scope="public", page_size=3)
@@ -106,6 +110,7 @@ async def test_a_middleware_sees_the_list_and_may_change_it():
 
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "prompts/list"])
+@pytest.mark.covers("capabilities.undeclared-is-no-method")
 async def test_what_is_not_offered_is_no_method(method):
     """-32601 for a capability that is not declared (spec: MethodNotFoundError)."""
     error = await Client(Server("empty")).once(method)
@@ -113,6 +118,7 @@ async def test_what_is_not_offered_is_no_method(method):
     assert -32601 == error.code
 
 
+@pytest.mark.covers("tools.list.may-be-empty")
 async def test_what_was_offered_once_may_be_empty():
     """The capability was declared, so the list stays (spec: tools, capabilities)."""
     server = many(1)
@@ -134,3 +140,54 @@ async def test_a_cursor_of_null_is_the_first_page(revision):
     client = Client(many(page_size=3), revision)
 
     assert await client.once("tools/list", {"cursor": None}) == await client.once("tools/list")
+
+
+@pytest.mark.covers("caching.lists.configurable", "caching.discovery.hinted")
+async def test_each_list_has_hints_of_its_own():
+    """The spec: public where it is the same for all, private where it depends on the user."""
+    server = many(
+        list_ttl_ms={"tools/list": 5, "server/discover": 7},
+        list_scope={"tools/list": "public"},
+    )
+    server.add_prompt(lambda: "", name="p")
+    client = Client(server)
+
+    assert [(5, "public"), (0, "private"), (7, "public")] == [
+        (result["ttlMs"], result["cacheScope"])
+        for method in ("tools/list", "prompts/list", "server/discover")
+        for result in [await client.once(method)]
+    ]
+
+
+@pytest.mark.covers("caching.hints.valid")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"list_ttl_ms": -1}, "from 0 on"),
+        ({"list_ttl_ms": {"tools/list": 1.5}}, "from 0 on"),
+        ({"list_ttl_ms": {"tools/call": 1}}, "no caching hints for 'tools/call'"),
+        ({"list_scope": "shared"}, "not 'shared'"),
+    ],
+)
+def test_hints_that_cannot_be_sent_are_refused(options, said):
+    """The spec: servers MUST provide a time of 0 or more; ours: found at once."""
+    with pytest.raises(UsageError, match=said):
+        Server("x", **options)
+    with pytest.raises(UsageError, match="from 0 on"):
+        Server("x").add_resource(lambda: "", "a://b", ttl_ms=-1, name="r")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_pages_of_any_size_hold_everything_once(revision, size):
+    """The spec: the size is the server's."""
+    client, seen, params = Client(many(page_size=size), revision), [], {}
+    while True:
+        page = await client.once("tools/list", params)
+        assert len(page["tools"]) <= size
+        seen += names(page)
+        if "nextCursor" not in page:
+            break
+        params = {"cursor": page["nextCursor"]}
+
+    assert [f"t{n}" for n in range(5)] == seen

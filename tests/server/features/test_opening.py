@@ -61,6 +61,7 @@ async def test_a_server_without_handshake_says_what_it_speaks():
     assert MODERN in error.message
 
 
+@pytest.mark.covers("capabilities.declared-as-offered")
 async def test_what_is_offered_is_declared():
     """Capabilities follow from what was registered (architecture 4.5)."""
     _, result = await initialize(full(), LEGACY)
@@ -88,6 +89,7 @@ async def test_the_answer_is_cut_to_the_revision():
     assert {"name", "version", "title", "icons", "websiteUrl"} == set(new["serverInfo"])
 
 
+@pytest.mark.covers("capabilities.never-undeclared")
 async def test_capabilities_of_later_revisions_do_not_count():
     """A session of 2025-03-26 cannot elicit, whatever its client says (schemas)."""
     caller, _ = await initialize(full(), "2025-03-26", {"elicitation": {}, "sampling": {}})
@@ -101,6 +103,7 @@ async def test_ping_is_answered():
     assert {} == await Client(Server("x"), LEGACY).once("ping")
 
 
+@pytest.mark.covers("capabilities.discovered", "caching.discovery.hinted")
 async def test_discovery_tells_what_the_handshake_tells():
     """Versions, capabilities, instructions, identity, hints (spec: server/discover)."""
     result = await Client(full(list_ttl_ms=60)).once("server/discover")

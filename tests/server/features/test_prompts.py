@@ -3,9 +3,17 @@
 import pytest
 
 from both_eras import LEGACY, MODERN, Client
+from isthmus import Audio, Image
 from isthmus.errors import ToolError, UsageError
 from isthmus.server import Server
-from isthmus.wire import EmbeddedResource, GetPromptResult, PromptMessage, TextContent
+from isthmus.wire import (
+    BlobResourceContents,
+    EmbeddedResource,
+    GetPromptResult,
+    PromptMessage,
+    ResourceLink,
+    TextContent,
+)
 from isthmus.wire import TextResourceContents as TextOf
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
@@ -50,6 +58,7 @@ async def get(name, arguments=None, revision=MODERN):
     return await Client(letters(), revision).send("prompts/get", params)
 
 
+@pytest.mark.covers("prompts.list.arguments")
 async def test_a_prompt_is_listed_with_its_arguments():
     """Names, descriptions, and whether they are required (spec: prompts, data types)."""
     listed = (await Client(letters()).once("prompts/list"))["prompts"]
@@ -77,6 +86,7 @@ async def test_text_is_a_message_of_the_users(revision):
 
 
 @BOTH
+@pytest.mark.covers("prompts.messages.all-kinds")
 async def test_messages_may_be_of_any_role_and_content(revision):
     """Pairs, blocks and whole messages (spec: prompt messages)."""
     result = await get("talk", None, revision)
@@ -99,6 +109,7 @@ async def test_a_whole_result_is_passed_on():
         ("apology", {"name": "a", "times": "often"}, "times"),
     ],
 )
+@pytest.mark.covers("prompts.arguments.checked")
 async def test_what_does_not_fit_is_refused(name, arguments, said):
     """-32602 (spec: prompts, error handling)."""
     error = await get(name, arguments)
@@ -123,3 +134,34 @@ def test_a_name_is_taken_once():
     """Duplicates are an error (decision D17)."""
     with pytest.raises(UsageError, match="there is a prompt 'talk' already"):
         letters().add_prompt(lambda: "", name="talk")
+
+
+@pytest.mark.covers("prompts.messages.all-kinds")
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_every_kind_of_content_may_be_in_a_message(revision):
+    """The spec: text, images, audio, links to resources and resources themselves."""
+    server = Server("kinds")
+
+    @server.prompt
+    def all_kinds():
+        note = TextOf(uri="a://b", text="note", mime_type="text/plain")
+        blob = BlobResourceContents(uri="a://c", blob="AAAA", mime_type="image/png")
+        return [
+            "text",
+            ("assistant", Image(b"png", format="png")),
+            Audio(b"wav", format="wav"),
+            ResourceLink(uri="a://b", name="b"),
+            EmbeddedResource(resource=note),
+            ("user", EmbeddedResource(resource=blob)),
+        ]
+
+    result = await Client(server, revision).once("prompts/get", {"name": "all_kinds"})
+
+    assert [
+        ("user", "text"),
+        ("assistant", "image"),
+        ("user", "audio"),
+        ("user", "resource_link"),
+        ("user", "resource"),
+        ("user", "resource"),
+    ] == [(message["role"], message["content"]["type"]) for message in result["messages"]]

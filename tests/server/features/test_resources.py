@@ -60,6 +60,7 @@ async def read(uri, revision=MODERN):
     return await Client(notes(), revision).send("resources/read", {"uri": uri})
 
 
+@pytest.mark.covers("resources.templates.listed")
 async def test_resources_and_templates_are_listed_apart():
     """A URI with variables is a template (spec: resource templates)."""
     client = Client(notes())
@@ -98,6 +99,7 @@ async def test_resources_and_templates_are_listed_apart():
         ("files://a/b.txt", {"mimeType": "text/plain", "text": "a/b.txt"}),
     ],
 )
+@pytest.mark.covers("resources.templates.matched")
 async def test_what_is_at_a_uri_is_read(revision, uri, contents):
     """Text as text, bytes as base64, variables typed (spec: resource contents)."""
     assert [{"uri": uri, **contents}] == (await read(uri, revision))["contents"]
@@ -112,6 +114,7 @@ async def test_a_whole_result_is_passed_on():
     "uri", ["notes://404", "notes://seven", "nothing://here", "notes://", "files://a/../b"]
 )
 @pytest.mark.parametrize(("revision", "code"), [(LEGACY, -32002), (MODERN, -32602)])
+@pytest.mark.covers("resources.read.unknown")
 async def test_what_is_not_there_is_an_error_with_its_uri(uri, revision, code):
     """Never empty contents (spec: resources, error handling)."""
     error = await read(uri, revision)
@@ -119,6 +122,7 @@ async def test_what_is_not_there_is_an_error_with_its_uri(uri, revision, code):
     assert (code, {"uri": uri}) == (error.code, error.data)
 
 
+@pytest.mark.covers("caching.reads.hinted")
 async def test_a_read_says_how_long_it_lasts():
     """Caching hints are the author's; none is the safe default (spec: caching)."""
     picture, note = await read("notes://7/picture"), await read("notes://7")
@@ -127,6 +131,7 @@ async def test_a_read_says_how_long_it_lasts():
     assert (0, "private") == (note["ttlMs"], note["cacheScope"])
 
 
+@pytest.mark.covers("resources.read.failed")
 async def test_what_goes_wrong_while_reading_is_an_error(caplog):
     """-32603; its text only where the author meant it to be read (spec: a SHOULD)."""
     with caplog.at_level(logging.ERROR, "isthmus"):

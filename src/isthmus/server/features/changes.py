@@ -45,6 +45,7 @@ DEBOUNCE = 0.05
 TOOLS = "notifications/tools/list_changed"
 PROMPTS = "notifications/prompts/list_changed"
 RESOURCES = "notifications/resources/list_changed"
+LISTS = {"tools": TOOLS, "prompts": PROMPTS, "resources": RESOURCES}
 UPDATED = "notifications/resources/updated"
 COMPLETE = "notifications/elicitation/complete"
 
@@ -267,7 +268,10 @@ class Changes:
     def _session(self, link: Any) -> Listener:
         listener = self._sessions.get(link)
         if listener is None:
-            listener = self._sessions[link] = Listener(link, (TOOLS, PROMPTS, RESOURCES))
+            # spec 2025-11-25 server/tools#list-changed-notification: of servers that declared it,
+            # which this one did of what it offered by now
+            lists = [method for kind, method in LISTS.items() if self._offers(kind)]
+            listener = self._sessions[link] = Listener(link, lists)
             link.on_close(lambda: self._left(link))
         return listener
 
