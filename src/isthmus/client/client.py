@@ -140,8 +140,7 @@ class Client(Custom):
         extensions: Extensions | None = None,
         limits: Limits | None = None,
     ) -> None:
-        limits = limits or Limits()
-        supported = gathered(extensions)
+        limits, supported = limits or Limits(), gathered(extensions)
         self._answering = Answering(
             elicit,
             sample,
