@@ -346,8 +346,8 @@ async def test_a_client_that_reads_nothing_is_given_up():
 
 
 async def test_what_waits_for_a_client_is_bounded(monkeypatch):
-    """Ours: in size as well as in time."""
-    monkeypatch.setattr("isthmus.transports.websocket.CAP", 1000)
+    """Ours: in number as well as in time."""
+    monkeypatch.setattr("isthmus.transports.websocket.CROWD", 1)
     asgi = Asgi()
     asgi.reads.clear()
     async with channel_on(asgi) as channel:
@@ -356,7 +356,7 @@ async def test_what_waits_for_a_client_is_bounded(monkeypatch):
         second = asyncio.create_task(channel.send(Outgoing(b"x")))
         await turns()
         asgi.reads.set()
-        with pytest.raises(ConnectionLost, match="left 2000 bytes unread"):
+        with pytest.raises(ConnectionLost, match="left 1 messages unread"):
             await second
         await first
 

@@ -16,6 +16,13 @@ from isthmus.wire.jsonrpc import ErrorBody, encode_error
 
 __all__ = ["LineChannel"]
 
+BURST = 64
+"""Messages given out in one turn of the event loop; then what they began has a turn.
+
+Without it all that had been read would be taken in at once, and answered at once, before anybody
+could find that the other side does not read the answers.
+"""
+
 DRAIN = 1.0
 """Seconds that the other side has, at the end, to read what was sent."""
 
@@ -56,6 +63,7 @@ class LineChannel:
         self._other = other
         self._closing: asyncio.Task[None] | None = None
         self._stopped = False
+        self._given = 0
         self._inlet = Inlet(reads, limit)
         self._outlet = Outlet(writes, self._inlet.stop, patience)
 
@@ -77,12 +85,18 @@ class LineChannel:
                 if outlet.full and self.SERVES and not inlet.over:
                     await self._read_on()
                     continue
+                self._given += 1
+                if self._given >= BURST:
+                    self._given = 0
+                    await asyncio.sleep(0)
+                    continue
                 line = lines.popleft()
                 if not isinstance(line, Oversize):
                     return Delivery(line, self.origin)
                 self._too_long(line)
             elif not inlet.over:
                 await inlet.more()
+                self._given = 0
                 outlet.prompt = len(lines) == 1
             else:
                 return self._last()

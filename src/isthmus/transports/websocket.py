@@ -18,7 +18,7 @@ from isthmus.runtime.router import Router
 from isthmus.transports.http.guard import Guard
 from isthmus.transports.http.reply import JSON, Receive, Scope, Send
 from isthmus.transports.http.request import Headers, local_address
-from isthmus.transports.pipes import AHEAD, CAP, FULL
+from isthmus.transports.pipes import AHEAD, CROWD, FULL
 from isthmus.transports.sockets import PATIENCE
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import encode_error
@@ -153,6 +153,7 @@ class WebSocketChannel:
         self._ready: deque[Delivery] = deque()
         self._ahead = 0
         self._unsent = 0
+        self._waiting = 0
         self._lost: ConnectionLost | None = None
         self._stopped = False
         self._closed = False
@@ -217,9 +218,10 @@ class WebSocketChannel:
             ConnectionLost: the client hung up, or does not read.
         """
         size = len(out.data)
-        if self._unsent > CAP:
-            self._end(f"the client left {self._unsent} bytes unread")
+        if self._waiting >= CROWD:
+            self._end(f"the client left {CROWD} messages unread")
         self._unsent += size
+        self._waiting += 1
         try:
             async with self._turn:
                 self._must_be_open()
@@ -233,6 +235,7 @@ class WebSocketChannel:
             raise self._end(f"the client hung up: {str(error) or type(error).__name__}") from error
         finally:
             self._unsent -= size
+            self._waiting -= 1
 
     def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
         """False: both directions are shared by all calls, so a message has to say it."""
