@@ -16,7 +16,17 @@ from isthmus.testing.faults import until
 from isthmus.types import PromptReference
 
 SERVERS = ("app", "bookings", "everything", "hello", "over_websocket", "pydantic_types", "shared")
-RUN = {"assistant", "batching", "polled", "sessions", "client", "mounted", "tested", "tour"}
+RUN = {
+    "assistant",
+    "batching",
+    "polled",
+    "sessions",
+    "client",
+    "mounted",
+    "tasks",
+    "tested",
+    "tour",
+}
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -260,3 +270,12 @@ async def test_the_assistant_answers_everything(example, capsys):
     said = capsys.readouterr().out.splitlines()
     assert "Rome: it is sunny there." in said
     assert ["booked: Rome", "True", "changed: tools", "['plan', 'where']"] == said[-4:]
+
+
+async def test_the_kitchen_cooks_what_somebody_waits_for(example, capsys):
+    """A task awaited, one fetched later, one cancelled."""
+    await example("tasks").main()
+
+    said = capsys.readouterr().out.splitlines()
+    expected = ["a steak of 5 minutes", "ordered: working", "3 portions of soup"]
+    assert [*expected, "cancelled: cancelled"] == said
