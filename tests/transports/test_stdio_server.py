@@ -1,8 +1,11 @@
 """A whole server over stdio, in a process of its own: everything that a host may do to it."""
 
 import json
+import os
+import select
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +128,39 @@ def test_no_message_holds_a_line_of_its_own():
 
     assert text == told[0]["result"]["content"][0]["text"]
     assert 1 == len(told)
+
+
+FLOODED = """
+from isthmus import Server
+
+server = Server("flooded", version="1")
+
+@server.tool
+async def big() -> str:
+    return "x" * 100_000
+
+server.run()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is looked up in /proc")
+@pytest.mark.covers("stdio.pressure.memory")
+def test_a_host_that_asks_for_ever_and_never_reads_does_not_fill_the_memory():
+    """Ours: thousands of requests for 100 kB each; the pipe is what stops whoever asks."""
+    line = call(1, "big").replace(b'"id": 1,', b'"id": %d,') + b"\n"
+    lines = b"".join(line % number for number in range(10_000))
+    with subprocess.Popen(
+        [sys.executable, "-c", FLOODED], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+        os.set_blocking(server.stdin.fileno(), False)
+        poll = select.poll()
+        poll.register(server.stdin, select.POLLOUT)
+        while lines and poll.poll(700):
+            lines = lines[os.write(server.stdin.fileno(), lines) :]
+        status = Path(f"/proc/{server.pid}/status").read_text(encoding="utf-8")
+        server.kill()
+        server.stdin.close()
+
+    (kilobytes,) = [int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line]
+    assert lines
+    assert kilobytes < 300_000
