@@ -5,7 +5,12 @@ import pytest
 from isthmus.client.client import Client
 from isthmus.client.limits import Limits
 from isthmus.errors import CapabilityMissing, Misbehaved
-from isthmus.wire import ListToolsResult, ServerCapabilities
+from isthmus.wire import (
+    InputRequest,
+    InputRequiredResult,
+    ListToolsResult,
+    ServerCapabilities,
+)
 from isthmus.wire.jsonrpc import decode
 from small_server import LEGACY_NAME, MODERN_NAME, Small, text, tool
 
@@ -88,3 +93,17 @@ async def test_what_a_program_adds_to_meta_reaches_the_server(revision):
 
     assert "a" == metas[0]["com.example/tenant"]
     assert (revision == MODERN_NAME) == ("io.modelcontextprotocol/protocolVersion" in metas[0])
+
+
+@pytest.mark.covers("clientlimits.questions.at-once")
+async def test_one_result_may_hold_so_many_questions():
+    """Ours: each of them costs something, even where nobody has to think."""
+    questions = {str(n): InputRequest(method="roots/list") for n in range(9)}
+
+    async def call(_params, _inbound):
+        return InputRequiredResult(input_requests=questions)
+
+    small = Small({"tools/call": call})
+    async with Client(small, roots=[], limits=Limits(requests_at_once=8)) as client:
+        with pytest.raises(Misbehaved, match="asks 9 things at once, and this client answers 8"):
+            await client.call_tool("ask")

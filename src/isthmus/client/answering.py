@@ -160,7 +160,17 @@ class Answering:
     async def answers(
         self, questions: Mapping[str, InputRequest], revision: Revision
     ) -> dict[str, Raw]:
-        """The answers to all questions of one round, found at the same time."""
+        """The answers to all questions of one round, found at the same time.
+
+        Raises:
+            Misbehaved: the server may not ask one of them, or not so many.
+        """
+        most = self._limits.requests_at_once
+        if most is not None and len(questions) > most:
+            raise Misbehaved(
+                f"the server asks {len(questions)} things at once, and this client answers {most} "
+                "(Limits.requests_at_once)"
+            )
         works = [self.answer(question, revision) for question in questions.values()]
         if len(works) == 1:
             return dict(zip(questions, [await works[0]], strict=True))

@@ -227,7 +227,7 @@ class Responses:
         """A change was heard of: what it concerns is stale from now on."""
         # spec 2026-07-28 server/utilities/caching#interaction-with-notifications: the notification
         # invalidates the cached response
-        for method in TOLD_OF[change.kind]:
+        for method in TOLD_OF.get(change.kind, ()):
             self.forget(method, change.uri or None)
 
     def forget(self, method: str, about: str | None = None) -> None:

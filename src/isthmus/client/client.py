@@ -1,6 +1,6 @@
 """The client: one object per connection."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -121,7 +121,7 @@ class Client(Custom):
         sample_context: bool = False,
         on_log: OnLog | None = None,
         on_change: OnChange | None = None,
-        on_page_done: Callable[[str], None] | None = None,
+        on_page_done: Callable[[str], Awaitable[None] | None] | None = None,
         auto_refresh: bool | float = False,
         cache: bool | Caching = True,
         log_level: LogLevel | None = None,
@@ -141,6 +141,7 @@ class Client(Custom):
         limits: Limits | None = None,
     ) -> None:
         limits, supported = limits or Limits(), gathered(extensions)
+        self._hearing = Hearing(on_log, on_change, limits)
         self._answering = Answering(
             elicit,
             sample,
@@ -148,9 +149,8 @@ class Client(Custom):
             able(declaring(capabilities, supported), tools=sample_tools, context=sample_context),
             limits=limits,
             watched=watch_roots is not None,
-            page_done=on_page_done,
+            page_done=self._hearing.telling(on_page_done),
         )
-        self._hearing = Hearing(on_log, on_change, limits)
         self._log_level, self._watch = log_level, watch_roots
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._pings = ping_every, ping_misses

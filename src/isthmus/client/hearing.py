@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import UNSET
@@ -132,6 +133,10 @@ class Hearing:
         if teller is None:
             teller = self._tellers[told] = self._teller(told)
         teller(what)
+
+    def telling(self, told: Callable[[Any], Any] | None) -> Callable[[Any], None] | None:
+        """What tells a function, where there is one."""
+        return None if told is None else partial(self.tell, told)
 
     def _teller(self, told: Callable[[Any], Any], *, once: bool = False) -> Teller:
         return Teller(told, self.start, waiting=self._limits.waiting, once=once)
