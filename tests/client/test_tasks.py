@@ -226,6 +226,26 @@ async def test_the_task_is_named_for_whoever_routes_by_headers():
     await client.close()
 
 
+@pytest.mark.covers("tasks.core.metadata.ignored")
+async def test_a_client_that_runs_no_tasks_declares_none_and_answers_at_once():
+    """Spec: without the capability the task parameter is as if it were not there."""
+    puppet = Puppet()
+    client = Client(puppet.channel, revision=LEGACY_NAME, elicit=lambda _: Accepted({}))
+    opening = asyncio.create_task(client.open())
+    result = {"protocolVersion": LEGACY_NAME, "capabilities": {}, "serverInfo": {}}
+    result["serverInfo"] = {"name": "puppet", "version": "1"}
+    (asked,) = await puppet.answers(result)
+    await puppet.heard()
+    await opening
+    params = {**QUESTION["params"], "task": {"ttl": 1000}}
+    await puppet.says(id="q", method="elicitation/create", params=params)
+    answer = await puppet.heard()
+
+    assert "tasks" not in asked["params"]["capabilities"]
+    assert {"action": "accept", "content": {}} == answer["result"]
+    await client.close()
+
+
 # What becomes of it
 
 

@@ -178,6 +178,31 @@ async def test_tasks_being_made_count_as_well():
     assert await book.open("bob", "tool", None)
 
 
+async def test_the_store_is_counted_when_it_may_be_full_and_not_before():
+    """Ours: a new task costs the same, however many there are."""
+
+    class Counted(MemoryKV):
+        scans = 0
+
+        async def scan(self, *arguments):
+            self.scans += 1
+            return await super().scan(*arguments)
+
+    store = Counted()
+    book = TaskBook(store, Limits(tasks_each=20, tasks=100))
+    for _ in range(20):
+        job = await book.open("ann", "tool", None)
+        await job.create()
+        await job.finish(DONE)
+    scans = store.scans
+    with pytest.raises(Refuse):
+        await book.open("ann", "tool", None)
+    await store.delete(key_of("ann", job.record.id))
+
+    assert (2, 3) == (scans, store.scans)
+    assert await book.open("ann", "tool", None)
+
+
 async def test_a_full_store_is_a_refusal():
     """Ours: what cannot be kept is not promised."""
     book = TaskBook(MemoryKV(most=1), Limits())

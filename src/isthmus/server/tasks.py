@@ -32,6 +32,9 @@ SHORTEST = 1.0
 MOST_LISTED = 100_000
 """Tasks that are listed where their number is not limited."""
 
+MOST_COUNTED = 10_000
+"""Owners whose tasks are counted without looking into the store."""
+
 TOLD = 200
 """Characters of a result or an error that become a status in words."""
 
@@ -293,6 +296,7 @@ class TaskBook:
         self.store = store
         self._limits = limits
         self._jobs: dict[tuple[str, str], Job] = {}
+        self._counts: dict[str, int] = {}
 
     def __len__(self) -> int:
         """The tasks at work."""
@@ -326,11 +330,28 @@ class TaskBook:
         return job
 
     async def _check(self, prefix: str, most: int | None, whose: str) -> None:
+        """See to it that there is room for one task more.
+
+        The store is only counted where those made since it was counted last could be too many.
+
+        Raises:
+            Refuse: there is not.
+        """
         if most is None:
             return
-        running = sum(1 for owner, _ in self._jobs if f"task/{owner}/".startswith(prefix))
-        if running >= most or len(await self.store.scan(prefix, "", most)) >= most:
+        count = self._counts.get(prefix)
+        if count is None or count >= most:
+            unborn = sum(
+                1
+                for (owner, _), job in self._jobs.items()
+                if not job.born.done() and f"task/{owner}/".startswith(prefix)
+            )
+            count = unborn + len(await self.store.scan(prefix, "", most))
+        if count >= most:
             raise _too_many(f"{most} tasks {whose} are kept already")
+        if len(self._counts) >= MOST_COUNTED:
+            self._counts.clear()
+        self._counts[prefix] = count + 1
 
     async def find(self, owner: str, id: str) -> Record | None:
         """What is known of a task; None where its owner has none of this id."""
