@@ -120,3 +120,63 @@ def test_a_reference_to_the_network_is_never_followed():
     server.server_close()
 
     assert [] == fetched
+
+
+FORBIDDEN = {
+    "empty": {"a": {"type": "string", "x-mcp-header": ""}},
+    "object": {"a": {"type": "object", "x-mcp-header": "A"}},
+    "array": {"a": {"type": "array", "x-mcp-header": "A"}},
+    "null": {"a": {"type": "null", "x-mcp-header": "A"}},
+    "number": {"a": {"type": "number", "x-mcp-header": "A"}},
+    "twice": {n: {"type": "string", "x-mcp-header": "A"} for n in "ab"},
+    "twice in other case": {n: {"type": "string", "x-mcp-header": n} for n in "aA"},
+    "space": {"a": {"type": "string", "x-mcp-header": "A B"}},
+    "colon": {"a": {"type": "string", "x-mcp-header": "A:B"}},
+    "beyond ASCII": {"a": {"type": "string", "x-mcp-header": "Ä"}},
+    "control character": {"a": {"type": "string", "x-mcp-header": "A\n"}},
+    "no string": {"a": {"type": "string", "x-mcp-header": 7}},
+}
+
+
+@pytest.mark.covers("clientcalls.headers.mirrored")
+@pytest.mark.parametrize("flaw", FORBIDDEN)
+def test_every_forbidden_mark_hides_its_tool_and_the_log_says_why(flaw, caplog):
+    """Spec 2026-07-28 server/tools#x-mcp-header: MUST be excluded, SHOULD be logged with a reason."""
+    catalog = Catalog()
+    catalog.mirrored = True
+    tools = [
+        Tool(name="bad", input_schema={"type": "object", "properties": FORBIDDEN[flaw]}),
+        Tool(name="good", input_schema={"type": "object"}),
+    ]
+    with caplog.at_level(logging.WARNING, "isthmus"):
+        assert ["good"] == [tool.name for tool in catalog.learn(tools)]
+
+    assert "tool 'bad' is left out: x-mcp-header at" in caplog.text
+
+
+@pytest.mark.covers("clientcalls.headers.mirrored")
+@pytest.mark.parametrize(
+    ("value", "header"),
+    [
+        ("eu", "eu"),
+        ("", ""),
+        ("a b", "a b"),
+        (" a", "=?base64?IGE=?="),
+        ("a ", "=?base64?YSA=?="),
+        ("Grüße", "=?base64?R3LDvMOfZQ==?="),
+        ("a\r\nb", "=?base64?YQ0KYg==?="),
+        ("a\tb", "=?base64?YQli?="),
+        ("\x01", "=?base64?AQ==?="),
+        ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
+        (None, None),
+    ],
+)
+def test_every_kind_of_value_is_mirrored_as_it_must_be(value, header):
+    """Spec 2026-07-28 basic/transports/streamable-http#value-encoding: plain, or wrapped."""
+    catalog = Catalog()
+    catalog.mirrored = True
+    marked = {"a": {"type": "string", "x-mcp-header": "Method"}, "b": {"type": "number"}}
+    catalog.learn([Tool(name="t", input_schema={"type": "object", "properties": marked})])
+    found = catalog.headers("t", {"a": value, "b": 1.5})
+
+    assert (() if header is None else (("Mcp-Param-Method", header),)) == found
