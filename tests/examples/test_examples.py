@@ -15,7 +15,16 @@ from isthmus.testing import connect, serving
 from isthmus.testing.faults import until
 from isthmus.types import PromptReference
 
-SERVERS = ("app", "bookings", "everything", "hello", "over_websocket", "pydantic_types", "shared")
+SERVERS = (
+    "app",
+    "bookings",
+    "everything",
+    "hello",
+    "library",
+    "over_websocket",
+    "pydantic_types",
+    "shared",
+)
 RUN = {
     "assistant",
     "batching",
@@ -279,3 +288,24 @@ async def test_the_kitchen_cooks_what_somebody_waits_for(example, capsys):
     said = capsys.readouterr().out.splitlines()
     expected = ["a steak of 5 minutes", "ordered: working", "3 portions of soup"]
     assert [*expected, "cancelled: cancelled"] == said
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_the_library_lends_pages_and_tells_no_card_numbers(example, revision):
+    """What its page says: files, search with progress, redacted messages, completion."""
+    said, steps = [], []
+    server = example("library").server
+    async with connect(server, revision=revision, on_log=said.append) as client:
+        listed = [resource.uri for resource in await client.list_resources()]
+        found = await client.call_tool(
+            "search", {"words": "no way out", "shelf": "guide"}, on_progress=steps.append
+        )
+        page = await client.read_resource("docs://guide/files.md")
+        shelf = await client.complete(PromptReference(name="summarise"), "shelf", "conc")
+
+    assert "docs://guide/files.md" in listed
+    assert ["docs://guide/files.md"] == found.structured["result"]
+    assert steps[-1].progress == steps[-1].total
+    assert "[redacted]" == said[-1].data["card_number"]
+    assert page.contents[0].text.startswith("# Files and folders")
+    assert ["concepts"] == shelf.values
