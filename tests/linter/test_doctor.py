@@ -3,8 +3,10 @@
 import pytest
 
 from isthmus import Server
+from isthmus.errors import ConnectFailed
+from isthmus.linter.doctor import Doctor, LineSite
 from isthmus.revisions import REVISIONS
-from spoiled_servers import examined, line_site, web_site
+from spoiled_servers import HANG_UP, examined, good, line_site, web_site
 
 EVERY = pytest.mark.parametrize("revision", [r.name for r in REVISIONS])
 
@@ -36,3 +38,84 @@ async def test_a_server_with_nothing_has_nothing_wrong(revision):
     report = await examined(line_site(server=Server("empty", version="1")), revision)
 
     assert [] == report.findings
+
+
+def tools_called():
+    """A server that keeps account of what was called."""
+    called = []
+    server = Server("careful", version="1")
+
+    @server.tool
+    def destroy() -> str:
+        """Destroy everything."""
+        called.append("destroy")
+        return "gone"
+
+    @server.tool(read_only=True)
+    def look() -> str:
+        """Look."""
+        called.append("look")
+        return "nothing there"
+
+    @server.tool(read_only=True)
+    def find(what: str) -> str:
+        """Find something."""
+        called.append(f"find {what}")
+        return "found"
+
+    return server, called
+
+
+@pytest.mark.covers("linter.doctor.calls-nothing")
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"call_read_only": False}, []),
+        ({}, ["look"]),
+        ({"call_read_only": False, "calls": {"find": {"what": "it"}}}, ["find it"]),
+    ],
+)
+async def test_no_tool_is_called_but_those_that_may_be(options, expected):
+    """Ours: it is safe on other people's servers."""
+    server, called = tools_called()
+    await examined(line_site(server=server), "2025-11-25", **options)
+
+    assert expected == called
+
+
+async def test_a_revision_that_is_not_spoken_is_told_with_the_reason():
+    """Ours: what came of each is in the report."""
+    report = await Doctor(line_site(server=good(revisions=["2025-06-18"])), timeout=0.5).examine()
+
+    assert ["2025-06-18"] == report.spoken
+    assert "it offers 2025-06-18" == report.unspoken["2025-11-25"]
+    assert "error -32602" in report.unspoken["2026-07-28"]
+    assert [] == report.findings
+
+
+async def test_a_server_that_dies_each_time_is_left_alone():
+    """Ours: a few deaths are enough to tell of."""
+
+    def spoil(asked, message):
+        return HANG_UP if message and "method" in (asked or {}) and dies(asked) else message
+
+    report = await examined(line_site(spoil), "2025-11-25")
+    lost = [finding for finding in report.findings if finding.rule == "connection.survives"]
+
+    assert 1 <= len(lost) <= 5
+
+
+def dies(asked):
+    return asked["method"] in {"prompts/get", "resources/read", "tools/call", "completion/complete"}
+
+
+async def test_nobody_there_is_told():
+    """Ours: no revision is spoken, and the reason is that of the connection."""
+
+    async def dial():
+        raise ConnectFailed("no such command: 'nothing'")
+
+    report = await Doctor(LineSite(dial)).examine()
+
+    assert [] == report.spoken
+    assert {"no such command: 'nothing'"} == set(report.unspoken.values())

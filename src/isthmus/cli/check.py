@@ -1,8 +1,8 @@
 """``check``: what a server does wrong, clause by clause, in every revision it speaks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -46,15 +46,18 @@ async def check(talk: Talk, choices: Choices) -> Exit:
     revisions: Sequence[Revision] = REVISIONS
     if talk.options.revision is not None:
         revisions = (_revision(talk.options.revision),)
-    async with _Sited(talk) as site:
-        doctor = Doctor(
-            site,
-            timeout=talk.options.timeout or TIMEOUT,
-            rules=wanted,
-            calls=calls,
-            call_read_only=choices.call_read_only,
-        )
-        report = await doctor.examine(revisions)
+    async with _Sited(talk) as sited:
+        for site in sited.sites():
+            doctor = Doctor(
+                site,
+                timeout=talk.options.timeout or TIMEOUT,
+                rules=wanted,
+                calls=calls,
+                call_read_only=choices.call_read_only,
+            )
+            report = await doctor.examine(revisions)
+            if report.spoken:
+                break
     if talk.options.as_json:
         print_json({"target": talk.target.label, **msgspec.to_builtins(report)})
     else:
@@ -90,24 +93,35 @@ def _revision(name: str) -> Revision:
 
 
 class _Sited:
-    """Where the target is, and what has to be let go of afterwards."""
+    """Where the target may be, and what has to be let go of afterwards."""
 
     def __init__(self, talk: Talk) -> None:
         self._target = talk.target
         self._requests: Any = None
 
-    async def __aenter__(self) -> Any:
-        where = self._target.where
-        if isinstance(where, str) and where.startswith(("http://", "https://")):
-            from isthmus.transports.http.requests import connect
+    def sites(self) -> Iterator[Any]:
+        """The ways to it, in the order in which they are tried."""
+        where, headers = self._target.where, dict(self._target.headers)
+        if not isinstance(where, str) or not where.startswith(("http://", "https://")):
+            from isthmus.client.targets import resolve
 
-            self._requests = connect(connect_timeout=10.0)
-            headers = dict(self._target.headers)
-            return WebSite(where, self._requests, headers, loopback=_is_near(where))
-        from isthmus.client.targets import resolve
+            yield LineSite(resolve(where, headers=headers or None, connect_timeout=10.0).dial)
+            return
+        from isthmus.transports.http.requests import connect
+        from isthmus.transports.http.sse_client import HttpSseChannel
 
-        headers = dict(self._target.headers)
-        return LineSite(resolve(where, headers=headers or None, connect_timeout=10.0).dial)
+        self._requests = connect(connect_timeout=10.0)
+        yield WebSite(where, self._requests, headers, loopback=_is_near(where))
+
+        async def dial() -> HttpSseChannel:
+            channel = HttpSseChannel(where, headers=headers)
+            await channel.open()
+            return channel
+
+        yield LineSite(dial)  # the endpoint of 2024-11-05, which answers no POST
+
+    async def __aenter__(self) -> Self:
+        return self
 
     async def __aexit__(self, *_error: object) -> None:
         if self._requests is not None:

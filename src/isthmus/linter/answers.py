@@ -268,7 +268,7 @@ ANSWERS: tuple[Rule, ...] = (
         "2025-11-25 basic#requests",
         "A request whose id is null is refused.",
         "Answer -32600.",
-        refused("an id of null", also=202),
+        refused("an id of null", also=400),
     ),
     Rule(
         "ids.fraction-refused",
@@ -276,7 +276,7 @@ ANSWERS: tuple[Rule, ...] = (
         "2025-11-25 basic#requests",
         "A request whose id is neither a string nor an integer is refused.",
         "Answer -32600.",
-        refused("a fraction as its id"),
+        refused("a fraction as its id", also=400),
     ),
     Rule(
         "errors.no-json",

@@ -187,7 +187,8 @@ def _direction(conversation: Conversation) -> Iterator[Fault]:
 
 def _early(conversation: Conversation) -> Iterator[Fault]:
     """Before the handshake is over, up to 2025-11-25."""
-    opened = False
+    # A recording may begin in the middle.
+    opened = not any(said.method == "initialize" for said in conversation.said)
     for said in conversation.said:
         if said.revision in MODERN or said.kind not in {"request", "notification", "result"}:
             continue

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from isthmus.errors import ConnectionLost
+from isthmus.errors import ConnectionLost, HttpRefused
 from isthmus.linter.conversation import Conversation
 from isthmus.linter.visit import Outcome
 from isthmus.runtime.channel import Channel, Outgoing
@@ -52,6 +52,8 @@ class Lines:
             outcome.silent = True
         except ConnectionLost as error:
             outcome.lost = self.lost = str(error)
+        except HttpRefused as refused:  # HTTP+SSE: a message that is refused when it is posted
+            outcome.status, outcome.body = refused.status, refused.body.encode()
         return outcome
 
     async def say(self, probe: str, data: bytes, fence: Any) -> Outcome:
@@ -72,6 +74,8 @@ class Lines:
             outcome.silent = True
         except ConnectionLost as error:
             outcome.lost = self.lost = str(error)
+        except HttpRefused as refused:  # HTTP+SSE: a message that is refused when it is posted
+            outcome.status, outcome.body = refused.status, refused.body.encode()
         return outcome
 
     async def tell(self, method: str, params: dict[str, Any]) -> None:
@@ -79,7 +83,7 @@ class Lines:
         note = {"jsonrpc": "2.0", "method": method, "params": params}
         try:
             await self._send(msgspec.json.encode(note))
-        except ConnectionLost as error:
+        except (ConnectionLost, HttpRefused) as error:
             self.lost = str(error)
 
     async def close(self) -> None:
