@@ -12,9 +12,10 @@ from isthmus.testing.transcript import Mismatch, load, play
 from isthmus.transports.memory import pair
 from transcript_shop import shop
 from transcript_tasks import bakery
+from transcript_visits import visits
 
 HERE = Path(__file__).parent
-SERVERS = {"tasks": bakery}  # by the transcript's name; the others talk to the shop
+SERVERS = {"tasks": bakery, "visits": visits}  # by the transcript's name; the others talk to the shop
 CASES = [
     pytest.param(
         path.parent.name,
