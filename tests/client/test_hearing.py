@@ -245,3 +245,42 @@ async def test_a_listener_that_is_slow_gets_the_newest(caplog):
 
     assert [0, 18, 19] == told
     assert "is too slow" in caplog.text
+
+
+@pytest.mark.covers("listening.session.resubscribed")
+async def test_a_new_session_is_subscribed_to_what_the_old_one_was():
+    """Ours: the server of a new session knows of none, and what changed meanwhile nobody does."""
+    told = []
+    client, puppet = await connected(LEGACY_NAME, on_change=told.append)
+    subscribing = asyncio.create_task(client.subscribe("x://hand"))
+    await puppet.answers({})
+    await subscribing
+    stream = client.listen(uris=["x://a"])
+    entering = asyncio.create_task(stream.__aenter__())
+    await puppet.answers({})
+    changes = await entering
+    renewed = asyncio.create_task(client._renewed())
+    asked = await puppet.answers({}, {})
+    await renewed
+
+    assert [("resources/subscribe", "x://a"), ("resources/subscribe", "x://hand")] == [
+        (request["method"], request["params"]["uri"]) for request in asked
+    ]
+    assert Change("resource", "x://a") == await anext(changes)
+    assert {"tools", "resources", "resource"} == {change.kind for change in told}
+    await client.close()
+
+
+async def test_a_new_session_that_refuses_says_so_in_the_log(caplog):
+    """Ours: the calls go on, and somebody should know."""
+    client, puppet = await connected(LEGACY_NAME, log_level="info")
+    subscribing = asyncio.create_task(client.subscribe("x://hand"))
+    await puppet.answers({})
+    await subscribing
+    again = asyncio.create_task(client._renewed())
+    asked = await puppet.heard()
+    await puppet.says(id=asked["id"], error={"code": -32603, "message": "not again"})
+    await again
+    await client.close()
+
+    assert "a new session is not what the one before was: not again" in caplog.text
