@@ -48,6 +48,6 @@ async def test_who_declines_books_nothing(ledger):
 
 @every_transport
 async def test_a_price_is_a_number_over_every_transport(transport):
-    """Memory, pipes and HTTP carry the same."""
+    """Memory, pipes, sockets and HTTP carry the same."""
     async with connect(bookings.server, transport=transport) as client:
         assert 40 == (await client.call_tool("price", {"kind": "warm"})).parse(int)

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from isthmus import Accepted, Context, Server, ToolError
 
-server = Server("shop", version="2.0", instructions="Buy something.")
+# What it says reaches the command as it is, as that of other people's servers does.
+server = Server("shop", version="2.0", instructions="Buy something.", sanitise=None)
 print("loaded")  # noqa: T201 - what a file prints must not reach the protocol
 
 

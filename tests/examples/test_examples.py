@@ -210,10 +210,10 @@ async def test_the_client_takes_a_url(example, capsys):
 
 
 def test_the_tests_of_the_example_pass():
-    """Seven pass, and two are skipped for revisions that cannot ask."""
+    """Eleven pass, and two are skipped for revisions that cannot ask."""
     said = run_command("python -m pytest -q -p no:randomly -p no:cacheprovider tested.py")
 
-    assert re.search(r"^7 passed, 2 skipped", said, re.MULTILINE), said
+    assert re.search(r"^11 passed, 2 skipped", said, re.MULTILINE), said
 
 
 async def test_the_first_part_of_the_tour(example, capsys):
