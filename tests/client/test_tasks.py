@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from isthmus import Accepted, Client
-from isthmus.errors import InvalidParams, Misbehaved, OutOfPhase, TaskCancelled
+from isthmus.errors import InvalidParams, Misbehaved, OutOfPhase, PeerError, TaskCancelled
 from isthmus.testing import VirtualLoop
 from isthmus.wire import TASKS
 from small_server import LEGACY_NAME, MODERN_NAME, Puppet
@@ -149,9 +149,23 @@ async def test_what_may_be_a_task_is_a_call_unless_it_is_started_as_one():
 
 
 @pytest.mark.covers("tasks.core.client.required")
-async def test_a_refused_call_is_made_again_as_a_task_where_that_is_why():
-    """Spec: required tools MUST be tasks; ours: known or not, call_tool finds out."""
+async def test_what_must_be_a_task_is_called_as_one():
+    """Spec: required tools MUST be tasks; ours: call_tool looks before it calls."""
     client, puppet = await legacy()
+    calling = asyncio.create_task(client.call_tool("paint"))
+    _, asked, result = await puppet.answers(listed(paint="required"), {"task": core()}, DONE)
+
+    assert "done" == (await calling).text
+    assert ({}, "tasks/result") == (asked["params"]["task"], result["method"])
+    await client.close()
+
+
+async def test_a_refused_call_is_made_again_as_a_task_where_that_is_why():
+    """Ours: what was listed may have changed since."""
+    client, puppet = await legacy()
+    listing = asyncio.create_task(client.list_tools())
+    await puppet.answers(listed(paint=None))
+    await listing
     calling = asyncio.create_task(client.call_tool("paint"))
     first = await puppet.heard()
     await puppet.says(id=first["id"], error={"code": -32601, "message": "a task only"})
@@ -275,6 +289,7 @@ def test_each_question_is_answered_once_however_often_it_is_seen():
     assert (["?"], ["tasks/update", "tasks/get"], "done") == run(talk())
 
 
+@pytest.mark.covers("tasks.client.polls")
 def test_polls_keep_the_distance_the_server_asks_for():
     """Spec: clients SHOULD respect the interval."""
 
@@ -387,6 +402,7 @@ def test_a_result_that_does_not_come_in_time_is_asked_for_again():
     async def talk():
         client, puppet = await legacy(timeout=60)
         waiting = asyncio.create_task(client.task("t1").result())
+        await puppet.answers(core())
         first = await puppet.heard()
         state = await unheard(puppet)
         await puppet.says(id=state["id"], result=core())
@@ -399,13 +415,17 @@ def test_a_result_that_does_not_come_in_time_is_asked_for_again():
     assert (["tasks/result", "tasks/get", "tasks/result"], "done") == run(talk())
 
 
-async def test_an_error_of_a_result_is_told_from_a_cancelled_task():
-    """Ours: both come as -32603, and only one of them is TaskCancelled."""
-    for status, error in (("cancelled", TaskCancelled), ("failed", Exception)):
+@pytest.mark.parametrize(
+    "answer", [{"error": {"code": -32603, "message": "gone"}}, {"result": {"odd": 1}}]
+)
+async def test_an_error_of_a_result_is_told_from_a_cancelled_task(answer):
+    """Ours: servers answer either in the same ways, and only one of them is TaskCancelled."""
+    for status, error in (("cancelled", TaskCancelled), ("failed", PeerError)):
         client, puppet = await legacy()
         waiting = asyncio.create_task(client.task("t1").result())
+        await puppet.answers(core())
         asked = await puppet.heard()
-        await puppet.says(id=asked["id"], error={"code": -32603, "message": "gone"})
+        await puppet.says(id=asked["id"], **answer)
         await puppet.answers(core(status))
         with pytest.raises(error) as caught:
             await waiting
@@ -454,3 +474,26 @@ def test_a_handle_needs_a_connection():
     with pytest.raises(OutOfPhase, match="not connected yet"):
         run(client.task("t").status())
     assert "ToolTask('', id='t')" == repr(client.task("t"))
+
+
+@pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
+async def test_a_ttl_that_is_left_out_is_none(revision):
+    """Ours: the specifications have null, and servers in the wild leave it out."""
+    client, puppet = await (legacy() if revision == LEGACY_NAME else modern())
+    looking = asyncio.create_task(client.task("t1").status())
+    state = core() if revision == LEGACY_NAME else flat()
+    await puppet.answers({k: v for k, v in state.items() if not k.startswith("ttl")})
+
+    assert (await looking).ttl is None
+    await client.close()
+
+
+async def test_nobody_waits_for_the_result_of_what_was_cancelled():
+    """Ours: a server that never answers tasks/result then is not asked for it."""
+    client, puppet = await legacy()
+    waiting = asyncio.create_task(client.task("t1").result())
+    await puppet.answers(core("cancelled"))
+
+    with pytest.raises(TaskCancelled):
+        await waiting
+    await client.close()

@@ -19,6 +19,7 @@ from isthmus.client.opening import Opening, speak
 from isthmus.client.sessions import Renewal
 from isthmus.client.settings import OnProgress, Settings
 from isthmus.client.targets import Target
+from isthmus.client.tasks_states import Created, FlatCreated
 from isthmus.client.telling import Teller, monotonic
 from isthmus.client.tracing import TRACER, traced
 from isthmus.core.meta import bad_key
@@ -60,8 +61,8 @@ NOTHING: Mended = ()
 
 _head = msgspec.json.Decoder(Result).decode
 _questions = msgspec.json.Decoder(InputRequiredResult).decode
-_task = msgspec.json.Decoder(CreateTaskResult).decode
-_flat_task = msgspec.json.Decoder(TaskCreated).decode
+_task = msgspec.json.Decoder(Created).decode
+_flat_task = msgspec.json.Decoder(FlatCreated).decode
 
 
 class Connection:

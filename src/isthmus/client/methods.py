@@ -140,7 +140,7 @@ class Methods:
         connection = self._connection
         connection.require("tools", "tools/call")
         params = CallToolParams(name=name, arguments=raw(arguments), meta=connection.about(meta))
-        if self._catalog.task(name) == "required" and self._tasks.asks_itself:
+        if self._tasks.asks_itself and await self._must_be_task(name):
             return await self._tasks.call(params, on_progress, timeout)
         headers = self._catalog.headers(name, arguments)
         try:
@@ -156,7 +156,7 @@ class Methods:
                 raise
             result = await connection.ask("tools/call", params, timeout, on_progress, name, again)
         except MethodNotFound:
-            if not await self._runs_as_task(name):
+            if not self._tasks.asks_itself or not await self._must_be_task(name, fresh=True):
                 raise
             return await self._tasks.call(params, on_progress, timeout)
         if type(result) is not CallToolResult:
@@ -164,11 +164,12 @@ class Methods:
         self._catalog.check(name, result)
         return ToolResult(name, result)
 
-    async def _runs_as_task(self, name: str) -> bool:
-        """Whether a tool that was refused as an ordinary call runs as a task only (2025-11-25)."""
-        if self._catalog.knows(name) or not self._tasks.asks_itself:
-            return False
-        await self.list_tools(fresh=True)
+    async def _must_be_task(self, name: str, *, fresh: bool = False) -> bool:
+        """Whether a tool runs as a task only, on a server of 2025-11-25 that has tasks."""
+        # spec 2025-11-25 basic/utilities/tasks#tool-level-negotiation: clients MUST then invoke
+        # it as a task, so that they have to know
+        if fresh or not self._catalog.knows(name):
+            await self.list_tools(fresh=fresh)
         return self._catalog.task(name) == "required"
 
     async def list_resources(

@@ -18,7 +18,7 @@ from isthmus.client.connection import Connection, OnProgress, progress
 from isthmus.client.listening import Listening
 from isthmus.client.results import ToolResult
 from isthmus.client.tasks_following import follow_core, follow_extension
-from isthmus.client.tasks_states import TaskState, state_of
+from isthmus.client.tasks_states import Detailed, Got, TaskState, state_of
 from isthmus.errors import (
     CallTimedOut,
     ConnectionLost,
@@ -89,6 +89,7 @@ class ToolTask:
         self._room = room
         self._done = done
         self._token = token
+        self._new = False
 
     def __repr__(self) -> str:
         return f"ToolTask({self.tool!r}, id={self.id!r})"
@@ -119,7 +120,8 @@ class ToolTask:
             ConnectionLost: the connection ended first.
         """
         if self._done is None and self.id is not None:
-            self._done = await self._room.wait(self.id, timeout)
+            new, self._new = self._new, False
+            self._done = await self._room.wait(self.id, timeout, new=new)
             self._room.forget_token(self._token)
         done: Any = self._done
         self._room.catalog.check(self.tool, done)
@@ -132,6 +134,7 @@ class ToolTask:
             Refused: the server knows no such task, or does not cancel.
         """
         if self.id is not None and self._done is None:
+            self._new = False
             await self._room.cancel(self.id)
 
 
@@ -155,6 +158,7 @@ class TaskRoom:
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._progress: dict[int | str, ProgressCallback] = {}
         self._tokens = 0
+        self._asks_itself: bool | None = None
 
     def attach(self, connection: Connection, catalog: Catalog) -> None:
         """The tasks are those at the other end of this connection."""
@@ -176,11 +180,13 @@ class TaskRoom:
     @property
     def asks_itself(self) -> bool:
         """Whether it is the client that says which calls are tasks (2025-11-25)."""
-        offered = self.connection.settled().capabilities.tasks
-        requests = UNSET if offered is UNSET else offered.requests
-        tools = UNSET if requests is UNSET else requests.tools
-        # spec 2025-11-25 basic/utilities/tasks#tool-level-negotiation: MUST NOT without it
-        return tools is not UNSET and tools.call is not UNSET
+        if self._asks_itself is None:
+            offered = self.connection.settled().capabilities.tasks
+            requests = UNSET if offered is UNSET else offered.requests
+            tools = UNSET if requests is UNSET else requests.tools
+            # spec 2025-11-25 basic/utilities/tasks#tool-level-negotiation: MUST NOT without it
+            self._asks_itself = tools is not UNSET and tools.call is not UNSET
+        return self._asks_itself
 
     @property
     def core(self) -> bool:
@@ -236,7 +242,7 @@ class TaskRoom:
 
     async def get(self, id: str) -> GetTaskResult | DetailedTask:
         """``tasks/get``."""
-        shape: Any = GetTaskResult if self.core else DetailedTask
+        shape: Any = Got if self.core else Detailed
         params = GetTaskParams(task_id=id, meta=self.connection.meta)
         state: GetTaskResult | DetailedTask = await self.connection.send(
             "tasks/get", params, shape, name=id
@@ -248,13 +254,20 @@ class TaskRoom:
         params = CancelTaskParams(task_id=id, meta=self.connection.meta)
         await self.connection.send("tasks/cancel", params, msgspec.Raw, name=id)
 
-    async def wait(self, id: str, timeout: float | None) -> CallToolResult:
-        """Wait for the end of a task, answering its questions."""
+    async def wait(self, id: str, timeout: float | None, *, new: bool = False) -> CallToolResult:
+        """Wait for the end of a task, answering its questions.
+
+        Args:
+            id: the task.
+            timeout: seconds to wait; None for the client's ``max_timeout``.
+            new: it was created just now.
+        """
         limit = self.connection.settings.max_timeout if timeout is None else timeout
-        follow = follow_core if self.core else follow_extension
         try:
             async with asyncio.timeout(limit):
-                return await follow(self, id)
+                if self.core:
+                    return await follow_core(self, id, new=new)
+                return await follow_extension(self, id)
         except CallTimedOut:
             raise
         except TimeoutError:
@@ -300,7 +313,9 @@ class TaskRoom:
     ) -> ToolTask:
         """What a call has become."""
         if isinstance(answer, CreateTaskResult):
-            return ToolTask(self, tool, answer.task.task_id, token=token)
+            task = ToolTask(self, tool, answer.task.task_id, token=token)
+            task._new = True  # noqa: SLF001 - it is made here, and only here is that known
+            return task
         self.forget_token(token)
         if isinstance(answer, TaskCreated):
             return ToolTask(self, tool, answer.task_id)

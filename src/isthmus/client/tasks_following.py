@@ -46,13 +46,21 @@ TOLD_POLL = 15.0
 _result = METHODS["tools/call"].decode_result
 
 
-async def follow_core(room: "TaskRoom", id: str) -> CallToolResult:
+async def follow_core(room: "TaskRoom", id: str, *, new: bool = False) -> CallToolResult:
     """2025-11-25: wait in ``tasks/result``; questions arrive as requests meanwhile.
+
+    Args:
+        room: where the task is followed.
+        id: the task.
+        new: it was created just now, so that it cannot have been cancelled.
 
     Raises:
         TaskCancelled, Refused, ConnectionLost: as it went.
     """
     params = GetTaskPayloadParams(task_id=id)
+    # What a cancelled task came to is nothing, and servers differ in how they say that.
+    if not new and (await room.get(id)).status == "cancelled":
+        raise cancelled(id)
     while True:
         try:
             return read(await room.connection.send("tasks/result", params, Raw, name=id))
@@ -60,7 +68,7 @@ async def follow_core(room: "TaskRoom", id: str) -> CallToolResult:
             # Its stream may break where the connection lasts, and it may take longer than any
             # call: the task goes on, and so does whoever waits for it.
             room.connection.live()
-        except InternalError as error:
+        except (InternalError, Misbehaved) as error:
             if (await room.get(id)).status == "cancelled":
                 raise cancelled(id) from error
             raise

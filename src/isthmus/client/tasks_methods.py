@@ -9,9 +9,9 @@ from isthmus.client.connection import OnProgress
 from isthmus.client.listing import collect
 from isthmus.client.methods import Methods, raw
 from isthmus.client.tasks import ToolTask
-from isthmus.client.tasks_states import TaskState, state_of
+from isthmus.client.tasks_states import Listed, TaskState, state_of
 from isthmus.errors import CapabilityMissing, NotInRevision
-from isthmus.wire import CallToolParams, ListTasksParams, ListTasksResult, Task
+from isthmus.wire import CallToolParams, ListTasksParams, Task
 
 __all__ = ["TaskMethods"]
 
@@ -88,7 +88,7 @@ class TaskMethods(Methods):
 
         async def page(cursor: Any) -> Any:
             params = ListTasksParams(cursor=cursor)
-            return await connection.send("tasks/list", params, ListTasksResult)
+            return await connection.send("tasks/list", params, Listed)
 
         limits = self._limits
         found: list[Task] = await collect(
