@@ -163,7 +163,7 @@ async def test_a_page_elsewhere_is_consented_to_without_content(revision):
     assert {"action": "accept"} == said
 
 
-@pytest.mark.covers("elicitation.capability.handlers-only")
+@pytest.mark.covers("elicitation.capability.handlers-only", "capabilities.client.declared")
 def test_capabilities_follow_the_handlers():
     """Ours: what is offered is what can be answered."""
 
@@ -317,6 +317,7 @@ def question(**keys):
     }
 
 
+@pytest.mark.covers("rounds.retry.new-id", "rounds.retry.state-exactly")
 async def test_each_round_has_an_id_of_its_own_and_echoes_the_state():
     """Spec 2026-07-28 basic/patterns/mrtr: new id, exact state, the same parameters."""
     state = 'a "state" \\u00fc ü with {everything}'
@@ -338,6 +339,7 @@ async def test_each_round_has_an_id_of_its_own_and_echoes_the_state():
     assert [b'{"n":1}'] * 3 == [bytes(params.arguments) for _, params in calls]
 
 
+@pytest.mark.covers("rounds.retry.state-exactly", "rounds.retry.nothing-leaks")
 async def test_nothing_of_a_round_leaks_into_another_call():
     """Spec 2026-07-28 basic/patterns/mrtr: they MUST NOT be used for any other request."""
     small, calls = rounds(
@@ -360,6 +362,7 @@ async def test_nothing_of_a_round_leaks_into_another_call():
     )  # fmt: skip
 
 
+@pytest.mark.covers("rounds.retry.state-exactly")
 async def test_a_state_without_questions_is_sent_back_at_once():
     """Spec 2026-07-28 basic/patterns/mrtr: the client MAY retry immediately."""
     small, calls = rounds(InputRequiredResult(request_state="s"), text("done"))
@@ -404,6 +407,7 @@ async def test_one_failing_answer_stops_the_others():
     assert ["slow"] == stopped
 
 
+@pytest.mark.covers("rounds.bounded")
 async def test_a_server_that_keeps_asking_is_given_up():
     """Decision D18: at most so many rounds."""
     small, calls = rounds(*[InputRequiredResult(request_state="s")] * 4)
@@ -415,6 +419,7 @@ async def test_a_server_that_keeps_asking_is_given_up():
     assert 4 == len(calls)
 
 
+@pytest.mark.covers("rounds.questions.declared-only")
 async def test_what_was_not_offered_may_not_be_asked():
     """Spec 2026-07-28 basic/patterns/mrtr: servers MUST NOT."""
     small, _ = rounds(InputRequiredResult(input_requests=question(a="?")))
@@ -424,6 +429,7 @@ async def test_what_was_not_offered_may_not_be_asked():
             await client.call_tool("ask")
 
 
+@pytest.mark.covers("rounds.result.one-of-both", "rounds.questions.three-kinds")
 @pytest.mark.parametrize(
     ("members", "complaint"),
     [
@@ -448,6 +454,7 @@ async def test_senseless_questions_are_the_servers_fault(members, complaint):
     await client.close()
 
 
+@pytest.mark.covers("rounds.requests.three-methods")
 async def test_a_list_may_not_ask():
     """Spec 2026-07-28 basic/patterns/mrtr#supported-requests: MUST NOT on any other request."""
     puppet = Puppet()
@@ -496,6 +503,7 @@ async def a_user_who_thinks_for_ten_minutes():
     await client.close()
 
 
+@pytest.mark.covers("rounds.no-requests.client")
 async def test_a_modern_server_that_sends_a_request_gets_no_response():
     """Spec 2026-07-28 basic/transports/stdio: the client MUST NOT write JSON-RPC responses."""
     puppet = Puppet()

@@ -39,6 +39,7 @@ def test_marked_arguments_travel_in_headers():
     assert () == catalog.headers("unknown", {"region": "us-west1"})
 
 
+@pytest.mark.covers("routing.marks.safe-integers")
 def test_too_large_a_number_is_refused_before_it_is_sent():
     """Spec 2026-07-28 basic/transports/streamable-http: integers MUST be within the safe range."""
     catalog = mirrored()
@@ -86,6 +87,7 @@ def test_a_failed_tool_owes_no_structure():
     check(SUM, text("it broke", is_error=True))
 
 
+@pytest.mark.covers("tools.output.validated-by-client")
 @pytest.mark.parametrize(
     ("schema", "result", "complaint"),
     [

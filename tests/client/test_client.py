@@ -58,6 +58,7 @@ async def connected(puppet, revision=LEGACY_NAME, **options):
 # Opening
 
 
+@pytest.mark.covers("versions.modern.retried")
 async def test_the_newest_common_revision_is_spoken():
     """Spec 2026-07-28 basic/versioning: select a mutually supported version."""
     async with Client(Small()) as client:
@@ -100,6 +101,7 @@ def test_an_unknown_revision_is_refused_before_connecting():
         Client(Small(), revision="2026-07-29")
 
 
+@pytest.mark.covers("lifecycle.initialized.sent")
 async def test_the_handshake_is_finished():
     """Spec 2025-11-25 basic/lifecycle: the client MUST send initialized."""
     small = Small()
@@ -110,6 +112,7 @@ async def test_the_handshake_is_finished():
     assert ["notifications/initialized"] == small.noted
 
 
+@pytest.mark.covers("versions.probe.any-error-is-legacy")
 async def test_a_silent_server_is_greeted_after_the_probe_timeout():
     """Spec 2026-07-28 basic/transports/stdio: no answer within a reasonable timeout is legacy."""
     puppet = Puppet()
@@ -366,6 +369,7 @@ async def test_progress_is_told_in_order_and_keeps_the_call_alive(revision):
     await client.close()
 
 
+@pytest.mark.covers("capabilities.client.declared", "meta.client.every-request")
 async def test_every_modern_request_says_who_asks_and_in_which_revision():
     """Spec 2026-07-28 basic#_meta: every request states its facts."""
     puppet = Puppet()
@@ -386,6 +390,7 @@ async def test_every_modern_request_says_who_asks_and_in_which_revision():
     await client.close()
 
 
+@pytest.mark.covers("meta.client.every-request")
 async def test_a_legacy_request_says_nothing_about_the_client():
     """Spec 2025-11-25 basic/lifecycle: the handshake has said it."""
     puppet = Puppet()
@@ -427,6 +432,7 @@ async def test_a_malformed_result_is_the_servers_fault(revision):
     await client.close()
 
 
+@pytest.mark.covers("messages.result-type.absent-is-complete")
 @pytest.mark.parametrize("kind", [None, "complete"])
 async def test_a_result_without_a_type_is_complete(kind):
     """Spec 2026-07-28 basic#resulttype: clients MUST treat an absent resultType as complete."""
@@ -439,6 +445,7 @@ async def test_a_result_without_a_type_is_complete(kind):
     await client.close()
 
 
+@pytest.mark.covers("messages.result-type.unknown-invalid")
 async def test_a_result_of_an_unknown_type_is_invalid():
     """Spec 2026-07-28 basic#resulttype: MUST be considered invalid."""
     puppet = Puppet()
@@ -566,6 +573,7 @@ async def test_pages_that_go_in_circles_are_the_servers_fault():
             await client.list_tools()
 
 
+@pytest.mark.covers("tools.output.validated-by-client")
 async def test_a_structured_result_is_held_against_its_schema():
     """Spec 2026-07-28 server/tools#output-schema: clients SHOULD validate."""
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
@@ -664,6 +672,7 @@ async def test_a_request_of_ones_own_gets_what_the_revision_wants(revision):
     await client.close()
 
 
+@pytest.mark.covers("lifecycle.operation.agreed-revision")
 async def test_what_the_revision_lacks_is_not_sent():
     """Ours: NotInRevision names the method and the revision."""
     async with Client(Small(), revision=MODERN_NAME) as client:

@@ -76,7 +76,7 @@ def test_a_wrong_root_is_found_when_the_client_is_made():
         Client(Small(), roots=["ftp://x"])
 
 
-@pytest.mark.covers("roots.list.missing-warned")
+@pytest.mark.covers("roots.list.missing-warned", "roots.list.there")
 async def test_a_place_that_is_not_there_is_told_with_one_warning(tmp_path, caplog):
     """Ours: it may be there for the server, in its container; whoever set it is to know."""
     watch = Watch([tmp_path, tmp_path / "gone", "file://elsewhere/share"])
@@ -88,7 +88,7 @@ async def test_a_place_that_is_not_there_is_told_with_one_warning(tmp_path, capl
     assert 1 == caplog.text.count("no directory that can be read")
 
 
-@pytest.mark.covers("roots.watched.vanished")
+@pytest.mark.covers("roots.watched.vanished", "roots.list.there")
 async def test_a_watched_place_is_told_while_it_is_there(tmp_path):
     """Spec 2026-07-28 client/roots#security-considerations: MUST monitor accessibility."""
     place = tmp_path / "work"

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from msgspec import Raw
 
 from isthmus.core.caller import Caller, Malformed, from_envelope, read_envelope
@@ -31,6 +32,7 @@ def test_an_envelope_states_the_facts():
     assert ("error", "ann") == (caller.log_level, caller.principal)
 
 
+@pytest.mark.covers("meta.name.optional")
 def test_a_name_is_not_required():
     """``clientInfo`` is a SHOULD (spec: basic, per-request protocol fields)."""
     caller = from_envelope(envelope(protocolVersion="2026-07-28", clientCapabilities={}), REVISIONS)
@@ -38,12 +40,14 @@ def test_a_name_is_not_required():
     assert caller.info is None
 
 
+@pytest.mark.covers("meta.required.refused")
 def test_a_missing_fact_is_malformed():
     """-32602 where the revision or the capabilities are missing (spec: a MUST)."""
     for meta in ({"protocolVersion": "2026-07-28"}, {"clientCapabilities": {}}, {}):
         assert -32602 == from_envelope(envelope(**meta), REVISIONS).code
 
 
+@pytest.mark.covers("versions.modern.unsupported")
 def test_an_unknown_revision_is_refused_with_those_that_would_do():
     """-32022 with ``supported`` and ``requested`` (spec: protocol version negotiation)."""
     for wanted in ("v999.0.0", "2025-11-25"):

@@ -1,8 +1,11 @@
 """Our calls: each ends once, and time is a number."""
 
+import pytest
+
 from isthmus.core.calls import Calls
 
 
+@pytest.mark.covers("messages.ids.never-reused")
 def test_ids_are_never_reused():
     """An id names one call for the life of the session (spec: unique ids)."""
     calls = Calls()

@@ -55,7 +55,7 @@ def test_a_conversation_in_balance_is_none_of_our_business(messages):
     assert unbalanced(messages) is None
 
 
-@pytest.mark.covers("sampling.balance.refused")
+@pytest.mark.covers("sampling.balance.refused", "sampling.results.alone")
 @pytest.mark.parametrize(
     ("messages", "complaint"),
     [
@@ -77,7 +77,7 @@ def test_a_conversation_out_of_balance_is_explained(messages, complaint):
     assert complaint in (unbalanced(messages) or "")
 
 
-@pytest.mark.covers("sampling.content.validated")
+@pytest.mark.covers("sampling.content.validated", "sampling.preferences.normalised")
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [

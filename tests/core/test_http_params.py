@@ -43,6 +43,7 @@ def test_a_schema_without_marks_has_no_header_params():
     assert () == header_params({})
 
 
+@pytest.mark.covers("routing.marks.constraints")
 def test_marks_are_found_with_their_path_and_type():
     """Spec 2026-07-28 basic/transports/streamable-http#schema-extension: all primitive types."""
     found = header_params(
@@ -86,6 +87,7 @@ def test_data_in_a_schema_is_no_mark():
     )
 
 
+@pytest.mark.covers("routing.marks.constraints")
 @pytest.mark.parametrize(
     "name", ["", "My Region", "a:b", "a\r\nb", "é", "a\x7f", "a\n", 5, None, []]
 )
@@ -95,6 +97,7 @@ def test_a_mark_that_is_no_token_is_refused(name):
         header_params(schema(a=marked(name)))
 
 
+@pytest.mark.covers("routing.marks.constraints")
 @pytest.mark.parametrize(
     "type", ["number", "object", "array", "null", None, [], {}, ["string", "integer"], ["null"] * 2]
 )
@@ -110,6 +113,7 @@ def test_a_mark_without_a_type_is_refused():
         header_params(schema(a={"x-mcp-header": "Region", "enum": ["a"]}))
 
 
+@pytest.mark.covers("routing.marks.constraints")
 def test_two_marks_with_one_name_are_refused_in_whatever_case():
     """Spec: case-insensitively unique; header names have no case."""
     with pytest.raises(BadAnnotation, match="taken by"):
@@ -122,6 +126,7 @@ def test_a_mark_on_the_whole_schema_is_refused():
         header_params(marked("Region"))
 
 
+@pytest.mark.covers("routing.marks.constraints")
 @pytest.mark.parametrize(
     "hidden",
     [
@@ -166,6 +171,7 @@ def test_a_very_deep_schema_does_no_harm():
 # --- spellings
 
 
+@pytest.mark.covers("routing.values.encoded")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -195,6 +201,7 @@ def test_blanks_around_a_value_are_no_part_of_it():
     assert " padded " == decode_value(" =?base64?IHBhZGRlZCA=?= ")
 
 
+@pytest.mark.covers("routing.values.invalid")
 @pytest.mark.parametrize(
     "value",
     [
@@ -226,6 +233,7 @@ def test_a_lone_surrogate_is_spelled_as_something():
 # --- the client's side
 
 
+@pytest.mark.covers("routing.marks.values")
 @pytest.mark.parametrize(
     ("params", "arguments", "value"),
     [
@@ -246,6 +254,7 @@ def test_a_value_is_mirrored_as_text(params, arguments, value):
     assert None is check(params, arguments, {params[0].key: value})
 
 
+@pytest.mark.covers("routing.marks.values")
 @pytest.mark.parametrize(
     ("params", "arguments"),
     [
@@ -267,6 +276,7 @@ def test_a_value_that_is_absent_null_or_of_another_type_has_no_header(params, ar
     assert None is check(params, arguments, {})
 
 
+@pytest.mark.covers("routing.marks.values")
 def test_a_nested_value_is_read_at_its_path():
     """Spec: the instance value at the exact path."""
     params = header_params(schema(to=schema(city=marked("City"))))
@@ -275,6 +285,7 @@ def test_a_nested_value_is_read_at_its_path():
     assert () == mirror(params, {"city": "Rome"})
 
 
+@pytest.mark.covers("routing.marks.safe-integers")
 @pytest.mark.parametrize("count", [2**53, -(2**53), 1e300])
 def test_an_integer_that_not_everybody_keeps_exact_is_not_sent(count):
     """Spec: within the safe range of JavaScript."""
@@ -287,11 +298,13 @@ def test_an_integer_that_not_everybody_keeps_exact_is_not_sent(count):
 # --- the server's side
 
 
+@pytest.mark.covers("routing.values.invalid")
 def test_headers_that_nobody_marked_are_ignored():
     """Spec: unknown Mcp-Param-* headers are somebody else's."""
     assert None is check(REGION, {"region": "a"}, {"mcp-param-region": "a", "mcp-param-x": "b"})
 
 
+@pytest.mark.covers("routing.values.invalid")
 @pytest.mark.parametrize(
     ("params", "arguments", "headers", "flaw"),
     [
@@ -321,6 +334,7 @@ def test_integers_are_compared_as_numbers(value):
     assert None is check(COUNT, {"count": 42}, {"mcp-param-count": value})
 
 
+@pytest.mark.covers("routing.name.decoded")
 def test_a_wrapped_value_equals_the_string_inside():
     """Spec: decoded before it is compared."""
     assert None is check(REGION, {"region": "Hello"}, {"mcp-param-region": "=?base64?SGVsbG8=?="})

@@ -107,6 +107,7 @@ SITE = Site(
 )
 
 
+@pytest.mark.covers("security.host.foreign-403")
 @pytest.mark.parametrize(
     ("host", "origin"),
     [
@@ -128,6 +129,7 @@ def test_a_request_under_our_own_names_passes(host, origin):
     assert None is judge_source(Head(host=host, origin=origin), SITE)
 
 
+@pytest.mark.covers("security.host.foreign-403")
 @pytest.mark.parametrize(
     "host",
     [
@@ -152,6 +154,7 @@ def test_a_request_under_a_foreign_name_is_forbidden(host):
     assert "allowed_hosts" in refusal.message
 
 
+@pytest.mark.covers("security.origin.foreign-403")
 @pytest.mark.parametrize(
     "origin",
     [
@@ -252,6 +255,7 @@ def test_a_post_that_accepts_neither_form_is_refused():
     assert (406, -32600) == (refusal.status, refusal.code)
 
 
+@pytest.mark.covers("http.endpoint.one-path")
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("version", [None, *(r.name for r in LEGACY)])
 def test_get_and_delete_are_for_sessions(method, version):
@@ -260,6 +264,7 @@ def test_get_and_delete_are_for_sessions(method, version):
     assert Legacy(None) == judge_head(method, Head(version=version))
 
 
+@pytest.mark.covers("routing.earlier.no-sessions")
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_get_and_delete_are_no_methods_of_modern_requests(method):
     """Spec 2026-07-28 basic/transports/streamable-http#earlier-streamable-http-revisions."""
@@ -269,6 +274,7 @@ def test_get_and_delete_are_no_methods_of_modern_requests(method):
     assert (405, (("allow", "POST"),)) == (refusal.status, refusal.headers)
 
 
+@pytest.mark.covers("http.endpoint.one-path")
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "OPTIONS", "BREW"])
 def test_other_methods_are_not_allowed(method):
     """RFC 9110 15.5.6: with an Allow header."""
@@ -277,6 +283,7 @@ def test_other_methods_are_not_allowed(method):
     assert (("allow", "POST, GET, DELETE"),) == refusal.headers
 
 
+@pytest.mark.covers("http.get.stream-or-405")
 def test_a_get_that_accepts_no_events_is_refused():
     """Spec 2025-03-26 basic/transports: a GET opens an event stream and nothing else."""
     assert 406 == judge_head("GET", Head(accept="application/json")).status
@@ -301,6 +308,7 @@ def test_a_modern_call_is_served_for_the_caller_it_states():
     assert Modern(expected) == verdict(head(), call(), principal="ann")
 
 
+@pytest.mark.covers("meta.name.optional")
 def test_a_caller_need_not_give_its_name():
     """Spec 2026-07-28 basic#_meta: clientInfo is a SHOULD."""
     given = meta()
@@ -308,6 +316,7 @@ def test_a_caller_need_not_give_its_name():
     assert isinstance(verdict(head(), call(name="add", _meta=given)), Modern)
 
 
+@pytest.mark.covers("routing.headers.repeated")
 @pytest.mark.parametrize(
     ("method", "params", "name"),
     [
@@ -330,6 +339,7 @@ def test_headers_that_repeat_the_body_pass(method, params, name):
     assert isinstance(verdict(given, call(method, **params, _meta=meta())), Modern)
 
 
+@pytest.mark.covers("routing.headers.compared")
 @pytest.mark.parametrize(
     ("given", "flaw"),
     [
@@ -357,6 +367,7 @@ def test_headers_that_say_something_else_than_the_body_are_refused(given, flaw):
     assert refusal.message.startswith("Header mismatch: ")
 
 
+@pytest.mark.covers("routing.name.decoded")
 def test_a_name_that_looks_wrapped_must_come_wrapped():
     """Else a proxy would read another name than the one that is called."""
     name = "=?base64?YWRk?="
@@ -365,11 +376,13 @@ def test_a_name_that_looks_wrapped_must_come_wrapped():
     assert isinstance(verdict(head(mcp_name="=?base64?PT9iYXNlNjQ/WVdSaz89?="), body), Modern)
 
 
+@pytest.mark.covers("routing.name.decoded")
 def test_a_name_outside_ascii_may_not_come_plain():
     """Spec #value-encoding: header values are visible ASCII."""
     assert (400, -32020) == refused(head(mcp_name="café"), call(name="café", _meta=meta()))
 
 
+@pytest.mark.covers("meta.required.refused")
 @pytest.mark.parametrize("missing", [PROTOCOL_VERSION, CLIENT_CAPABILITIES])
 def test_a_modern_request_without_a_required_field_is_malformed(missing):
     """Spec 2026-07-28 basic#_meta: -32602, on HTTP with 400."""
@@ -378,6 +391,7 @@ def test_a_modern_request_without_a_required_field_is_malformed(missing):
     assert (400, -32602) == refused(head(), call(name="add", _meta=given))
 
 
+@pytest.mark.covers("meta.required.refused")
 @pytest.mark.parametrize("params", [{"name": "add"}, {"name": "add", "_meta": {}}])
 def test_a_modern_header_without_meta_is_malformed(params):
     """Conformance: no _meta is -32602, not a mismatch."""
@@ -392,6 +406,7 @@ def test_meta_of_the_wrong_shape_is_malformed():
     assert "_meta" in refusal.message
 
 
+@pytest.mark.covers("versions.modern.unsupported")
 def test_a_version_nobody_speaks_is_refused_with_those_we_speak():
     """Spec 2026-07-28 basic/versioning: -32022 with `supported` and `requested`, 400 on HTTP."""
     refusal = verdict(head(version="v999.0.0"), call(name="add", _meta=meta("v999.0.0")))
@@ -399,6 +414,7 @@ def test_a_version_nobody_speaks_is_refused_with_those_we_speak():
     assert {"supported": [NEWEST], "requested": "v999.0.0"} == refusal.data
 
 
+@pytest.mark.covers("routing.version.mismatch")
 def test_a_modern_header_with_another_version_in_meta_is_a_mismatch():
     """Conformance: -32020 comes before -32022."""
     for version in ("v999.0.0", OLD):
@@ -412,6 +428,7 @@ def test_a_server_of_legacy_revisions_says_so_to_a_modern_request():
     assert {"supported": [r.name for r in LEGACY], "requested": NEWEST} == refusal.data
 
 
+@pytest.mark.covers("versions.modern.no-initialize")
 def test_initialize_under_a_modern_version_is_an_unknown_method():
     """Conformance: 404 and -32601, whatever its params."""
     given = head(mcp_method="initialize", mcp_name=None)
@@ -426,6 +443,7 @@ def test_other_methods_that_are_no_more_are_left_to_the_router(method):
     assert isinstance(verdict(given, call(method, _meta=meta())), Modern)
 
 
+@pytest.mark.covers("routing.post.notification")
 @pytest.mark.parametrize("given", [Head(version=NEWEST), head(mcp_method="other")])
 def test_a_modern_notification_needs_no_headers_beside_its_version(given):
     """Spec #sending-messages: header requirements for them are not defined."""
@@ -433,6 +451,7 @@ def test_a_modern_notification_needs_no_headers_beside_its_version(given):
     assert expected == verdict(given, encode_note("acme/told", None), principal="ann")
 
 
+@pytest.mark.covers("routing.post.one-message")
 def test_a_modern_request_may_not_be_an_answer():
     """Spec #sending-messages: clients MUST NOT send responses."""
     assert (400, -32600) == refused(head(), b'{"jsonrpc":"2.0","id":1,"result":{}}')
@@ -441,6 +460,7 @@ def test_a_modern_request_may_not_be_an_answer():
     )
 
 
+@pytest.mark.covers("routing.post.one-message")
 def test_a_modern_request_may_not_be_a_batch():
     """Spec #sending-messages: a single request or notification."""
     assert (400, -32600) == refused(head(), b"[]")
@@ -505,6 +525,7 @@ def test_a_version_this_server_does_not_speak_is_refused():
     assert (400, -32022) == refused(Head(version=OLD), call("initialize", a=1), MODERN)
 
 
+@pytest.mark.covers("routing.earlier.version-needed")
 @pytest.mark.parametrize("body", [call(name="add"), call("initialize", protocolVersion=OLD), b"[]"])
 def test_a_modern_server_tells_legacy_clients_what_it_speaks(body):
     """Spec 2026-07-28: a missing version header is -32020; the versions SHOULD be named."""

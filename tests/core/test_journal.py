@@ -43,6 +43,7 @@ def answered(question):
 # --- one run over a journal
 
 
+@pytest.mark.covers("rounds.keys.unique")
 def test_a_new_question_is_open_under_a_short_key():
     """Spec 2026-07-28 basic/patterns/mrtr: keys are the server's, and unique."""
     run = Replay(Journal())
@@ -74,6 +75,7 @@ def test_answers_of_all_earlier_rounds_are_known():
     assert 2 == third.rounds
 
 
+@pytest.mark.covers("rounds.missing.asked-again")
 def test_a_question_without_an_answer_is_asked_again_under_its_key():
     """Spec: missing information is asked for again, not an error."""
     first = Replay(Journal())
@@ -85,6 +87,7 @@ def test_a_question_without_an_answer_is_asked_again_under_its_key():
     assert Question("q2", None) == second.question(ELICIT, COLOUR)
 
 
+@pytest.mark.covers("rounds.missing.asked-again")
 def test_answers_nobody_asked_for_are_ignored():
     """Spec: the server ignores what it does not recognise."""
     first = Replay(Journal())
@@ -146,6 +149,7 @@ def test_an_author_may_name_a_question():
     assert bytes(ANN) == answered(second.question(ELICIT, NAME, "user_name"))
 
 
+@pytest.mark.covers("rounds.keys.unique")
 def test_no_two_open_questions_have_one_key():
     """Spec: keys MUST be unique within the request, whatever authors call their questions."""
     run = Replay(Journal())
@@ -169,6 +173,7 @@ def test_a_name_may_be_used_again_once_its_question_is_answered():
     assert Question("name", None) == second.question(ELICIT, COLOUR, "name")
 
 
+@pytest.mark.covers("rounds.effects.once")
 def test_an_effect_happens_once():
     """Decision D7: what it gave travels in the journal."""
     first = Replay(Journal())
@@ -279,12 +284,14 @@ def test_a_token_does_not_open_without_its_key():
     assert "a key this server does not have" in refusal(sealed(), keys=())
 
 
+@pytest.mark.covers("rounds.state.bound")
 def test_a_token_does_not_open_after_its_time():
     """Spec: a short expiry is verified on receipt."""
     assert "expired 0 s ago" == refusal(sealed(), now=100.0)
     assert "expired 60 s ago" == refusal(sealed(), now=160.0)
 
 
+@pytest.mark.covers("rounds.state.bound")
 @pytest.mark.parametrize(
     "call",
     [
@@ -309,6 +316,7 @@ def test_the_binding_does_not_depend_on_how_the_arguments_are_spelled():
     assert binding("tools/call", "x", None, None) == binding("tools/call", "x", b"{}", None)
 
 
+@pytest.mark.covers("rounds.state.verified")
 def test_a_token_with_any_bit_changed_does_not_open():
     """Spec: state that fails verification MUST be rejected."""
     data = from_text(sealed())
@@ -318,6 +326,7 @@ def test_a_token_with_any_bit_changed_does_not_open():
         assert refusal(to_text(bytes(changed)))
 
 
+@pytest.mark.covers("rounds.state.verified")
 @pytest.mark.parametrize(
     "token", ["", "x", "tampered", "A" * 43, "é" * 50, sealed() + "=", "\ud800"]
 )
@@ -356,6 +365,7 @@ def test_sealing_without_a_key_or_a_nonce_of_the_right_length_is_a_mistake(keys,
         seal(Journal(), keys, nonce, 100.0, CALL)
 
 
+@pytest.mark.covers("rounds.state.verified")
 def test_the_wire_learns_nothing_about_why_a_token_does_not_open():
     """One message for every reason; the reason is for the log."""
     assert "Invalid params" in journals.UNUSABLE

@@ -352,6 +352,12 @@ TABLE = {
 }
 
 
+@pytest.mark.covers(
+    "versions.negotiation.client",
+    "versions.modern.retried",
+    "versions.probe.any-error-is-legacy",
+    "lifecycle.initialize.first",
+)
 @pytest.mark.parametrize("name", TABLE)
 def test_the_client_agrees_with(name):
     """Spec 2026-07-28 basic/versioning: the matrix, and what is met beyond it."""
@@ -529,6 +535,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.covers("versions.negotiation.client")
 @pytest.mark.parametrize("name", FAILURES)
 def test_the_client_gives_up_on(name):
     """Ours: a failed negotiation says what was said, and what to try."""
@@ -547,6 +554,7 @@ def attempts(brought, *outcomes):
     return made
 
 
+@pytest.mark.covers("versions.probe.any-error-is-legacy")
 def test_silence_costs_the_probe_timeout_and_no_more():
     """Spec 2026-07-28 basic/transports/stdio: silence within a reasonable timeout is legacy."""
     probe, greeting = attempts(offer(probe_timeout=0.5), Silence(0.5))
@@ -590,6 +598,7 @@ def test_the_facts_are_cut_to_the_revision():
     assert "warning" == meta["io.modelcontextprotocol/logLevel"]
 
 
+@pytest.mark.covers("versions.discover.heard", "capabilities.discovered")
 def test_a_modern_server_is_known_by_what_it_tells():
     """Spec 2026-07-28 server/discover: name, capabilities and instructions are in the answer."""
     meta = {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "2"}}
@@ -604,6 +613,7 @@ def test_a_modern_server_is_known_by_what_it_tells():
     assert agreed.capabilities.tools
 
 
+@pytest.mark.covers("meta.server.named")
 @pytest.mark.parametrize("meta", [{}, {"io.modelcontextprotocol/serverInfo": 7}])
 def test_a_modern_server_may_keep_its_name_to_itself(meta):
     """Spec 2026-07-28 basic#_meta: serverInfo is a SHOULD, and no basis for anything."""

@@ -36,12 +36,14 @@ def test_a_list_that_fits_has_no_next_page():
     assert Page([], None) == page([])
 
 
+@pytest.mark.covers("pagination.cursors.stable")
 def test_a_removed_item_does_not_move_the_place_in_the_list():
     """We demand it: cursors are stable while the list changes, even without the item they name."""
     cursor = page(["a", "b", "c", "d"]).next_cursor
     assert ["c", "d"] == page(["c", "d"], cursor=cursor).items
 
 
+@pytest.mark.covers("pagination.cursors.stable")
 def test_an_added_item_is_neither_skipped_nor_shown_twice():
     """An item added before the place was missed, one added after it is shown."""
     cursor = page(["a", "b", "d"]).next_cursor
@@ -60,6 +62,7 @@ def test_a_cursor_outlives_the_page_size():
     assert Page(["c", "d", "e"], None) == page(["a", "b", "c", "d", "e"], cursor=cursor, size=None)
 
 
+@pytest.mark.covers("pagination.cursors.bad-refused")
 @pytest.mark.parametrize("cursor", ["", "x", "tool2", "AAAA", "é", "\ud800", "A" * 24])
 def test_a_cursor_made_up_is_refused(cursor):
     """Spec: an invalid cursor is an error; the empty string is a cursor like any other."""
@@ -67,6 +70,7 @@ def test_a_cursor_made_up_is_refused(cursor):
         page(["a", "b", "c"], cursor=cursor)
 
 
+@pytest.mark.covers("pagination.cursors.bad-refused")
 def test_a_changed_cursor_is_refused():
     """The seal covers every bit of it."""
     token = from_text(page(["a", "b", "c"]).next_cursor)
@@ -77,6 +81,7 @@ def test_a_changed_cursor_is_refused():
             page(["a", "b", "c"], cursor=to_text(bytes(changed)))
 
 
+@pytest.mark.covers("pagination.cursors.bad-refused")
 def test_a_cursor_of_another_list_is_refused():
     """Names of tools mean nothing among prompts."""
     cursor = page(["a", "b", "c"]).next_cursor

@@ -22,6 +22,7 @@ def test_a_walk_through_the_table_ends_where_it_should(kinds, end):
     assert end is phase
 
 
+@pytest.mark.covers("lifecycle.opening.only-pings")
 @pytest.mark.parametrize(
     ("phase", "kind", "code"),
     [
@@ -45,6 +46,7 @@ def test_every_phase_has_a_row():
     assert set(Phase) == set(SERVER_SEES)
 
 
+@pytest.mark.covers("versions.eras.side-by-side")
 def test_an_envelope_outweighs_the_method():
     """A request with its own facts is served for itself, whatever its name (spec: versioning)."""
     assert Kind.ENVELOPED is kind_of("ping", enveloped=True)

@@ -1,8 +1,11 @@
 """Their calls: answered at most once, never after they were withdrawn."""
 
+import pytest
+
 from isthmus.core.served import Served
 
 
+@pytest.mark.covers("messages.ids.in-flight")
 def test_an_id_in_flight_is_refused():
     """An id MUST NOT match another request still unanswered (spec: requests)."""
     served = Served()
@@ -21,6 +24,7 @@ def test_an_answered_id_may_come_again():
     assert served.open(1)
 
 
+@pytest.mark.covers("cancellation.received.unanswered")
 def test_a_withdrawn_call_is_never_answered():
     """No response for a cancelled request (spec: cancellation)."""
     served = Served()
@@ -31,6 +35,7 @@ def test_a_withdrawn_call_is_never_answered():
     assert not served.close(1)
 
 
+@pytest.mark.covers("cancellation.received.reused-id")
 def test_a_withdrawn_id_stays_taken_until_its_work_has_stopped():
     """A reused id must not receive an earlier request's answer (our promise)."""
     served = Served()
@@ -42,6 +47,7 @@ def test_a_withdrawn_id_stays_taken_until_its_work_has_stopped():
     assert served.open(1)
 
 
+@pytest.mark.covers("cancellation.received.senseless-ignored")
 def test_withdrawing_twice_or_a_stranger_is_nothing():
     """Unknown and finished ids SHOULD be ignored (spec: cancellation error handling)."""
     served = Served()

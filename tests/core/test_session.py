@@ -52,6 +52,7 @@ def test_a_request_is_called_with_its_facts():
     assert "2026-07-28" == called.envelope.meta.protocol_version
 
 
+@pytest.mark.covers("messages.answers.same-id")
 def test_an_answer_carries_the_requests_id_and_type():
     """The response MUST have the same id (spec: responses)."""
     session = opened()
@@ -60,6 +61,7 @@ def test_an_answer_carries_the_requests_id_and_type():
     assert {"jsonrpc": "2.0", "id": "7", "result": {}} == json.loads(session.answer("7", b"{}"))
 
 
+@pytest.mark.covers("lifecycle.opening.only-pings")
 def test_plain_requests_before_the_handshake_are_refused_with_the_mend():
     """Neither a session nor facts of its own: it says which of both to send (our promise)."""
     refusal = json.loads(only(Session("server").receive(frame(id=1, method="tools/list"))).data)
@@ -90,6 +92,7 @@ def test_a_refused_handshake_may_be_tried_again():
     assert isinstance(only(session.receive(frame(id=2, method="initialize"))), Called)
 
 
+@pytest.mark.covers("messages.ids.kinds", "messages.errors.shape")
 @pytest.mark.parametrize(
     ("data", "code", "id"),
     [
@@ -120,6 +123,7 @@ def test_bad_input_is_answered_and_the_session_lives(data, code, id):
     assert isinstance(only(session.receive(frame(id=99, method="ping"))), Called)
 
 
+@pytest.mark.covers("messages.ids.in-flight")
 def test_an_id_in_flight_is_refused_and_the_first_still_answered():
     """Duplicate ids in flight are refused (spec: requests)."""
     session = opened()
@@ -145,6 +149,7 @@ def test_more_requests_than_may_be_in_flight_are_refused_one_by_one():
     assert isinstance(only(session.receive(frame(id="more", method="ping"))), Called)
 
 
+@pytest.mark.covers("cancellation.received.unanswered")
 def test_a_withdrawn_call_is_reported_and_never_answered():
     """No response for a cancelled request (spec: cancellation)."""
     session = opened()
@@ -160,6 +165,7 @@ def test_a_withdrawn_call_is_reported_and_never_answered():
     assert None is session.answer(1, b"{}")
 
 
+@pytest.mark.covers("cancellation.sent.never-opening")
 def test_initialize_cannot_be_withdrawn():
     """The initialize request MUST NOT be cancelled (spec 2025-11-25: cancellation)."""
     session = Session("server")
@@ -169,6 +175,7 @@ def test_initialize_cannot_be_withdrawn():
     assert session.answer(1, b"{}") is not None
 
 
+@pytest.mark.covers("cancellation.received.senseless-ignored")
 @pytest.mark.parametrize("params", [{}, {"requestId": None}, {"requestId": 77}, {"requestId": []}])
 def test_a_senseless_cancellation_is_ignored(params):
     """Invalid cancellations SHOULD be ignored (spec: cancellation error handling)."""
@@ -197,6 +204,7 @@ def test_our_call_fails_with_the_other_sides_words():
     assert Failed(id, ErrorBody(**error)) == only(session.receive(frame(id=id, error=error)))
 
 
+@pytest.mark.covers("messages.errors.null-id-heard")
 def test_an_error_without_id_reaches_the_only_caller():
     """Error responses with a null id reach the caller (conformance.md, divergences)."""
     session = Session("client")
@@ -206,6 +214,7 @@ def test_an_error_without_id_reaches_the_only_caller():
     assert id == event.id
 
 
+@pytest.mark.covers("messages.errors.null-id-heard")
 def test_an_error_without_id_is_dropped_where_it_could_be_anyones():
     """With several calls in flight nobody can say whose it is (our promise)."""
     session = Session("client")
@@ -227,6 +236,7 @@ def test_progress_reaches_its_call_and_moves_the_deadline():
     assert 9.0 == session.next_deadline()
 
 
+@pytest.mark.covers("progress.token.asked-for-only")
 @pytest.mark.parametrize("params", [{}, {"progressToken": 5}, {"progressToken": []}])
 def test_senseless_progress_is_ignored(params):
     """Progress that says nothing is dropped (our promise)."""
@@ -263,6 +273,7 @@ def test_a_call_is_given_up_whatever_the_reason_says():
     assert {"requestId": id, "reason": "moved to /?"} == note["params"]
 
 
+@pytest.mark.covers("cancellation.sent.never-opening")
 @pytest.mark.parametrize("method", ["initialize", "server/discover"])
 def test_an_expired_opening_is_not_cancelled_on_the_wire(method):
     """A client MUST NOT cancel initialize (spec 2025-11-25), and a probe may meet a legacy server."""
@@ -294,6 +305,7 @@ def test_a_question_does_not_lift_the_limit():
     assert isinstance(only(session.tick(3.0)), Expired)
 
 
+@pytest.mark.covers("rounds.no-requests.client")
 @pytest.mark.parametrize("data", [b"{", b"hello", b"[]", b"[1]", b"{}", b"7"])
 def test_a_client_answers_no_garbage(data):
     """The client MUST NOT write responses (spec 2026-07-28: stdio), least of all to a banner."""
@@ -310,6 +322,7 @@ def test_a_client_takes_a_batch_apart():
     assert [two, one] == [event.id for event in session.receive(json.dumps(answers).encode())]
 
 
+@pytest.mark.covers("cancellation.sent.once")
 def test_giving_up_says_so_once():
     """A cancelled call is withdrawn on the wire once (spec: cancellation)."""
     session = Session("client")
@@ -319,6 +332,7 @@ def test_giving_up_says_so_once():
     assert None is session.cancel(id)
 
 
+@pytest.mark.covers("cancellation.listen.only-what-a-server-cancels")
 def test_a_server_may_tear_down_a_listen_stream_and_nothing_else():
     """Server-sent cancellation MUST reference a listen request (spec 2026-07-28: cancellation)."""
     session = Session("client")

@@ -151,6 +151,7 @@ def test_a_template_knows_its_variables_and_which_may_be_missing():
     assert "UriTemplate('{a}{/b}{?c,a,d.e_1,%41*}')" == repr(template)
 
 
+@pytest.mark.covers("resources.templates.places")
 @pytest.mark.parametrize(
     ("template", "uri", "values"),
     [
@@ -211,6 +212,7 @@ def test_a_uri_gives_back_the_values(template, uri, values):
     assert values == UriTemplate(template).match(uri)
 
 
+@pytest.mark.covers("resources.templates.places")
 @pytest.mark.parametrize(
     ("template", "uri"),
     [
@@ -243,6 +245,7 @@ def test_a_uri_that_no_values_lead_to_does_not_match(template, uri):
     assert None is UriTemplate(template).match(uri)
 
 
+@pytest.mark.covers("resources.templates.places")
 @pytest.mark.parametrize(
     ("template", "uri"),
     [

@@ -107,6 +107,7 @@ async def test_several_questions_are_asked_once_each(joined, tool):
     assert 2 == len(asked.questions)
 
 
+@pytest.mark.covers("rounds.bounded")
 @every_revision(Feature.ELICITATION_FORM)
 async def test_a_server_that_keeps_asking_is_left(joined, revision):
     """At most so many rounds; in the legacy era the questions are requests (decision D18)."""

@@ -96,6 +96,7 @@ async def test_prompts_are_listed_and_got(joined):
     assert "Greet Ada in a warm tone." == got.messages[0].content.text
 
 
+@pytest.mark.covers("errors.prompts.refused")
 @pytest.mark.parametrize(("name", "arguments"), [("nobody", {}), ("greet", {})])
 async def test_prompts_that_cannot_be_made_are_refused(joined, name, arguments):
     """Unknown prompts and missing arguments are -32602 (spec: prompts error handling)."""

@@ -134,6 +134,7 @@ async def test_a_refusal_is_a_protocol_error(joined):
     assert (1234, {"why": "because"}) == (refusal.value.code, refusal.value.data)
 
 
+@pytest.mark.covers("errors.internal.withheld")
 async def test_the_text_of_an_unexpected_error_stays_inside(joined, caplog):
     """The answer names the tool and the kind of error, the log has the rest (ADR 0008)."""
     with caplog.at_level(logging.CRITICAL + 1, "isthmus"):

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -205,6 +206,7 @@ def outcome_of(program, revision, then=None, **how):
     return (text(result), result.get("isError")), client.asked, world.effects, said
 
 
+@pytest.mark.covers("rounds.effects.once")
 @settings(max_examples=300, deadline=None)
 @given(PROGRAMS)
 def test_both_eras_agree(program):
@@ -214,6 +216,7 @@ def test_both_eras_agree(program):
     assert legacy[:3] == modern[:3]
 
 
+@pytest.mark.covers("rounds.missing.asked-again")
 @settings(max_examples=150, deadline=None)
 @given(PROGRAMS, st.integers(0, 5))
 def test_a_client_that_answers_one_question_at_a_time_gets_the_same(program, delay):

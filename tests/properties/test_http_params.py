@@ -2,6 +2,7 @@
 
 import string
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def calls(draw):
     return {"type": "object", "properties": properties}, arguments
 
 
+@pytest.mark.covers("routing.values.encoded")
 @given(texts)
 def test_decoding_inverts_encoding(text):
     """Every string travels in a header and arrives as it was."""

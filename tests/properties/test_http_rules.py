@@ -1,5 +1,6 @@
 """Every request gets a verdict, whatever is in it; what is served as modern is consistent."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -80,6 +81,7 @@ def test_every_post_gets_a_verdict(head, body, revisions):
         assert head.session_id == verdict.session_id
 
 
+@pytest.mark.covers("routing.headers.compared")
 @given(heads, frames, supported)
 def test_a_modern_call_that_is_served_says_the_same_in_head_and_body(head, body, revisions):
     """Spec 2026-07-28 basic/transports/streamable-http#server-validation."""

@@ -42,6 +42,7 @@ def test_a_journal_comes_back_as_it_was(journal, secrets, nonce, expires_at, cal
     assert plain(journal) == plain(unseal(token, secrets, expires_at - 1, call))
 
 
+@pytest.mark.covers("rounds.state.verified")
 @given(journals, seals, st.data())
 def test_a_changed_token_never_opens(journal, sealing, choice):
     """Spec 2026-07-28 basic/patterns/mrtr: state that fails verification MUST be rejected."""
@@ -55,6 +56,7 @@ def test_a_changed_token_never_opens(journal, sealing, choice):
                 unseal(changed, [key], expires_at - 1, call)
 
 
+@pytest.mark.covers("rounds.state.bound")
 @given(seals, keys, bindings, st.floats(-100, 100), st.data())
 def test_a_token_opens_only_in_its_time_for_its_call_with_its_key(
     sealing, other_key, other_call, later, choice
@@ -73,6 +75,7 @@ def test_a_token_opens_only_in_its_time_for_its_call_with_its_key(
         assert opens
 
 
+@pytest.mark.covers("rounds.state.verified")
 @given(st.text(st.characters()), st.lists(keys), times, bindings)
 def test_no_text_but_our_own_is_a_token(text, secrets, now, call):
     """Anything at all may come from the other side, and none of it passes."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import jsonschema_rs
 import msgspec
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def test_what_an_input_schema_admits_the_function_accepts(kind: Kind, data: st.D
     function.bind(msgspec.Raw(json.dumps(arguments).encode()))
 
 
+@pytest.mark.covers("tools.schema.2020-12")
 @LONG
 @given(KINDS)
 def test_every_schema_is_a_schema(kind: Kind) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -124,6 +125,7 @@ def test_every_call_ends_exactly_once_over_a_lossy_link():
     )
 
 
+@pytest.mark.covers("messages.bad-input.never-kills")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(max_size=80), max_size=8), st.sampled_from(["client", "server"]))
 def test_bad_input_never_raises_and_never_kills_a_session(pieces, side):
@@ -159,6 +161,7 @@ MEMBERS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.covers("messages.bad-input.never-kills")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(MEMBERS, max_size=6), st.sampled_from(["client", "server"]))
 def test_almost_messages_never_raise(messages, side):

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +101,7 @@ def test_both_ways_of_matching_agree(template, uri):
     assert (None if fast is None else list(fast)) == slow
 
 
+@pytest.mark.covers("resources.templates.places")
 @given(pieces, uris)
 def test_no_value_leads_anywhere_else(template, uri):
     """A matched path never climbs, and a segment never holds a slash."""

@@ -97,6 +97,7 @@ def test_every_definition_is_accounted_for(revision):
     assert [] == unplaced
 
 
+@pytest.mark.covers("messages.members.of-the-revision")
 @each_revision
 def test_members_are_those_of_the_schema(revision):
     """Spec: a revision shows exactly the members its schema has, in every type."""
@@ -114,6 +115,7 @@ def test_members_are_those_of_the_schema(revision):
     assert set() == wrong
 
 
+@pytest.mark.covers("messages.members.of-the-revision")
 @each_revision
 def test_required_members_are_always_written(revision):
     """Spec: what a schema requires is on the wire, and what a struct demands is required."""
@@ -168,6 +170,7 @@ def test_tables_name_real_members(revision):
     assert [] == wrong
 
 
+@pytest.mark.covers("messages.methods.of-the-revision")
 @each_revision
 @pytest.mark.parametrize("sender", ["client", "server"])
 def test_methods_are_those_of_the_schema(revision, sender):
@@ -177,6 +180,7 @@ def test_methods_are_those_of_the_schema(revision, sender):
     assert expected == set(revision.methods[sender])
 
 
+@pytest.mark.covers("messages.methods.of-the-revision")
 @each_revision
 def test_results_are_those_of_the_schema(revision):
     """Spec: every request has a result, under the name its schema gives it."""
@@ -204,6 +208,7 @@ def test_rows_say_who_sends_them():
         assert expected == row.senders, name
 
 
+@pytest.mark.covers("rounds.requests.three-methods")
 def test_rows_that_ask_are_those_of_the_schema():
     """Spec: the methods that may be answered with questions are those whose response says so."""
     known = official.definitions("2026-07-28")

@@ -81,6 +81,7 @@ def answer_of(result: Any) -> bytes:
     return encode({"jsonrpc": "2.0", "id": 1, "result": result})
 
 
+@pytest.mark.covers("messages.members.of-the-revision")
 @each_revision
 @each_sender
 def test_the_fullest_params_fit_their_revision(revision, sender):
@@ -97,6 +98,7 @@ def test_the_fullest_params_fit_their_revision(revision, sender):
             official.validate(frame_of(method, sent), revision.name, sender)
 
 
+@pytest.mark.covers("messages.members.of-the-revision")
 @each_revision
 @each_sender
 def test_the_fullest_results_fit_their_revision(revision, sender):
@@ -111,6 +113,7 @@ def test_the_fullest_results_fit_their_revision(revision, sender):
             official.validate(answer_of(sent), revision.name, sender, answers=method)
 
 
+@pytest.mark.covers("messages.members.of-the-revision")
 @each_revision
 @each_sender
 @many
@@ -126,6 +129,7 @@ def test_params_fit_their_revision(revision, sender, data):
     assert project(sent, revision) is sent
 
 
+@pytest.mark.covers("messages.members.of-the-revision")
 @pytest.mark.parametrize(
     ("revision", "sender"),
     [(r, s) for r in REVISIONS for s in ("client", "server") if answered_by(r, s)],

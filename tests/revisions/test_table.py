@@ -59,6 +59,7 @@ def test_a_changelog_adds_and_takes():
     assert not LATEST.has(Feature.BATCHING)
 
 
+@pytest.mark.covers("rounds.no-requests.server")
 def test_servers_ask_directly_in_the_legacy_era_only():
     """Spec: since 2026-07-28 a server sends no requests."""
     for method in ("sampling/createMessage", "elicitation/create", "roots/list", "ping"):
@@ -93,11 +94,13 @@ def test_features_are_where_the_specification_has_them(feature, revisions):
     assert revisions.split() == [r.name for r in REVISIONS if r.has(feature)]
 
 
+@pytest.mark.covers("errors.codes.of-the-specification")
 def test_an_unknown_resource_has_a_code_by_revision():
     """Spec: -32002 up to 2025-11-25, -32602 since."""
     assert [-32002] * 4 + [-32602] == [resource_not_found_code(r) for r in REVISIONS]
 
 
+@pytest.mark.covers("capabilities.missing.-32021")
 @pytest.mark.parametrize(
     ("code", "status"),
     [
@@ -118,6 +121,7 @@ def test_errors_have_a_status(code, status):
     assert status == http_status(code)
 
 
+@pytest.mark.covers("routing.headers.repeated")
 def test_requests_are_named_in_a_header():
     """Spec: Mcp-Name comes from params.name, params.uri or, for tasks, params.taskId."""
     named = {name: row.named_by for name, row in METHODS.items() if row.named_by}

@@ -145,6 +145,7 @@ async def test_a_broken_progress_callback_does_not_break_the_call(caplog):
     assert "my bug" in caplog.text
 
 
+@pytest.mark.covers("cancellation.sent.as-the-transport-has-it")
 async def test_cancelling_the_caller_stops_the_work_and_nothing_is_answered():
     """Cancellation goes over the wire and cancels the handler (spec: cancellation)."""
     started, stopped = asyncio.Event(), asyncio.Event()
@@ -271,6 +272,7 @@ async def test_work_in_hand_is_answered_after_the_last_word():
     assert 1 == answer["id"]
 
 
+@pytest.mark.covers("messages.methods.of-the-revision")
 async def test_what_the_revision_lacks_is_not_sent():
     """Our own mistakes are caught before the wire (architecture 9.2)."""
     async with conversation({}) as (client, server):
@@ -299,6 +301,7 @@ async def test_whoever_waits_for_the_end_hears_of_it_once():
     assert ["kept"] == ended
 
 
+@pytest.mark.covers("versions.stateless.own-facts")
 async def test_modern_requests_are_served_by_their_own_facts():
     """Facts come from the request, not the connection (spec 2026-07-28: statelessness)."""
     seen = []
@@ -319,6 +322,7 @@ async def test_modern_requests_are_served_by_their_own_facts():
     assert [("2026-07-28", "debug")] == seen
 
 
+@pytest.mark.covers("versions.modern.unsupported")
 async def test_a_foreign_version_is_refused_with_what_is_supported():
     """-32022 with data.supported and data.requested (spec 2026-07-28: versioning)."""
     async with conversation({}) as (client, _):

@@ -39,6 +39,7 @@ def serving(result=None, error=None, **options):
     return Router(dict.fromkeys(methods, handler), **options)
 
 
+@pytest.mark.covers("messages.result-type.stamped", "meta.server.named")
 async def test_modern_results_say_type_server_and_cacheability():
     """Every 2026-07-28 result has resultType; cacheable ones their hints (spec: caching)."""
     data = await serving(ListToolsResult(tools=[]), server=ME).serve(inbound())
@@ -52,6 +53,7 @@ async def test_modern_results_say_type_server_and_cacheability():
     } == json.loads(data)
 
 
+@pytest.mark.covers("messages.result-type.stamped")
 async def test_legacy_results_carry_none_of_it():
     """Older revisions know no stamp (schemas)."""
     data = await serving(ListToolsResult(tools=[]), server=ME).serve(inbound(revision="2025-11-25"))
@@ -69,6 +71,7 @@ async def test_a_results_own_meta_and_hints_are_kept():
     assert (5, "public") == (answer["ttlMs"], answer["cacheScope"])
 
 
+@pytest.mark.covers("messages.answers.object")
 async def test_an_empty_result_is_an_object():
     """``{}`` in legacy, a stamped object in modern (spec: result responses)."""
     assert b"{}" == await serving(EmptyResult()).serve(inbound("ping", revision="2025-03-26"))
@@ -79,6 +82,7 @@ async def test_a_raw_result_is_passed_through():
     assert b'{"tools":[1]}' == await serving(Raw(b'{"tools":[1]}')).serve(inbound())
 
 
+@pytest.mark.covers("errors.methods.not-found")
 @pytest.mark.parametrize(
     ("method", "revision"),
     [
@@ -97,6 +101,7 @@ async def test_what_a_revision_or_server_lacks_is_not_found(method, revision):
     assert method in error.message
 
 
+@pytest.mark.covers("errors.params.where")
 async def test_parameters_that_do_not_fit_are_refused_with_their_path():
     """-32602 says where (our promise)."""
     error = await serving().serve(inbound("tools/call", {"name": 5}))
@@ -119,6 +124,7 @@ async def test_a_refusal_keeps_code_message_and_data():
     assert ErrorBody(code=42, message="no", data={"why": 1}) == error
 
 
+@pytest.mark.covers("errors.internal.withheld")
 async def test_the_text_of_an_unexpected_error_stays_inside(caplog):
     """-32603, never code 0; the text goes to the log only (conformance.md)."""
     with caplog.at_level(logging.ERROR, "isthmus"):
@@ -136,6 +142,7 @@ async def test_debug_lets_the_text_out():
     assert "visible" in error.message
 
 
+@pytest.mark.covers("lifecycle.operation.agreed-revision")
 async def test_results_are_cut_to_the_revision():
     """Handlers speak the newest shape; the router cuts (architecture 4.2)."""
     result = CallToolResult(
@@ -181,6 +188,7 @@ async def test_custom_methods_are_served_in_every_revision():
         assert isinstance(await router.serve(inbound("acme/refund", {}, revision.name)), bytes)
 
 
+@pytest.mark.covers("messages.notifications.unanswered")
 def test_notifications_reach_their_handler_and_bugs_stay_there(caplog):
     """A notification has no answer, so its failures are logged (JSON-RPC 2.0)."""
     seen = []
@@ -213,6 +221,7 @@ async def test_what_is_no_exception_is_answered_like_one(stray, caplog):
     assert "tools/list failed" in caplog.text
 
 
+@pytest.mark.covers("cancellation.received.unanswered")
 async def test_a_request_that_is_withdrawn_is_not_answered():
     """No response for a cancelled request (spec: cancellation)."""
     begun = asyncio.Event()
@@ -229,6 +238,7 @@ async def test_a_request_that_is_withdrawn_is_not_answered():
         await task
 
 
+@pytest.mark.covers("errors.codes.never-zero")
 async def test_no_error_has_the_code_0():
     """Users' pain: 0 says nothing, and may come from another server through an author's code."""
     answer = await serving(error=Refuse(0, "went wrong")).serve(inbound())

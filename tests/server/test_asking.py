@@ -97,6 +97,7 @@ async def test_a_key_names_the_question_on_the_wire():
     assert "input_required" == result["resultType"]
 
 
+@pytest.mark.covers("rounds.missing.asked-again")
 async def test_a_missing_answer_is_asked_again_and_an_extra_one_ignored():
     """A new round, not an error (spec: mrtr, error handling)."""
 
@@ -117,6 +118,7 @@ async def test_a_missing_answer_is_asked_again_and_an_extra_one_ignored():
     assert first["inputRequests"] == again["inputRequests"]
 
 
+@pytest.mark.covers("rounds.answers.malformed")
 @pytest.mark.parametrize("answer", [5, {"action": "fly"}, {"content": {}}, []])
 async def test_an_answer_of_the_wrong_shape_is_refused(answer):
     """-32602: the answers are parameters of the retry (spec: mrtr, error handling)."""
@@ -274,6 +276,7 @@ async def test_a_cancellation_from_inside_is_a_failure_and_is_answered(revision)
 # --- effects ---------------------------------------------------------------------------------
 
 
+@pytest.mark.covers("rounds.effects.once")
 @BOTH
 async def test_an_effect_happens_once_and_its_result_comes_back_typed(revision):
     """What `once` gave is the same in every round (architecture 4.6)."""
@@ -428,6 +431,7 @@ async def test_state_survives_a_restart_with_the_same_secret():
     assert "ann" == text(await retried(Client(counting()), first["requestState"]))
 
 
+@pytest.mark.covers("rounds.state.verified")
 @pytest.mark.parametrize("spoil", [lambda s: s[:-2] + "AA", lambda s: "junk", lambda s: ""])
 async def test_tampered_state_is_refused_and_the_reason_logged(spoil, caplog):
     """MUST be rejected; one message for every reason (spec: mrtr, server requirements)."""
@@ -440,6 +444,7 @@ async def test_tampered_state_is_refused_and_the_reason_logged(spoil, caplog):
     assert 1 == len(caplog.records)
 
 
+@pytest.mark.covers("rounds.state.bound")
 async def test_state_belongs_to_its_call_and_its_principal():
     """Another tool call, other arguments, somebody else: refused (spec: mrtr, a SHOULD)."""
     server = counting()
@@ -451,6 +456,7 @@ async def test_state_belongs_to_its_call_and_its_principal():
     assert "ann" == text(await retried(ann, state))
 
 
+@pytest.mark.covers("rounds.state.bound")
 async def test_state_expires():
     """A short life bounds replay (spec: mrtr, a SHOULD)."""
     server = Server("brief", state_ttl=0)
@@ -498,6 +504,7 @@ def needing():
     return server
 
 
+@pytest.mark.covers("capabilities.missing.-32021")
 async def test_what_the_client_lacks_is_named_to_it():
     """-32021 with ``requiredCapabilities``, an object (spec: basic, a MUST)."""
     error = await Client(needing(), able=ClientCapabilities()).call("sample")
@@ -531,6 +538,7 @@ async def test_a_tool_may_do_without(revision):
     assert '{"sampling": {}}' == text(await client.call("body"))
 
 
+@pytest.mark.covers("rounds.questions.declared-only")
 async def test_only_what_the_client_can_answer_is_asked():
     """No elicitation entry where only sampling was declared (conformance)."""
     from isthmus.errors import CapabilityMissing
@@ -602,6 +610,7 @@ async def test_an_authors_state_is_not_to_be_seen_or_changed():
     )
 
 
+@pytest.mark.covers("rounds.questions.declared-only")
 async def test_returned_questions_need_the_clients_capability_too():
     """MUST NOT be sent where it was not declared (spec: mrtr, server requirements)."""
     error = await Client(raw(), able=ClientCapabilities()).call("body")
@@ -627,6 +636,7 @@ async def test_a_function_without_a_context_may_return_questions(revision):
     assert 2 == len(calls)
 
 
+@pytest.mark.covers("rounds.bounded")
 async def test_returning_questions_for_ever_ends_in_an_error():
     """At most ``max_rounds`` in a session (decision D18)."""
     server = Server("endless", max_rounds=3)
@@ -642,6 +652,7 @@ async def test_returning_questions_for_ever_ends_in_an_error():
     assert 4 == client.asked.total()
 
 
+@pytest.mark.covers("rounds.result.one-of-both", "rounds.questions.three-kinds")
 @pytest.mark.parametrize(
     "question",
     [
@@ -667,6 +678,7 @@ async def test_what_is_no_question_is_the_tools_failure(revision, question):
 # --- prompts, resources, other methods --------------------------------------------------------
 
 
+@pytest.mark.covers("rounds.requests.three-methods")
 @BOTH
 async def test_prompts_and_resources_ask_as_tools_do(revision):
     """The three methods that may be answered with questions (spec: mrtr)."""

@@ -104,6 +104,7 @@ async def test_progress_goes_to_whoever_gave_a_token(revision):
     ] == client.link.said("notifications/progress")
 
 
+@pytest.mark.covers("progress.token.asked-for-only")
 async def test_progress_without_a_token_goes_nowhere():
     """Only tokens of requests in progress may be named (spec: progress, behaviour)."""
 
@@ -117,6 +118,7 @@ async def test_progress_without_a_token_goes_nowhere():
     assert [] == client.link.notes
 
 
+@pytest.mark.covers("progress.values.increase")
 async def test_progress_only_grows():
     """MUST increase with each notification (spec: progress flow)."""
 
@@ -148,6 +150,7 @@ async def test_progress_is_a_number():
     ] == client.link.said("notifications/progress")
 
 
+@pytest.mark.covers("progress.end.never-after-the-answer")
 @BOTH
 async def test_nothing_is_said_after_the_answer(revision):
     """Progress MUST stop after completion; so does the log (spec: progress)."""
@@ -354,6 +357,7 @@ async def test_a_model_is_asked_with_everything_that_was_said(revision):
     } == asked[0]
 
 
+@pytest.mark.covers("capabilities.sampling.context-left-out")
 @BOTH
 async def test_context_is_only_included_where_the_client_offers_it(revision):
     """SHOULD NOT without ``sampling.context``; the question is asked all the same."""

@@ -116,6 +116,7 @@ def test_what_has_no_form_is_refused_with_the_way_out(value, said):
         to_call_result(value, PLAIN)
 
 
+@pytest.mark.covers("resources.contents.binary-is-base64")
 @pytest.mark.parametrize(
     ("value", "mime_type", "expected"),
     [

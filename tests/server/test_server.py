@@ -45,6 +45,7 @@ def test_a_decorated_function_stays_what_it_was():
     assert "7" == two(7)
 
 
+@pytest.mark.covers("divergences.registration.duplicates")
 def test_a_name_is_taken_once():
     """Duplicates are an error, not a silent winner (decision D17)."""
     server = Server("x")
@@ -210,6 +211,7 @@ async def test_a_method_of_ones_own_is_served_in_every_revision(revision):
 STAMP = {"resultType", "_meta"}
 
 
+@pytest.mark.covers("rounds.requests.three-methods")
 async def test_a_method_of_ones_own_may_ask_in_a_session_only():
     """MUST NOT be answered with questions since 2026-07-28 (spec: mrtr, supported requests)."""
     legacy = Client(shop(), LEGACY, lambda *_: accept(value=True))
@@ -335,6 +337,7 @@ def test_a_server_may_live_in_one_loop_after_another():
 # --- served -----------------------------------------------------------------------------------
 
 
+@pytest.mark.covers("versions.eras.side-by-side")
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_one_tool_serves_all_revisions(revision):
     """The same file, five revisions (architecture 0)."""

@@ -115,6 +115,7 @@ def test_a_call_cannot_be_abandoned_without_a_word():
     assert False is CommandChannel.abandon(None, 1)
 
 
+@pytest.mark.covers("stdio.client.nothing-but-messages")
 async def test_messages_go_there_and_back(launch):
     """Spec: one message per line, in order, both ways."""
     channel = launch(ECHO)
@@ -421,6 +422,7 @@ async def test_what_an_ended_server_left_behind_is_ended(launch, watch):
 # The end, by us
 
 
+@pytest.mark.covers("stdio.client.ends-server")
 async def test_closing_ends_a_server_that_heeds_the_end_of_its_input(launch, watch):
     """Spec: closing its input is the primary signal; what was sent before is read first."""
     heard = []
@@ -476,6 +478,7 @@ async def test_closing_ends_a_receiver_that_waits(launch):
     assert None is await reading
 
 
+@pytest.mark.covers("stdio.client.ends-server")
 @pytest.mark.asyncio(loop_factories=["asyncio"])  # it takes its time, by design
 async def test_closing_ends_a_stubborn_server_and_its_children(launch, watch):
     """Ours: end of input, SIGTERM, SIGKILL, to the whole group."""

@@ -15,6 +15,7 @@ async def post(options=None, scope=None, **head):
     return await fetch(target, headers=modern_head(**head), body=modern_body(), scope=scope)
 
 
+@pytest.mark.covers("security.host.own-names")
 @pytest.mark.parametrize(
     "host", ["localhost", "localhost:8000", "127.0.0.1", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"]
 )
@@ -93,6 +94,7 @@ async def test_where_our_name_cannot_be_known_any_host_is_served(scope):
     assert 200 == (await post(host="mcp.example.com", scope=scope)).status
 
 
+@pytest.mark.covers("security.origin.foreign-403")
 @pytest.mark.parametrize("scope", [FAR, UNIX])
 async def test_where_our_name_cannot_be_known_no_page_is_ours(scope):
     """A page under the very name that was called may have been rebound to us."""
@@ -101,6 +103,7 @@ async def test_where_our_name_cannot_be_known_no_page_is_ours(scope):
     assert 403 == (await post(scope=scope, **head)).status
 
 
+@pytest.mark.covers("security.host.own-names")
 async def test_the_public_url_says_which_host_and_origin_are_right():
     """One setting is enough for a deployment."""
     options = {"public_url": "https://mcp.example.com/mcp"}
@@ -121,6 +124,7 @@ async def test_a_public_url_leaves_the_local_names_to_requests_over_loopback():
     assert 403 == (await post(options, host="evil.example")).status
 
 
+@pytest.mark.covers("security.host.own-names")
 async def test_allowed_hosts_are_the_only_ones():
     """What is configured replaces the default; a port counts where one is given."""
     options = {"allowed_hosts": ["mcp.example.com", "other.example.com:8443"]}
@@ -131,6 +135,7 @@ async def test_allowed_hosts_are_the_only_ones():
     assert 403 == (await post(options, host="localhost")).status
 
 
+@pytest.mark.covers("security.host.own-names")
 async def test_a_star_switches_either_check_off_and_not_the_other():
     """Both checks can be given up on purpose, each by itself."""
     hosts, origins = {"allowed_hosts": ["*"]}, {"allowed_origins": ["*"]}
@@ -281,6 +286,7 @@ async def test_a_refusal_an_allowed_page_can_read_has_its_cors_headers():
     assert "http://localhost:6274" == answer.header("access-control-allow-origin")
 
 
+@pytest.mark.covers("security.refusals.cost-nothing")
 async def test_nothing_is_allocated_for_refused_requests():
     """Users' pain 20: a flood of refusals leaves no session behind."""
     target = app(hello=hello)

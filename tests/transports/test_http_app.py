@@ -57,6 +57,7 @@ class Slow:
 # Plain answers
 
 
+@pytest.mark.covers("routing.post.either-form")
 async def test_a_call_is_answered_with_one_json_body():
     """2026-07-28 basic/transports/streamable-http#sending-messages, point 6."""
     answer = await modern(app(hello=hello)).done()
@@ -68,6 +69,7 @@ async def test_a_call_is_answered_with_one_json_body():
     assert 2 == len(answer.messages)
 
 
+@pytest.mark.covers("routing.earlier.no-sessions")
 async def test_no_session_is_made_for_a_modern_request():
     """2026-07-28: session ids are neither minted nor echoed; one that is sent is ignored."""
     head = modern_head(mcp_session_id="whatever", last_event_id="7")
@@ -78,12 +80,14 @@ async def test_no_session_is_made_for_a_modern_request():
     assert answer.header("mcp-session-id") is None
 
 
+@pytest.mark.covers("messages.ids.kinds")
 @pytest.mark.parametrize("id", [0, "", "a-1", 2**53])
 async def test_an_id_comes_back_as_it_was_sent(id):
     """JSON-RPC: the answer has the request's id, of the same type."""
     assert id == (await modern(app(hello=hello), id=id).done()).json["id"]
 
 
+@pytest.mark.covers("routing.method.unknown")
 async def test_an_unknown_method_is_404_with_its_id():
     """2026-07-28 basic/transports/streamable-http#protocol-version-header."""
     head = modern_head("acme/none", None)
@@ -106,6 +110,7 @@ async def test_a_tool_may_refuse_with_any_code_and_the_status_follows():
     assert {"jsonrpc": "2.0", "id": 1, "error": error} == answer.json
 
 
+@pytest.mark.covers("routing.headers.compared")
 async def test_headers_that_contradict_the_body_are_refused_under_its_id():
     """2026-07-28 basic/transports/streamable-http#server-validation."""
     head = modern_head(name="another")
@@ -115,6 +120,7 @@ async def test_headers_that_contradict_the_body_are_refused_under_its_id():
     assert (400, -32020, "x") == (answer.status, answer.json["error"]["code"], answer.json["id"])
 
 
+@pytest.mark.covers("routing.headers.compared")
 async def test_a_header_given_twice_matches_nothing():
     """Of two values, no proxy and no server may each believe another one."""
     head = modern_head()
@@ -123,6 +129,7 @@ async def test_a_header_given_twice_matches_nothing():
     assert 400 == (await fetch(app(hello=hello), headers=head, body=modern_body())).status
 
 
+@pytest.mark.covers("versions.modern.unsupported")
 async def test_an_unsupported_revision_is_told_which_there_are():
     """2026-07-28 basic/versioning: -32022 with the supported list."""
     meta = {"io.modelcontextprotocol/protocolVersion": "v999.0.0"}
@@ -134,6 +141,7 @@ async def test_an_unsupported_revision_is_told_which_there_are():
     assert {"supported": [NEW], "requested": "v999.0.0"} == answer.json["error"]["data"]
 
 
+@pytest.mark.covers("routing.post.refused")
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -154,6 +162,7 @@ async def test_what_is_no_message_is_refused_with_400(body, code):
     assert (400, code) == (answer.status, answer.json["error"]["code"])
 
 
+@pytest.mark.covers("routing.post.one-message")
 async def test_an_answer_is_no_modern_message():
     """2026-07-28: the client MUST NOT send JSON-RPC responses."""
     body = {"jsonrpc": "2.0", "id": 1, "result": {}}
@@ -161,6 +170,7 @@ async def test_an_answer_is_no_modern_message():
     assert 400 == (await fetch(app(), headers=modern_head(), body=body)).status
 
 
+@pytest.mark.covers("routing.post.notification")
 async def test_a_notification_is_accepted_without_a_body():
     """2026-07-28 basic/transports/streamable-http#sending-messages, point 5: 202, no body."""
     body = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
@@ -208,6 +218,7 @@ async def test_a_body_in_pieces_is_put_together():
 # What the client takes
 
 
+@pytest.mark.covers("routing.post.either-form")
 @pytest.mark.parametrize(
     ("accept", "kind"),
     [
@@ -244,6 +255,9 @@ async def test_an_error_for_a_client_that_takes_streams_only_keeps_its_status():
 # Streams
 
 
+@pytest.mark.covers(
+    "routing.post.either-form", "routing.stream.before-the-answer", "routing.stream.not-buffered"
+)
 async def test_a_notification_before_the_answer_opens_a_stream():
     """2026-07-28 basic/transports/streamable-http#receiving-messages."""
     answer = await modern(app(talk=talk), "talk", progressToken="p").done()
@@ -312,6 +326,7 @@ async def test_notifications_of_several_tasks_come_whole_and_after_the_head():
     assert "all" == text_of(answer.events[-1])
 
 
+@pytest.mark.covers("routing.stream.before-the-answer")
 async def test_what_is_said_after_the_answer_goes_nowhere():
     """A task that outlives its call has nobody to talk to."""
     late = []
@@ -343,6 +358,7 @@ async def test_a_notification_the_revision_lacks_is_our_own_mistake():
     assert NEW in caught[0]
 
 
+@pytest.mark.covers("rounds.no-requests.server")
 async def test_a_modern_response_carries_no_requests():
     """2026-07-28: a server MUST NOT send requests on the stream; asks travel in results."""
 
@@ -357,6 +373,7 @@ async def test_a_modern_response_carries_no_requests():
 # Clients that leave
 
 
+@pytest.mark.covers("cancellation.disconnect.modern")
 async def test_a_client_that_leaves_cancels_its_call_and_nothing_is_sent():
     """2026-07-28 basic/transports/streamable-http#cancellation: a disconnect is a cancel."""
     slow = Slow()
@@ -370,6 +387,7 @@ async def test_a_client_that_leaves_cancels_its_call_and_nothing_is_sent():
     assert [] == exchange.messages
 
 
+@pytest.mark.covers("cancellation.disconnect.modern")
 async def test_a_client_that_leaves_an_open_stream_gets_nothing_more():
     """The same after notifications were sent."""
     slow = Slow()
@@ -561,6 +579,7 @@ async def listening(target):
     return exchange
 
 
+@pytest.mark.covers("changes.streams.acknowledged-first")
 async def test_listening_is_a_long_call_that_streams():
     """2026-07-28 basic/patterns/subscriptions: the acknowledgment comes first."""
     target = app()
@@ -571,6 +590,7 @@ async def test_listening_is_a_long_call_that_streams():
     await exchange.done()
 
 
+@pytest.mark.covers("changes.streams.end-in-order")
 async def test_a_stop_ends_a_listening_stream_with_its_answer():
     """2026-07-28 basic/patterns/subscriptions#graceful-closure."""
     target = app()
@@ -682,6 +702,7 @@ async def test_a_start_that_fails_is_told_and_tried_again(caplog):
     assert 200 == (await modern(target).done()).status
 
 
+@pytest.mark.covers("http.endpoint.one-path")
 async def test_paths_other_than_the_endpoint_are_404():
     """The refusal says where the endpoint is."""
     target = app({"path": "/tools"}, hello=hello)
@@ -697,6 +718,7 @@ async def test_paths_other_than_the_endpoint_are_404():
 # What handlers see, and what is left behind
 
 
+@pytest.mark.covers("http.headers.any-case")
 async def test_a_handler_sees_headers_and_where_the_request_came_from():
     """Headers are read when somebody wants them, by names in any case."""
     seen = []
@@ -718,6 +740,7 @@ async def test_a_handler_sees_headers_and_where_the_request_came_from():
     assert len(head) == len(dict(origin.headers))
 
 
+@pytest.mark.covers("routing.earlier.version-needed")
 async def test_only_modern_revisions_can_be_supported():
     """A server without legacy revisions refuses their verbs and their opening."""
     only = (BY_NAME[NEW],)

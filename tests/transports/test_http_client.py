@@ -144,6 +144,9 @@ def done(_endpoint, _request, message):
 # A modern server
 
 
+@pytest.mark.covers(
+    "routing.client.headers", "routing.post.either-form", "httpclient.post.every-message"
+)
 async def test_a_modern_request_says_in_headers_what_it_says_inside():
     """Spec 2026-07-28 basic/transports/streamable-http: Accept, version, method and name."""
     async with Endpoint(done) as endpoint, Client(endpoint.url) as client:
@@ -158,6 +161,7 @@ async def test_a_modern_request_says_in_headers_what_it_says_inside():
     assert "Mcp-Session-Id" not in headers
 
 
+@pytest.mark.covers("routing.values.encoded")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -210,6 +214,7 @@ def strict(_endpoint, request, message):
     return answered(message["id"], DONE)
 
 
+@pytest.mark.covers("routing.client.hidden-tools")
 async def test_marked_arguments_are_mirrored_and_bad_marks_hidden():
     """Spec 2026-07-28 basic/transports/streamable-http: both a MUST."""
     async with Endpoint(strict) as endpoint, Client(endpoint.url) as client:
@@ -219,6 +224,7 @@ async def test_marked_arguments_are_mirrored_and_bad_marks_hidden():
     assert 1 == len(endpoint.all("tools/call"))
 
 
+@pytest.mark.covers("routing.client.listed-then-retried")
 async def test_a_header_that_was_not_known_to_be_needed_is_found_out():
     """Spec 2026-07-28 basic/transports/streamable-http#client-behavior: list, then retry."""
     async with Endpoint(strict) as endpoint, Client(endpoint.url) as client:
@@ -241,6 +247,7 @@ async def test_a_mismatch_that_listing_does_not_explain_is_the_answer():
         assert 1 == len(endpoint.all("tools/call"))
 
 
+@pytest.mark.covers("routing.post.either-form")
 async def test_an_answer_may_come_as_a_stream():
     """Spec 2026-07-28 basic/transports/streamable-http: the client MUST support both."""
 
@@ -274,6 +281,7 @@ async def test_an_answer_is_not_held_back_by_a_stream_that_stays_open():
         hold.set()
 
 
+@pytest.mark.covers("rounds.no-requests.client")
 async def test_a_server_that_asks_on_a_modern_stream_is_not_answered():
     """Spec 2026-07-28 basic/transports/streamable-http: neither requests nor responses."""
 
@@ -308,6 +316,7 @@ async def hanging(**options):
         yield client, endpoint, gone
 
 
+@pytest.mark.covers("cancellation.sent.as-the-transport-has-it")
 async def test_a_modern_call_that_times_out_closes_its_stream():
     """Spec 2026-07-28 basic/patterns/cancellation: closing the stream is the signal, no message."""
     async with hanging() as (client, endpoint, gone):
@@ -318,6 +327,7 @@ async def test_a_modern_call_that_times_out_closes_its_stream():
         assert ["server/discover", "tools/call"] == [name for name, *_ in endpoint.heard]
 
 
+@pytest.mark.covers("cancellation.sent.as-the-transport-has-it")
 async def test_a_modern_call_that_is_cancelled_closes_its_stream():
     """Spec 2026-07-28 basic/patterns/cancellation: the same."""
     async with hanging() as (client, endpoint, gone):
@@ -383,6 +393,7 @@ async def test_an_error_in_a_refusal_is_the_answer():
             await client.call_tool("add")
 
 
+@pytest.mark.covers("messages.errors.null-id-heard")
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("id", [{}, {"id": None}])
 async def test_an_error_without_an_id_reaches_the_caller(status, id):
@@ -609,6 +620,12 @@ def test_where_a_redirect_may_lead(location, expected):
 # A legacy server
 
 
+@pytest.mark.covers(
+    "lifecycle.initialize.first",
+    "httpclient.version.header",
+    "httpclient.session.named",
+    "httpclient.post.every-message",
+)
 async def test_a_legacy_server_is_found_out_and_greeted():
     """Spec 2026-07-28 basic/transports/streamable-http#backward-compatibility."""
     async with Endpoint(done, modern=False, session="s1") as endpoint:
@@ -828,6 +845,7 @@ async def test_a_stream_that_cannot_be_resumed_loses_its_call():
             await client.call_tool("add")
 
 
+@pytest.mark.covers("cancellation.sent.as-the-transport-has-it")
 async def test_a_legacy_call_that_is_cancelled_is_withdrawn_in_a_message():
     """Spec 2025-11-25 basic/transports: a disconnect is no cancellation, so the client says it."""
 

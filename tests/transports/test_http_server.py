@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import threading
 
+import pytest
+
 from asgi_driver import Exchange, fetch
 from http_wire import (
     legacy,
@@ -41,6 +43,7 @@ def shop(**options):
     return server
 
 
+@pytest.mark.covers("versions.eras.side-by-side")
 async def test_one_endpoint_serves_both_eras():
     """The same tool, by a session and without one."""
     target = shop().asgi()

@@ -217,6 +217,7 @@ async def test_a_modern_request_does_not_disturb_the_sessions():
 # Answers
 
 
+@pytest.mark.covers("http.call.either-form")
 async def test_a_call_is_answered_with_json_unless_something_comes_before():
     """Both forms are right; the plain one is cheaper."""
     target = app(hello=hello, report=report)
@@ -232,6 +233,7 @@ async def test_a_call_is_answered_with_json_unless_something_comes_before():
     await target.close()
 
 
+@pytest.mark.covers("http.call.either-form")
 async def test_answers_are_streams_where_that_is_asked_for():
     """Some clients of old revisions know nothing else."""
     target = app({"stream_answers": True}, hello=hello)
@@ -255,6 +257,7 @@ async def test_an_error_is_an_answer_with_status_200():
     await target.close()
 
 
+@pytest.mark.covers("http.notification.202")
 async def test_notifications_are_accepted_without_a_body():
     """2025-11-25 basic/transports#sending-messages-to-the-server, point 4."""
     target = app()
@@ -284,6 +287,7 @@ async def test_concurrent_calls_of_one_session_each_get_their_own_answer():
     await target.close()
 
 
+@pytest.mark.covers("messages.ids.in-flight")
 async def test_an_id_in_flight_is_refused_and_the_first_call_goes_on():
     """JSON-RPC: an id stands for one request; the refusal must not reach the first."""
     gate = Gate()
@@ -350,6 +354,7 @@ async def test_a_question_travels_on_the_stream_of_the_call_it_is_about():
     await target.close()
 
 
+@pytest.mark.covers("http.get.stream-or-405")
 async def test_a_question_about_no_call_travels_on_the_standing_stream():
     """2025-11-25: what is unrelated goes to the GET stream."""
     target = app(roots=roots)
@@ -439,6 +444,7 @@ async def test_progress_for_a_client_that_takes_no_streams_is_left_out():
 # Standing streams
 
 
+@pytest.mark.covers("http.get.stream-or-405")
 async def test_a_standing_stream_opens_at_once():
     """A client waits for the head before it goes on."""
     target = app()
@@ -460,6 +466,7 @@ async def test_a_standing_stream_shows_signs_of_life():
     await target.close()
 
 
+@pytest.mark.covers("http.streams.never-broadcast")
 async def test_each_message_is_on_one_stream_only_and_the_newest_is_taken():
     """2025-11-25 basic/transports#multiple-connections: never broadcast."""
     target = app(roots=roots)
@@ -511,6 +518,7 @@ async def test_a_client_that_leaves_its_standing_stream_can_come_back():
     await target.close()
 
 
+@pytest.mark.covers("http.get.stream-or-405")
 async def test_a_stream_must_be_acceptable_to_the_client():
     """2025-11-25: a GET accepts text/event-stream."""
     target = app()
@@ -525,6 +533,7 @@ async def test_a_stream_must_be_acceptable_to_the_client():
 # Clients that leave, and cancel
 
 
+@pytest.mark.covers("cancellation.disconnect.legacy")
 async def test_a_client_that_leaves_does_not_cancel_its_call():
     """2025-11-25: disconnection SHOULD NOT be interpreted as cancellation."""
     gate = Gate()

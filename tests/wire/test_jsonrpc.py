@@ -27,6 +27,7 @@ def test_a_request_is_read():
     assert (UNSET, UNSET) == (frame.result, frame.error)
 
 
+@pytest.mark.covers("messages.ids.kinds")
 @pytest.mark.parametrize("id", ["", "a", 0, -3, 2**80])
 def test_an_id_is_any_string_or_integer(id):
     """Spec: and it keeps its type."""
@@ -35,6 +36,7 @@ def test_an_id_is_any_string_or_integer(id):
     assert (id, type(id)) == (frame.id, type(frame.id))
 
 
+@pytest.mark.covers("messages.notifications.unanswered")
 def test_a_notification_has_no_id():
     """Spec: a method without an id."""
     frame = parse(b'{"jsonrpc":"2.0","method":"a"}')
@@ -42,6 +44,7 @@ def test_a_notification_has_no_id():
     assert (UNSET, UNSET, "a") == (frame.id, frame.params, frame.method)
 
 
+@pytest.mark.covers("messages.answers.same-id")
 def test_answers_are_read():
     """Spec: a result, or an error with code and message."""
     answer = parse(b'{"jsonrpc":"2.0","id":"x","result":{}}')
@@ -60,6 +63,7 @@ def test_an_error_need_not_say_what_it_answers(head):
     assert not frame.id
 
 
+@pytest.mark.covers("messages.ids.kinds", "messages.errors.shape")
 @pytest.mark.parametrize(
     ("data", "code", "legible"),
     [
@@ -114,6 +118,7 @@ def test_a_batch_is_handed_over_unread():
     assert [b'{"jsonrpc":"2.0","method":"a"}', b"3"] == [bytes(m) for m in members]
 
 
+@pytest.mark.covers("messages.bad-input.never-kills")
 @given(st.binary(max_size=200))
 def test_nothing_raises(data):
     """Ours: whatever bytes come, parse returns."""
@@ -131,6 +136,7 @@ def test_what_is_written_can_be_read(method, id, has_params):
     assert (UNSET, method) == (note.id, note.method)
 
 
+@pytest.mark.covers("messages.answers.same-id")
 def test_answers_are_written():
     """Spec: an answer has the id of its request, and exactly one of result and error."""
     error = ErrorBody(code=1, message="m")

@@ -121,7 +121,7 @@ async def test_a_session_that_is_over_is_forgotten():
     assert {} == server._changes._sessions
 
 
-@pytest.mark.covers("changes.sessions.after-the-handshake")
+@pytest.mark.covers("changes.sessions.after-the-handshake", "lifecycle.opening.only-pings")
 async def test_who_has_not_finished_the_handshake_hears_nothing():
     """SHOULD NOT be sent anything before ``initialized`` (spec 2025-11-25: lifecycle)."""
     server = full()
@@ -234,7 +234,9 @@ async def test_nothing_overtakes_the_acknowledgment():
 
 
 @pytest.mark.parametrize("way", ["server", "link"])
-@pytest.mark.covers("changes.streams.end-in-order")
+@pytest.mark.covers(
+    "changes.streams.end-in-order", "cancellation.listen.only-what-a-server-cancels"
+)
 async def test_a_stream_ends_in_good_order(way):
     """All that happened is told, the stream is cancelled, the request answered (spec: both)."""
     server = full()

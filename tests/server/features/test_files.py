@@ -118,6 +118,7 @@ async def test_what_is_listed_can_be_read_and_nothing_else_is_listed(docs, revis
         assert not isinstance(await read(client, uri), ErrorBody)
 
 
+@pytest.mark.covers("resources.folders.type")
 @both
 async def test_a_folder_is_read_as_what_lies_in_it_page_by_page(docs, revision):
     """Ours: sorted, bounded, and with the way on."""

@@ -110,7 +110,7 @@ async def test_a_middleware_sees_the_list_and_may_change_it():
 
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "prompts/list"])
-@pytest.mark.covers("capabilities.undeclared-is-no-method")
+@pytest.mark.covers("capabilities.undeclared-is-no-method", "errors.methods.not-found")
 async def test_what_is_not_offered_is_no_method(method):
     """-32601 for a capability that is not declared (spec: MethodNotFoundError)."""
     error = await Client(Server("empty")).once(method)

@@ -34,6 +34,7 @@ def full(**options):
     return server
 
 
+@pytest.mark.covers("versions.negotiation.exact")
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_the_revision_asked_for_is_the_one_agreed_on(revision):
     """If the server supports it (spec 2025-11-25: version negotiation)."""
@@ -43,6 +44,7 @@ async def test_the_revision_asked_for_is_the_one_agreed_on(revision):
     assert (revision, "c") == (caller.revision, caller.info.name)
 
 
+@pytest.mark.covers("versions.negotiation.latest-otherwise")
 @pytest.mark.parametrize("wanted", [MODERN, "2027-01-01", "", "1.0"])
 async def test_another_revision_is_answered_with_our_latest(wanted):
     """MUST answer another it supports, SHOULD be the latest (spec 2025-11-25)."""
@@ -61,7 +63,11 @@ async def test_a_server_without_handshake_says_what_it_speaks():
     assert MODERN in error.message
 
 
-@pytest.mark.covers("capabilities.declared-as-offered")
+@pytest.mark.covers(
+    "capabilities.declared-as-offered",
+    "lifecycle.initialize.answered",
+    "capabilities.server.logging",
+)
 async def test_what_is_offered_is_declared():
     """Capabilities follow from what was registered (architecture 4.5)."""
     _, result = await initialize(full(), LEGACY)
@@ -79,6 +85,7 @@ async def test_what_is_offered_is_declared():
     assert "instructions" not in nothing
 
 
+@pytest.mark.covers("lifecycle.operation.agreed-revision")
 async def test_the_answer_is_cut_to_the_revision():
     """Titles are of 2025-06-18, icons of 2025-11-25 (schemas)."""
     server = full(icons=[Icon(src="https://a.example/i.png")], website_url="https://a.example")

@@ -109,7 +109,7 @@ async def test_a_whole_result_is_passed_on():
         ("apology", {"name": "a", "times": "often"}, "times"),
     ],
 )
-@pytest.mark.covers("prompts.arguments.checked")
+@pytest.mark.covers("prompts.arguments.checked", "errors.prompts.refused")
 async def test_what_does_not_fit_is_refused(name, arguments, said):
     """-32602 (spec: prompts, error handling)."""
     error = await get(name, arguments)
@@ -130,6 +130,7 @@ async def test_a_prompt_that_exits_does_not_end_the_server():
     assert -32603 == (await get("leaves")).code
 
 
+@pytest.mark.covers("divergences.registration.duplicates")
 def test_a_name_is_taken_once():
     """Duplicates are an error (decision D17)."""
     with pytest.raises(UsageError, match="there is a prompt 'talk' already"):

@@ -99,7 +99,7 @@ async def test_resources_and_templates_are_listed_apart():
         ("files://a/b.txt", {"mimeType": "text/plain", "text": "a/b.txt"}),
     ],
 )
-@pytest.mark.covers("resources.templates.matched")
+@pytest.mark.covers("resources.templates.matched", "resources.contents.binary-is-base64")
 async def test_what_is_at_a_uri_is_read(revision, uri, contents):
     """Text as text, bytes as base64, variables typed (spec: resource contents)."""
     assert [{"uri": uri, **contents}] == (await read(uri, revision))["contents"]
@@ -159,6 +159,7 @@ def test_a_function_takes_what_its_uri_has(uri, function, match):
         Server("x").add_resource(function, uri, name="f")
 
 
+@pytest.mark.covers("divergences.registration.duplicates")
 def test_a_uri_is_taken_once():
     """Duplicates are an error (decision D17)."""
     server = notes()

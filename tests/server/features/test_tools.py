@@ -65,6 +65,7 @@ async def test_a_tool_is_listed_with_all_that_is_said_about_it():
     ] == listed["tools"]
 
 
+@pytest.mark.covers("tools.annotations.absent-is-absent")
 async def test_no_hint_is_no_annotation():
     """An absent hint is not a hint of False (spec: annotations)."""
     server = Server("plain")
@@ -154,6 +155,7 @@ async def test_a_refusal_is_an_error(revision, name):
     assert (7, "not you", {"a": 1}) == (error.code, error.message, error.data)
 
 
+@pytest.mark.covers("errors.internal.withheld")
 @BOTH
 @pytest.mark.parametrize("name", ["fail", "fail_plainly"])
 async def test_any_other_exception_is_named_logged_and_withheld(revision, name, caplog):
@@ -226,6 +228,7 @@ def by_hand():
     return server
 
 
+@pytest.mark.covers("tools.schema.kept")
 async def test_a_schema_written_by_hand_is_kept_as_it_is():
     """Every keyword survives (conformance: json_schema_2020_12_tool)."""
     (tool,) = (await Client(by_hand()).once("tools/list"))["tools"]
@@ -233,6 +236,7 @@ async def test_a_schema_written_by_hand_is_kept_as_it_is():
     assert PERSON == tool["inputSchema"]
 
 
+@pytest.mark.covers("tools.schema.kept", "tools.schema.2020-12")
 async def test_arguments_are_held_against_a_schema_written_by_hand():
     """By the schema's own dialect, and with paths (spec: basic, schema validation)."""
     client = Client(by_hand())
@@ -282,6 +286,7 @@ async def test_results_are_held_against_an_output_schema_written_by_hand():
     assert "output schema" in text(await client.call("whole", {"good": False}))
 
 
+@pytest.mark.covers("tools.schema.of-an-object")
 async def test_a_schema_that_is_none_is_found_out():
     """The model reads that the tool is broken; the author's log says why (ours)."""
     server = Server("by hand", debug=True)
@@ -290,6 +295,7 @@ async def test_a_schema_that_is_none_is_found_out():
     assert "cannot be used" in text(await Client(server).call("x"))
 
 
+@pytest.mark.covers("tools.schema.of-an-object")
 def test_arguments_are_an_object():
     """MUST be a schema of an object (spec: tools, data types)."""
     with pytest.raises(UsageError, match='"type": "object"'):
