@@ -4,14 +4,18 @@ Their requirements conflict with each other's and with ours, so nothing of their
 installed beside isthmus (decision D26). An environment is made when it is first asked for and
 kept; a changed list of requirements makes a new one. Programs in Go and Rust are built from our
 sources with the toolchains of the machine; their libraries, caches and locks stay there, too. Run
-``python tools/peers.py NAME…`` to make some by hand, and with no name to list them.
+``python tools/peers.py NAME…`` to make some by hand, ``all`` for every one, and with no name to
+list them.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
+import ssl
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,7 +57,7 @@ BUILT = {
 TOOLCHAINS = (Path("/usr/local/go/bin"), Path.home() / ".cargo" / "bin")
 """Where the installers of these languages put them, when that is not on PATH."""
 
-INSTALL_SECONDS = 900
+INSTALL_SECONDS = 600
 
 
 class Unavailable(Exception):
@@ -92,7 +96,11 @@ def modules(name: str) -> Path:
         folder.mkdir(parents=True)
         (folder / "package.json").write_text('{"private": true, "type": "module"}\n')
         quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel", "error"]
-        _run([npm, "install", *quiet, "--prefix", str(folder), *NODE[name]])
+        patience = ["--fetch-retries", "1", "--fetch-timeout", "60000"]
+        _run(
+            [npm, "install", *quiet, *patience, "--prefix", str(folder), *NODE[name]],
+            env={**_trust(), **os.environ},
+        )
 
     _once(folder, install)
     return folder
@@ -132,6 +140,12 @@ def program(name: str) -> Path:
     return folder / "counterpart"
 
 
+def _trust() -> dict[str, str]:
+    """What this machine trusts, for Node, which knows only what was built into it."""
+    bundle = ssl.get_default_verify_paths().cafile
+    return {} if bundle is None else {"NODE_EXTRA_CA_CERTS": bundle}
+
+
 def _toolchains() -> str:
     return os.pathsep.join(map(str, TOOLCHAINS))
 
@@ -141,18 +155,22 @@ def _folder(name: str, requirements: list[str]) -> Path:
     return PEERS / f"{name}-{digest}"
 
 
-def _once(folder: Path, install: object) -> None:
+def _once(folder: Path, install: Callable[[Path], None]) -> None:
     stamp = folder / ".ready"
     if stamp.exists():
         return
-    shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        install(folder)  # type: ignore[operator]  # the two local functions above
-    except Unavailable:
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be at it: then it is there soon
+        if stamp.exists():
+            return
         shutil.rmtree(folder, ignore_errors=True)
-        raise
-    stamp.touch()
+        try:
+            install(folder)
+        except Unavailable:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        stamp.touch()
 
 
 def _run(command: list[str], **options: object) -> None:
@@ -170,12 +188,14 @@ def _run(command: list[str], **options: object) -> None:
 def main() -> None:
     """Make the environments named on the command line, or list what can be made."""
     names = sys.argv[1:]
+    if names == ["all"]:
+        names = [*PYTHON, *NODE, *BUILT]
     if not names:
         print("python:", *PYTHON, "\nnode:  ", *NODE, "\nbuilt: ", *BUILT)
     for name in names:
         make = python if name in PYTHON else program if name in BUILT else modules
         try:
-            print(name, make(name))
+            print(name, make(name), flush=True)
         except Unavailable as why:
             print(f"{name} is not to be had: {why}")
 
