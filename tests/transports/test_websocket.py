@@ -7,11 +7,14 @@ import sys
 
 import aiohttp
 import pytest
+import uvicorn
+from fastapi import FastAPI
 
 from isthmus import Client, Context, Server
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Origin, Outgoing
 from isthmus.testing import serving
+from isthmus.testing.faults import until
 from isthmus.transports.http import serve as http_serve
 from isthmus.transports.pipes import AHEAD, FULL
 from isthmus.transports.websocket import WebSocketChannel
@@ -135,6 +138,26 @@ async def test_headers_of_the_handshake_reach_a_tool():
         Client(at(url), headers={"X-Asked": "yes"}) as client,
     ):
         assert "websocket yes" == (await client.call_tool("head")).text
+
+
+@pytest.mark.parametrize("path", ["/tools", "/tools/", "/tools/mcp"])
+async def test_a_mounted_server_is_reached_by_a_websocket_too(path):
+    """Ours: with and without a slash, beside the application's own routes."""
+    outer = FastAPI()
+    echoing().asgi(websocket=True).attach(outer, "/tools")
+    config = uvicorn.Config(
+        outer, port=0, log_level="error", lifespan="off", ws="websockets-sansio"
+    )
+    uv = uvicorn.Server(config)
+    task = asyncio.create_task(uv.serve())
+    try:
+        await until(lambda: uv.started, turns=1_000_000)
+        port = uv.servers[0].sockets[0].getsockname()[1]
+        async with Client(f"ws://127.0.0.1:{port}{path}") as client:
+            assert "in" == (await client.call_tool("echo", {"text": "in"})).text
+    finally:
+        uv.should_exit = True
+        await task
 
 
 # Frames

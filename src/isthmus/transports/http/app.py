@@ -335,11 +335,13 @@ class HttpApp:
             outer: the application.
             prefix: where the endpoint shall be.
         """
-        from starlette.routing import Mount, Route  # there, since the application is one of its
+        # there, since the application is one of its
+        from starlette.routing import Mount, Route, WebSocketRoute
 
         prefix = "/" + prefix.strip("/")
         self._paths |= {prefix}  # a route, unlike a mount, leaves the path as it is
         outer.router.routes.append(Route(prefix, self))
+        outer.router.routes.append(WebSocketRoute(prefix, self))
         outer.router.routes.append(Mount(prefix, self))
 
     async def start(self) -> None:
