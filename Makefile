@@ -32,11 +32,11 @@ format: $(READY) ## Let ruff write the style
 bench: $(READY) ## Ratios against other implementations, into bench/RESULTS.md; BENCH=--short for less
 	$(BIN)/python bench/run.py $(BENCH)
 
-conformance: $(READY) ## The official conformance suite against us (node)
+conformance: $(READY) ## The official conformance suite against our server and our client (node)
 	$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
 
 interop: $(READY) ## Against other implementations, each in an environment under .peers/
-	$(BIN)/python -m pytest -q -m interop tests $(PYTEST)
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m interop tests $(PYTEST)
 
 fuzz: $(READY) ## Throw bytes at the pure core; FUZZ="frames --seconds 600" for one, longer
 	$(BIN)/python tests/fuzz/run.py $(FUZZ)

@@ -15,7 +15,7 @@ import shutil
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,6 +58,7 @@ TOOLCHAINS = (Path("/usr/local/go/bin"), Path.home() / ".cargo" / "bin")
 """Where the installers of these languages put them, when that is not on PATH."""
 
 INSTALL_SECONDS = 600
+SKIPPED = 77
 
 
 class Unavailable(Exception):
@@ -173,10 +174,18 @@ def _once(folder: Path, install: Callable[[Path], None]) -> None:
         stamp.touch()
 
 
-def _run(command: list[str], **options: object) -> None:
+def _run(
+    command: list[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> None:
     try:
-        done = subprocess.run(  # noqa: S603  # type: ignore[call-overload]  # the commands above
-            command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False, **options
+        done = subprocess.run(  # noqa: S603 - the commands are the ones above
+            command,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS,
+            check=False,
+            cwd=cwd,
+            env=env,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{command[0]} failed: {error}") from error
@@ -185,8 +194,12 @@ def _run(command: list[str], **options: object) -> None:
         raise Unavailable(f"{' '.join(command[:4])} … failed: {' / '.join(last)}")
 
 
-def main() -> None:
-    """Make the environments named on the command line, or list what can be made."""
+def main() -> int:
+    """Make the environments named on the command line, or list what can be made.
+
+    Returns 77 when one is not to be had.
+    """
+    status = 0
     names = sys.argv[1:]
     if names == ["all"]:
         names = [*PYTHON, *NODE, *BUILT]
@@ -197,8 +210,10 @@ def main() -> None:
         try:
             print(name, make(name), flush=True)
         except Unavailable as why:
-            print(f"{name} is not to be had: {why}")
+            print(f"{name} is not to be had: {why}", flush=True)
+            status = SKIPPED
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
