@@ -5,9 +5,16 @@ from itertools import pairwise
 
 import pytest
 
-from isthmus import Accepted, Client
-from isthmus.errors import InvalidParams, Misbehaved, OutOfPhase, PeerError, TaskCancelled
-from isthmus.testing import VirtualLoop
+from isthmus import Accepted, Client, Server
+from isthmus.errors import (
+    CallTimedOut,
+    InvalidParams,
+    Misbehaved,
+    OutOfPhase,
+    PeerError,
+    TaskCancelled,
+)
+from isthmus.testing import VirtualLoop, connect
 from isthmus.wire import TASKS
 from small_server import LEGACY_NAME, MODERN_NAME, Puppet
 
@@ -497,3 +504,28 @@ async def test_nobody_waits_for_the_result_of_what_was_cancelled():
     with pytest.raises(TaskCancelled):
         await waiting
     await client.close()
+
+
+@pytest.mark.covers("tasks.client.leaves")
+@pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
+def test_a_caller_whose_time_is_over_takes_the_task_along(revision):
+    """Ours: a timeout is one error, and the work stops."""
+    server, stopped = Server("s"), []
+
+    @server.tool(task="required")
+    async def wait() -> str:
+        """Wait until stopped."""
+        try:
+            await asyncio.sleep(10**5)
+        finally:
+            stopped.append(True)
+
+    async def talk():
+        async with connect(server, revision=revision) as client:
+            with pytest.raises(CallTimedOut, match="is not over after 7 s"):
+                await client.call_tool("wait", timeout=7)
+            with pytest.raises(CallTimedOut, match="is not over after 1800 s"):
+                await client.call_tool("wait")
+            return list(stopped)
+
+    assert [True, True] == run(talk())

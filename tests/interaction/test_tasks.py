@@ -171,17 +171,6 @@ async def test_a_caller_who_leaves_takes_the_task_along(joined):
     assert call.cancelled()
 
 
-@pytest.mark.covers("tasks.client.leaves")
-async def test_a_caller_whose_time_is_over_takes_the_task_along(joined):
-    """Ours: a timeout is one error, and the work stops."""
-    server = workshop()
-    async with joined(server) as client:
-        with pytest.raises(CallTimedOut, match=r"is not over after 0\.05 s"):
-            await client.call_tool("wait", timeout=0.05)
-        async with asyncio.timeout(5):
-            await server.stopped.wait()
-
-
 @pytest.mark.covers("tasks.client.handle")
 async def test_a_handle_shows_and_cancels(joined):
     """Ours: a task is looked at and cancelled by whoever started it."""

@@ -271,7 +271,7 @@ class TaskRoom:
         except CallTimedOut:
             raise
         except TimeoutError:
-            raise CallTimedOut(f"task {id} is not over after {limit:.3g} s") from None
+            raise CallTimedOut(f"task {id} is not over after {limit:g} s") from None
         finally:
             self._heard.pop(id, None)
             waiting = self._waiting.pop(id, None)
