@@ -6,7 +6,7 @@ suite against it. The names and texts are the suite's.
 
 import asyncio
 import base64
-from enum import StrEnum
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -14,7 +14,6 @@ from msgspec import Meta, Struct
 from isthmus import Accepted, Audio, Context, Image, Refuse, Server, ToolError
 from isthmus.types import (
     EmbeddedResource,
-    ImageContent,
     PromptMessage,
     TextContent,
     TextResourceContents,
@@ -34,12 +33,17 @@ WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIA
 PAUSE = 0.05
 
 
-def text_resource(uri: str, text: str, mime_type: str = "text/plain") -> EmbeddedResource:
+def text_resource(uri: str, text: str, kind: str = "text/plain") -> EmbeddedResource:
     """A text resource inside a message."""
-    return EmbeddedResource(resource=TextResourceContents(uri=uri, text=text, mime_type=mime_type))
+    return EmbeddedResource(resource=TextResourceContents(uri=uri, text=text, mime_type=kind))
 
 
-# Content
+def user(content: Any) -> PromptMessage:
+    """What the user says in a prompt."""
+    return PromptMessage(role="user", content=content)
+
+
+# Content, and what a tool does while it runs
 
 
 @server.tool
@@ -90,9 +94,6 @@ async def test_reconnection(ctx: Context) -> str:
     await ctx.close_stream(retry=0.1)
     await asyncio.sleep(0.2)
     return "Reconnection test completed"
-
-
-# While it runs
 
 
 @server.tool
@@ -152,21 +153,13 @@ async def test_streaming_elicitation(ctx: Context) -> str:
     return f"User response: {await ctx.elicit('Who are you?', Contact)}"
 
 
-class Status(StrEnum):
-    """Where a thing stands."""
-
-    active = "active"
-    inactive = "inactive"
-    pending = "pending"
-
-
 class Defaults(Struct):
     """A form in which everything is filled in already."""
 
     name: str = "John Doe"
     age: int = 30
     score: float = 95.5
-    status: Status = Status.active
+    status: Literal["active", "inactive", "pending"] = "active"
     verified: bool = True
 
 
@@ -228,14 +221,15 @@ class Confirmation(Struct):
     ok: bool
 
 
+def greeting(answer: Any) -> str:
+    """A greeting for whoever answered."""
+    return f"Hello, {answer.value.name if isinstance(answer, Accepted) else 'whoever you are'}!"
+
+
 @server.tool
 async def test_input_required_result_elicitation(ctx: Context) -> str:
     """Ask for a name and greet."""
-    match await ctx.elicit("What is your name?", Name, key="user_name"):
-        case Accepted(Name(name)):
-            return f"Hello, {name}!"
-        case _:
-            return "Hello, whoever you are!"
+    return greeting(await ctx.elicit("What is your name?", Name, key="user_name"))
 
 
 @server.tool
@@ -253,17 +247,11 @@ async def test_input_required_result_list_roots(ctx: Context) -> str:
     return f"{len(roots)} roots: {', '.join(root.uri for root in roots)}"
 
 
-@server.tool
-async def test_input_required_result_request_state(ctx: Context) -> str:
-    """Ask, and prove that the state came back."""
-    answer = await ctx.elicit("Please confirm", Confirmation, key="confirm")
-    return f"state-ok: {answer}"
-
-
-@server.tool
-async def test_input_required_result_tampered_state(ctx: Context) -> str:
-    """Ask, with a state that nobody may change."""
-    return f"confirmed: {await ctx.elicit('Please confirm', Confirmation, key='confirm')}"
+@server.tool(name="test_input_required_result_tampered_state")
+@server.tool(name="test_input_required_result_request_state")
+async def confirmed(ctx: Context) -> str:
+    """Ask, with a state that nobody may change, and prove that it came back."""
+    return f"state-ok: {await ctx.elicit('Please confirm', Confirmation, key='confirm')}"
 
 
 @server.tool
@@ -359,25 +347,26 @@ def mirrored_region(
 appeared: set[str] = set()
 
 
+def toggle(name: str, add: Callable[..., None], remove: Callable[[str], None]) -> None:
+    """Offer something that is not offered, or take it away again."""
+    if name in appeared:
+        remove(name)
+    else:
+        add(lambda: "new", name=name, description="Comes and goes.")
+    appeared.symmetric_difference_update({name})
+
+
 @server.tool
 def test_trigger_tool_change() -> str:
     """Change the list of tools."""
-    if "test_appears" in appeared:
-        server.remove_tool("test_appears")
-    else:
-        server.add_tool(lambda: "new", name="test_appears", description="Comes and goes.")
-    appeared.symmetric_difference_update({"test_appears"})
+    toggle("test_appears", server.add_tool, server.remove_tool)
     return "Tools changed."
 
 
 @server.tool
 def test_trigger_prompt_change() -> str:
     """Change the list of prompts."""
-    if "test_appears_too" in appeared:
-        server.remove_prompt("test_appears_too")
-    else:
-        server.add_prompt(lambda: "new", name="test_appears_too", description="Comes and goes.")
-    appeared.symmetric_difference_update({"test_appears_too"})
+    toggle("test_appears_too", server.add_prompt, server.remove_prompt)
     return "Prompts changed."
 
 
@@ -392,12 +381,7 @@ def greet(name: str = "World") -> str:
 
 @server.tool(task="optional")
 async def slow_compute(ctx: Context, seconds: float = 1.0, label: str = "work") -> str:
-    """Take a while.
-
-    Args:
-        seconds: how long.
-        label: what it is for.
-    """
+    """Take a while."""
     await ctx.progress(0, total=seconds, message=f"{label}: this takes {seconds:g} s")
     await asyncio.sleep(seconds)
     return f"{label}: done after {seconds:g} s"
@@ -425,16 +409,9 @@ class Deletion(Struct):
 
 @server.tool(task="optional", destructive=True)
 async def confirm_delete(filename: str, ctx: Context) -> str:
-    """Ask before a file is deleted; it never is.
-
-    Args:
-        filename: the file.
-    """
-    match await ctx.elicit(f"Delete {filename}?", Deletion, key="confirm"):
-        case Accepted(Deletion(confirm=True)):
-            return f"Deleted {filename}."
-        case _:
-            return f"Kept {filename}."
+    """Ask before a file is deleted; it never is."""
+    answer = await ctx.elicit(f"Delete {filename}?", Deletion, key="confirm")
+    return f"{'Deleted' if answer == Accepted(Deletion(confirm=True)) else 'Kept'} {filename}."
 
 
 @server.tool(task="optional")
@@ -453,11 +430,7 @@ async def test_tool_with_task(ctx: Context) -> str:
     answer = await ctx.elicit("What is your name?", Name, key="user_name")
     await ctx.start_task("Thinking of a greeting")
     await asyncio.sleep(PAUSE)
-    match answer:
-        case Accepted(Name(name)):
-            return f"Hello, {name}!"
-        case _:
-            return "Hello, whoever you are!"
+    return greeting(answer)
 
 
 # Resources
@@ -498,12 +471,7 @@ def test_simple_prompt() -> str:
 
 @server.prompt
 def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
-    """A prompt with two arguments.
-
-    Args:
-        arg1: the first.
-        arg2: the second.
-    """
+    """A prompt with two arguments."""
     return f"Prompt with arguments: arg1={arg1!r}, arg2={arg2!r}"
 
 
@@ -515,26 +483,16 @@ def first_arguments(prefix: str) -> list[str]:
 
 @server.prompt
 def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:  # noqa: N803 - the suite's name
-    """A prompt that carries a resource.
-
-    Args:
-        resourceUri: the resource to carry.
-    """
+    """A prompt that carries a resource."""
     content = text_resource(resourceUri, "Embedded resource content for testing.")
-    return [
-        PromptMessage(role="user", content=content),
-        PromptMessage(role="user", content=TextContent(text="Please process the resource above.")),
-    ]
+    return [user(content), user(TextContent(text="Please process the resource above."))]
 
 
 @server.prompt
 def test_prompt_with_image() -> list[Any]:
     """A prompt that carries a picture."""
-    picture: ImageContent = Image(PNG, format="png").to_content()
-    return [
-        PromptMessage(role="user", content=picture),
-        PromptMessage(role="user", content=TextContent(text="Please analyse the picture above.")),
-    ]
+    picture = Image(PNG, format="png").to_content()
+    return [user(picture), user(TextContent(text="Please analyse the picture above."))]
 
 
 if __name__ == "__main__":
