@@ -2,26 +2,16 @@
 
 import ast
 import re
-import tomllib
 from collections import Counter
 from pathlib import Path
 
 from isthmus.revisions import BY_NAME
+from requirement_rows import requirements
 
 TESTS = Path(__file__).parents[1]
-FOLDER = TESTS / "requirements"
 KEYS = {"id", "clause", "since", "until", "text"}
 ID = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 CLAUSE = re.compile(r"ours|\d{4}-\d\d-\d\d [a-z/_-]+(#[a-z0-9_-]+)?")
-
-
-def requirements() -> list[tuple[str, dict[str, str]]]:
-    """Every requirement, with the area whose file holds it."""
-    return [
-        (path.stem, row)
-        for path in sorted(FOLDER.glob("*.toml"))
-        for row in tomllib.loads(path.read_text(encoding="utf-8"))["requirement"]
-    ]
 
 
 def covered() -> set[str]:

@@ -244,3 +244,13 @@ async def test_no_error_has_the_code_0():
     answer = await serving(error=Refuse(0, "went wrong")).serve(inbound())
 
     assert ErrorBody(code=-32603, message="went wrong") == answer
+
+
+@pytest.mark.covers("errors.codes.of-the-specification")
+@pytest.mark.parametrize(("code", "modern"), [(-32002, -32602), (-32042, -32603), (7, 7)])
+async def test_codes_that_were_given_up_are_not_sent_any_more(code, modern):
+    """Spec 2026-07-28 basic#error-codes: MUST NOT, whoever the error comes from."""
+    router = serving(error=Refuse(code, "no"))
+
+    assert modern == (await router.serve(inbound())).code
+    assert code == (await router.serve(inbound(revision="2025-11-25"))).code

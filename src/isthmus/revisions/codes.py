@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from isthmus.revisions.table import Era, Feature, Revision
 
-__all__ = ["http_status", "resource_not_found_code", "url_required_code"]
+__all__ = ["http_status", "permitted_code", "resource_not_found_code", "url_required_code"]
 
 
 def resource_not_found_code(revision: Revision) -> int:
@@ -17,6 +17,21 @@ def url_required_code(revision: Revision) -> int | None:
     """What a call is refused with until the user has visited a page; None where it asks instead."""
     # spec 2026-07-28 basic#error-codes: -32042 MUST no longer be sent
     return -32042 if revision.has(Feature.URL_REQUIRED_ERROR) else None
+
+
+# spec 2026-07-28 basic#error-codes: codes of earlier revisions that MUST NOT be sent any more, and
+# what says the same
+_RETIRED: Mapping[int, int] = {-32002: -32602, -32042: -32603}
+
+
+def permitted_code(revision: Revision, code: int) -> int:
+    """The code of an error as a revision has it, whoever chose it: an author, or a server behind us.
+
+    0 is no code of anything, in no revision.
+    """
+    if revision.era is Era.MODERN:
+        code = _RETIRED.get(code, code)
+    return code or -32603
 
 
 # spec 2026-07-28 basic/transports/streamable-http: 404 for an unknown method, 400 for headers and

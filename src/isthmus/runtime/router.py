@@ -19,6 +19,7 @@ from isthmus.core.session import IN_FLIGHT
 from isthmus.core.surrogates import without_surrogates
 from isthmus.errors import IsthmusError, Refuse, Refused
 from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept, project
+from isthmus.revisions.codes import permitted_code
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
@@ -148,7 +149,7 @@ class Router:
             BaseException: nobody is there to be answered.
         """
         if isinstance(error, Refuse):
-            return _refusal(error)
+            return _refusal(error, inbound.caller.revision)
         if is_over(error):
             raise error
         return self._failure(inbound, error)
@@ -203,8 +204,8 @@ def _unknown(inbound: Inbound) -> ErrorBody:
     return ErrorBody(code=-32601, message=f"Method not found: {inbound.method} {where}")
 
 
-def _refusal(no: Refuse) -> ErrorBody:
-    message, code = str(no), no.code or -32603  # 0 is no code of anything, wherever it came from
+def _refusal(no: Refuse, revision: Revision) -> ErrorBody:
+    message, code = str(no), permitted_code(revision, no.code)
     if no.data is None:
         return _sendable(ErrorBody(code=code, message=message))
     return _sendable(ErrorBody(code=code, message=message, data=no.data))

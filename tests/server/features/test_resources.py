@@ -181,3 +181,11 @@ async def test_a_resource_can_be_taken_back():
         assert -32602 == error.code
     with pytest.raises(UsageError, match="no resource 'notes://all'"):
         server.remove_resource("notes://all")
+
+
+@pytest.mark.covers("resources.uris.of-the-rfc")
+@pytest.mark.parametrize("uri", ["notes", "/etc/notes", "1a://b", "a://b c", "a://é", ""])
+def test_what_is_no_uri_cannot_be_offered(uri):
+    """Spec 2026-07-28 server/resources#custom-uri-schemes: in accordance with RFC 3986."""
+    with pytest.raises(UsageError, match="is no URI"):
+        Server("x").add_resource(lambda: "", uri, name="f")
