@@ -139,8 +139,6 @@ def _is_near(url: str) -> bool:
 
 def _print(report: Report, label: str) -> None:
     if report.spoken:
-        print(
-            f"{label} speaks {', '.join(report.spoken)}: "
-            f"{report.asked} questions, {report.said} messages looked at"
-        )
+        print(f"{label} speaks {', '.join(report.spoken)}")
+        print(f"{report.asked} questions asked, {report.said} messages looked at")
     print_findings(report.findings)

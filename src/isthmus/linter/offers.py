@@ -448,7 +448,7 @@ OFFERS: tuple[Rule, ...] = (
     Rule(
         "caching.one-scope",
         "error",
-        "2026-07-28 server/utilities/caching#pagination",
+        "2026-07-28 server/utilities/caching#interaction-with-pagination",
         "All pages of a list have the same cacheScope.",
         "Decide the scope for the list, not for the page.",
         _hinted,

@@ -1,0 +1,119 @@
+"""Writes the pages of ``docs/reference/`` that are made from tables.
+
+Run ``python tools/pages.py`` after a rule, a method or a feature has changed; a test compares.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from isthmus.linter.answers import ANSWERS
+from isthmus.linter.messages import MESSAGES
+from isthmus.linter.offers import OFFERS
+from isthmus.linter.rule import Rule
+from isthmus.linter.web_answers import WEB
+from isthmus.revisions import METHODS, REVISIONS, Feature, Revision
+
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+MADE = "Made by `python tools/pages.py` from the tables that the code itself reads."
+YES, NO = "●", "-"
+
+
+ASKED = (
+    "Since 2026-07-28 a server asks inside its results: `elicitation/create`, "
+    "`sampling/createMessage` and `roots/list` live on as questions there."
+)
+EXTENDED = (
+    "Since 2026-07-28; `io.modelcontextprotocol/tasks` brings {} beside `tasks/get` and "
+    "`tasks/cancel`."
+)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *map(list, rows)]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+    )
+
+
+def marks(has: Callable[[Revision], bool]) -> list[str]:
+    """A mark for each revision."""
+    return [YES if has(revision) else NO for revision in REVISIONS]
+
+
+NAMES = [revision.name for revision in REVISIONS]
+
+
+def features() -> str:
+    """Every feature and method, by revision and side."""
+    wire = [(feature.value, *marks(lambda r, f=feature: r.has(f))) for feature in Feature]  # type: ignore[misc]  # a lambda that keeps its own feature
+    requests, notifications = [], []
+    for row in METHODS.values():
+        allowed = {
+            side: [r.allows(side, row.name) for r in REVISIONS] for side in ("client", "server")
+        }
+        for side, where in allowed.items():
+            if side not in row.senders or not any(where):
+                continue
+            line = (f"`{row.name}`", side, *(YES if one else NO for one in where))
+            (notifications if row.result is None else requests).append(line)
+    extended = sorted(
+        row.name
+        for row in METHODS.values()
+        if not any(r.allows(side, row.name) for r in REVISIONS for side in ("client", "server"))
+    )
+    parts = [
+        "# What each revision has",
+        f"{MADE} isthmus has all of it, on both sides.",
+        "## The wire",
+        table(("what", *NAMES), wire),
+        "## Requests",
+        ASKED,
+        table(("method", "sent by", *NAMES), requests),
+        "## Notifications",
+        table(("method", "sent by", *NAMES), notifications),
+        "## Extensions",
+        EXTENDED.format(", ".join(f"`{name}`" for name in extended)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def rules() -> str:
+    """Every rule of the linter."""
+
+    def rows(some: Iterable[Rule]) -> Iterable[tuple[str, ...]]:
+        for rule in some:
+            when = "" if (rule.since, rule.until) == (NAMES[0], NAMES[-1]) else f" ({span(rule)})"
+            yield f"`{rule.id}`", rule.severity, rule.text + when, rule.mend, rule.clause
+
+    head = ("rule", "severity", "what must hold", "what to do", "clause")
+    parts = ["# The rules of `isthmus check` and `isthmus validate`", MADE]
+    for title, some in (
+        ("Messages: both commands", MESSAGES),
+        ("What is offered and answered: both commands", OFFERS),
+        ("Answers to questions: `isthmus check`", ANSWERS),
+        ("HTTP: `isthmus check` of a URL", WEB),
+    ):
+        parts += [f"## {title}", table(head, rows(some))]
+    return "\n\n".join(parts) + "\n"
+
+
+def span(rule: Rule) -> str:
+    """The revisions that a rule holds in, in words."""
+    if rule.until == NAMES[-1]:
+        return f"since {rule.since}"
+    if rule.since == NAMES[0]:
+        return f"up to {rule.until}"
+    return rule.since if rule.since == rule.until else f"{rule.since} to {rule.until}"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"features.md": features, "rules.md": rules}
+"""The pages, and what makes each."""
+
+
+if __name__ == "__main__":
+    REFERENCE.mkdir(exist_ok=True)
+    for name, made in PAGES.items():
+        (REFERENCE / name).write_text(made(), encoding="utf-8")
+        print(REFERENCE / name)
