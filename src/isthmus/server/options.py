@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
 
+from msgspec import UNSET
+
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
 from isthmus.store.log import Log
-from isthmus.wire import Annotations, Icon
+from isthmus.wire import Annotations, Icon, Implementation
 from isthmus.wire.base import Meta
 from isthmus.wire.results import CacheScope
 
@@ -21,6 +23,7 @@ __all__ = [
     "TaskSupport",
     "TcpOptions",
     "ToolOptions",
+    "introduced",
     "known",
     "spoken",
     "starts_in_body",
@@ -258,6 +261,26 @@ def starts_in_body(name: str, task: Any, starts: Any, context: str | None) -> bo
         lacks = "task='optional' or 'required'" if task is None else "a Context to start it with"
         raise UsageError(f"tool {name!r}: task_starts='in_body' needs {lacks}")
     return bool(starts == "in_body")
+
+
+def introduced(
+    name: str,
+    version: str,
+    *,
+    title: str | None,
+    description: str | None,
+    website_url: str | None,
+    icons: Sequence[Icon],
+) -> Implementation:
+    """Who a server says it is."""
+    return Implementation(
+        name=name,
+        version=version,
+        title=title or UNSET,
+        description=description or UNSET,
+        website_url=website_url or UNSET,
+        icons=list(icons) or UNSET,
+    )
 
 
 def spoken(wanted: Sequence[Revision | str]) -> tuple[Revision, ...]:

@@ -24,6 +24,7 @@ from isthmus.server.options import (
     HttpOptions,
     SocketOptions,
     TcpOptions,
+    introduced,
     known,
     spoken,
 )
@@ -32,7 +33,6 @@ from isthmus.server.redaction import Redact
 from isthmus.server.sanitise import Sanitise
 from isthmus.wire import (
     Icon,
-    Implementation,
     InitializedParams,
     PromptsCapability,
     ResourcesCapability,
@@ -125,13 +125,13 @@ class Server(Offers):
         ping_every: float | None = None,
         ping_misses: int = 3,
     ) -> None:
-        self.info = Implementation(
-            name=name,
-            version=version,
-            title=title or UNSET,
-            description=description or UNSET,
-            website_url=website_url or UNSET,
-            icons=list(icons) or UNSET,
+        self.info = introduced(
+            name,
+            version,
+            title=title,
+            description=description,
+            website_url=website_url,
+            icons=icons,
         )
         self.revisions = spoken(revisions)
         self._middleware = list(middleware)

@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw, structs
 
 from both_eras import LEGACY, MODERN, Client, FakeLink
-from isthmus.core.caller import Caller
+from isthmus.core.caller import Caller, read_envelope
 from isthmus.revisions import BY_NAME
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Context, Server
@@ -185,3 +185,11 @@ async def test_a_call_captures_nothing_of_another():
         [params["data"] for params in client.link.said("notifications/message")]
         for client in clients
     ]
+
+
+@pytest.mark.covers("logging.level.unknown-refused")
+def test_a_request_with_a_level_there_is_not_is_refused():
+    """-32602 since 2026-07-28, too, where the level is in _meta (spec: a SHOULD)."""
+    meta = b'{"_meta":{"io.modelcontextprotocol/logLevel":"loud"}}'
+
+    assert -32602 == read_envelope(Raw(meta)).code
