@@ -266,10 +266,10 @@ def starts_in_body(name: str, task: Any, starts: Any, context: str | None) -> bo
 def introduced(
     name: str,
     version: str,
-    *,
     title: str | None,
     description: str | None,
     website_url: str | None,
+    *,
     icons: Sequence[Icon],
 ) -> Implementation:
     """Who a server says it is."""

@@ -125,14 +125,7 @@ class Server(Offers):
         ping_every: float | None = None,
         ping_misses: int = 3,
     ) -> None:
-        self.info = introduced(
-            name,
-            version,
-            title=title,
-            description=description,
-            website_url=website_url,
-            icons=icons,
-        )
+        self.info = introduced(name, version, title, description, website_url, icons=icons)
         self.revisions = spoken(revisions)
         self._middleware = list(middleware)
         self._debug = debug
