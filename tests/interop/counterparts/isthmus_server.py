@@ -111,6 +111,7 @@ def touch() -> str:
 async def drop(ctx: Context) -> str:
     """Close the stream before the answer."""
     await ctx.close_stream(retry=0.1)
+    await asyncio.sleep(0.05)
     return "resumed"
 
 

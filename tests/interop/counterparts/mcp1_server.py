@@ -115,7 +115,10 @@ async def touch(ctx: Context) -> str:
 @server.tool()
 async def drop(ctx: Context) -> str:
     """Close the stream before the answer."""
+    if ctx.request_context.close_sse_stream is None:
+        return "kept"
     await ctx.request_context.close_sse_stream()
+    await asyncio.sleep(0.05)
     return "resumed"
 
 

@@ -75,7 +75,8 @@ export function offer(server, { z, completable, Template, reach, changed, object
     return text("touched");
   });
   tool("drop", {}, async (_, at) => {
-    at.close?.();
+    if (!at.close) return text("kept");
+    at.close();
     await pause(50);
     return text("resumed");
   });

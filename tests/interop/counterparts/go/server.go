@@ -172,9 +172,11 @@ func offerLasting(server *mcp.Server) {
 		return text("no"), nil
 	})
 	tool(server, "drop", func(_ context.Context, req *mcp.CallToolRequest, _ nothing) (*mcp.CallToolResult, error) {
-		if req.Extra != nil && req.Extra.CloseSSEStream != nil {
-			req.Extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: 100 * time.Millisecond})
+		if req.Extra == nil || req.Extra.CloseSSEStream == nil {
+			return text("kept"), nil
 		}
+		req.Extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: 100 * time.Millisecond})
+		time.Sleep(50 * time.Millisecond)
 		return text("resumed"), nil
 	})
 }
