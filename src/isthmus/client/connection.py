@@ -474,8 +474,9 @@ def with_facts(params: Wire | Mapping[str, Any] | None, meta: Meta | UnsetType) 
     """The parameters of a custom method, saying what the revision wants said."""
     if meta is UNSET:
         return params
+    plain: Any = params or {}
     if isinstance(params, msgspec.Struct):
-        own = getattr(params, "meta", UNSET) or {}
-        return structs.replace(params, meta={**own, **meta})
-    own = (params or {}).get("_meta", {})
-    return {**(params or {}), "_meta": {**own, **meta}}
+        if hasattr(params, "meta"):
+            return structs.replace(params, meta={**(params.meta or {}), **meta})
+        plain = msgspec.to_builtins(params)  # an author's own, which has no room for it
+    return {**plain, "_meta": {**plain.get("_meta", {}), **meta}}
