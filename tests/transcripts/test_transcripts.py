@@ -15,7 +15,10 @@ from transcript_tasks import bakery
 from transcript_visits import visits
 
 HERE = Path(__file__).parent
-SERVERS = {"tasks": bakery, "visits": visits}  # by the transcript's name; the others talk to the shop
+SERVERS = {
+    "tasks": bakery,
+    "visits": visits,
+}  # by the transcript's name; the others talk to the shop
 CASES = [
     pytest.param(
         path.parent.name,
