@@ -385,9 +385,7 @@ class TaskBook:
 
 
 def _too_many(why: str) -> Refuse:
-    return Refuse(
-        LIMITED, f"Too many tasks: {why}; each is forgotten when its ttl is over, or cancel some"
-    )
+    return Refuse(LIMITED, f"Too many tasks: {why}; each is forgotten when its ttl is over")
 
 
 def _text(result: CallToolResult) -> str | None:
