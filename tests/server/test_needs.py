@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from both_eras import LEGACY, MODERN, Client, FakeLink, text
 from isthmus.core.answers import Accepted
-from isthmus.errors import CapabilityMissing, NotInRevision
+from isthmus.errors import CapabilityMissing, NotInRevision, UrlRequired
 from isthmus.server import Context, Limits, Server
 from isthmus.wire import ClientCapabilities, InputRequest, InputRequiredResult
 
@@ -257,3 +257,24 @@ async def test_an_answer_is_waited_for_so_long_and_no_longer():
 def test_lacks_are_told_apart():
     """Ours: a program can tell what a client lacks from what its revision lacks."""
     assert not issubclass(CapabilityMissing, NotInRevision)
+
+
+@pytest.mark.covers("elicitation.url.sent-valid")
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "nowhere", "ftp://a.example/", "https://a b/"]
+)
+async def test_nobody_is_sent_to_what_is_no_page(revision, url):
+    """The spec: url MUST contain a valid URL; ours: of the web, and the author reads what is wrong."""
+    result, client = await asked(lambda ctx: ctx.elicit_url("Sign in", url), revision, debug=True)
+
+    assert result["isError"]
+    assert "nobody can be sent to" in text(result)
+    assert not client.asked
+
+    def demands(_ctx):
+        raise UrlRequired(url)
+
+    refused, other = await asked(demands, revision, debug=True)
+    assert "nobody can be sent to" in text(refused)
+    assert not other.asked

@@ -11,6 +11,7 @@ from isthmus.client.gate import BadQuestion
 from isthmus.client.telling import given
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.forms import defaults, unfit
+from isthmus.core.pages import no_page
 from isthmus.errors import UsageError
 from isthmus.revisions import Revision
 from isthmus.wire import ElicitationCapability, ElicitParams, ElicitResult
@@ -113,24 +114,6 @@ def action(answer: Any) -> Any:
             f"not {answer!r}"
         )
     return said
-
-
-def no_page(url: Any) -> str | None:
-    """Why nobody should be sent to a URL; None for a page on the web."""
-    from urllib.parse import urlsplit  # not needed until a page is to be opened
-
-    try:
-        parts = urlsplit(url if isinstance(url, str) else "")
-    except ValueError:
-        parts = urlsplit("")
-    # spec 2026-07-28 client/elicitation#url-mode-elicitation-requests: MUST be a valid URL
-    if not parts.hostname:
-        return "url is no URL"
-    if parts.scheme not in {"https", "http"}:
-        return f"url is no page on the web but {parts.scheme}:"
-    if any(c.isspace() or not c.isprintable() for c in url):
-        return "url holds blanks or control characters"
-    return None
 
 
 def concerns(url: str) -> list[str]:

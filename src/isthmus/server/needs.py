@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from isthmus.core.caller import Caller
 from isthmus.core.forms import unfit
+from isthmus.core.pages import no_page
 from isthmus.errors import CapabilityMissing, NotInRevision, UsageError
 from isthmus.revisions import Revision
 from isthmus.wire import (
@@ -66,7 +67,7 @@ def require(caller: Caller, method: str, params: Any) -> None:
     Raises:
         CapabilityMissing: the client did not declare what it takes.
         NotInRevision: its revision has no such form.
-        UsageError: nothing has such a form.
+        UsageError: nothing has such a form, or nobody can be sent to such a page.
     """
     missing = _NEEDS[method](caller.capabilities, params)
     if missing is not None:
@@ -76,8 +77,24 @@ def require(caller: Caller, method: str, params: Any) -> None:
             f"the client cannot be asked {method}: it did not declare the capability {said}",
             missing,
         )
-    if method == "elicitation/create" and params.requested_schema is not UNSET:
+    if method != "elicitation/create":
+        return
+    if params.mode == "url":
+        _check_page(params.url)
+    elif params.requested_schema is not UNSET:
         _check_form(caller.revision, params.requested_schema)
+
+
+def _check_page(url: Any) -> None:
+    """See to it that a user can be sent somewhere.
+
+    Raises:
+        UsageError: it is no page.
+    """
+    # spec 2026-07-28 client/elicitation#url-mode-elicitation-requests: MUST be a valid URL
+    wrong = no_page(url)
+    if wrong:
+        raise UsageError(f"nobody can be sent to {url!r}: {wrong}")
 
 
 def _check_form(revision: Revision, schema: Any) -> None:
