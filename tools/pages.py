@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from isthmus.linter.answers import ANSWERS
+from isthmus.linter.capabilities import CAPABILITIES
 from isthmus.linter.messages import MESSAGES
 from isthmus.linter.offers import OFFERS
 from isthmus.linter.rule import Rule
@@ -92,7 +93,7 @@ def rules() -> str:
     for title, some in (
         ("Messages: both commands", MESSAGES),
         ("What is offered and answered: both commands", OFFERS),
-        ("Answers to questions: `isthmus check`", ANSWERS),
+        ("Answers to questions: `isthmus check`", (*ANSWERS, *CAPABILITIES)),
         ("HTTP: `isthmus check` of a URL", WEB),
     ):
         parts += [f"## {title}", table(head, rows(some))]

@@ -100,7 +100,8 @@ def test_extensions_join_the_capabilities_given():
     declared = ClientCapabilities(extensions={"a/b": {}})
     client = Client(echoing(), capabilities=declared, extensions={"a/c": {"x": 1}})
 
-    assert {"a/b": {}, "a/c": {"x": 1}} == client._answering.capabilities.extensions
+    given = client._answering.capabilities.extensions
+    assert {"a/b": {}, "a/c": {"x": 1}}.items() <= given.items()
     with pytest.raises(UsageError, match="already"):
         Client(echoing(), capabilities=declared, extensions={"a/b": {}})
 

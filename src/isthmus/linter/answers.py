@@ -1,7 +1,6 @@
 """Rules about what a server answers to the questions of a visit, over any transport."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from isthmus.linter.rule import Fault, Rule
 from isthmus.linter.visit import Visit, refused, unanswered, worked
@@ -97,62 +96,11 @@ def _no_batch(visit: Visit) -> Iterator[Fault]:
             yield Fault(outcome.probe, "both of it were answered by results")
 
 
-# Lists
-
-KINDS = {
-    "tools": ("the list of tools", "tools that were not declared"),
-    "prompts": ("the list of prompts", "prompts that were not declared"),
-    "resources": ("the list of resources", "resources that were not declared"),
-}
-
-
-def _declared_works(visit: Visit) -> Iterator[Fault]:
-    for capability, (probe, _) in KINDS.items():
-        for outcome in visit.heard(probe) if visit.declares(capability) else ():
-            if outcome.result is None:
-                yield Fault(probe, outcome.told)
-    for probe, capability in (("a completion", "completions"), ("a log level", "logging")):
-        for outcome in visit.heard(probe):
-            if outcome.code == -32601:
-                yield Fault(probe, f"{capability} was declared: {outcome.told}")
-
-
-def _works_declared(visit: Visit) -> Iterator[Fault]:
-    for capability, (_, probe) in KINDS.items():
-        for outcome in visit.heard(probe):
-            if outcome.result and outcome.result.get(capability):
-                count = len(outcome.result[capability])
-                yield Fault(f"{capability}/list", f"it has {count}, and declares no {capability}")
-
-
-def _listed_works(visit: Visit) -> Iterator[Fault]:
-    yield from worked("a resource that is listed")(visit)
-    for outcome in visit.heard("a prompt that is listed"):
-        # it may want something that this client did not declare, and say so
-        if outcome.code in {-32601, -32603} or outcome.reply is None:
-            yield Fault(outcome.probe, outcome.told)
-
-
-def _paging(visit: Visit) -> Iterator[Fault]:
-    for method, problem in visit.paging.items():
-        yield Fault(method, problem)
-
-
-def _stable(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.heard("the list of tools once more"):
-        again = outcome.result.get("tools") if outcome.result else None
-        first = visit.items.get("tools", [])
-        if isinstance(again, list) and names(again) != names(first)[: len(again)]:
-            yield Fault("tools/list", "asked twice, it gave them in different orders")
-
-
-def names(tools: list[Any]) -> list[Any]:
-    """The names of tools, in their order."""
-    return [tool.get("name") if isinstance(tool, dict) else tool for tool in tools]
+# Names that do not exist
 
 
 def _cursors(visit: Visit) -> Iterator[Fault]:
-    for kind in KINDS:
+    for kind in ("tools", "prompts", "resources"):
         yield from refused(f"a bad cursor for {kind}", -32602)(visit)
 
 
@@ -166,67 +114,6 @@ def _no_contents(visit: Visit) -> Iterator[Fault]:
 def _gone(visit: Visit) -> Iterator[Fault]:
     for name in ("ping", "setLevel", "subscribe"):
         yield from refused(f"{name}, which is gone", -32601)(visit)
-
-
-def _acknowledged(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.of("a stream of changes"):
-        first = outcome.others[0] if outcome.others else {}
-        if outcome.code == -32601 and not listens(visit):
-            continue
-        if first.get("method") != "notifications/subscriptions/acknowledged":
-            yield Fault(outcome.probe, outcome.told if not first else f"first came {first}"[:200])
-
-
-def listens(visit: Visit) -> bool:
-    """Whether the server declares anything that a stream of changes would tell of."""
-    return any(visit.declares(f"{kind}.listChanged") for kind in KINDS)
-
-
-def _granted(visit: Visit) -> Iterator[Fault]:
-    for outcome in visit.heard("a stream of changes"):
-        first = outcome.others[0] if outcome.others else {}
-        params = first.get("params") if isinstance(first, dict) else None
-        granted = params.get("notifications") if isinstance(params, dict) else None
-        surplus = sorted(granted.keys() - ASKED_FOR) if isinstance(granted, dict) else []
-        if surplus:
-            yield Fault(outcome.probe, f"it grants {surplus}, which nobody asked for")
-
-
-ASKED_FOR = {"toolsListChanged", "promptsListChanged"}
-
-
-def _conforms(visit: Visit) -> Iterator[Fault]:
-    """What tools gave, held against their output schemas."""
-    from isthmus.client.checking import Checker  # slow, and needed where tools are called only
-
-    schemas = {tool.get("name"): tool.get("outputSchema") for tool in visit.items.get("tools", ())}
-    for name, outcome in visit.called.items():
-        result, schema = outcome.result, schemas.get(name)
-        if result is None or not isinstance(schema, dict) or result.get("isError") is True:
-            continue
-        if "structuredContent" not in result:
-            yield Fault(f"calling {name}", "it has an output schema, and no structuredContent")
-            continue
-        wrong = Checker(schema, f"the output schema of {name}").complaint(
-            result["structuredContent"]
-        )
-        if wrong:
-            yield Fault(f"calling {name}", wrong[:200])
-
-
-def _also_text(visit: Visit) -> Iterator[Fault]:
-    for name, outcome in visit.called.items():
-        result = outcome.result or {}
-        content = result.get("content")
-        texts = [b for b in content or () if isinstance(b, dict) and b.get("type") == "text"]
-        if "structuredContent" in result and not texts:
-            yield Fault(f"calling {name}", "structured content, and no text beside it")
-
-
-def _calls(visit: Visit) -> Iterator[Fault]:
-    for name, outcome in visit.called.items():
-        if outcome.reply is None or outcome.code is not None:
-            yield Fault(f"calling {name}", outcome.told)
 
 
 ANSWERS: tuple[Rule, ...] = (
@@ -511,99 +398,6 @@ ANSWERS: tuple[Rule, ...] = (
         "Serve each revision its own methods.",
         _gone,
         since="2026-07-28",
-    ),
-    Rule(
-        "capabilities.work",
-        "error",
-        "2025-11-25 basic/lifecycle#capability-negotiation",
-        "What a server declares works.",
-        "Serve the method, or leave the capability out.",
-        _declared_works,
-    ),
-    Rule(
-        "capabilities.declared",
-        "error",
-        "2025-11-25 server/tools#capabilities",
-        "What a server offers is declared.",
-        "Declare the capability: clients do not ask for what is not declared.",
-        _works_declared,
-    ),
-    Rule(
-        "capabilities.subscribe",
-        "error",
-        "2025-11-25 server/resources#subscriptions",
-        "A server that declares subscriptions takes them, and takes them back.",
-        "Serve resources/subscribe and resources/unsubscribe.",
-        worked("a subscription", "the end of a subscription"),
-        until="2025-11-25",
-    ),
-    Rule(
-        "capabilities.listed-works",
-        "warning",
-        "2025-11-25 server/resources#reading-resources",
-        "A listed resource can be read, and a listed prompt does not fail without a reason.",
-        "Take out of the list what is not there.",
-        _listed_works,
-    ),
-    Rule(
-        "pagination.ends",
-        "error",
-        "2025-11-25 server/utilities/pagination#pagination-model",
-        "A list ends: each page has another cursor, and the last one has none.",
-        "Leave nextCursor out on the last page.",
-        _paging,
-    ),
-    Rule(
-        "pagination.stable",
-        "warning",
-        "2026-07-28 server/tools#capabilities",
-        "A list that did not change is in the same order when it is asked for again.",
-        "Sort it, or keep it in the order of registration.",
-        _stable,
-    ),
-    Rule(
-        "changes.acknowledged",
-        "error",
-        "2026-07-28 basic/patterns/subscriptions",
-        "A stream of changes begins with its acknowledgement.",
-        "Send notifications/subscriptions/acknowledged before anything else.",
-        _acknowledged,
-        since="2026-07-28",
-    ),
-    Rule(
-        "changes.granted",
-        "error",
-        "2026-07-28 basic/patterns/subscriptions",
-        "A stream of changes grants only what was asked for.",
-        "Answer with those of the wanted notifications that you send.",
-        _granted,
-        since="2026-07-28",
-    ),
-    Rule(
-        "calls.answered",
-        "error",
-        "2025-11-25 server/tools#calling-tools",
-        "A tool that is called gives a result.",
-        "A tool that fails answers with isError, so that a model can read why.",
-        _calls,
-    ),
-    Rule(
-        "calls.output",
-        "error",
-        "2025-11-25 server/tools#output-schema",
-        "The structured result of a tool conforms to its output schema.",
-        "Mend the schema or the result.",
-        _conforms,
-        since="2025-06-18",
-    ),
-    Rule(
-        "calls.text",
-        "warning",
-        "2025-11-25 server/tools#structured-content",
-        "A structured result is also there as text.",
-        "Add a text block with the JSON.",
-        _also_text,
-        since="2025-06-18",
     ),
 )
 """The rules, in the order in which they are reported."""

@@ -164,9 +164,7 @@ def _result_type(conversation: Conversation) -> Iterator[Fault]:
         row = METHODS.get(said.method)
         if kind == "input_required" and row is not None and not row.asks:
             yield at(said, "only tools/call, prompts/get and resources/read may ask")
-        elif kind not in RESULT_TYPES and not isinstance(
-            kind, Placeholder
-        ):
+        elif kind not in RESULT_TYPES and not isinstance(kind, Placeholder):
             yield at(said, f"resultType is {kind!r}", "$.result.resultType")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from isthmus.errors import UsageError
 from isthmus.linter.answers import ANSWERS
+from isthmus.linter.capabilities import CAPABILITIES
 from isthmus.linter.conversation import Conversation
 from isthmus.linter.messages import MESSAGES
 from isthmus.linter.offers import OFFERS
@@ -17,7 +18,7 @@ __all__ = ["RULES", "SAID", "VISITED", "judge", "judge_visit", "selected"]
 SAID: tuple[Rule, ...] = (*MESSAGES, *OFFERS)
 """The rules about a conversation, recorded or had."""
 
-VISITED: tuple[Rule, ...] = (*ANSWERS, *WEB)
+VISITED: tuple[Rule, ...] = (*ANSWERS, *CAPABILITIES, *WEB)
 """The rules about what a server answers to the questions of a visit."""
 
 RULES: dict[str, Rule] = {rule.id: rule for rule in (*SAID, *VISITED)}
@@ -54,7 +55,7 @@ def judge_visit(visit: Visit, wanted: Collection[str]) -> Iterator[Finding]:
     """What is wrong with a server in one revision."""
     for conversation in visit.conversations:
         yield from judge(conversation, wanted)
-    rules = VISITED if visit.over == "http" else ANSWERS
+    rules = VISITED if visit.over == "http" else (*ANSWERS, *CAPABILITIES)
     for rule in rules:
         if rule.id in wanted and rule.holds_in(visit.revision):
             for fault in rule.check(visit):
