@@ -2,8 +2,9 @@
 
 import pytest
 
-from isthmus.client.gate import TOO_MUCH, Gate
+from isthmus.client.gate import Gate
 from isthmus.errors import Refuse
+from isthmus.revisions.codes import LIMITED
 
 
 def entered(gate):
@@ -35,7 +36,7 @@ def test_only_so_many_are_inside():
     words = "Too many questions at once: this client allows 1"
     with gate, pytest.raises(Refuse, match=words) as no:
         gate.__enter__()
-    assert TOO_MUCH == no.value.code
+    assert LIMITED == no.value.code
     assert entered(gate)
 
 

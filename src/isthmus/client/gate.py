@@ -5,12 +5,9 @@ from collections.abc import Callable
 from types import TracebackType
 
 from isthmus.errors import Refuse
+from isthmus.revisions.codes import LIMITED
 
-__all__ = ["TOO_MUCH", "BadQuestion", "Gate"]
-
-TOO_MUCH = 429
-"""The error code for what goes beyond a limit."""
-# spec 2026-07-28 basic#error-codes: new codes SHOULD lie outside the range JSON-RPC reserves
+__all__ = ["BadQuestion", "Gate"]
 
 
 class BadQuestion(Refuse):
@@ -73,11 +70,11 @@ class Gate:
         """
         if self._at_once is not None and self._inside >= self._at_once:
             raise BadQuestion(
-                TOO_MUCH, f"Too many {self._what} at once: this client allows {self._at_once}"
+                LIMITED, f"Too many {self._what} at once: this client allows {self._at_once}"
             )
         if not self.passes():
             raise BadQuestion(
-                TOO_MUCH, f"Too many {self._what}: this client allows {self._per_minute} a minute"
+                LIMITED, f"Too many {self._what}: this client allows {self._per_minute} a minute"
             )
         self._inside += 1
 

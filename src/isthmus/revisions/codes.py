@@ -4,7 +4,18 @@ from collections.abc import Mapping
 
 from isthmus.revisions.table import Era, Feature, Revision
 
-__all__ = ["http_status", "permitted_code", "resource_not_found_code", "url_required_code"]
+__all__ = [
+    "LIMITED",
+    "http_status",
+    "permitted_code",
+    "resource_not_found_code",
+    "url_required_code",
+]
+
+
+LIMITED = -31429
+"""The code of "too much", from either side; it ends like HTTP's."""
+# spec 2026-07-28 basic#error-codes: new codes SHOULD lie outside the range JSON-RPC reserves
 
 
 def resource_not_found_code(revision: Revision) -> int:

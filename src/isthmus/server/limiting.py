@@ -5,15 +5,12 @@ import time
 from collections.abc import Callable
 
 from isthmus.errors import Refuse
+from isthmus.revisions.codes import LIMITED
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.limits import Limits
 from isthmus.store.meter import MemoryMeter, Meter, Rate
 
-__all__ = ["LIMITED", "Limiter", "Limiters", "who"]
-
-LIMITED = -31429
-"""The code of "too much": outside of what JSON-RPC reserves (spec 2026-07-28 basic#error-codes
-has codes of one's own there), and it ends like HTTP's."""
+__all__ = ["Limiter", "Limiters", "who"]
 
 HIGH = 10_000
 """From such an amount on, counting begins when half of it was taken by everybody together."""

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Raw, structs
 
 from isthmus.errors import Refuse
-from isthmus.server.limiting import LIMITED
+from isthmus.revisions.codes import LIMITED
 from isthmus.server.limits import Limits
 from isthmus.server.tasks_records import Record, key_of, new_id, owner_of, read, written
 from isthmus.store.kv import KV, StoreFull

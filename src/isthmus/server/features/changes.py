@@ -17,8 +17,9 @@ from typing import Any
 from msgspec import UNSET, UnsetType, structs
 
 from isthmus.errors import Refuse
+from isthmus.revisions.codes import LIMITED
 from isthmus.runtime.inbound import Inbound
-from isthmus.server.limiting import LIMITED, who
+from isthmus.server.limiting import who
 from isthmus.server.limits import Limits
 from isthmus.wire import (
     AcknowledgedParams,
