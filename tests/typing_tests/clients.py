@@ -1,6 +1,7 @@
 """A client and a test as their authors write them, with the types a checker must see in them."""
 
-from typing import TypedDict, assert_type
+from collections.abc import Mapping
+from typing import Any, TypedDict, assert_type
 
 from msgspec import Struct
 
@@ -91,6 +92,9 @@ async def talk(server: Server) -> None:
         assert_type(result.parse(int), int)
         assert_type(await client.read_resource("booking://A1"), ReadResourceResult)
         assert_type(await client.request("acme/refund", {"code": "A1"}, Booking), Booking)
+        assert_type(await client.request("acme/book", Booking("A1"), Booking), Booking)
+        assert_type(client.extension("com.example/refunds"), Mapping[str, Any] | None)
+        assert_type(client.require_extension("com.example/refunds"), Mapping[str, Any])
         await client.call_tool("book", on_progress=print)
         await client.call_tool("book", on_progress=told_async)
         async with client.listen(tools=True, uris=["booking://A1"]) as changes:

@@ -1,6 +1,6 @@
 """A server as its author writes it, with the types that a checker must see in it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -8,7 +8,17 @@ from typing import Annotated, Any, Literal, assert_type
 
 from msgspec import Meta, Struct
 
-from isthmus import Accepted, Audio, Cancelled, Context, Declined, Image, Server, ToolError
+from isthmus import (
+    Accepted,
+    Audio,
+    Cancelled,
+    Context,
+    Declined,
+    Extension,
+    Image,
+    Server,
+    ToolError,
+)
 from isthmus.server.sampling import SampledMessage
 from isthmus.transports.http.app import HttpApp
 from isthmus.types import PromptMessage, Root, TextContent
@@ -241,6 +251,30 @@ async def refund(params: Refund, ctx: Context) -> Receipt:
     return Receipt(amount=len(params.code))
 
 
+assert_type(refund, Callable[[Refund, Context], Coroutine[Any, Any, Receipt]])
+
+# Extensions.
+
+refunds = Extension("com.example/refunds", {"currencies": ["EUR"]})
+
+
+@refunds.method("refunds/create", params=Refund, result=Receipt)
+async def create(params: Refund, ctx: Context) -> Receipt:
+    """Pay back, to those who can."""
+    assert_type(ctx.extension("com.example/refunds"), Mapping[str, Any] | None)
+    assert_type(ctx.require_extension("com.example/refunds"), Mapping[str, Any])
+    await ctx.notify("refunds/started", params)
+    assert_type(await ctx.request("acme/where", {"x": 1}, Receipt), Receipt)
+    return Receipt(amount=1)
+
+
+@refunds.on_notification("refunds/seen", params=Refund)
+def seen(params: Refund) -> None:
+    """Hear of it."""
+
+
+assert_type(server.extend(refunds), Extension)
+assert_type(seen, Callable[[Refund], None])
 assert_type(server.asgi(path="/mcp"), HttpApp)
 
 

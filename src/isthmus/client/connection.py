@@ -12,7 +12,7 @@ from sys import modules
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, Raw, Struct, structs
 
 from isthmus.client.answering import Answering
 from isthmus.client.opening import Opening, speak
@@ -48,7 +48,6 @@ from isthmus.wire import (
     TaskCreated,
     UnsetType,
 )
-from isthmus.wire.base import Wire
 
 __all__ = ["Connection", "OnProgress", "Settings"]
 
@@ -470,12 +469,12 @@ def otherwise(
         return None
 
 
-def with_facts(params: Wire | Mapping[str, Any] | None, meta: Meta | UnsetType) -> Any:
+def with_facts(params: Struct | Mapping[str, Any] | None, meta: Meta | UnsetType) -> Any:
     """The parameters of a custom method, saying what the revision wants said."""
     if meta is UNSET:
         return params
     plain: Any = params or {}
-    if isinstance(params, msgspec.Struct):
+    if isinstance(params, Struct):
         if hasattr(params, "meta"):
             return structs.replace(params, meta={**(params.meta or {}), **meta})
         plain = msgspec.to_builtins(params)  # an author's own, which has no room for it

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from isthmus.client.connection import Connection, OnProgress, with_facts
 from isthmus.client.extensions import Additions
 from isthmus.client.limits import Limits
@@ -13,7 +15,6 @@ from isthmus.core.extensions import settings_of
 from isthmus.core.opening import states_facts
 from isthmus.errors import CapabilityMissing
 from isthmus.wire import DiscoverParams, PingParams
-from isthmus.wire.base import Wire
 
 __all__ = ["Custom"]
 
@@ -57,7 +58,7 @@ class Custom(TaskMethods):
     async def request(
         self,
         method: str,
-        params: Wire | Mapping[str, Any] | None = None,
+        params: Struct | Mapping[str, Any] | None = None,
         result: type[R] = dict,  # type: ignore[assignment]  # R is dict where nothing is given
         *,
         timeout: float | None = None,
@@ -90,7 +91,7 @@ class Custom(TaskMethods):
             on_progress=on_progress,
         )
 
-    async def notify(self, method: str, params: Wire | Mapping[str, Any] | None = None) -> None:
+    async def notify(self, method: str, params: Struct | Mapping[str, Any] | None = None) -> None:
         """Send a notification of your own.
 
         Args:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.extensions import settings_of
@@ -188,7 +188,7 @@ class Context(Polling):
     async def request(
         self,
         method: str,
-        params: Wire | Mapping[str, Any] | None = None,
+        params: Struct | Mapping[str, Any] | None = None,
         result: type[T] = dict,  # type: ignore[assignment]  # T is dict where nothing is given
         *,
         timeout: float | None = None,
@@ -248,7 +248,7 @@ class Context(Polling):
         """Tell everybody who subscribed to a resource that it changed."""
         self._facilities.changes.updated(uri)
 
-    async def notify(self, method: str, params: Wire | Mapping[str, Any] | None = None) -> None:
+    async def notify(self, method: str, params: Struct | Mapping[str, Any] | None = None) -> None:
         """Send a notification of your own, ahead of the answer.
 
         Args:
