@@ -1,5 +1,7 @@
 """A server's question at the terminal, with a person whose lines are written down beforehand."""
 
+import pytest
+
 from isthmus.cli.elicit import answer
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.wire import ElicitParams
@@ -70,6 +72,7 @@ async def test_a_form_without_blanks_asks_for_consent():
     assert Declined() == await answer(question, Person("n"))
 
 
+@pytest.mark.covers("elicitation.url.shown-whole-first")
 async def test_a_page_is_shown_whole_and_not_opened_without_a_yes():
     """Spec: the user sees the full URL and decides."""
     question = ElicitParams(message="Sign in", mode="url", url="https://example.com/login?a=b")

@@ -76,7 +76,9 @@ async def heard(method, params, revision, **handlers):
         return json.loads((await client.call_tool("ask")).text)
 
 
-@pytest.mark.covers("elicitation.answer.actions", "elicitation.mode.absent-is-form")
+@pytest.mark.covers(
+    "elicitation.answer.actions", "elicitation.mode.absent-is-form", "rounds.answers.given"
+)
 @EITHER
 @pytest.mark.parametrize(
     ("answer", "expected"),
@@ -374,6 +376,7 @@ async def test_a_state_without_questions_is_sent_back_at_once():
     assert UNSET is calls[1][1].input_responses
 
 
+@pytest.mark.covers("rounds.answers.given")
 async def test_the_questions_of_a_round_are_answered_at_the_same_time():
     """Ours: a person can fill in two forms while a model writes."""
     small, _ = rounds(InputRequiredResult(input_requests=question(a="1", b="2")), text("done"))

@@ -15,6 +15,7 @@ from isthmus.errors import (
     Misbehaved,
     NotInRevision,
     OutOfPhase,
+    Refused,
     UsageError,
 )
 from isthmus.wire import (
@@ -549,6 +550,7 @@ async def test_resources_without_templates_have_none(revision):
         assert [] == await client.list_resource_templates()
 
 
+@pytest.mark.covers("pagination.cursors.empty-goes-on")
 async def test_pages_are_read_to_the_end():
     """Spec 2026-07-28 server/utilities/pagination: until there is no nextCursor."""
 
@@ -559,6 +561,37 @@ async def test_pages_are_read_to_the_end():
 
     async with Client(Small({"tools/list": page})) as client:
         assert ["t0", "t1", "t2", "t3"] == [t.name for t in await client.list_tools()]
+
+
+@pytest.mark.covers("pagination.cursors.empty-goes-on")
+async def test_an_empty_cursor_leads_on():
+    """Spec 2026-07-28 server/utilities/pagination: it MUST NOT be taken for the end."""
+    came = []
+
+    async def page(params, _inbound):
+        came.append(params.cursor)
+        more = {"next_cursor": ""} if len(came) == 1 else {}
+        return ListToolsResult(tools=[tool(f"t{len(came)}")], **more)
+
+    async with Client(Small({"tools/list": page})) as client:
+        assert ["t1", "t2"] == [t.name for t in await client.list_tools()]
+    assert "" == came[1]
+
+
+@pytest.mark.covers("errors.codes.unknown-mean-nothing")
+@EITHER
+async def test_a_code_that_nobody_defines_is_a_refusal_and_no_more(revision):
+    """Spec 2026-07-28 basic#error-codes: MUST NOT assume a meaning for those of -32000 to -32019."""
+    puppet = Puppet()
+    client = await connected(puppet, revision)
+    for code in (-32000, -32001, -32003, -32019, -32099, 7):
+        call = asyncio.create_task(client.call_tool("gone"))
+        asked = await puppet.heard()
+        await puppet.says(id=asked["id"], error={"code": code, "message": "no"})
+        with pytest.raises(Refused) as caught:
+            await call
+        assert (Refused, code) == (type(caught.value), caught.value.code)
+    await client.close()
 
 
 @pytest.mark.covers("clientlimits.lists.pages")

@@ -57,6 +57,7 @@ def library():
     return server
 
 
+@pytest.mark.covers("interaction.transports.everywhere")
 async def test_resources_are_listed_page_by_page_and_read(joined):
     """Pages are followed; text, bytes and JSON arrive (spec: resources, pagination)."""
     async with joined(library()) as client:
@@ -163,6 +164,7 @@ async def test_nothing_is_sent_that_was_not_asked_for(joined, revision):
         assert not any(b"notifications/message" in data for data in said)
 
 
+@pytest.mark.covers("interaction.transports.everywhere")
 async def test_the_server_introduces_itself(joined, revision):
     """Name, version, instructions and capabilities arrive by handshake or discovery."""
     async with joined(library()) as client:

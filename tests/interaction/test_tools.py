@@ -79,6 +79,7 @@ async def test_the_list_says_what_a_tool_takes(joined, revision):
     assert BY_NAME[revision].has(Feature.STRUCTURED_OUTPUT) == bool(tools["move"].output_schema)
 
 
+@pytest.mark.covers("interaction.transports.everywhere")
 async def test_a_tool_is_called_with_typed_arguments(joined):
     """Arguments arrive as the signature says, defaults filled in (our promise)."""
     async with joined(workshop()) as client:

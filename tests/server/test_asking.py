@@ -424,6 +424,7 @@ async def retried(client, state, arguments=None):
     return await client.once("tools/call", params)
 
 
+@pytest.mark.covers("rounds.state.nothing-kept")
 async def test_state_survives_a_restart_with_the_same_secret():
     """Any process with the secret may serve the retry (our promise)."""
     first = await Client(counting()).once("tools/call", {"name": "body"})

@@ -708,6 +708,7 @@ async def test_a_legacy_server_asks_on_the_stream_of_the_call():
         assert {"action": "accept", "content": {"a": 1}} == answer["result"]
 
 
+@pytest.mark.covers("httpclient.standing.asked-for")
 async def test_a_legacy_server_talks_on_the_standing_stream():
     """Spec 2025-11-25 basic/transports#listening-for-messages-from-the-server: GET."""
     told, heard, hold = [], asyncio.Event(), asyncio.Event()
@@ -725,10 +726,12 @@ async def test_a_legacy_server_talks_on_the_standing_stream():
         Client(endpoint.url, revision=LEGACY, on_log=on_log) as client,
     ):
         await heard.wait()
+        headers, _ = await endpoint.until("GET")
         hold.set()
         await client.close()
 
     assert ["hi"] == told
+    assert "text/event-stream" in headers["Accept"]
 
 
 async def test_calls_wait_for_the_standing_stream():
@@ -795,6 +798,7 @@ async def test_a_standing_stream_that_is_cut_off_is_asked_for_again():
         await heard.wait()
 
 
+@pytest.mark.covers("httpclient.standing.asked-for")
 async def test_a_server_without_a_standing_stream_keeps_its_session():
     """Ours: some answer GET with 404 where they mean 405."""
 
@@ -1040,3 +1044,20 @@ async def test_a_compressed_answer_is_read():
 
     async with Endpoint(compressed) as endpoint, Client(endpoint.url) as client:
         assert "y" * 1000 == (await client.call_tool("add")).meta["x"]
+
+
+@pytest.mark.covers("http.headers.any-case")
+async def test_headers_of_a_server_are_read_in_any_case():
+    """Spec 2026-07-28 basic/transports/streamable-http#case-sensitivity: a MUST."""
+
+    class Loud(Endpoint):
+        def opening(self, message):
+            if message.get("method") == "initialize":
+                return answered(message["id"], GREETED, headers={"MCP-SESSION-ID": "s7"})
+            return super().opening(message)
+
+    async with Loud(done, modern=False) as endpoint, Client(endpoint.url) as client:
+        await client.call_tool("add")
+        headers, _ = await endpoint.until("tools/call")
+
+    assert "s7" == headers["Mcp-Session-Id"]

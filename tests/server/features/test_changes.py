@@ -303,6 +303,7 @@ async def test_a_change_after_the_loop_is_gone_is_told_to_nobody():
     assert {"t", "u"} == {tool.name for tool in server._tools.listing}
 
 
+@pytest.mark.covers("elicitation.complete.own-session")
 async def test_a_page_that_was_dealt_with_is_told_to_its_session_alone():
     """MUST only go to the client that was asked (spec 2025-11-25: elicitation complete)."""
     server = full()

@@ -469,6 +469,35 @@ async def test_the_core_tells_of_progress_messages_and_status():
     assert "_meta" not in states[0]
 
 
+@pytest.mark.covers("tasks.core.progress.until-the-end")
+async def test_no_progress_is_told_of_a_task_that_was_cancelled():
+    """Spec: it MUST stop once the status is final, whatever the body still does."""
+    server, did = Server("stubborn"), []
+
+    @server.tool(task="required")
+    async def stubborn(ctx: Context) -> str:
+        """Go on for a while after it was stopped."""
+        await ctx.progress(1)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await ctx.progress(2)
+        await ctx.progress(3)
+        did.append("went on")
+        return "never mind"
+
+    client = Client(server, LEGACY)
+    params = {"name": "stubborn", "arguments": {}, "task": {}}
+    id = (await client.once("tools/call", params, token="p"))["task"]["taskId"]
+    await turns()
+    await ask(client, "tasks/cancel", id)
+    await turns()
+
+    assert ["went on"] == did
+    assert [1] == [said["progress"] for said in client.link.said("notifications/progress")]
+    assert "cancelled" == await status(client, id)
+
+
 @pytest.mark.covers("tasks.extension.listen.silent")
 async def test_the_extension_tells_nothing_but_keeps_the_words():
     """Spec: neither progress nor messages on tasks; ours: what was said is the status in words."""
