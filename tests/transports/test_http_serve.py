@@ -202,3 +202,17 @@ async def test_run_stops_within_two_seconds_though_a_thread_is_busy():
 
     assert 2.0 > time.monotonic() - started
     writer.close()
+
+
+@pytest.mark.covers("http.headers.any-case")
+@pytest.mark.parametrize("spell", [str.upper, str.lower, str.title])
+async def test_names_of_headers_are_read_in_any_case(spell):
+    """Spec 2026-07-28 basic/transports/streamable-http#case-sensitivity: a MUST."""
+    async with serving(app(hello=hello)) as url:
+        reader, writer = await connected(url)
+        head = {spell(name): value for name, value in modern_head().items()}
+        writer.write(written(head, modern_body()))
+        status, _, body = await answered(reader)
+        writer.close()
+
+    assert 200 == status, body

@@ -7,7 +7,7 @@ from both_eras import LEGACY, MODERN, Client
 from isthmus.errors import UsageError
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Server
-from isthmus.wire import ListToolsResult
+from isthmus.wire import ClientCapabilities, ListToolsResult
 
 
 def many(n=5, **options):
@@ -191,3 +191,15 @@ async def test_pages_of_any_size_hold_everything_once(revision, size):
         params = {"cursor": page["nextCursor"]}
 
     assert [f"t{n}" for n in range(5)] == seen
+
+
+@pytest.mark.covers("tools.list.same-for-everybody")
+async def test_everybody_is_told_of_the_same_tools():
+    """MUST NOT vary by connection, nor by what was asked before (spec: tools, capabilities)."""
+    server = many()
+    one, other = Client(server), Client(server, able=ClientCapabilities())
+    first = await one.once("tools/list")
+    await one.call("t3")
+    await one.once("tools/call", {"name": "none"})
+
+    assert first == await one.once("tools/list") == await other.once("tools/list")

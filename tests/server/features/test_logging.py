@@ -193,3 +193,27 @@ def test_a_request_with_a_level_there_is_not_is_refused():
     meta = b'{"_meta":{"io.modelcontextprotocol/logLevel":"loud"}}'
 
     assert -32602 == read_envelope(Raw(meta)).code
+
+
+@pytest.mark.covers("logging.request.on-its-own-stream")
+async def test_what_a_call_logs_is_told_to_that_call_alone():
+    """MUST NOT go to a stream of changes, nor to another call (spec: per-request log level)."""
+    server = Server("x")
+
+    @server.tool
+    async def work(ctx: Context) -> str:
+        ctx.log.error("so far")
+        return "done"
+
+    listener, other, caller = Client(server), Client(server), Client(server)
+    for one in (listener, caller):
+        one.caller = structs.replace(one.caller, log_level="debug")
+    wanted = {"notifications": {"toolsListChanged": True}}
+    task = asyncio.create_task(listener.once("subscriptions/listen", wanted))
+    await caller.call("work")
+    await other.call("work")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    said = [link.link.said("notifications/message") for link in (caller, other, listener)]
+    assert [1, 0, 0] == [len(messages) for messages in said]
