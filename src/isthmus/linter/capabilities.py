@@ -91,7 +91,8 @@ def _conforms(visit: Visit) -> Iterator[Fault]:
     """What tools gave, held against their output schemas."""
     from isthmus.client.checking import Checker  # slow, and needed where tools are called only
 
-    schemas = {tool.get("name"): tool.get("outputSchema") for tool in visit.items.get("tools", ())}
+    listed = visit.items.get("tools", ())
+    schemas = {str(tool.get("name")): tool.get("outputSchema") for tool in listed}
     for name, outcome in visit.called.items():
         result, schema = outcome.result, schemas.get(name)
         if result is None or not isinstance(schema, dict) or result.get("isError") is True:
