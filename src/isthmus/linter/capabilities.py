@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from isthmus.linter.rule import Fault, Rule
-from isthmus.linter.visit import Visit, worked
+from isthmus.linter.visit import Outcome, Visit, worked
 
 __all__ = ["CAPABILITIES"]
 
@@ -62,11 +62,17 @@ def names(tools: list[Any]) -> list[Any]:
 
 def _acknowledged(visit: Visit) -> Iterator[Fault]:
     for outcome in visit.of("a stream of changes"):
-        first = outcome.others[0] if outcome.others else {}
+        first = first_of(outcome)
         if outcome.code == -32601 and not listens(visit):
             continue
         if first.get("method") != "notifications/subscriptions/acknowledged":
             yield Fault(outcome.probe, outcome.told if not first else f"first came {first}"[:200])
+
+
+def first_of(outcome: Outcome) -> dict[str, Any]:
+    """The first message that came before an answer; empty where it was none."""
+    first = outcome.others[0] if outcome.others else None
+    return first if isinstance(first, dict) else {}
 
 
 def listens(visit: Visit) -> bool:
@@ -76,8 +82,8 @@ def listens(visit: Visit) -> bool:
 
 def _granted(visit: Visit) -> Iterator[Fault]:
     for outcome in visit.heard("a stream of changes"):
-        first = outcome.others[0] if outcome.others else {}
-        params = first.get("params") if isinstance(first, dict) else None
+        first = first_of(outcome)
+        params = first.get("params")
         granted = params.get("notifications") if isinstance(params, dict) else None
         surplus = sorted(granted.keys() - ASKED_FOR) if isinstance(granted, dict) else []
         if surplus:
