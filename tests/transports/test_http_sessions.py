@@ -323,6 +323,23 @@ async def test_two_sessions_with_the_same_ids_never_mix():
     await target.close()
 
 
+@pytest.mark.covers("http.post.refused")
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [(b"", -32700), (b"{", -32700), (b"\xff", -32700), (b"3", -32600), (b"{}", -32600)],
+)
+async def test_what_is_no_message_is_refused_and_the_session_goes_on(body, code):
+    """2025-11-25 basic/transports#sending-messages-to-the-server, point 4: an HTTP error status."""
+    target = app(hello=hello)
+    session = await opened(target)
+
+    answer = await fetch(target, headers=legacy_head(session), body=body)
+
+    assert (400, code) == (answer.status, answer.json["error"]["code"])
+    assert 200 == (await legacy(target, session, "hello").done()).status
+    await target.close()
+
+
 async def test_a_batch_is_refused_in_one_piece():
     """2025-06-18 and later have none."""
     target = app()
