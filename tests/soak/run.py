@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from isthmus import Accepted, Client, Command, Context, Server
+from isthmus import Accepted, Client, Command, Context, HttpSse, Server
 from isthmus.errors import ConnectionLost, Refused
 from isthmus.revisions import BY_NAME, REVISIONS, Feature
 from isthmus.testing import TRANSPORTS, connect, serving
@@ -181,17 +181,26 @@ async def yes(_question: object) -> Accepted:
     return Accepted(Amount(1))
 
 
+def target(way: str, url: str) -> object | None:
+    """Where a transport finds the endpoint that all of HTTP shares; None for the others."""
+    where = urlsplit(url)
+    return {
+        "http": url,
+        "http+sse": HttpSse(f"http://{where.netloc}/sse"),
+        "websocket": f"ws://{where.netloc}{where.path}",
+        "launched": Command(sys.executable, str(PROGRAM)),
+    }.get(way)
+
+
 @contextlib.asynccontextmanager
 async def visitor(way: str, shop: Shop, url: str, revision: str) -> AsyncIterator[Client]:
-    """A client over one transport; those of HTTP share one endpoint, as they would."""
-    if way == "http":
-        async with Client(url, revision=revision, elicit=yes) as client:
-            yield client
-    elif way == "launched":
-        async with Client(Command(sys.executable, str(PROGRAM)), revision=revision) as client:
+    """A client over one transport."""
+    where = target(way, url)
+    if where is None:
+        async with connect(shop.server, transport=way, revision=revision, elicit=yes) as client:
             yield client
     else:
-        async with connect(shop.server, transport=way, revision=revision, elicit=yes) as client:
+        async with Client(where, revision=revision, elicit=yes) as client:
             yield client
 
 
@@ -208,7 +217,7 @@ async def visit(number: int, shops: tuple[Shop, Shop], url: str, dice: random.Ra
         return "cut"
     if not possible(way, revision.name):
         return "skipped"
-    action, shop = dice.choice(ACTIONS), shops[way != "http"]
+    action, shop = dice.choice(ACTIONS), shops[target(way, url) is None]
     # strict replay is for tests of tools; here each call is to be one call
     async with visitor(way, shop, url, revision.name) as client:
         await action(client, shop)
@@ -219,7 +228,7 @@ def possible(way: str, revision: str) -> bool:
     """Whether that revision has that transport."""
     if way == "http":
         return BY_NAME[revision].has(Feature.STREAMABLE_HTTP)
-    return way != "http+sse" or revision == REVISIONS[0].name
+    return way != "http+sse" or BY_NAME[revision].allows("client", "initialize")
 
 
 def measured() -> dict[str, int]:
@@ -255,7 +264,7 @@ async def soak(visits: int, seed: int) -> int:
     private = Shop()  # a server for one client at a time; the other is shared by all of HTTP
     done: Counter[str] = Counter()
     warm: dict[str, int] = {}
-    async with serving(shop.server, session_idle=1.0) as url:
+    async with serving(shop.server, session_idle=1.0, websocket=True) as url:
         async with Client(url) as client:
             await client.list_tools()
         least = measured()
