@@ -1,6 +1,7 @@
 """Recordings of others, in the forms they come in."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -122,3 +123,15 @@ def test_what_holds_no_messages_is_refused(text):
     """Ours: exit code 2, and what is taken."""
     with pytest.raises(UsageError, match="no messages"):
         read(text)
+
+
+TRANSCRIPTS = sorted((Path(__file__).parents[1] / "transcripts").glob("*/*.txt"))
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_our_own_server_says_in_transcripts_breaks_no_must(path):
+    """Ours: the transcripts are held to by tests of their own, and so is the linter."""
+    conversations = read(path.read_text(encoding="utf-8"), judged=("server",))
+    errors = [f for c in conversations for f in judge(c, RULES) if f.severity == "error"]
+
+    assert [] == errors
