@@ -101,10 +101,15 @@ def _transcripts(text: str) -> Iterator[list[Entry]]:
         elif line[:2] in {"C ", "S "}:
             side: Side = "client" if line[0] == "C" else "server"
             message = _decoded(line[2:])
-            if isinstance(message, dict):
-                message = _filled({"jsonrpc": "2.0", **message})
-            entries.append((number, side, message))
+            entries.append((number, side, _filled(_whole(message))))
     yield entries
+
+
+def _whole(message: Any) -> Any:
+    """A message, or each of a batch, with the member that a transcript leaves out."""
+    if isinstance(message, list):
+        return [_whole(one) for one in message]
+    return {"jsonrpc": "2.0", **message} if isinstance(message, dict) else message
 
 
 def _filled(value: Any) -> Any:
