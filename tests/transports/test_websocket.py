@@ -260,6 +260,49 @@ async def test_a_client_hears_why_the_server_closed():
     await channel.close()
 
 
+async def redirecting(location, seen):
+    """A server that keeps the heads of its requests, and redirects them if it has a location."""
+
+    async def answer(reader, writer):
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        status = f"307 Moved\r\nLocation: {location}" if location else "403 Forbidden"
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    return server, server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+async def test_a_client_is_not_redirected_to_another_origin(scheme):
+    """Ours: the headers of a handshake may hold a key, which is nobody else's business."""
+    seen = []
+    other, port = await redirecting("", seen)
+    server, here = await redirecting(f"{scheme}://127.0.0.1:{port}/", [])
+
+    async with other, server:
+        with pytest.raises(ConnectFailed, match=f"redirects to '{scheme}://127.0.0.1:{port}/'"):
+            await connect(
+                f"ws://127.0.0.1:{here}/", headers={"X-Api-Key": "sesame"}, connect_timeout=5
+            )
+
+    assert [] == seen
+
+
+async def test_a_client_is_redirected_within_the_origin():
+    """Ours: a slash more or less is no other server."""
+    seen = []
+    server, port = await redirecting("/mcp/", seen)
+
+    async with server:
+        with pytest.raises(ConnectFailed, match="redirects to '/mcp/'"):  # which it does for ever
+            await connect(f"ws://127.0.0.1:{port}/mcp", headers=None, connect_timeout=5)
+
+    assert ["GET /mcp HTTP/1.1", "GET /mcp/ HTTP/1.1"] == [
+        head.partition(b"\r\n")[0].decode() for head in seen
+    ]
+
+
 async def test_a_client_closes_in_any_order():
     """Ours: twice at once, and a receiver that waits ends."""
     async with serving(echoing(), websocket=True) as url:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.transports.http.refusals import moved
 from isthmus.transports.http.requests import hint, said
 from isthmus.transports.pipes import LIMIT
 from isthmus.wire.base import Id
@@ -55,7 +56,20 @@ async def connect(
     """
     import aiohttp
 
-    session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+    async def stays(
+        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Follow no redirect to another origin: what is sent along may hold credentials."""
+        response = await handler(request)
+        location = response.headers.get("Location", "")
+        if 300 <= response.status < 400 and moved(plain(str(request.url)), plain(location)) is None:
+            response.close()
+            raise aiohttp.ClientConnectionError(
+                f"the server redirects to {location!r}: use that URL if you trust it"
+            )
+        return response
+
+    session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), middlewares=(stays,))
     try:
         async with asyncio.timeout(connect_timeout):
             socket = await session.ws_connect(
@@ -81,6 +95,11 @@ async def connect(
             f"{SUBPROTOCOL!r}; is it an MCP server?"
         )
     return channel
+
+
+def plain(url: str) -> str:
+    """A URL of a WebSocket as that of the HTTP request which opens it."""
+    return "http" + url[2:] if url.startswith(("ws:", "wss:")) else url
 
 
 def _why_not(error: Exception, connect_timeout: float) -> str:
