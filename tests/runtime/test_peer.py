@@ -17,6 +17,7 @@ from isthmus.errors import (
     OutOfPhase,
 )
 from isthmus.revisions import BY_NAME
+from isthmus.runtime import waiting
 from isthmus.runtime.channel import Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
@@ -35,16 +36,19 @@ from isthmus.wire import (
 )
 
 LEGACY = Caller(BY_NAME["2025-11-25"])
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
 @contextlib.asynccontextmanager
-async def conversation(server_routes, client_routes=None, notices=None):
+async def conversation(server_routes, client_routes=None, notices=None, *, initialized=True):
     """A client peer and a server peer after a legacy handshake, joined in memory."""
     near, far = pair()
     client = Peer(near, Router(client_routes or {}, notices, sender="server"), side="client")
     server = Peer(far, Router(server_routes), side="server")
     server.session.receive(b'{"jsonrpc":"2.0","id":"i","method":"initialize"}')
     server.session.answer("i", b"{}")
+    if initialized:
+        server.session.receive(INITIALIZED)
     for peer in (client, server):
         peer.agree(LEGACY)
     runs = [asyncio.create_task(client.run()), asyncio.create_task(server.run())]
@@ -399,3 +403,53 @@ async def test_a_timeout_during_somebodys_clean_up_is_still_a_timeout():
     assert ["timed out"] == ended
     await near.close()
     await far.close()
+
+
+@pytest.mark.covers("lifecycle.opening.only-pings")
+async def test_nothing_is_asked_before_the_handshake_has_ended():
+    """Spec 2025-11-25 basic/lifecycle#initialization: SHOULD NOT, but for pings."""
+    asked = []
+
+    def answers(method, result):
+        async def handler(params, inbound):
+            asked.append(method)
+            return result
+
+        return handler
+
+    routes = {
+        "roots/list": answers("roots/list", ListRootsResult(roots=[])),
+        "ping": answers("ping", EmptyResult()),
+    }
+    async with conversation({}, routes, initialized=False) as (client, server):
+        question = asyncio.create_task(
+            server.call("roots/list", ListRootsParams(), ListRootsResult)
+        )
+        await server.call("ping", PingParams(), EmptyResult)
+        assert ["ping"] == asked
+        await client.channel.send(Outgoing(INITIALIZED))
+        await question
+
+    assert ["ping", "roots/list"] == asked
+
+
+@pytest.mark.covers("lifecycle.opening.only-pings")
+async def test_a_client_that_never_ends_its_handshake_is_asked_nothing(monkeypatch):
+    """Ours: whoever wanted to ask is told what the client left out, and does not wait for ever."""
+    monkeypatch.setattr(waiting, "HANDSHAKE", 0.0)
+    async with conversation({}, {}, initialized=False) as (_, server):
+        with pytest.raises(OutOfPhase, match="notifications/initialized"):
+            await server.call("roots/list", ListRootsParams(), ListRootsResult)
+
+
+@pytest.mark.covers("lifecycle.opening.only-pings")
+async def test_a_client_that_leaves_amid_its_handshake_is_waited_for_no_longer():
+    """Decision D20: whoever waits is told at once."""
+    async with conversation({}, {}, initialized=False) as (client, server):
+        question = asyncio.create_task(
+            server.call("roots/list", ListRootsParams(), ListRootsResult)
+        )
+        await asyncio.sleep(0)
+        await client.close()
+        with pytest.raises(OutOfPhase, match="cannot call roots/list"):
+            await question

@@ -28,6 +28,7 @@ from isthmus.core.events import (
     Send,
     Withdrawn,
 )
+from isthmus.core.phases import Phase
 from isthmus.core.session import Session, Side
 from isthmus.errors import (
     CallTimedOut,
@@ -37,15 +38,15 @@ from isthmus.errors import (
     OutOfPhase,
     refused,
 )
-from isthmus.revisions import METHODS, Feature, Revision, project
+from isthmus.revisions import METHODS, Feature, Revision
 from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
 from isthmus.runtime.gathering import gather
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
-from isthmus.runtime.waiting import Waiting, decoder, earliest, with_token
+from isthmus.runtime.waiting import Waiting, decoder, earliest, encoded, opened, with_token
 from isthmus.wire import ProgressParams
 from isthmus.wire.base import Id, Wire
-from isthmus.wire.jsonrpc import ErrorBody, Frame, encode
+from isthmus.wire.jsonrpc import ErrorBody, Frame
 
 __all__ = ["GRACE", "Peer", "ProgressCallback"]
 
@@ -86,6 +87,7 @@ class Peer:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closers: dict[object, Callable[[], None]] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self.opening: asyncio.Event | None = None
 
     @property
     def revision(self) -> Revision:
@@ -197,6 +199,8 @@ class Peer:
     def _on_noted(self, event: Noted, delivery: Delivery) -> None:
         inbound = Inbound("", event.method, event.params, self.caller, self, delivery.origin)
         self.router.note(event.method, event.params, inbound)
+        if self.opening is not None and self.session.phase is Phase.OPEN:
+            self.opening.set()
 
     def _fail(self, id: Id, error: Exception) -> Waiting | None:
         """Let one of our calls end with an error; its record, if it had not ended before."""
@@ -269,7 +273,7 @@ class Peer:
             return  # what is still being answered after the other side's last word may report
         if relates_to is not None and self.session.withdrawn(relates_to):
             return  # spec 2025-11-25 basic/utilities/cancellation: nothing more is said about it
-        data = self.session.note(method, _encoded(params, revision))
+        data = self.session.note(method, encoded(params, revision))
         try:
             await self.channel.send(Outgoing(data, relates_to=relates_to, method=method))
         except ConnectionLost:
@@ -309,6 +313,8 @@ class Peer:
             Misbehaved: the answer does not have the shape it must have.
         """
         self._check(method, self.revision)
+        if self.session.phase is Phase.OPENING:
+            await opened(self, method)
         if self.lost is not None:
             raise OutOfPhase(f"cannot call {method}: {self.lost}") from self.lost
         if relates_to is not None and self.session.withdrawn(relates_to):
@@ -316,10 +322,8 @@ class Peer:
         loop = asyncio.get_running_loop()
         if on_progress is not None:
             params = with_token(params, self.session.next_id())
-        sent, now = _encoded(params, self.revision), loop.time()
-        id, data = self.session.call(
-            method, sent, now=now, timeout=timeout, max_timeout=max_timeout
-        )
+        out, now = encoded(params, self.revision), loop.time()
+        id, data = self.session.call(method, out, now=now, timeout=timeout, max_timeout=max_timeout)
         future: asyncio.Future[Raw] = loop.create_future()
         task = asyncio.current_task(loop)
         waiting = Waiting(method, future, on_progress, task, task.cancelling() if task else 0)
@@ -494,7 +498,3 @@ _ON: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
     Withdrawn: Peer._on_withdrawn,  # noqa: SLF001
     Noted: Peer._on_noted,  # noqa: SLF001
 }
-
-
-def _encoded(params: Wire | None, revision: Revision) -> bytes | None:
-    return None if params is None else encode(project(params, revision))

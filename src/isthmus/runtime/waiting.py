@@ -1,15 +1,22 @@
 """What our calls wait with, and the small things they need on the way out and in."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, structs
 
+from isthmus.errors import OutOfPhase
+from isthmus.revisions import Revision, project
 from isthmus.wire.base import Id, Wire
+from isthmus.wire.jsonrpc import encode
 from isthmus.wire.reading import forgiving
 
-__all__ = ["Waiting", "decoder", "earliest", "with_token"]
+__all__ = ["HANDSHAKE", "Waiting", "decoder", "earliest", "encoded", "opened", "with_token"]
+
+HANDSHAKE = 5.0
+"""Seconds that a client may take to say ``notifications/initialized`` once it is asked something."""
 
 R = TypeVar("R")
 
@@ -38,6 +45,27 @@ class Waiting(msgspec.Struct):
         return self.cut and bool(task.uncancel() <= self.cancelling)
 
 
+async def opened(peer: Any, method: str) -> None:
+    """Hold a request back until the client's handshake has ended, or its connection has.
+
+    Raises:
+        OutOfPhase: it does not end.
+    """
+    if method == "ping":
+        return
+    if peer.opening is None:
+        peer.opening = asyncio.Event()
+        peer.on_close(peer.opening.set)
+    # spec 2025-11-25 basic/lifecycle#initialization: a server SHOULD NOT send anything but pings
+    # and logging before; the word may be on its way beside the call that asks
+    try:
+        await asyncio.wait_for(peer.opening.wait(), HANDSHAKE)
+    except TimeoutError:
+        raise OutOfPhase(
+            f"cannot call {method}: the client has not said notifications/initialized"
+        ) from None
+
+
 def earliest(timeout: float | None, max_timeout: float | None) -> float | None:
     """Seconds until a call with these limits may first expire, or None."""
     if timeout is None or max_timeout is None:
@@ -51,6 +79,11 @@ def with_token(params: Wire | None, token: Id) -> Wire | None:
         return params
     meta: Any = params.meta
     return structs.replace(params, meta={**(meta or {}), "progressToken": token})
+
+
+def encoded(params: Wire | None, revision: Revision) -> bytes | None:
+    """Parameters as JSON, cut to a revision."""
+    return None if params is None else encode(project(params, revision))
 
 
 _readers: dict[Any, Callable[[Raw], Any]] = {}
