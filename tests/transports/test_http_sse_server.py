@@ -20,7 +20,9 @@ from isthmus import Accepted, Context, Server
 from isthmus.errors import ConnectionLost
 from isthmus.revisions import BY_NAME
 from isthmus.runtime.channel import Outgoing
+from isthmus.testing.faults import until
 from isthmus.transports.http.app import HttpApp
+from isthmus.transports.http.sse_server import FULL_STREAM, MOST_HELD
 from isthmus.wire import ListRootsParams, ListRootsResult, ProgressParams
 
 LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -435,6 +437,72 @@ async def test_below_a_prefix_the_endpoint_is_below_it_too(path, root, endpoint)
     visitor = await Visitor(target, path, scope={"root_path": root}).arrive()
 
     assert endpoint == visitor.endpoint.partition("?")[0]
+    await target.close()
+
+
+async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
+    """Ours: few of its requests wait, the rest is refused; answers and notes always get in."""
+    reads, blocked, begun = asyncio.Event(), asyncio.Event(), []
+
+    async def big(inbound):
+        begun.append(inbound.id)
+        return "x" * FULL_STREAM
+
+    target = HttpApp(router(big=big))
+    visitor = Visitor(target)
+    await visitor.open()
+    take = visitor.stream.send
+
+    async def stuck(message):
+        blocked.set()
+        await reads.wait()
+        await take(message)
+
+    visitor.stream.send = stuck
+    await visitor.say(called("big", id=0))
+    await blocked.wait()
+    posts = [visitor.post(called("big", id=id)) for id in range(1, 1 + MOST_HELD)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    refused = await visitor.post(called("big", id="late")).done()
+    await visitor.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}})
+    held = [post.status for post in posts], [*begun]
+    reads.set()
+    accepted = {(await post.done()).status for post in posts}
+
+    assert 503 == refused.status
+    assert "Too much is left unread" in refused.json["error"]["message"]
+    assert ([0] * MOST_HELD, [0]) == held
+    assert {202} == accepted
+    await until(lambda: 1 + MOST_HELD == len(begun))
+    await target.close()
+
+
+async def test_requests_held_for_a_client_end_with_its_stream():
+    """Ours: nothing waits for a client that is gone."""
+
+    async def big(_inbound):
+        return "x" * FULL_STREAM
+
+    target = HttpApp(router(big=big))
+    visitor = Visitor(target)
+    await visitor.open()
+
+    blocked = asyncio.Event()
+
+    async def stuck(_message):
+        blocked.set()
+        await asyncio.Event().wait()
+
+    visitor.stream.send = stuck
+    await visitor.say(called("big", id=0))
+    await blocked.wait()
+    late = visitor.post(called("big", id="late"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    visitor.stream.leave()
+
+    assert 404 == (await late.done()).status
     await target.close()
 
 

@@ -9,10 +9,11 @@ can be spoken over it.
 """
 
 import asyncio
+from collections.abc import Sequence
 from os import urandom
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from isthmus.core.caller import Malformed, read_envelope
 from isthmus.core.http_rules import Refusal, accepts, judge_head
@@ -24,6 +25,7 @@ from isthmus.runtime.router import Router
 from isthmus.transports.http.exchange import EVENTS_ONLY, Exchange
 from isthmus.transports.http.lookout import Lookout
 from isthmus.transports.http.reply import Header, Reply, Scope, Send, empty
+from isthmus.transports.pipes import FULL as FULL_STREAM
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 
@@ -47,6 +49,10 @@ NO_EVENTS = Refusal(406, -32600, "A GET opens an event stream: accept text/event
 NO_SESSION = Refusal(400, -32600, "session_id is missing: post to the URI of the endpoint event")
 UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: open an event stream again")
 FULL = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
+UNREAD = Refusal(503, -32603, "Too much is left unread: read the event stream, then go on")
+MOST_HELD = 64
+"""Requests of one session that wait for their acceptance until its stream was read."""
+
 MODERN = Refusal(400, -32600, "Since 2026-07-28 requests go to the endpoint of Streamable HTTP")
 
 
@@ -59,7 +65,7 @@ class SseStream(Reply):
         principal: who opened it, or None; nobody else may send to it.
     """
 
-    __slots__ = ("id", "peer", "principal")
+    __slots__ = ("_room", "_unread", "held", "id", "peer", "principal")
 
     def __init__(
         self, send: Send, extra: tuple[Header, ...], router: Router, principal: Any = None
@@ -68,6 +74,24 @@ class SseStream(Reply):
         self.id = urandom(24).hex()
         self.principal = principal
         self.peer = Peer(self, router, side="server")
+        self.held = 0
+        self._unread = 0
+        self._room: asyncio.Event | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits to be read that no further work should be taken in."""
+        return self._unread > FULL_STREAM
+
+    async def room(self) -> None:
+        """Wait until the client has read, or is given up."""
+        self.held += 1
+        try:
+            while self.full:
+                self._room = self._room or asyncio.Event()
+                await self._room.wait()
+        finally:
+            self.held -= 1
 
     async def receive(self) -> Delivery | None:  # noqa: D102 - the channel's
         return None  # every POST hands over its own message
@@ -78,9 +102,16 @@ class SseStream(Reply):
         Raises:
             ConnectionLost: the stream has ended.
         """
-        # spec 2024-11-05 basic/transports#http-with-sse: messages are sent as message events
-        if self.over or not await self.write(encode_event(out.data, event="message")):
-            raise ConnectionLost("the client has closed its event stream")
+        self._unread += len(out.data)
+        try:
+            # spec 2024-11-05 basic/transports#http-with-sse: messages are sent as message events
+            if self.over or not await self.write(encode_event(out.data, event="message")):
+                raise ConnectionLost("the client has closed its event stream")
+        finally:
+            self._unread -= len(out.data)
+            if self._room is not None and not self.full:
+                self._room.set()
+                self._room = None
 
     def abandon(self, id: Id) -> bool:  # noqa: ARG002 - part of the channel's shape
         """False: only a ``notifications/cancelled`` tells the client."""
@@ -200,7 +231,11 @@ class SseServer:
         return stream
 
     async def post(self, exchange: Exchange, stream: SseStream, body: bytes) -> None:
-        """Take in a message: it is accepted now, and answered on the stream."""
+        """Take in a message: it is accepted now, and answered on the stream.
+
+        A client that asks and does not read gets no more work done: what it asks is accepted when
+        it has read, and refused where many requests wait for that already.
+        """
         frame = parse(body)
         if isinstance(frame, Unreadable):
             await exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
@@ -208,6 +243,14 @@ class SseServer:
         if isinstance(frame, Frame) and _is_modern(frame):
             await exchange.refuse(MODERN, None if frame.id is UNSET else frame.id)
             return
+        if stream.full and _asks(frame):
+            if stream.held >= MOST_HELD:
+                await exchange.refuse(UNREAD)
+                return
+            await stream.room()
+            if stream.over:
+                await exchange.refuse(UNKNOWN_SESSION)
+                return
         peer = stream.peer
         delivery = Delivery(body, exchange.origin(stream.id, "http+sse"))
         for inbound in peer.take(delivery, frame if isinstance(frame, Frame) else None):
@@ -223,6 +266,11 @@ def _session_id(query: bytes) -> str | None:
         if name == b"session_id":
             return value.decode("latin-1")
     return None
+
+
+def _asks(frame: Frame | Sequence[Raw]) -> bool:
+    """Whether a message wants something, rather than answer or withdraw."""
+    return not isinstance(frame, Frame) or (frame.method is not UNSET and frame.id is not UNSET)
 
 
 def _is_modern(frame: Frame) -> bool:
