@@ -684,6 +684,7 @@ async def test_new_roots_are_announced_where_that_exists(revision, noted):
     assert noted == small.noted
 
 
+@pytest.mark.covers("divergences.client.undeclared-unsent")
 async def test_roots_cannot_be_added_to_a_client_that_offers_none():
     """Ours: the server was told there are none to ask for."""
     async with Client(Small()) as client:

@@ -78,6 +78,16 @@ async def test_a_mode_that_was_not_declared_is_refused(revision, capabilities, q
     assert found.startswith("-32602" if revision == LEGACY_NAME else "misbehaved")
 
 
+@pytest.mark.covers("elicitation.mode.undeclared-refused")
+async def test_a_client_that_declared_nothing_of_it_refuses_every_form():
+    """Spec 2025-11-25 client/elicitation#error-handling: a mode that was not declared is -32602."""
+    question = ElicitParams(message="?", requested_schema=FORM)
+
+    found = await heard(question, LEGACY_NAME, elicit=None)
+
+    assert found.startswith("-32602")
+
+
 @pytest.mark.covers("elicitation.schema.flat-only")
 @EITHER
 async def test_what_is_no_form_is_not_put_to_anybody(revision):

@@ -8,7 +8,7 @@ from isthmus import Context, Server
 from isthmus.errors import InvalidParams, ResourceNotFound
 from isthmus.revisions import BY_NAME, Feature
 from isthmus.testing import every_revision, every_transport
-from isthmus.types import PromptReference
+from isthmus.types import Annotations, PromptReference, TextContent
 
 pytestmark = [every_revision(), every_transport()]
 
@@ -175,3 +175,21 @@ async def test_the_server_introduces_itself(joined, revision):
         assert client.capabilities.prompts
         assert revision == client.revision.name
         assert BY_NAME[revision].has(Feature.VERSION_HEADER) == (revision >= "2025-06-18")
+
+
+@pytest.mark.covers("divergences.annotations.last-modified")
+async def test_annotations_reach_the_client_whole(joined):
+    """Audience and priority in every revision, lastModified since 2025-06-18 (spec: annotations)."""
+    server = Server("dated")
+    given = Annotations(audience=["user"], priority=0.5, last_modified="2025-01-12T15:00:58Z")
+    server.add_resource(lambda: "", "a://b", name="b", annotations=given)
+    server.add_tool(lambda: TextContent(text="hi", annotations=given), name="say")
+
+    async with joined(server) as client:
+        (listed,) = await client.list_resources()
+        (said,) = (await client.call_tool("say")).content
+
+    dated = client.revision.name >= "2025-06-18"
+    for found in (listed.annotations, said.annotations):
+        assert (["user"], 0.5) == (found.audience, found.priority)
+        assert dated is (found.last_modified == "2025-01-12T15:00:58Z")

@@ -16,7 +16,7 @@ from isthmus.errors import UsageError
 from isthmus.revisions import Revision
 from isthmus.wire import ElicitationCapability, ElicitParams, ElicitResult
 
-__all__ = ["Elicit", "Elicitation", "concerns", "filled_in"]
+__all__ = ["Elicit", "Elicitation", "concerns", "filled_in", "unable"]
 
 Elicit: TypeAlias = Callable[[ElicitParams], Awaitable[Answer[Any]] | Answer[Any]]
 """Asks the user: gets the question, gives ``Accepted(value)``, ``Declined()`` or ``Cancelled()``."""
@@ -97,6 +97,15 @@ def undeclared(mode: str) -> BadQuestion:
     """The refusal of a question in a mode the client has not declared."""
     # spec 2025-11-25 client/elicitation#error-handling: MUST be -32602
     return BadQuestion(-32602, f"Invalid params: this client did not declare elicitation.{mode}")
+
+
+async def unable(params: ElicitParams, _inbound: Any) -> ElicitResult:
+    """Handle ``elicitation/create`` where nobody can be asked: no mode was declared at all.
+
+    Raises:
+        BadQuestion: always.
+    """
+    raise undeclared("url" if params.mode == "url" else "form")
 
 
 def action(answer: Any) -> Any:
