@@ -14,14 +14,14 @@ from msgspec import UNSET, Raw, structs
 from isthmus.core.journal import Replay
 from isthmus.errors import CapabilityMissing, UsageError
 from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.tasks_shapes import CORE, Shape, related
 from isthmus.server.askers import DirectAsker, JournalAsker
 from isthmus.server.asking import Body, ask_directly, required, run_rounds, told
 from isthmus.server.context import Context
 from isthmus.server.facilities import Facilities
 from isthmus.server.notes import Notes
-from isthmus.server.tasks import Job
-from isthmus.server.tasks_shapes import CORE, Shape, related
 from isthmus.server.workers import Workers
+from isthmus.store.tasks import Job
 from isthmus.wire import CallToolParams, InputRequiredResult, ProgressParams
 from isthmus.wire.base import Id, Wire
 from isthmus.wire.jsonrpc import encode

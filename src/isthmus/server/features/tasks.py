@@ -1,7 +1,7 @@
 """Tasks: calls of tools that are answered at once, and whose results are fetched later.
 
 One implementation behind two faces, the core feature of 2025-11-25 and the extension of
-2026-07-28: see :mod:`isthmus.server.tasks_shapes` for how they differ. In the core the client says
+2026-07-28: see :mod:`isthmus.runtime.tasks_shapes` for how they differ. In the core the client says
 that a call is to be a task, in the extension the server does.
 """
 
@@ -18,13 +18,8 @@ from isthmus.errors import CallTimedOut, ConnectionLost, Refuse, Refused
 from isthmus.revisions import METHODS
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_over
-from isthmus.server.asking import Body
-from isthmus.server.facilities import Facilities
-from isthmus.server.running import report
-from isthmus.server.tasks import Job, TaskBook
-from isthmus.server.tasks_asking import Becoming, run_as_task, run_until_task
-from isthmus.server.tasks_records import Record, owner_of
-from isthmus.server.tasks_shapes import (
+from isthmus.runtime.tasks_records import Record, owner_of
+from isthmus.runtime.tasks_shapes import (
     CORE,
     EXTENSION,
     Shape,
@@ -33,8 +28,13 @@ from isthmus.server.tasks_shapes import (
     result_of,
     shape_of,
 )
-from isthmus.server.tasks_telling import Teller
+from isthmus.runtime.tasks_telling import Teller
+from isthmus.server.asking import Body
+from isthmus.server.facilities import Facilities
+from isthmus.server.running import report
+from isthmus.server.tasks_asking import Becoming, run_as_task, run_until_task
 from isthmus.store.kv import KV, MemoryKV
+from isthmus.store.tasks import Job, TaskBook
 from isthmus.wire import (
     TASKS,
     CallToolParams,
@@ -84,7 +84,8 @@ class Tasks:
     """
 
     def __init__(self, tools: "Tools", facilities: Facilities, store: KV | None = None) -> None:
-        self.book = TaskBook(MemoryKV() if store is None else store, facilities.limits)
+        limits = facilities.limits
+        self.book = TaskBook(MemoryKV() if store is None else store, limits, limits.tasks_each)
         self._tools = tools
         self._facilities = facilities
 

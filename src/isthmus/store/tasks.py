@@ -1,7 +1,7 @@
 """Tasks at work, and the book they are written down in.
 
 A :class:`Job` is a task that this process works on. What its client may ask for is a
-:class:`~isthmus.server.tasks_records.Record` in the store; the job alone changes it, each change is
+:class:`~isthmus.runtime.tasks_records.Record` in the store; the job alone changes it, each change is
 compared and swapped, and none follows a final status. When the time to keep it is over, the record
 goes, and work that still goes on for it is stopped.
 """
@@ -9,19 +9,18 @@ goes, and work that still goes on for it is stopped.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Raw, structs
 
 from isthmus.errors import Refuse
 from isthmus.revisions.codes import LIMITED
-from isthmus.server.limits import Limits
-from isthmus.server.tasks_records import Record, key_of, new_id, owner_of, read, written
+from isthmus.runtime.tasks_records import Record, key_of, new_id, read, written
 from isthmus.store.kv import KV, StoreFull
 from isthmus.wire import CallToolResult, InputRequest, TextContent
 from isthmus.wire.jsonrpc import ErrorBody, encode
 
-__all__ = ["Job", "TaskBook", "owner_of"]
+__all__ = ["Job", "TaskBook", "TaskLimits"]
 
 PARTING = 0.5
 """Seconds that work may take to end once its task was cancelled."""
@@ -284,17 +283,43 @@ class Job:
                 listener(self.record)
 
 
+class TaskLimits(Protocol):
+    """How many tasks there may be, and for how long."""
+
+    @property
+    def tasks(self) -> int | None:
+        """How many at a time, at work or kept for their results; None for any number."""
+        ...
+
+    @property
+    def task_ttl(self) -> float | None:
+        """Seconds one is kept whose requestor does not say; None for ever."""
+        ...
+
+    @property
+    def max_task_ttl(self) -> float | None:
+        """The longest time that a requestor may ask for; None for any."""
+        ...
+
+    @property
+    def task_poll(self) -> float:
+        """Seconds that requestors should wait before they ask again how one stands."""
+        ...
+
+
 class TaskBook:
-    """Every task of one server.
+    """Every task that one side has accepted.
 
     Args:
         store: keeps the records.
         limits: how many there may be, and for how long.
+        each: how many of them may be one owner's; None for all.
     """
 
-    def __init__(self, store: KV, limits: Limits) -> None:
+    def __init__(self, store: KV, limits: TaskLimits, each: int | None = None) -> None:
         self.store = store
         self._limits = limits
+        self._each = each
         self._jobs: dict[tuple[str, str], Job] = {}
         self._counts: dict[str, int] = {}
 
@@ -316,8 +341,8 @@ class TaskBook:
         limits = self._limits
         # spec 2025-11-25 basic/utilities/tasks#resource-management: SHOULD limit tasks of one
         # requestor, and their ttl
-        await self._check(f"task/{owner}/", limits.tasks_each, "of yours")
-        await self._check("task/", limits.tasks, "on this server")
+        await self._check(f"task/{owner}/", self._each, "of yours")
+        await self._check("task/", limits.tasks, "in all")
         now = time.time()
         kept = limits.task_ttl if ttl is None else max(SHORTEST, ttl)
         if limits.max_task_ttl is not None:
@@ -363,7 +388,7 @@ class TaskBook:
 
     async def all(self, owner: str) -> list[Record]:
         """Every task of one owner."""
-        most = self._limits.tasks_each or MOST_LISTED
+        most = self._each or self._limits.tasks or MOST_LISTED
         entries = await self.store.scan(f"task/{owner}/", "", most)
         records = [read(entry.value) for _, entry in entries]
         jobs = self._jobs

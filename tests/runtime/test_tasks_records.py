@@ -7,7 +7,7 @@ from msgspec import Raw
 from isthmus.core.caller import Caller
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
-from isthmus.server.tasks_records import Record, key_of, moment, new_id, owner_of, read, written
+from isthmus.runtime.tasks_records import Record, key_of, moment, new_id, owner_of, read, written
 from isthmus.wire import InputRequest
 from isthmus.wire.jsonrpc import ErrorBody
 

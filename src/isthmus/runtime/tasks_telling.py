@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from isthmus.server.tasks_records import Record
+from isthmus.runtime.tasks_records import Record
 
 __all__ = ["Teller"]
 

@@ -4,8 +4,8 @@ import asyncio
 
 from msgspec import structs
 
-from isthmus.server.tasks_records import Record
-from isthmus.server.tasks_telling import Teller
+from isthmus.runtime.tasks_records import Record
+from isthmus.runtime.tasks_telling import Teller
 
 RECORD = Record(id="a", tool="t", created=0.0, updated=1.0, ttl=60.0, poll=0.5)
 

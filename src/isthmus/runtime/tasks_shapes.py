@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from isthmus.core.caller import Caller
 from isthmus.core.extensions import settings_of
 from isthmus.revisions import METHODS, Feature, Revision, project
-from isthmus.server.tasks_records import Record, moment
+from isthmus.runtime.tasks_records import Record, moment
 from isthmus.wire import (
     RELATED_TASK,
     TASKS,

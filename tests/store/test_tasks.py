@@ -6,10 +6,10 @@ import pytest
 from msgspec import Raw
 
 from isthmus.errors import Refuse
+from isthmus.runtime.tasks_records import key_of
 from isthmus.server.limits import Limits
-from isthmus.server.tasks import TaskBook
-from isthmus.server.tasks_records import key_of
 from isthmus.store.kv import MemoryKV
+from isthmus.store.tasks import TaskBook
 from isthmus.testing import VirtualLoop
 from isthmus.wire import CallToolResult, TextContent
 from isthmus.wire.jsonrpc import ErrorBody
@@ -169,7 +169,7 @@ async def test_the_words_of_a_task_come_from_what_it_says_and_comes_to():
 
 async def test_tasks_being_made_count_as_well():
     """Ours: many calls at the same time do not exceed a limit that one after the other meet."""
-    book = TaskBook(MemoryKV(), Limits(tasks_each=2))
+    book = TaskBook(MemoryKV(), Limits(), each=2)
     for _ in range(2):
         await book.open("ann", "tool", None)
     with pytest.raises(Refuse, match="2 tasks of yours"):
@@ -189,7 +189,7 @@ async def test_the_store_is_counted_when_it_may_be_full_and_not_before():
             return await super().scan(*arguments)
 
     store = Counted()
-    book = TaskBook(store, Limits(tasks_each=20, tasks=100))
+    book = TaskBook(store, Limits(tasks=100), each=20)
     for _ in range(20):
         job = await book.open("ann", "tool", None)
         await job.create()

@@ -7,8 +7,8 @@ from msgspec import Raw, structs
 
 from isthmus.core.caller import Caller
 from isthmus.revisions import BY_NAME, REVISIONS
-from isthmus.server.tasks_records import Record
-from isthmus.server.tasks_shapes import CORE, EXTENSION, question, related, shape_of
+from isthmus.runtime.tasks_records import Record
+from isthmus.runtime.tasks_shapes import CORE, EXTENSION, question, related, shape_of
 from isthmus.wire import RELATED_TASK, TASKS, ClientCapabilities, InputRequest
 from isthmus.wire.jsonrpc import ErrorBody, encode
 
