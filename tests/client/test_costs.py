@@ -86,3 +86,29 @@ def test_a_plain_schema_costs_no_count():
     plain = {"type": "object", "properties": {"a": {"type": "integer", "allOf": [{"minimum": 1}]}}}
 
     assert not Costs(plain)._risky
+
+
+TRYING = {
+    "pattern": {"anyOf": [{"pattern": r"(a|aa)+$(?<=c)"}, {}]},
+    "names": {"patternProperties": {r"^(?:(a|aa)+)+\1b$": {}}},
+}
+
+
+@pytest.mark.parametrize("name", TRYING)
+def test_texts_that_are_matched_by_trying_are_counted(name):
+    """Ours: each may take as many steps as a validator allows, and there may be many of them."""
+    hostile = "a" * 40 + "!"
+    values = {"pattern": [hostile] * 20_000, "names": [{f"{hostile}{n}": n} for n in range(20_000)]}
+    checker = Checker({"items": TRYING[name]}, "it")
+
+    with pytest.raises(Misbehaved, match="too long"):
+        checker.complaint(values[name])
+    checker.complaint(values[name][:10])  # which is not too much
+
+
+def test_regular_expressions_that_take_much_to_compile_are_refused():
+    """Ours: a schema of a few lines must not take a second, nor megabytes."""
+    with pytest.raises(Misbehaved, match="cannot be used"):
+        Checker({"pattern": r"(?:\w{1,500}){1,50}"}, "it")
+    with pytest.raises(Misbehaved, match="more than 500 patterns"):
+        Checker({"anyOf": [{"pattern": str(n)} for n in range(501)]}, "it")

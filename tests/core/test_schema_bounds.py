@@ -24,6 +24,8 @@ def nested(levels, keyword="properties"):
         ({"if": {}, "then": {}, "else": {}, "not": {}}, Bounds(choices=3), "3 alternatives"),
         ({"properties": {str(n): {} for n in range(9)}}, Bounds(parts=9), "more than 9 schemas"),
         ({"description": "x" * 100}, Bounds(size=90), "more than the 90"),
+        ({"allOf": [{"pattern": "a"}] * 4}, Bounds(patterns=3), "more than 3 patterns"),
+        ({"patternProperties": {"a": {}, "b": {}}}, Bounds(patterns=1), "more than 1 patterns"),
     ],
 )
 def test_a_schema_beyond_a_bound_is_refused_by_name_of_the_bound(schema, bounds, said):

@@ -12,6 +12,12 @@ from isthmus.wire import CallToolResult, Tool
 
 __all__ = ["Checker", "OutputCheck"]
 
+BACKTRACKS = 10_000
+"""Steps back that one look at one text may take: some tenths of a millisecond."""
+
+COMPILED = 1024 * 1024
+"""Bytes that one regular expression may take when it is compiled."""
+
 
 class Checker:
     """Checks values against a schema of the other side's.
@@ -39,7 +45,12 @@ class Checker:
             # spec 2026-07-28 basic#ref-resolution: implementations MUST NOT dereference network
             # URIs
             self._validator = jsonschema_rs.validator_for(
-                dict(schema), offline=True, validate_formats=formats or None
+                dict(schema),
+                offline=True,
+                validate_formats=formats or None,
+                pattern_options=jsonschema_rs.FancyRegexOptions(
+                    backtrack_limit=BACKTRACKS, size_limit=COMPILED
+                ),
             )
             self._costs = Costs(schema)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:

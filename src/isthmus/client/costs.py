@@ -6,6 +6,7 @@ cannot be interrupted. But how often it would look is found quickly, since every
 subschema and a part of the value needs to be counted once only.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,12 @@ MOST = 5_000_000
 
 HARMLESS = 1000
 """Subschemas, counted along every path to them, that no value makes expensive."""
+
+BACKTRACKING = re.compile(r"\(\?<?[=!]|\\[1-9k]")
+"""What regular expressions have that are matched by trying: looks around, references back."""
+
+TRIES = 500
+"""Looks that a text costs which is matched by trying."""
 
 TOGETHER = ("allOf", "anyOf", "oneOf")
 ALONE = ("not", "if", "then", "else")
@@ -46,8 +53,9 @@ class Costs:
         self._anchors: dict[str, list[Schema]] = {}
         self._ids: dict[str, Schema] = {}
         self._index(schema)
-        self._branching = self._circular = False
-        self._risky = self._size(schema, {}) > HARMLESS or (self._branching and self._circular)
+        self._branching = self._circular = self._trying = False
+        large = self._size(schema, {}) > HARMLESS
+        self._risky = large or self._trying or (self._branching and self._circular)
 
     def too_much(self, value: Any) -> bool:
         """Whether a value takes more than ``MOST`` looks.
@@ -78,6 +86,7 @@ class Costs:
             return known[id(schema)]
         known[id(schema)] = 0
         here = [*_here(schema), *self._referred(schema)]
+        self._trying = self._trying or any(map(BACKTRACKING.search, _patterns(schema)))
         self._branching = self._branching or len(here) > 1
         size = 1 + sum(self._size(each, known) for each in (*here, *_below(schema)))
         known[id(schema)] = size
@@ -109,13 +118,29 @@ class Costs:
         if pair in known:
             return known[pair]
         known[pair] = 0  # a circle that stays at one value ends by itself
-        looks = 1
+        looks = 1 + (_tries(schema, value) if self._trying else 0)
         for each in (*_here(schema), *self._referred(schema)):
             looks += self._looks(each, value, known)
         for each, part in _applied(schema, value):
             looks += self._looks(each, part, known)
         known[pair] = looks
         return looks
+
+
+def _patterns(schema: Schema) -> Iterator[str]:
+    """The regular expressions of a schema itself."""
+    named = schema.get("patternProperties")
+    for pattern in (schema.get("pattern"), *(named if isinstance(named, dict) else ())):
+        if isinstance(pattern, str):
+            yield pattern
+
+
+def _tries(schema: Schema, value: Any) -> int:
+    """The looks that a schema's regular expressions take at a text, or at the names of members."""
+    if not isinstance(value, str | dict):
+        return 0
+    texts = 1 if isinstance(value, str) else len(value)
+    return TRIES * texts * sum(BACKTRACKING.search(p) is not None for p in _patterns(schema))
 
 
 def _inside(part: Any) -> Iterator[Any]:

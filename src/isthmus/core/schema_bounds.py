@@ -41,12 +41,14 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         parts: schemas in it, itself included.
         choices: alternatives in it: members of ``anyOf``, ``allOf`` and ``oneOf``, and each
             ``if``, ``then``, ``else`` and ``not``.
+        patterns: regular expressions in it; each takes time and memory to compile.
     """
 
     size: int = 1024 * 1024
     depth: int = 64
     parts: int = 10_000
     choices: int = 2_000
+    patterns: int = 500
 
 
 def flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
@@ -69,7 +71,7 @@ def flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
 
 
 def _oversize(schema: Any, bounds: Bounds) -> str | None:
-    choices = 0
+    choices = patterns = 0
     for parts, (part, depth) in enumerate(_parts(schema), 1):
         choices += sum(len(part[key]) for key in CHOICES if isinstance(part.get(key), list))
         choices += sum(key in part for key in ALTERNATIVES)
@@ -79,7 +81,16 @@ def _oversize(schema: Any, bounds: Bounds) -> str | None:
             return f"holds more than {bounds.parts} schemas"
         if choices > bounds.choices:
             return f"holds more than {bounds.choices} alternatives (anyOf, allOf, oneOf, if)"
+        patterns += _patterns(part)
+        if patterns > bounds.patterns:
+            return f"holds more than {bounds.patterns} patterns"
     return None
+
+
+def _patterns(part: dict[str, Any]) -> int:
+    """The regular expressions of one schema itself."""
+    named = part.get("patternProperties")
+    return ("pattern" in part) + (len(named) if isinstance(named, dict) else 0)
 
 
 def _foreign(schema: Any) -> str | None:
