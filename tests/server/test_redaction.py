@@ -134,3 +134,16 @@ def test_whatever_is_logged_comes_out_as_json_and_stays_as_it_is(data):
 def test_no_text_keeps_it_busy(text):
     """Ours: a log message cannot be made to stop the server; the time of a test is the limit."""
     assert len(redact(text)) <= len(text)
+
+
+@pytest.mark.parametrize("text", ["-eyJ", "eyJ-", "eyJhbGciOi", ".eyJ"])
+def test_a_text_that_looks_like_a_token_all_over_is_read_once(text):
+    """Ours: what a tool logs may come from a client, and nobody else is served meanwhile."""
+    assert text * 500_000 == redact(text * 500_000)
+
+
+def test_a_token_behind_other_words_is_taken_out():
+    """Ours: whatever a name was tied to it with."""
+    token = f"eyJ{TOKEN}.eyJ{TOKEN}.{TOKEN}"
+
+    assert f"session_{REDACTED} a-b-{REDACTED}" == redact(f"session_{token} a-b-{token}")

@@ -47,7 +47,10 @@ PEM = (
     r"(?P<pem>-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s]{0,8192}"
     r"(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?)"
 )
-JWT = r"(?P<jwt>\beyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{4,4096}(?:\.[A-Za-z0-9_-]{0,4096})?)"
+JWT = (  # looked for once in each run of its letters, which may be a long one that is none
+    r"(?<![A-Za-z0-9_-])(?:[A-Za-z0-9_-]{0,64}?[_-])??"
+    r"(?P<jwt>eyJ[A-Za-z0-9_-]{8,4096}+\.[A-Za-z0-9_-]{4,4096}+(?:\.[A-Za-z0-9_-]{0,4096}+)?)"
+)
 KEY = (  # the prefixes that issuers gave their keys so that they are found
     r"(?P<key>\b(?:sk|pk|rk|gh[oprsu]|github_pat|glpat|xox[abeprs]|npm|pypi|hf|dop_v1|shpat|whsec)"
     r"[-_][A-Za-z0-9_-]{12,255})"
