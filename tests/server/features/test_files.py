@@ -68,7 +68,7 @@ async def test_text_is_read_as_text_and_the_rest_as_it_is(docs, revision):
 
 
 @both
-@pytest.mark.covers("resources.list.size-and-age")
+@pytest.mark.covers("resources.list.size-and-age", "resources.folders.type")
 async def test_files_are_listed_with_size_and_age_as_they_are_now(docs, revision):
     """The spec: size in bytes, lastModified in ISO 8601; ours: they are never stale."""
     server = serving(docs)
@@ -118,7 +118,6 @@ async def test_what_is_listed_can_be_read_and_nothing_else_is_listed(docs, revis
         assert not isinstance(await read(client, uri), ErrorBody)
 
 
-@pytest.mark.covers("resources.folders.type")
 @both
 async def test_a_folder_is_read_as_what_lies_in_it_page_by_page(docs, revision):
     """Ours: sorted, bounded, and with the way on."""
