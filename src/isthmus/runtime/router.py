@@ -28,7 +28,7 @@ from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import ErrorBody, encode
 from isthmus.wire.reading import without_nulls
 
-__all__ = ["NoticeHandler", "Plan", "Router", "is_over"]
+__all__ = ["NoticeHandler", "Plan", "Router", "is_over", "log_failure"]
 
 NoticeHandler = Callable[[Any, Inbound], None]
 """``(params, inbound) -> None``: what to do about a notification; ``inbound.id`` is empty."""
@@ -169,7 +169,7 @@ class Router:
         try:
             handler(accept(read, inbound.caller.revision), inbound)
         except Exception as error:  # noqa: BLE001 - a notification has no answer to carry it
-            _log_failure(method, error)
+            log_failure(method, error)
 
     def plan(self, method: str, revision: Revision) -> Plan | None:
         """How a method is served in a revision; None where it is not."""
@@ -194,7 +194,7 @@ class Router:
 
     def _failure(self, inbound: Inbound, error: BaseException) -> ErrorBody:
         """-32603, logged; the text stays here unless debugging (never a code 0)."""
-        _log_failure(inbound.method, error)
+        log_failure(inbound.method, error)
         text = f": {type(error).__name__}: {error}" if self._debug else ""
         return ErrorBody(code=-32603, message=f"Internal error in {inbound.method}{text}")
 
@@ -222,7 +222,7 @@ def _sendable(error: ErrorBody) -> ErrorBody:
     except UnicodeEncodeError:
         return _sendable(without_surrogates(error))
     except (TypeError, ValueError, RecursionError) as problem:
-        _log_failure("the data of an error", problem)
+        log_failure("the data of an error", problem)
         return ErrorBody(code=error.code, message=error.message)
     return error
 
@@ -245,7 +245,8 @@ def is_over(error: BaseException) -> bool:
     return task is None or (isinstance(error, asyncio.CancelledError) and task.cancelling() > 0)
 
 
-def _log_failure(method: str, error: BaseException) -> None:
+def log_failure(method: str, error: BaseException) -> None:
+    """Log what kept something from coming to its end, with its traceback."""
     import logging  # not needed until something fails
 
     level = logging.WARNING if isinstance(error, Refused | IsthmusError) else logging.ERROR

@@ -25,7 +25,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: its name.
-        tool: the tool that runs.
+        tool: the tool that runs; empty where the request is no call of one.
+        method: the request that has become a task.
         status: where it stands; ``"completed"`` where there is a result, whatever it says.
         created: when it was created, in seconds since 1970.
         updated: when something about it changed, in seconds since 1970.
@@ -40,6 +41,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     tool: str
+    method: str = "tools/call"
     status: TaskStatus = "working"
     created: float
     updated: float

@@ -79,7 +79,7 @@ def question(asked: InputRequest, revision: Revision) -> Any:
 
 def result_of(record: Record) -> Any:
     """The result of a task that has one."""
-    return METHODS["tools/call"].decode_result(record.result or b"{}")
+    return METHODS[record.method].decode_result(record.result or b"{}")
 
 
 class Core:

@@ -18,6 +18,7 @@ from isthmus.revisions.codes import LIMITED
 from isthmus.runtime.tasks_records import Record, key_of, new_id, read, written
 from isthmus.store.kv import KV, StoreFull
 from isthmus.wire import CallToolResult, InputRequest, TextContent
+from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import ErrorBody, encode
 
 __all__ = ["Job", "TaskBook", "TaskLimits"]
@@ -141,15 +142,15 @@ class Job:
         if not self.over:
             self.record = structs.replace(self.record, message=message, updated=time.time())
 
-    async def finish(self, result: CallToolResult) -> None:
+    async def finish(self, result: Wire) -> None:
         """It came to a result."""
-        message = _text(result) if result.is_error else None
+        failed = isinstance(result, CallToolResult) and bool(result.is_error)
         await self._write(
             status="completed",
             questions={},
             result=Raw(encode(result)),
-            is_error=bool(result.is_error),
-            message=message,
+            is_error=failed,
+            message=_text(result) if failed else None,
         )
 
     async def fail(self, error: ErrorBody) -> None:
@@ -184,6 +185,11 @@ class Job:
         ended = await self._write(status="cancelled", questions={}, message=message)
         await self.stop()
         return ended
+
+    def drop(self) -> None:
+        """Forget it: nobody can ask for it any more."""
+        if not self.over:
+            self._lose()
 
     async def stop(self) -> None:
         """End the work, and give it a moment to go."""
@@ -327,13 +333,16 @@ class TaskBook:
         """The tasks at work."""
         return len(self._jobs)
 
-    async def open(self, owner: str, tool: str, ttl: float | None) -> Job:
+    async def open(
+        self, owner: str, tool: str, ttl: float | None, method: str = "tools/call"
+    ) -> Job:
         """A new task, not written down yet.
 
         Args:
             owner: whose it is.
-            tool: the tool that will run.
-            ttl: seconds its client wants it kept, or None.
+            tool: the tool that will run; empty where the request is no call of one.
+            ttl: seconds its requestor wants it kept, or None.
+            method: the request.
 
         Raises:
             Refuse: there are too many.
@@ -348,7 +357,13 @@ class TaskBook:
         if limits.max_task_ttl is not None:
             kept = min(kept or limits.max_task_ttl, limits.max_task_ttl)
         record = Record(
-            id=new_id(), tool=tool, created=now, updated=now, ttl=kept, poll=limits.task_poll
+            id=new_id(),
+            tool=tool,
+            method=method,
+            created=now,
+            updated=now,
+            ttl=kept,
+            poll=limits.task_poll,
         )
         job = Job(self, owner, record)
         self._jobs[owner, record.id] = job
@@ -413,8 +428,8 @@ def _too_many(why: str) -> Refuse:
     return Refuse(LIMITED, f"Too many tasks: {why}; each is forgotten when its ttl is over")
 
 
-def _text(result: CallToolResult) -> str | None:
-    """The first words of a result."""
+def _text(result: Any) -> str | None:
+    """The first words of a tool's result."""
     for block in result.content:
         if isinstance(block, TextContent):
             return block.text[:TOLD] or None

@@ -13,11 +13,9 @@ import msgspec
 from msgspec import UNSET, Raw, structs
 
 from isthmus.core.extensions import refusal
-from isthmus.core.pagination import BadCursor, paginate
 from isthmus.errors import CallTimedOut, ConnectionLost, Refuse, Refused
 from isthmus.revisions import METHODS
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.router import is_over
 from isthmus.runtime.tasks_records import Record, owner_of
 from isthmus.runtime.tasks_shapes import (
     CORE,
@@ -25,43 +23,34 @@ from isthmus.runtime.tasks_shapes import (
     Shape,
     question,
     related,
-    result_of,
     shape_of,
 )
 from isthmus.runtime.tasks_telling import Teller
 from isthmus.server.asking import Body
 from isthmus.server.facilities import Facilities
-from isthmus.server.running import report
 from isthmus.server.tasks_asking import Becoming, run_as_task, run_until_task
 from isthmus.store.kv import KV, MemoryKV
 from isthmus.store.tasks import Job, TaskBook
+from isthmus.store.tasks_desk import TaskDesk, ended
 from isthmus.wire import (
     TASKS,
     CallToolParams,
-    CancelTaskParams,
     EmptyResult,
-    GetTaskParams,
-    GetTaskPayloadParams,
     InputRequest,
     ListTasksParams,
     ListTasksResult,
     ServerTaskRequests,
     ServerTasksCapability,
-    Task,
     ToolTasks,
     UpdateTaskParams,
 )
 from isthmus.wire.base import Meta, Wire
-from isthmus.wire.jsonrpc import ErrorBody
 
 if TYPE_CHECKING:
     from isthmus.runtime.middleware import Handler
     from isthmus.server.features.tools import RegisteredTool, Tools
 
 __all__ = ["Tasks", "may_list"]
-
-PAGE = 100
-"""Tasks in a page of a list, where the server does not say how many."""
 
 ALONE = frozenset({"memory", "stdio"})
 """Transports whose other end is the only one: whoever asks there is known."""
@@ -74,7 +63,7 @@ def may_list(inbound: Inbound) -> bool:
     return bool(owner_of(inbound)) or inbound.origin.transport in ALONE
 
 
-class Tasks:
+class Tasks(TaskDesk):
     """The tasks of one server.
 
     Args:
@@ -85,20 +74,18 @@ class Tasks:
 
     def __init__(self, tools: "Tools", facilities: Facilities, store: KV | None = None) -> None:
         limits = facilities.limits
-        self.book = TaskBook(MemoryKV() if store is None else store, limits, limits.tasks_each)
+        super().__init__(
+            TaskBook(MemoryKV() if store is None else store, limits, limits.tasks_each),
+            lambda: facilities.cursor_secret,
+            facilities.page_size,
+        )
         self._tools = tools
         self._facilities = facilities
 
     @property
     def routes(self) -> "Mapping[str, Handler]":
         """What serves each method."""
-        return {
-            "tasks/get": self.get,
-            "tasks/result": self.result,
-            "tasks/list": self.list,
-            "tasks/cancel": self.cancel,
-            "tasks/update": self.update,
-        }
+        return {**super().routes, "tasks/update": self.update}
 
     def capability(self, inbound: Inbound) -> ServerTasksCapability:
         """What is declared in 2025-11-25 to the sender of a request."""
@@ -147,7 +134,8 @@ class Tasks:
         job = await self._open(params, inbound)
         await job.create()
         record = job.record
-        self._watch(job, inbound, shape)
+        if shape is CORE:  # since 2026-07-28 only streams hear of that
+            self.tell(job, inbound)
 
         async def way(body: Body) -> Any:
             return await run_as_task(body, inbound, self._facilities, job, shape)
@@ -156,9 +144,9 @@ class Tasks:
             try:
                 result = await self._tools.drive(tool, params, way)
             except BaseException as error:  # noqa: BLE001 - the task is where it is told
-                await _ended(job, error)
+                await ended(job, error)
             else:
-                await job.finish(result)  # type: ignore[arg-type]  # a tool's result is one
+                await job.finish(result)
 
         job.start(work())
         return record
@@ -178,10 +166,10 @@ class Tasks:
             except BaseException as error:
                 if becoming.job is None or not becoming.begun.done():
                     raise
-                await _ended(becoming.job, error)
+                await ended(becoming.job, error)
                 return None
             if becoming.job is not None:
-                await becoming.job.finish(result)  # type: ignore[arg-type]  # no questions now
+                await becoming.job.finish(result)  # no questions now
             return result
 
         task = becoming.work = asyncio.get_running_loop().create_task(work())
@@ -202,54 +190,23 @@ class Tasks:
         ttl = None if wanted is None else wanted / 1000
         return await self.book.open(owner_of(inbound), params.name, ttl)
 
-    def _watch(self, job: Job, inbound: Inbound, shape: Shape) -> None:
-        """Tell a session how its task stands; since 2026-07-28 only streams hear of that."""
-        if shape is CORE:
-            revision = inbound.caller.revision
-
-            async def tell(record: Record) -> None:
-                link, waiter = job.waiter or (inbound.link, None)
-                await link.note(*shape.note(record, revision, {}), relates_to=waiter)
-
-            job.watch(Teller(tell).hear)
-
     # The methods
 
-    async def get(self, params: GetTaskParams, inbound: Inbound) -> Wire:
-        """Handle ``tasks/get``.
+    def shape(self, inbound: Inbound) -> Shape:
+        """How the caller sees tasks.
 
         Raises:
-            Refuse: there is no such task for this caller, or it did not declare the extension.
+            Refuse: it did not declare the extension.
         """
-        shape = _shape(inbound)
-        record = await self._find(params.task_id, inbound)
-        return shape.state(record, inbound.caller.revision)
+        shape = shape_of(inbound.caller)
+        if shape is None:
+            # spec 2026-07-28 ext-tasks#protocol-errors: MUST be -32021
+            raise refusal(TASKS, inbound.method, inbound.caller.revision)
+        return shape
 
-    async def result(self, params: GetTaskPayloadParams, inbound: Inbound) -> Wire:
-        """Handle ``tasks/result``: wait for the end, and put the task's questions meanwhile.
-
-        Raises:
-            Refuse: there is no such task, or what the task came to is an error.
-        """
-        owner = owner_of(inbound)
-        while not (record := await self._find(params.task_id, inbound)).over:
-            job = self.book.job(owner, record.id)
-            if job is None:  # another process works on it
-                await asyncio.sleep(record.poll)
-            else:
-                # spec 2025-11-25 basic/utilities/tasks#result-retrieval: MUST block until the end
-                await _deliver(job, inbound)
-        if record.error is not None:
-            # spec 2025-11-25 basic/utilities/tasks#result-retrieval: MUST be that same error
-            data = None if record.error.data is UNSET else record.error.data
-            raise Refuse(record.error.code, record.error.message, data)
-        if record.result is UNSET:
-            raise Refuse(-32603, record.message or "The task was cancelled.")
-        result = result_of(record)
-        meta: Meta = {} if result.meta is UNSET else result.meta
-        # spec 2025-11-25 basic/utilities/tasks#related-task-metadata: MUST be in this answer
-        answer: Wire = structs.replace(result, meta={**meta, **related(record.id)})
-        return answer
+    async def attend(self, job: Job, inbound: Inbound) -> None:
+        """Put a task's questions to whoever waits for its result, until it is over."""
+        await _deliver(job, inbound)
 
     async def list(self, params: ListTasksParams, inbound: Inbound) -> ListTasksResult:
         """Handle ``tasks/list``.
@@ -259,21 +216,7 @@ class Tasks:
         """
         if not may_list(inbound):
             raise Refuse(-32601, "Method not found: tasks are listed to those who authenticate")
-        owner = owner_of(inbound)
-        try:
-            page, following = paginate(
-                await self.book.all(owner),
-                _place,
-                cursor=None if params.cursor is UNSET else params.cursor,
-                size=self._facilities.page_size or PAGE,
-                secret=self._facilities.cursor_secret,
-                scope=f"tasks/list {owner}",
-            )
-        except BadCursor as error:
-            # spec 2025-11-25 basic/utilities/tasks#protocol-errors: MUST be -32602
-            raise Refuse(-32602, f"Invalid params: {error}") from error
-        tasks: list[Task] = [CORE.created(record).task for record in page]
-        return ListTasksResult(tasks=tasks, next_cursor=UNSET if following is None else following)
+        return await super().list(params, inbound)
 
     async def update(self, params: UpdateTaskParams, inbound: Inbound) -> EmptyResult:
         """Handle ``tasks/update``: answers to questions.
@@ -281,8 +224,8 @@ class Tasks:
         Raises:
             Refuse: there is no such task, or an answer is not of its question's shape.
         """
-        _shape(inbound)
-        record = await self._find(params.task_id, inbound)
+        self.shape(inbound)
+        record = await self.find(params.task_id, inbound)
         for key, answer in params.input_responses.items():
             asked = record.questions.get(key)
             if asked is not None:
@@ -292,31 +235,6 @@ class Tasks:
             await job.answer(params.input_responses)
         return EmptyResult()
 
-    async def cancel(self, params: CancelTaskParams, inbound: Inbound) -> Wire:
-        """Handle ``tasks/cancel``.
-
-        Raises:
-            Refuse: there is no such task; up to 2025-11-25 also where it is over.
-        """
-        shape = _shape(inbound)
-        record = await self._find(params.task_id, inbound)
-        job = self.book.job(owner_of(inbound), record.id)
-        ended = job is not None and await job.cancel("The task was cancelled by request.")
-        record = record if job is None else job.record
-        if not ended and shape is CORE:
-            status = CORE.created(record).task.status
-            # spec 2025-11-25 basic/utilities/tasks#task-cancellation: MUST be -32602
-            raise Refuse(-32602, f"Cannot cancel task: already in terminal status {status!r}")
-        return shape.cancelled(record)
-
-    async def _find(self, id: str, inbound: Inbound) -> Record:
-        record = await self.book.find(owner_of(inbound), id)
-        if record is None:
-            # spec 2025-11-25 basic/utilities/tasks#protocol-errors: MUST be -32602; one of
-            # somebody else's is told apart by nothing
-            raise Refuse(-32602, "Failed to retrieve task: Task not found")
-        return record
-
     # Streams of changes
 
     async def granted(self, ids: Any, inbound: Inbound) -> Any:
@@ -325,13 +243,13 @@ class Tasks:
         Raises:
             Refuse: the client did not declare the extension.
         """
-        _shape(inbound)
+        self.shape(inbound)
         owner = owner_of(inbound)
         return [id for id in dict.fromkeys(ids) if await self.book.find(owner, id) is not None]
 
     async def follow(self, ids: Any, inbound: Inbound, meta: Meta) -> Callable[[], None]:
         """Tell a stream how tasks stand, now and whenever that changes; returns what ends it."""
-        shape, owner, link = _shape(inbound), owner_of(inbound), inbound.link
+        shape, owner, link = self.shape(inbound), owner_of(inbound), inbound.link
         revision = inbound.caller.revision
 
         async def tell(record: Record) -> None:
@@ -370,24 +288,6 @@ def _match(tool: "RegisteredTool", *, wanted: bool) -> None:
         raise Refuse(-32601, f"Method not found: tool {tool.name!r} runs as a task only")
 
 
-def _shape(inbound: Inbound) -> Shape:
-    """How the caller sees tasks.
-
-    Raises:
-        Refuse: it did not declare the extension.
-    """
-    shape = shape_of(inbound.caller)
-    if shape is None:
-        # spec 2026-07-28 ext-tasks#protocol-errors: MUST be -32021
-        raise refusal(TASKS, inbound.method, inbound.caller.revision)
-    return shape
-
-
-def _place(record: Record) -> str:
-    """Where a task stands in a list: in the order they were created."""
-    return f"{record.created:020.6f} {record.id}"
-
-
 def _check(key: str, asked: InputRequest, answer: Raw) -> None:
     """Hold an answer against what its question's method is answered with.
 
@@ -398,18 +298,6 @@ def _check(key: str, asked: InputRequest, answer: Raw) -> None:
         METHODS[asked.method].decode_result(answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refuse(-32602, f"Invalid params: inputResponses: {key}: {error}") from error
-
-
-async def _ended(job: Job, error: BaseException) -> None:
-    """Write down that a task came to no result."""
-    if isinstance(error, Refuse):
-        data = UNSET if error.data is None else error.data
-        await job.fail(ErrorBody(code=error.code or -32603, message=str(error), data=data))
-    elif is_over(error):
-        await job.cancel("The task was cancelled.")
-    else:
-        report(f"the task of tool {job.record.tool!r}", error)
-        await job.fail(ErrorBody(code=-32603, message="Internal error in tools/call"))
 
 
 async def _deliver(job: Job, inbound: Inbound) -> None:
