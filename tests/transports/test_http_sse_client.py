@@ -174,6 +174,7 @@ async def test_an_entry_of_a_configuration_may_name_the_transport():
     assert {"k"} == {headers.get("X-Key") for _, headers, _ in server.heard}
 
 
+@pytest.mark.covers("httpclient.version.header")
 async def test_headers_and_cookies():
     """Ours: headers go with every request, cookies with none; the version is told once known."""
     sent = {"Authorization": "Bearer t"}
