@@ -124,6 +124,7 @@ async def test_a_form_needs_its_schema():
         ("https://", "url is no URL"),
         ("https://[::1", "url is no URL"),
         ("https://x.example/a b", "blanks or control characters"),
+        ("https://evil.example\\@bank.example/", "a backslash"),
         ("nowhere", "url is no URL"),
         (UNSET, "url is no URL"),
     ],
@@ -165,6 +166,8 @@ async def test_a_page_has_an_id_where_the_revision_wants_one():
         ("https://bank.example@evil.example/", ["stands before the @"]),
         ("http://bank.example", ["not encrypted"]),
         ("https://10.0.0.1/x", ["bare address"]),
+        ("https://0x7f.1/x", ["bare address"]),
+        ("https://10.0.0.0XA./x", ["bare address"]),
         ("http://[2001:db8::1]/x", ["not encrypted", "bare address"]),
     ],
 )

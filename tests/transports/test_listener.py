@@ -80,9 +80,11 @@ async def test_bad_lines_are_refused_and_the_conversation_goes_on(way, path):
 
 
 @pytest.mark.covers("sockets.tcp.not-http")
-@pytest.mark.parametrize("head", [b"POST / HTTP/1.1", b"GET /mcp HTTP/1.0", b"x" * 2000])
+@pytest.mark.parametrize(
+    "head", [b"POST / HTTP/1.1", b"GET /mcp HTTP/1.0", b"x" * 2000, b"\x16\x03\x01\x02\x00\x01"]
+)
 async def test_a_page_in_a_browser_cannot_call_a_tool(head):
-    """Ours: a browser can be made to send any port an HTTP request with a body of one's choice."""
+    """Ours: a browser can be made to send any port a body of one's choice, or a ticket of TLS."""
     server = echoing()
     async with listening(server, limit=1000) as (url, _), connected(url) as wire:
         await wire.says(head, b"Host: localhost\r", b"\r", call(1, "wait"))

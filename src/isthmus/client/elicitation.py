@@ -1,5 +1,6 @@
 """Elicitation: asking the user for a server, by a form or by a page elsewhere."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -20,6 +21,9 @@ __all__ = ["Elicit", "Elicitation", "concerns", "filled_in", "unable"]
 
 Elicit: TypeAlias = Callable[[ElicitParams], Awaitable[Answer[Any]] | Answer[Any]]
 """Asks the user: gets the question, gives ``Accepted(value)``, ``Declined()`` or ``Cancelled()``."""
+
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""What the last part of a host is where browsers take it for an address."""
 
 ACTIONS: Mapping[type, Any] = {Declined: "decline", Cancelled: "cancel"}
 
@@ -144,7 +148,7 @@ def concerns(url: str) -> list[str]:
         odd.append(f"what stands before the @ is no host: the page is on {host}")
     if parts.scheme != "https" and host not in {"localhost", "127.0.0.1", "::1"}:
         odd.append("the connection is not encrypted (http)")
-    if host.replace(".", "").isdecimal() or ":" in host:
+    if NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]) or ":" in host:
         odd.append(f"the host is a bare address: {host}")
     return odd
 

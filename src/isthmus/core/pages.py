@@ -20,4 +20,7 @@ def no_page(url: Any) -> str | None:
         return f"url is no page on the web but {parts.scheme}:"
     if any(c.isspace() or not c.isprintable() for c in url):
         return "url holds blanks or control characters"
+    # Browsers take it for a slash, and the page would be on another host than the one shown.
+    if "\\" in url:
+        return "url holds a backslash"
     return None

@@ -40,7 +40,7 @@ SCHEMES = ("unix://", "tcp://")
 PATIENCE = 30.0
 """Seconds in which the other side must read something of what waits for it, or twice as many."""
 
-HTTP = re.compile(rb"\S+ \S.* HTTP/\d")
+HTTP = re.compile(rb"\S+ \S.* HTTP/\d|\x16\x03")  # or what TLS begins with, for HTTPS
 
 
 class SocketChannel(LineChannel):
@@ -68,7 +68,8 @@ class SocketChannel(LineChannel):
         """Wait for the first line; True if it is that of an HTTP request, or far too long.
 
         A page in a browser can make the browser connect to any port and send an HTTP request
-        whose body is a line of the page's choice. That line must never be looked at.
+        whose body is a line of the page's choice. That line must never be looked at. Nor must
+        what TLS begins with: a server elsewhere chose the ticket of a session that is in it.
         """
         inlet = self._inlet
         while not inlet.lines and not inlet.over:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from both_eras import LEGACY, MODERN, Client
 from isthmus.errors import UsageError
 from isthmus.server import Server
-from isthmus.server.features.files import FolderUris, mime_type
+from isthmus.server.features.files import FolderUris, mime_type, moment_of
 from isthmus.server.limits import Limits
 from isthmus.wire.jsonrpc import ErrorBody
 
@@ -89,6 +89,14 @@ async def test_files_are_listed_with_size_and_age_as_they_are_now(docs, revision
         listed["docs://"]["name"],
     )
     assert "a note" == listed["note://it"]["description"]
+
+
+@pytest.mark.parametrize(
+    ("age", "said"), [(10**12, "9999-12-31T23:59:59Z"), (-(10**12), "1970-01-01T00:00:00Z")]
+)
+def test_a_file_may_have_any_age(age, said):
+    """Ours: some file systems keep what no calendar has, and one file must not hide the others."""
+    assert said == moment_of(os.stat_result((0,) * 7 + (age,) * 3))
 
 
 @both

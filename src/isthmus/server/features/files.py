@@ -35,6 +35,9 @@ SHOWN = 1_000
 FOLDER_TYPE = "inode/directory"
 """spec 2026-07-28 server/resources#file: the MIME type of folders."""
 
+LAST = 253_402_300_799
+"""The last second of the year 9999, after which no moment can be written."""
+
 PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\\\s]*")
 ENCODED_SEPARATOR = re.compile("%(?:2f|5c|00)", re.IGNORECASE)
 
@@ -135,7 +138,7 @@ class OfferedFolder:
                 name="/".join(entry.path),
                 mime_type=mime_type(entry.path[-1]) or UNSET,
                 size=entry.status.st_size,
-                annotations=Annotations(last_modified=_moment(entry.status)),
+                annotations=Annotations(last_modified=moment_of(entry.status)),
             )
 
     def complete(self, typed: str) -> list[str]:
@@ -161,7 +164,7 @@ class OfferedFolder:
 
     def _entry(self, entry: Entry) -> dict[str, Any]:
         name, uri = entry.path[-1], self._uris.of(entry.path, folder=entry.is_folder)
-        shown = {"name": name, "uri": uri, "lastModified": _moment(entry.status)}
+        shown = {"name": name, "uri": uri, "lastModified": moment_of(entry.status)}
         if entry.is_folder:
             return {**shown, "mimeType": FOLDER_TYPE}
         kind = mime_type(name)
@@ -205,14 +208,16 @@ class OfferedFile:
             return {}
         given = resource.annotations or Annotations()
         annotations = Annotations(
-            audience=given.audience, priority=given.priority, last_modified=_moment(status)
+            audience=given.audience, priority=given.priority, last_modified=moment_of(status)
         )
         return {"size": status.st_size, "annotations": annotations}
 
 
-def _moment(status: os.stat_result) -> str:
+def moment_of(status: os.stat_result) -> str:
+    """When a file was changed, as far as that can be written."""
     # spec 2026-07-28 server/resources#annotations: lastModified is an ISO 8601 moment
-    moment = datetime.fromtimestamp(int(status.st_mtime), UTC)
+    seconds = min(max(int(status.st_mtime), 0), LAST)  # a file may have any, and listings go on
+    moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat().replace("+00:00", "Z")
 
 
