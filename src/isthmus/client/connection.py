@@ -19,7 +19,6 @@ from isthmus.client.opening import Opening, speak
 from isthmus.client.sessions import Renewal
 from isthmus.client.settings import OnProgress, Settings
 from isthmus.client.targets import Target
-from isthmus.client.tasks_states import Created, FlatCreated
 from isthmus.client.telling import Teller, monotonic
 from isthmus.client.tracing import TRACER, traced
 from isthmus.core.meta import bad_key
@@ -38,6 +37,7 @@ from isthmus.errors import (
 from isthmus.revisions import METHODS, Method
 from isthmus.runtime.peer import Peer, ProgressCallback
 from isthmus.runtime.router import Router
+from isthmus.runtime.tasks_reading import Created, FlatCreated
 from isthmus.wire import (
     CreateTaskResult,
     InputRequiredResult,

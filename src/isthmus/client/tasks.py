@@ -18,7 +18,7 @@ from isthmus.client.connection import Connection, OnProgress, progress
 from isthmus.client.listening import Listening
 from isthmus.client.results import ToolResult
 from isthmus.client.tasks_following import follow_core, follow_extension
-from isthmus.client.tasks_states import Detailed, Got, TaskState, state_of
+from isthmus.client.tasks_states import TaskState, state_of
 from isthmus.errors import (
     CallTimedOut,
     ConnectionLost,
@@ -30,6 +30,7 @@ from isthmus.errors import (
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.peer import ProgressCallback
 from isthmus.runtime.router import NoticeHandler
+from isthmus.runtime.tasks_reading import Detailed, Got
 from isthmus.wire import (
     CallToolParams,
     CallToolResult,

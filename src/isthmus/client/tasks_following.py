@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.client.tasks_states import FINAL
 from isthmus.errors import (
     CallTimedOut,
     ConnectionLost,
@@ -19,6 +18,8 @@ from isthmus.errors import (
     refused,
 )
 from isthmus.revisions import METHODS
+from isthmus.runtime.tasks_reading import interval
+from isthmus.runtime.tasks_records import FINAL
 from isthmus.wire import (
     CallToolResult,
     DetailedTask,
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
     from isthmus.client.tasks import TaskRoom
 
 __all__ = ["follow_core", "follow_extension"]
-
-POLL = 1.0
-"""Seconds between two questions, where the server does not say."""
-
-SHORTEST_POLL = 0.05
-"""Seconds between two questions at least, whatever the server says."""
 
 TOLD_POLL = 15.0
 """Seconds between two questions while the server tells of changes by itself."""
@@ -95,7 +90,7 @@ async def follow_extension(room: "TaskRoom", id: str) -> CallToolResult:
                 if result is not None:
                     return result
                 questions.put(task.input_requests or {})
-            poll = POLL * 1000 if task is None else task.poll_interval_ms
+            poll = UNSET if task is None else task.poll_interval_ms
             wait = TOLD_POLL if stream.granted else interval(poll)
             stream.open()
             heard = await questions.until_news(wait)
@@ -245,12 +240,6 @@ def read(raw: Raw) -> CallToolResult:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Misbehaved(f"the result of the task is malformed: {error}") from error
     return result
-
-
-def interval(poll: Any) -> float:
-    """Seconds until the next question, as the server would have it."""
-    # spec 2025-11-25 basic/utilities/tasks#getting-tasks: SHOULD respect the interval
-    return POLL if poll is UNSET else max(SHORTEST_POLL, poll / 1000)
 
 
 def cancelled(id: str, why: str | None = None) -> TaskCancelled:

@@ -9,8 +9,9 @@ from isthmus.client.connection import OnProgress
 from isthmus.client.listing import collect
 from isthmus.client.methods import Methods, raw
 from isthmus.client.tasks import ToolTask
-from isthmus.client.tasks_states import Listed, TaskState, state_of
+from isthmus.client.tasks_states import TaskState, state_of
 from isthmus.errors import CapabilityMissing, NotInRevision
+from isthmus.runtime.tasks_reading import Listed
 from isthmus.wire import CallToolParams, ListTasksParams, Task
 
 __all__ = ["TaskMethods"]

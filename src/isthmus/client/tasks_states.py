@@ -5,22 +5,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from isthmus.wire import (
-    CreateTaskResult,
-    DetailedTask,
-    FlatTask,
-    GetTaskResult,
-    Task,
-    TaskCreated,
-    TaskStatus,
-    UnsetType,
-)
-from isthmus.wire.base import Wire
+from isthmus.runtime.tasks_records import FINAL
+from isthmus.wire import DetailedTask, FlatTask, GetTaskResult, Task, TaskStatus
 
-__all__ = ["FINAL", "Created", "Detailed", "FlatCreated", "Got", "Listed", "TaskState", "state_of"]
-
-FINAL = frozenset({"completed", "failed", "cancelled"})
-"""The statuses that last."""
+__all__ = ["TaskState", "state_of"]
 
 
 class TaskState(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,46 +38,6 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     def over(self) -> bool:
         """Whether it will not change any more."""
         return self.status in FINAL
-
-
-# As they are read. Servers leave out a ttl that is null, which it is to them anyway.
-
-
-class Their(Task, frozen=True, kw_only=True):
-    """A task of 2025-11-25, whose ttl may be left out."""
-
-    ttl: int | None = None
-
-
-class Created(CreateTaskResult, frozen=True, kw_only=True):
-    """The answer to a request that now runs as a task (2025-11-25)."""
-
-    task: Their
-
-
-class Got(GetTaskResult, frozen=True, kw_only=True):
-    """The answer to ``tasks/get`` (2025-11-25)."""
-
-    ttl: int | None = None
-
-
-class Listed(Wire, frozen=True, kw_only=True):
-    """The answer to ``tasks/list``."""
-
-    tasks: list[Their]
-    next_cursor: str | UnsetType = UNSET
-
-
-class FlatCreated(TaskCreated, frozen=True, kw_only=True):
-    """The answer to a request that now runs as a task, in the extension."""
-
-    ttl_ms: int | None = None
-
-
-class Detailed(DetailedTask, frozen=True, kw_only=True):
-    """The answer to ``tasks/get``, in the extension."""
-
-    ttl_ms: int | None = None
 
 
 def state_of(task: Task | GetTaskResult | DetailedTask) -> TaskState:
