@@ -255,9 +255,9 @@ def judge_head(
         For GET and DELETE the verdict; for POST a refusal, or None: read the body and
         :func:`judge` it.
     """
-    sides = _sides(supported)
     if method == "POST":
         return _post_head(head)
+    sides = _sides(supported)
     if method not in {"GET", "DELETE"} or not sides.legacy or _named(head) in sides.modern:
         # spec 2026-07-28 basic/transports/streamable-http#earlier-streamable-http-revisions
         return Refusal(

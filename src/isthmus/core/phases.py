@@ -16,6 +16,8 @@ __all__ = ["SERVER_SEES", "Kind", "Phase", "kind_of", "step"]
 class Phase(Enum):
     """Where a conversation stands."""
 
+    __hash__ = object.__hash__  # each is one object; Enum's own is in Python, and every call's
+
     NEW = "new"
     STATELESS = "stateless"
     OPENING = "opening"
@@ -25,6 +27,8 @@ class Phase(Enum):
 
 class Kind(Enum):
     """What sort of message arrived, as far as phases care."""
+
+    __hash__ = object.__hash__  # as for Phase
 
     INITIALIZE = "initialize"
     INITIALIZED = "initialized"

@@ -10,20 +10,29 @@ class Served:
 
     A withdrawn id stays taken until the work under it has stopped, so that a reused id can
     never receive the answer to an earlier request.
+
+    Args:
+        most: how many may be in flight at once, or None for any number.
     """
 
-    __slots__ = ("_wanted",)
+    __slots__ = ("_most", "_wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
         self._wanted: dict[Id, bool] = {}
 
     def __len__(self) -> int:
         return len(self._wanted)
 
+    @property
+    def full(self) -> bool:
+        """Whether there are as many as there may be."""
+        return self._most is not None and len(self._wanted) >= self._most
+
     def open(self, id: Id) -> bool:
-        """Take a request in; False if its id is in flight already."""
+        """Take a request in; False if its id is in flight already, or there are too many."""
         # spec 2026-07-28 basic#requests: an id MUST NOT match another unanswered request's
-        if id in self._wanted:
+        if id in self._wanted or (self._most is not None and len(self._wanted) >= self._most):
             return False
         self._wanted[id] = True
         return True

@@ -78,19 +78,17 @@ class Session:
     """
 
     __slots__ = (
-        "_batches", "_calls", "_in_flight", "_opening", "_served", "batches", "deaf", "phase",
-        "side",
+        "_batches", "_calls", "_opening", "_served", "batches", "deaf", "phase", "side",
     )  # fmt: skip
 
     def __init__(self, side: Side, *, in_flight: int | None = IN_FLIGHT) -> None:
         self.side = side
-        self._in_flight = in_flight
         self.phase = Phase.NEW
         self.deaf = False
         self.batches = False
         self._batches: dict[Id, Batch] = {}
         self._calls = Calls()
-        self._served = Served()
+        self._served = Served(in_flight)
         self._opening: Id | None = None
 
     # What arrives
@@ -186,13 +184,17 @@ class Session:
             if then is Phase.OPENING and method == "initialize":
                 self._opening = id
             self.phase = then
-        most = self._in_flight
-        if most is not None and len(self._served) >= most:
-            message = f"Too many requests: {most} are in flight; wait for answers to them"
-            return [self._refusal(id, -32603, message)]
         if not self._served.open(id):
-            return [self._refusal(id, -32600, f"Invalid request: id {id!r} is in flight already")]
+            return [self._unopened(id)]
         return [Called(id, method, params, envelope, enveloped)]
+
+    def _unopened(self, id: Id) -> Send:
+        if self._served.full:
+            message = (
+                f"Too many requests: {len(self._served)} are in flight; wait for answers to them"
+            )
+            return self._refusal(id, -32603, message)
+        return self._refusal(id, -32600, f"Invalid request: id {id!r} is in flight already")
 
     def _refusal(self, id: Id, code: int, message: str) -> Send:
         return Send(encode_error(id, ErrorBody(code=code, message=message)), id)

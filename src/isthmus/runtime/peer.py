@@ -230,10 +230,15 @@ class Peer:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def serve(self, inbound: Inbound) -> None:
-        """Run one request and send its answer, unless it is withdrawn meanwhile."""
+    async def serve(self, inbound: Inbound, task: asyncio.Task[Any] | None = None) -> None:
+        """Run one request and send its answer, unless it is withdrawn meanwhile.
+
+        Args:
+            inbound: the request.
+            task: the task that this runs in, for whoever knows it already.
+        """
         id = inbound.id
-        task = self._serving[id] = asyncio.current_task()
+        task = self._serving[id] = task or asyncio.current_task()
         try:
             outcome = await self.router.serve(inbound)
         except asyncio.CancelledError:

@@ -31,7 +31,16 @@ from isthmus.transports.http.guard import (
 )
 from isthmus.transports.http.lookout import Lookout
 from isthmus.transports.http.reply import Receive, Scope, Send, WatchedReply, empty
-from isthmus.transports.http.request import TooLarge, TooSlow, Upload, inner_path, local_address
+from isthmus.transports.http.request import (
+    Begun,
+    Message,
+    TooLarge,
+    TooSlow,
+    Upload,
+    begun,
+    inner_path,
+    local_address,
+)
 from isthmus.transports.http.response import ResponseChannel
 from isthmus.transports.http.resume import GetReply, PostReply
 from isthmus.transports.http.session import SessionBook
@@ -211,8 +220,22 @@ class HttpApp:
 
     async def _body(self, exchange: Exchange) -> bytes | None:
         """A request's body, or None where there is nobody to respond to any more."""
+        # Most bodies are there as a whole; it is the others that need looking after.
+        message = begun(exchange.receive())
+        if not isinstance(message, Begun) and message["type"] == "http.request":
+            body: bytes = message.get("body", b"")
+            if len(body) <= self._body_limit and not message.get("more_body", False):
+                return body
+        return await self._uploaded(exchange, message)
+
+    async def _uploaded(self, exchange: Exchange, first: Message | Begun[Message]) -> bytes | None:
         upload = Upload(
-            exchange.receive, exchange.scope, self._body_limit, self._body_idle, self._body_timeout
+            first,
+            exchange.receive,
+            exchange.scope,
+            self._body_limit,
+            idle=self._body_idle,
+            total=self._body_timeout,
         )
         self._lookout.enter(upload)
         try:

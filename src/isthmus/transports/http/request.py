@@ -1,11 +1,16 @@
 """The parts of an HTTP request that the rules do not judge: its body, its path, all its headers."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from isthmus.transports.http.reply import Attended, Receive, Scope
 
-__all__ = ["Headers", "TooLarge", "TooSlow", "Upload", "inner_path", "local_address"]
+__all__ = ["Begun", "Headers", "Message", "TooLarge", "TooSlow", "Upload", "begun", "inner_path",
+           "local_address"]  # fmt: skip
+
+T = TypeVar("T")
+Message: TypeAlias = MutableMapping[str, Any]
 
 
 class Headers(Mapping[str, str]):
@@ -47,13 +52,55 @@ class TooSlow(Exception):
     """A body that took longer than allowed, as a whole or from one piece to the next."""
 
 
-class Upload(Attended):
-    """A request's body on its way in.
-
-    Whole bodies that are there already, which most are, cost one look at the clock of the lookout;
-    what is still on its way when that looks again is timed.
+class Begun(Generic[T]):
+    """Something that was begun, had to wait, and is still to be awaited: once.
 
     Args:
+        steps: its steps, as ``__await__`` gives them.
+        wanted: what it waits for.
+    """
+
+    __slots__ = ("_steps", "_wanted")
+
+    def __init__(self, steps: Generator[Any, Any, T], wanted: Any) -> None:
+        self._steps = steps
+        self._wanted = wanted
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        wanted = self._wanted
+        while True:
+            try:
+                yield wanted
+                break
+            except BaseException as error:
+                throw = getattr(self._steps, "throw", None)  # not every server's steps have it
+                if throw is None:
+                    raise
+                try:
+                    wanted = throw(error)
+                except StopIteration as done:
+                    return done.value  # type: ignore[no-any-return]  # what the steps give
+        return (yield from self._steps)
+
+
+def begun(something: Awaitable[T]) -> T | Begun[T]:
+    """What something gives if it need not wait for that; otherwise what remains of it to await.
+
+    It tells which of the two it is, which an ``await`` does not.
+    """
+    steps = something.__await__()
+    try:
+        wanted = next(steps)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]  # what the steps give
+    return Begun(steps, wanted)
+
+
+class Upload(Attended):
+    """A request's body on its way in: one that is not there as a whole yet, and so is timed.
+
+    Args:
+        first: the first piece, if it is there.
         receive: the ASGI callable.
         scope: the ASGI scope; its Content-Length is believed where it says "too long".
         limit: the most bytes taken, however they come.
@@ -61,13 +108,21 @@ class Upload(Attended):
         total: seconds from the first to the last.
     """
 
-    __slots__ = ("_end", "_heard", "_idle", "_limit", "_receive", "_scope", "_timer", "_total")
+    __slots__ = ("_end", "_first", "_heard", "_idle", "_limit", "_receive", "_scope", "_timer",
+                 "_total")  # fmt: skip
 
     def __init__(
-        self, receive: Receive, scope: Scope, limit: int, idle: float, total: float
+        self,
+        first: Message | Begun[Message],
+        receive: Receive,
+        scope: Scope,
+        limit: int,
+        *,
+        idle: float,
+        total: float,
     ) -> None:
-        self.task = asyncio.current_task()
-        self._cut = False
+        super().__init__()
+        self._first = first
         self._receive = receive
         self._scope = scope
         self._limit = limit
@@ -83,13 +138,13 @@ class Upload(Attended):
             TooLarge: there is more of it than allowed.
             TooSlow: it took longer than allowed.
         """
-        limit = self._limit
         try:
-            message = await self._receive()
+            first = self._first
+            message = await first if isinstance(first, Begun) else first
             body: bytes = message.get("body", b"")
             if message.get("more_body", False):
                 return await self._rest(body)
-            if len(body) > limit:
+            if len(body) > self._limit:
                 raise TooLarge
             return body if message["type"] == "http.request" else None
         except asyncio.CancelledError:
@@ -103,7 +158,7 @@ class Upload(Attended):
 
     async def _rest(self, body: bytes) -> bytes | None:
         """What comes in pieces."""
-        # Most bodies come in one piece; only for others does it pay to look what was announced.
+        # Only for bodies in pieces does it pay to look what was announced.
         if _announced(self._scope) > self._limit:
             raise TooLarge
         parts, size, more = [body], len(body), True

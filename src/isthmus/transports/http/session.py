@@ -114,7 +114,7 @@ class HttpSession:
         self._book.lookout.enter(reply)
         try:
             for inbound in self.peer.take(delivery, frame):
-                await self.peer.serve(inbound)
+                await self.peer.serve(inbound, reply.task)
             if self.peer.outbox:
                 await self.peer.flush()
             # A call that was withdrawn has no answer; the response still needs an end.
