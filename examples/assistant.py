@@ -7,9 +7,7 @@ import asyncio
 from pathlib import Path
 
 from isthmus import Accepted, Cancelled, Client, Context, Declined, Server
-from isthmus.client.elicitation import concerns
-from isthmus.client.limits import Limits
-from isthmus.client.listening import Change
+from isthmus.client import Change, Limits, Rate, concerns
 from isthmus.errors import UrlRequired
 from isthmus.types import (
     CreateMessageParams,
@@ -91,7 +89,7 @@ async def main() -> None:
         roots=[Path.cwd()],
         on_change=changed,
         auto_refresh=0.05,
-        limits=Limits(samplings_per_minute=20),
+        limits=Limits(samplings=Rate(20, seconds=60)),
     )
     async with client:
         print([tool.name for tool in await client.list_tools()])

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 SNAPSHOT = Path(__file__).with_name("exports.txt")
-MODULES = ("isthmus", "isthmus.errors", "isthmus.testing", "isthmus.types")
+MODULES = (
+    "isthmus", "isthmus.client", "isthmus.errors", "isthmus.server", "isthmus.store",
+    "isthmus.testing", "isthmus.types",
+)  # fmt: skip
 
 
 def test_public_names_are_those_of_the_snapshot():

@@ -60,6 +60,12 @@ def fail() -> str:
     raise ToolError("out of apples")
 
 
+@server.tool
+def stumble() -> str:
+    """Fail by mistake."""
+    raise ValueError("no apples in this crate")
+
+
 @server.resource("shop://hours")
 def hours() -> str:
     """When it is open."""

@@ -55,7 +55,40 @@ def test_a_tool_that_is_not_there_is_told_with_those_that_are(run):
     """Ours: the names are listed, those like it first."""
     _, _, err = run("call", SHOP, "ad")
 
-    assert "isthmus: the server has no tool 'ad'; it has: add, buy, fail, trick, wait\n" == err
+    assert (
+        "isthmus: the server has no tool 'ad'; it has: add, buy, fail, stumble, trick, wait\n"
+        == err
+    )
+
+
+def test_what_went_wrong_in_a_launched_server_is_shown(run):
+    """Ours: the caller is told a type only, but whoever launched the server may see the rest."""
+    code, out, err = run("call", SHOP, "stumble")
+
+    assert (1, "") == (code, out)
+    told, title, *words = err.splitlines()
+    assert "the tool failed: Tool 'stumble' failed: ValueError" == told
+    assert "the server wrote to standard error:" == title
+    assert "  | ValueError: no apples in this crate" == words[-1]
+    assert "loaded" not in err
+
+
+def test_a_script_that_serves_nothing_is_told_what_it_lacks(run, tmp_path):
+    """Ours: who forgot the last line of a server reads which one it is."""
+    script = tmp_path / "nothing.py"
+    script.write_text("x = 1\n")
+    code, _, err = run("list", str(script))
+
+    assert 3 == code
+    assert "ended with exit code 0" in err
+    assert "does it call server.run()?" in err
+
+
+def test_a_command_that_lacks_its_target_shows_itself(run):
+    """Ours: the example in a message is the command that was typed."""
+    _, _, err = run("check")
+
+    assert "as in: isthmus check -- uvx mcp-server-time" in err
 
 
 def test_a_tool_that_fails_says_so_on_stderr(run):
@@ -119,7 +152,7 @@ def test_a_listing_has_a_line_each(run):
     """Ours: tools, resources and prompts, with how much they weigh."""
     _, out, _ = run("list", SHOP)
 
-    assert "tools: 5, " in out
+    assert "tools: 6, " in out
     assert "  shop://hours" in out
     assert "  greet(name)\n      Greet somebody.\n" in out
 

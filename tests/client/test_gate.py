@@ -5,6 +5,7 @@ import pytest
 from isthmus.client.gate import Gate
 from isthmus.errors import Refuse
 from isthmus.revisions.codes import LIMITED
+from isthmus.store.meter import Rate
 
 
 def entered(gate):
@@ -20,7 +21,7 @@ def entered(gate):
 def test_a_minutes_worth_may_come_at_once_and_then_one_by_one():
     """Ours: a burst is no flood."""
     now = [0.0]
-    gate = Gate("questions", 60, clock=lambda: now[0])
+    gate = Gate("questions", Rate(60, 60.0), clock=lambda: now[0])
 
     assert [True] * 60 + [False] == [entered(gate) for _ in range(61)]
     now[0] = 1.0
@@ -40,9 +41,18 @@ def test_only_so_many_are_inside():
     assert entered(gate)
 
 
-def test_nothing_or_everything_may_pass():
-    """Ours: 0 shuts the gate, None takes it away."""
-    assert [False, True] == [entered(Gate("x", 0)), entered(Gate("x", None))]
+def test_who_comes_too_often_is_told_how_often_is_right():
+    """Ours: the rate is said as it was set."""
+    gate = Gate("questions", Rate(2, seconds=10))
+    assert [True, True] == [entered(gate), entered(gate)]
+    with pytest.raises(Refuse, match="Too many questions: this client allows 2 in 10 s"):
+        gate.__enter__()
+
+
+def test_without_a_rate_everything_passes():
+    """Ours: None takes a gate away."""
+    gate = Gate("x", None)
+    assert [True] * 1000 == [entered(gate) for _ in range(1000)]
 
 
 def test_what_failed_inside_is_no_longer_inside():

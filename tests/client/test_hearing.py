@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from isthmus.client import Limits, Rate
 from isthmus.client.client import Client
-from isthmus.client.limits import Limits
 from isthmus.client.listening import Change
 from isthmus.errors import MethodNotFound
 from isthmus.testing import VirtualLoop
@@ -214,14 +214,14 @@ async def test_a_flood_of_log_messages_is_cut(caplog):
         raise MethodNotFound(-32601, "")
 
     small = Small({"tools/call": call})
-    limits = Limits(logs_per_minute=5)
+    limits = Limits(log_messages=Rate(5, seconds=60))
     with caplog.at_level(logging.WARNING, "isthmus"):
         async with Client(small, revision=LEGACY_NAME, on_log=told.append, limits=limits) as client:
             with pytest.raises(Exception, match="Internal error"):
                 await client.call_tool("flood")
 
     assert [0, 1, 2, 3, 4] == [params.data for params in told]
-    assert 1 == caplog.text.count("logs more than 5 messages a minute")
+    assert 1 == caplog.text.count("logs more than 5 in 60 s: the rest is dropped")
 
 
 @pytest.mark.covers("clientlimits.notifications.bounded")

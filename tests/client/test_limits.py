@@ -2,9 +2,8 @@
 
 import pytest
 
-from isthmus.client.client import Client
-from isthmus.client.limits import Limits
-from isthmus.errors import CapabilityMissing, Misbehaved
+from isthmus.client import Client, Limits
+from isthmus.errors import CapabilityMissing, Misbehaved, UsageError
 from isthmus.wire import (
     InputRequest,
     InputRequiredResult,
@@ -104,6 +103,13 @@ async def test_one_result_may_hold_so_many_questions():
         return InputRequiredResult(input_requests=questions)
 
     small = Small({"tools/call": call})
-    async with Client(small, roots=[], limits=Limits(requests_at_once=8)) as client:
+    async with Client(small, roots=[], limits=Limits(in_flight=8)) as client:
         with pytest.raises(Misbehaved, match="asks 9 things at once, and this client answers 8"):
             await client.call_tool("ask")
+
+
+@pytest.mark.parametrize("limits", [None, {"items": 3}])
+def test_limits_are_limits(limits):
+    """Ours: a wrong kind is told where it was given, with what belongs there."""
+    with pytest.raises(UsageError, match=r"limits= takes isthmus.client.Limits\(…\), not "):
+        Client(Small(), limits=limits)

@@ -53,7 +53,7 @@ async def test_pages_an_error_demands_are_visited_and_the_call_made_again():
         return Accepted(None)
 
     async with Client(
-        small, revision=LEGACY_NAME, elicit=elicit, on_page_done=done.append
+        small, revision=LEGACY_NAME, elicit=elicit, on_elicitation_complete=done.append
     ) as client:
         assert "done" == (await client.call_tool("files")).text
 

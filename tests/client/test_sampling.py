@@ -5,8 +5,8 @@ import json
 import pytest
 from msgspec import UNSET, Raw
 
+from isthmus.client import Limits, Rate
 from isthmus.client.client import Client
-from isthmus.client.limits import Limits
 from isthmus.core.answers import Cancelled, Declined
 from isthmus.core.opening import states_facts
 from isthmus.errors import Misbehaved, Refused, Rejected, UsageError
@@ -269,7 +269,7 @@ async def test_a_conversation_may_only_be_so_long(revision):
 @EITHER
 async def test_a_server_may_only_ask_so_often(revision):
     """Spec 2025-11-25 client/sampling#security-considerations: clients SHOULD limit rates."""
-    limits = Limits(samplings_per_minute=2)
+    limits = Limits(samplings=Rate(2, seconds=60))
     found = []
     async with Client(
         asking(params()), revision=revision, sample=lambda _: "ok", limits=limits
@@ -281,7 +281,7 @@ async def test_a_server_may_only_ask_so_often(revision):
                 found.append(str(error))
 
     assert ['"ok"' in said for said in found] == [True, True, False]
-    assert "Too many requests for a model: this client allows 2 a minute" in found[2]
+    assert "Too many requests for a model: this client allows 2 in 60 s" in found[2]
 
 
 @pytest.mark.covers("clientlimits.requests.rate")
@@ -297,7 +297,8 @@ async def test_pings_of_a_server_are_counted_too():
         return text("never")
 
     small = Small({"tools/call": call})
-    async with Client(small, revision=LEGACY_NAME, limits=Limits(requests_per_minute=7)) as client:
+    limits = Limits(requests=Rate(7, seconds=60))
+    async with Client(small, revision=LEGACY_NAME, limits=limits) as client:
         found = (await client.call_tool("ask")).text
 
-    assert "7 -31429 Too many requests: this client allows 7 a minute" == found
+    assert "7 -31429 Too many requests: this client allows 7 in 60 s" == found

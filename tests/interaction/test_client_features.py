@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from isthmus import Accepted, Context, Declined, Server
-from isthmus.client.limits import Limits
+from isthmus.client import Limits, Rate
 from isthmus.errors import UrlRequired
 from isthmus.revisions import BY_NAME, Feature
 from isthmus.testing import every_revision, every_transport
@@ -142,7 +142,8 @@ async def test_a_server_that_asks_too_often_is_stopped(joined):
         await asyncio.sleep(0)
         return Declined()
 
-    async with joined(desk(), elicit=elicit, limits=Limits(elicitations_per_minute=2)) as client:
+    limits = Limits(elicitations=Rate(2, seconds=60))
+    async with joined(desk(), elicit=elicit, limits=limits) as client:
         try:
             ended = (await client.call_tool("many")).is_error
         except Exception as error:  # noqa: BLE001 - which one depends on how questions travel

@@ -398,6 +398,21 @@ def test_a_server_runs_over_the_pipes_of_its_host(tmp_path):
     assert ["open", "a stray print", "close"] == done.stderr.split("\n")[:3]
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"limits": {"tool_calls": 3}}, r"limits= takes isthmus.server.Limits\(…\), not \{"),
+        ({"limits": None}, r"limits= takes isthmus.server.Limits\(…\), not None"),
+        ({"sanitise": True}, r"sanitise= takes isthmus.server.Sanitise\(…\) or None, not True"),
+        ({"redact": ["iban"]}, r"redact= takes isthmus.server.Redact\(…\) or None, not \["),
+    ],
+)
+def test_settings_of_another_kind_are_refused_at_once(settings, said):
+    """Ours: the message names the setting and what belongs there."""
+    with pytest.raises(UsageError, match=said):
+        Server("x", **settings)
+
+
 def test_a_server_is_an_asgi_app():
     """It mounts anywhere without wiring (decision D5)."""
     app = Server("x").asgi(path="/tools", heartbeat=1)

@@ -37,6 +37,7 @@ async def call(talk: Talk, name: str, words: Sequence[str], json_args: str | Non
         tool = await _tool(client, name)
         arguments = whole | typed(given, tool.input_schema)
         _complete(tool, arguments)
+        talk.heard.clear()  # what it said when it started is about something else
         try:
             result = await client.call_tool(name, arguments, on_progress=talk.progress)
         finally:

@@ -15,14 +15,14 @@ from isthmus.cli.exits import MEANINGS, Exit, exit_for
 from isthmus.cli.output import note
 from isthmus.cli.talk import Options, Talk
 from isthmus.cli.targets import resolve
-from isthmus.errors import Refused, UsageError
+from isthmus.errors import InternalError, Refused, UsageError
 
 __all__ = ["app", "main"]
 
 EPILOG = "Exit codes: " + "; ".join(f"{code.value} {text}" for code, text in MEANINGS.items())
 TARGETS = (
     "TARGET is a URL (http, ws, unix, tcp), a .py file, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
-    "left out where a command follows after --, as in: isthmus list -- uvx mcp-server-time"
+    "left out where a command follows after --, as in: isthmus {} -- uvx mcp-server-time"
 )
 
 app = typer.Typer(
@@ -87,14 +87,22 @@ def talk(
         command: list[str] = context.obj or []
         rest = list(words)
         if not command and not rest:
-            raise UsageError(f"which server? {TARGETS}")
+            raise UsageError(f"which server? {TARGETS.format(context.info_name)}")
         name = "" if command else rest.pop(0)
         if len(rest) < len(needed):
             raise UsageError(f"{context.info_name} also needs: {' '.join(needed[len(rest) :])}")
         target = resolve(name, command, Path.cwd(), os.environ)
 
         async def conversation() -> Exit:
-            return await work(Talk(target, options), rest)
+            talker = Talk(target, options)
+            try:
+                code = await work(talker, rest)
+            except InternalError:
+                talker.last_words()
+                raise
+            if code is Exit.TOOL_FAILED:
+                talker.last_words()
+            return code
 
         return asyncio.run(conversation())
 
@@ -158,7 +166,7 @@ def run(
     finish(serve)
 
 
-@app.command("list", epilog=TARGETS)
+@app.command("list", epilog=TARGETS.format("list"))
 def list_(
     context: typer.Context,
     target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
@@ -173,7 +181,7 @@ def list_(
     talk(context, target or [], Options(as_json, revision, timeout), lambda t, _: listing(t))
 
 
-@app.command(epilog=TARGETS)
+@app.command(epilog=TARGETS.format("list"))
 def inspect(
     context: typer.Context,
     target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
@@ -188,7 +196,7 @@ def inspect(
     talk(context, target or [], Options(as_json, revision, timeout), lambda t, _: inspected(t))
 
 
-@app.command(epilog=TARGETS)
+@app.command(epilog=TARGETS.format("list"))
 def call(
     context: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="TARGET TOOL [KEY=VALUE]")] = None,
@@ -207,7 +215,7 @@ def call(
     talk(context, words or [], options, lambda t, w: called(t, w[0], w[1:], json_args), "TOOL")
 
 
-@app.command(epilog=TARGETS)
+@app.command(epilog=TARGETS.format("list"))
 def read(
     context: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="TARGET URI")] = None,
@@ -223,7 +231,7 @@ def read(
     talk(context, words or [], options, lambda t, w: read_it(t, w[0]), "URI")
 
 
-@app.command(epilog=TARGETS)
+@app.command(epilog=TARGETS.format("list"))
 def prompt(
     context: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="TARGET NAME [KEY=VALUE]")] = None,
@@ -245,7 +253,7 @@ Rules: TypeAlias = Annotated[
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Warnings count, too.")]
 
 
-@app.command(epilog=TARGETS)
+@app.command(epilog=TARGETS.format("list"))
 def check(
     context: typer.Context,
     target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,

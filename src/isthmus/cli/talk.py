@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from isthmus.cli.elicit import Keyboard, answer, unattended
 from isthmus.cli.output import clean, note
 from isthmus.cli.targets import Target
 from isthmus.core.answers import Answer
+from isthmus.transports.command import Command
 from isthmus.wire import ElicitParams, LogMessageParams, ProgressParams
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from isthmus.client.client import Client
 
 __all__ = ["Options", "Talk"]
+
+WORDS = 20
+"""Lines of a launched server's standard error that are shown where something failed there."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +46,26 @@ class Talk:
     Attributes:
         target: where the server is.
         options: what the command line said.
+        heard: what a launched server wrote to standard error, the last lines of it.
     """
 
     target: Target
     options: Options
+    heard: deque[str] = field(default_factory=lambda: deque(maxlen=WORDS))
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _bar: "Bar | None" = None
 
     def client(self) -> "Client":
         """A client for the target, not yet connected."""
         from isthmus.client.client import Client
+        from isthmus.client.targets import launched
 
+        where = self.target.where
         limits: dict[str, Any] = {}
         if self.options.timeout is not None:
             limits = dict.fromkeys(("timeout", "max_timeout"), self.options.timeout)
         return Client(
-            self.target.where,
+            launched(where, self.heard.append) if isinstance(where, Command) else where,
             elicit=self.elicit,
             on_log=self.log,
             name="isthmus-cli",
@@ -77,6 +86,15 @@ class Talk:
         """A line of the server's log, on stderr."""
         logger = f" {message.logger}" if message.logger else ""
         note(f"[{message.level}{logger}] {message.data}")
+
+    def last_words(self) -> None:
+        """What the server wrote to standard error about the request that failed."""
+        if self.heard:
+            note(
+                "\n".join(
+                    ["the server wrote to standard error:", *(f"  | {x}" for x in self.heard)]
+                )
+            )
 
     def progress(self, update: ProgressParams) -> None:
         """Show how far a call is, where somebody can see it."""

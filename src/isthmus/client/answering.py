@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.client.elicitation import Elicit, Elicitation
+from isthmus.client.elicitation import Elicit, Elicitation, unable
 from isthmus.client.gate import BadQuestion, Gate
 from isthmus.client.limits import Limits
 from isthmus.client.pages import Pages, required
@@ -93,19 +93,20 @@ class Answering:
         self._gates = {
             "elicitation/create": Gate(
                 "questions for the user",
-                limits.elicitations_per_minute,
-                limits.elicitations_at_once,
+                limits.elicitations,
+                limits.elicitations_in_flight,
             ),
             "sampling/createMessage": Gate(
-                "requests for a model", limits.samplings_per_minute, limits.samplings_at_once
+                "requests for a model", limits.samplings, limits.samplings_in_flight
             ),
         }
-        self._gate = Gate("requests", limits.requests_per_minute, limits.requests_at_once)
+        self._gate = Gate("requests", limits.requests, limits.in_flight)
 
     @property
     def routes(self) -> dict[str, Handler]:
         """Handlers for questions that arrive as requests."""
-        return {"ping": pong, **{method: self._routed(method) for method in self._table}}
+        able = {method: self._routed(method) for method in self._table}
+        return {"ping": pong, "elicitation/create": unable, **able}
 
     def _routed(self, method: str) -> Handler:
         async def handle(params: Any, inbound: Inbound) -> Wire:
@@ -165,11 +166,11 @@ class Answering:
         Raises:
             Misbehaved: the server may not ask one of them, or not so many.
         """
-        most = self._limits.requests_at_once
+        most = self._limits.in_flight
         if most is not None and len(questions) > most:
             raise Misbehaved(
                 f"the server asks {len(questions)} things at once, and this client answers {most} "
-                "(Limits.requests_at_once)"
+                "(Limits.in_flight)"
             )
         works = [self.answer(question, revision) for question in questions.values()]
         if len(works) == 1:

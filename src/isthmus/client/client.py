@@ -14,7 +14,7 @@ from isthmus.client.custom import Custom
 from isthmus.client.elicitation import Elicit
 from isthmus.client.extensions import Additions, declaring
 from isthmus.client.hearing import Hearing, OnChange, OnLog, Refresher, warn
-from isthmus.client.limits import Limits
+from isthmus.client.limits import Limits, fitting
 from isthmus.client.listening import Change, Changes
 from isthmus.client.roots import Roots, keep_watching
 from isthmus.client.sampling import Sample
@@ -42,6 +42,8 @@ __all__ = ["Client"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOBODY = Implementation(name="", version="")
+
+LIMITS = Limits()  # the defaults: nothing in them changes
 
 REFRESH = 0.3
 """Seconds in which several changes of a list are one."""
@@ -78,8 +80,8 @@ class Client(Custom):
         sample_context: the model may be given what other servers said (since 2025-11-25).
         on_log: told of the server's log messages.
         on_change: told of every :class:`~isthmus.client.listening.Change` the server tells of.
-        on_page_done: told of the id of each page that the user was sent to, once the server says
-            that it was dealt with (2025-11-25).
+        on_elicitation_complete: told of the id of each page that the user was sent to, once the
+            server says that it was dealt with (2025-11-25).
         auto_refresh: fetch lists that were fetched before anew when they change, after so many
             seconds or 0.3; ``on_change`` is told after that, and :meth:`latest` has them.
         cache: keep answers for as long as the server allows; False keeps none.
@@ -95,7 +97,7 @@ class Client(Custom):
         max_rounds: how often in a row a server may ask while it serves one call.
         ping_every: seconds from one ping to the next; None does not ping.
         ping_misses: how many pings in a row without an answer mean that the server is gone.
-        limits: what else the server may cost.
+        limits: what else the server may cost: :class:`isthmus.client.Limits`.
         headers: for every HTTP request, for example ``{"Authorization": "Bearer …"}``.
         capabilities: what the client can do beyond what follows from the arguments above.
         extensions: what it supports beside the specification: settings by identifier, or
@@ -121,7 +123,7 @@ class Client(Custom):
         sample_context: bool = False,
         on_log: OnLog | None = None,
         on_change: OnChange | None = None,
-        on_page_done: Callable[[str], Awaitable[None] | None] | None = None,
+        on_elicitation_complete: Callable[[str], Awaitable[None] | None] | None = None,
         auto_refresh: bool | float = False,
         cache: bool | Caching = True,
         log_level: LogLevel | None = None,
@@ -138,9 +140,9 @@ class Client(Custom):
         headers: Mapping[str, str] | None = None,
         capabilities: ClientCapabilities | None = None,
         extensions: Extensions | None = None,
-        limits: Limits | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
-        limits, supported = limits or Limits(), gathered(extensions)
+        limits, supported = fitting(limits), gathered(extensions)
         self._hearing = Hearing(on_log, on_change, limits)
         self._answering = Answering(
             elicit,
@@ -149,7 +151,7 @@ class Client(Custom):
             able(declaring(capabilities, supported), tools=sample_tools, context=sample_context),
             limits=limits,
             watched=watch_roots is not None,
-            page_done=self._hearing.telling(on_page_done),
+            page_done=self._hearing.telling(on_elicitation_complete),
         )
         self._log_level, self._watch = log_level, watch_roots
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache

@@ -6,6 +6,7 @@ from types import TracebackType
 
 from isthmus.errors import Refuse
 from isthmus.revisions.codes import LIMITED
+from isthmus.store.meter import MemoryMeter, Rate
 
 __all__ = ["BadQuestion", "Gate"]
 
@@ -19,9 +20,9 @@ class BadQuestion(Refuse):
 
 
 class Gate:
-    """Lets a number of things through per minute, and a number of them at once.
+    """Lets things through at a rate, and a number of them at once.
 
-    A burst may use up a minute's worth; after that they come back one by one.
+    A burst may use up what the rate allows in its time; after that they come back one by one.
 
     Example::
 
@@ -30,51 +31,42 @@ class Gate:
 
     Args:
         what: the things, for messages.
-        per_minute: how many a minute; None for no limit.
+        rate: how many in which time; None for no limit.
         at_once: how many may be inside; None for no limit.
         clock: gives seconds that never go back.
     """
 
-    __slots__ = ("_at_once", "_clock", "_inside", "_per_minute", "_until", "_what")
+    __slots__ = ("_at_once", "_inside", "_meter", "_what")
 
     def __init__(
         self,
         what: str,
-        per_minute: int | None,
+        rate: Rate | None,
         at_once: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what = what
-        self._per_minute = per_minute
+        self._meter = None if rate is None else MemoryMeter(rate, clock=clock)
         self._at_once = at_once
-        self._clock = clock
         self._inside = 0
-        self._until = 0.0
 
     def passes(self) -> bool:
         """Let one through, if the rate allows it."""
-        if self._per_minute is None:
-            return True
-        now = self._clock()
-        until = max(self._until, now) + 60.0 / self._per_minute if self._per_minute else now + 61.0
-        if until > now + 60.0 + 1e-6:  # a minute's worth is in use
-            return False
-        self._until = until
-        return True
+        return self._meter is None or self._meter.spend("") == 0.0
 
     def __enter__(self) -> None:
         """Enter, until the block is left.
 
         Raises:
-            Refuse: too many are inside, or came in the last minute.
+            Refuse: too many are inside, or came in a short time.
         """
         if self._at_once is not None and self._inside >= self._at_once:
             raise BadQuestion(
                 LIMITED, f"Too many {self._what} at once: this client allows {self._at_once}"
             )
-        if not self.passes():
+        if self._meter is not None and not self.passes():
             raise BadQuestion(
-                LIMITED, f"Too many {self._what}: this client allows {self._per_minute} a minute"
+                LIMITED, f"Too many {self._what}: this client allows {self._meter.rate}"
             )
         self._inside += 1
 

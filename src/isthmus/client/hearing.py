@@ -110,7 +110,7 @@ class Hearing:
         self._connection: Connection | None = None
         self._limits = limits
         self._tellers: dict[Callable[[Any], Any], Teller] = {}
-        self._logs = Gate("log messages", limits.logs_per_minute)
+        self._logs = Gate("log messages", limits.log_messages)
         self._lost_logs = 0
         self._told_of_log = on_log
         self._changes = None if on_change is None else self._teller(on_change, once=True)
@@ -174,9 +174,8 @@ class Hearing:
             return
         if not self._lost_logs:
             warn(
-                "the server logs more than %s messages a minute: the rest is dropped "
-                "(Limits.logs_per_minute)",
-                self._limits.logs_per_minute,
+                "the server logs more than %s: the rest is dropped (Limits.log_messages)",
+                self._limits.log_messages,
             )
         self._lost_logs += 1
 

@@ -2,29 +2,32 @@
 
 import msgspec
 
-__all__ = ["Limits"]
+from isthmus.errors import UsageError
+from isthmus.store.meter import Rate
+
+__all__ = ["Limits", "fitting"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a client one server may use.
 
     What goes beyond is refused with an error that names the limit, or dropped with a warning in
-    the log where nobody can be told. Rates may be exceeded in bursts of as many as a minute
-    allows. None switches a limit off.
+    the log where nobody can be told. What a :class:`~isthmus.store.meter.Rate` allows in its time
+    may come at once. None switches a limit off.
 
     Example::
 
-        Client(url, sample=think, limits=Limits(samplings_per_minute=10, samplings_at_once=2))
+        Client(url, sample=think, limits=Limits(samplings=Rate(10, seconds=60)))
 
     Attributes:
-        samplings_per_minute: ``sampling/createMessage`` the server may ask for.
-        samplings_at_once: of which so many may be under way.
-        elicitations_per_minute: ``elicitation/create`` the server may ask for.
-        elicitations_at_once: of which so many may be waiting for the user.
-        requests_per_minute: requests of any kind the server may send, pings included.
-        requests_at_once: of which so many may be under way.
+        samplings: ``sampling/createMessage`` the server may ask for.
+        samplings_in_flight: of which so many may be under way.
+        elicitations: ``elicitation/create`` the server may ask for.
+        elicitations_in_flight: of which so many may be waiting for the user.
+        requests: requests of any kind the server may send, pings included.
+        in_flight: of which so many may be under way.
         conversation: messages in one sampling request.
-        logs_per_minute: log messages told; the rest is dropped, and counted in the log.
+        log_messages: log messages told; the rest is dropped, and counted in the log.
         waiting: notifications of one kind that wait for an async callback; the oldest make room.
         result_bytes: bytes of one result.
         pages: pages of one list.
@@ -35,16 +38,27 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     # spec 2025-11-25 client/sampling#security-considerations, client/elicitation#security-
     # considerations: clients SHOULD implement rate limiting
-    samplings_per_minute: int | None = 120
-    samplings_at_once: int | None = 16
-    elicitations_per_minute: int | None = 60
-    elicitations_at_once: int | None = 16
-    requests_per_minute: int | None = 6000
-    requests_at_once: int | None = 256
+    samplings: Rate | None = Rate(120, 60.0)
+    samplings_in_flight: int | None = 16
+    elicitations: Rate | None = Rate(60, 60.0)
+    elicitations_in_flight: int | None = 16
+    requests: Rate | None = Rate(6000, 60.0)
+    in_flight: int | None = 256
     conversation: int | None = 2000
-    logs_per_minute: int | None = 6000
+    log_messages: Rate | None = Rate(6000, 60.0)
     waiting: int = 1000
     result_bytes: int | None = 256 * 1024 * 1024
     pages: int = 1000
     items: int = 1_000_000
     page_wait: float = 300.0
+
+
+def fitting(limits: object) -> Limits:
+    """What was given as ``limits=``, if it can be.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if isinstance(limits, Limits):
+        return limits
+    raise UsageError(f"limits= takes isthmus.client.Limits(…), not {limits!r}")

@@ -45,6 +45,7 @@ from isthmus.revisions import Revision
 from isthmus.runtime.channel import Channel, Delivery
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
+from isthmus.transports.command import ENDED
 from isthmus.wire.jsonrpc import Frame
 
 __all__ = ["Link", "Opening", "speak"]
@@ -138,6 +139,8 @@ class Opening:
 
     def _failed(self, why: str) -> ConnectFailed:
         name = self._target.name
+        if f"{name} {ENDED}" in why:
+            why += "\nA server over stdio goes on until its input ends: does it call server.run()?"
         return ConnectFailed(why if name in why else f"cannot connect to {name}: {why}")
 
     async def _agree(self) -> Agreement:

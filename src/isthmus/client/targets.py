@@ -161,11 +161,11 @@ def plain_socket(url: str, connect_timeout: float) -> Target:
     return Target(url, dial, url)
 
 
-def launched(command: Command) -> Target:
-    """A server to be started."""
+def launched(command: Command, on_stderr: Callable[[str], None] | None = None) -> Target:
+    """A server to be started; each line of its standard error may be heard."""
 
     async def dial() -> Channel:
-        return CommandChannel(command)
+        return CommandChannel(command, on_stderr=on_stderr)
 
     key = (command.argv, command.cwd, tuple(sorted(command.env.items())))
     return Target(str(command), dial, key)

@@ -244,7 +244,7 @@ class Context(Polling):
         )
         await self._notes.report(params)
 
-    def send_resource_updated(self, uri: str) -> None:
+    def notify_resource_updated(self, uri: str) -> None:
         """Tell everybody who subscribed to a resource that it changed."""
         self._facilities.changes.updated(uri)
 

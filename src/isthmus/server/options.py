@@ -23,6 +23,7 @@ __all__ = [
     "TaskSupport",
     "TcpOptions",
     "ToolOptions",
+    "fitting",
     "introduced",
     "known",
     "spoken",
@@ -239,6 +240,17 @@ def known(options: Given, kind: type[Given]) -> Given:
         if name not in names:
             raise UsageError(f"there is no option {name!r}; there are: {', '.join(names)}")
     return options
+
+
+def fitting(name: str, value: object, kind: type, *others: object) -> None:
+    """See that a setting is what it must be, before anything is made of it.
+
+    Raises:
+        UsageError: it is neither of that kind nor one of the others.
+    """
+    if not isinstance(value, kind) and value not in others:
+        choices = " or ".join([f"isthmus.server.{kind.__name__}(…)", *map(repr, others)])
+        raise UsageError(f"{name}= takes {choices}, not {value!r}")
 
 
 def starts_in_body(name: str, task: Any, starts: Any, context: str | None) -> bool:

@@ -24,6 +24,7 @@ from isthmus.server.options import (
     HttpOptions,
     SocketOptions,
     TcpOptions,
+    fitting,
     introduced,
     known,
     spoken,
@@ -77,7 +78,7 @@ class Server(Offers):
         page_size: the most items in a page of a list; all by default.
         list_ttl_ms: milliseconds a client may keep a list (since 2026-07-28), or for each of the
             methods that list, and ``server/discover``, its own.
-        list_scope: who may share a kept list, or for each method its own.
+        list_cache_scope: who may share a kept list, or for each method its own.
         middleware: layers around everything served, outermost first.
         lifespan: called with the server, gives an async context manager that is open while it
             serves; its value is ``ctx.state``.
@@ -94,8 +95,8 @@ class Server(Offers):
         ping_misses: how many pings in a row without an answer mean that the client is gone.
 
     Raises:
-        UsageError: the secret is too short, there are no such revisions, or an extension cannot be
-            put in place.
+        UsageError: the secret is too short, there are no such revisions, an extension cannot be
+            put in place, or a setting is of another kind than it must be.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Server(Offers):
         debug: bool = False,
         page_size: int | None = None,
         list_ttl_ms: int | Mapping[str, int] = 0,
-        list_scope: CacheScope | Mapping[str, CacheScope] = "private",
+        list_cache_scope: CacheScope | Mapping[str, CacheScope] = "private",
         middleware: Sequence[Middleware] = (),
         lifespan: "Callable[[Server], AbstractAsyncContextManager[Any]] | None" = None,
         max_rounds: int = 10,
@@ -125,6 +126,9 @@ class Server(Offers):
         ping_every: float | None = None,
         ping_misses: int = 3,
     ) -> None:
+        fitting("limits", limits, Limits)
+        fitting("sanitise", sanitise, Sanitise, None)
+        fitting("redact", redact, Redact, None)
         self.info = introduced(name, version, title, description, website_url, icons=icons)
         self.revisions = spoken(revisions)
         self._middleware = list(middleware)
@@ -139,7 +143,7 @@ class Server(Offers):
             changes=self._changes,
             debug=debug,
             page_size=page_size,
-            caching=Caching(list_ttl_ms, list_scope),
+            caching=Caching(list_ttl_ms, list_cache_scope),
             max_rounds=max_rounds,
             state_ttl=state_ttl,
             limits=limits,

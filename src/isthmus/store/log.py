@@ -5,6 +5,7 @@ what is too old, or more than there is room for, is dropped from the front, and 
 what came after an entry is told when some of that is gone. A stream never has holes.
 """
 
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import islice
@@ -86,7 +87,7 @@ class MemoryLog:
         1
 
     Args:
-        clock: gives the time in seconds, from any beginning.
+        clock: gives the time in seconds, from any beginning; the system's by default.
         entries: the most entries of one stream.
         age: the longest an entry is kept, seconds.
         stream_size: the most bytes of one stream's values; the newest is kept whatever its size.
@@ -96,7 +97,7 @@ class MemoryLog:
 
     def __init__(
         self,
-        clock: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
         *,
         entries: int = 1_000,
         age: float = 3600.0,

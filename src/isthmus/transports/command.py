@@ -267,6 +267,9 @@ class CommandChannel:
         )
 
 
+ENDED = "ended with exit code 0"
+"""What is said of a server that ended as if all was well."""
+
 OPENING = b"{["
 BOM = b"\xef\xbb\xbf"
 
@@ -317,7 +320,7 @@ def _ending(status: int | None) -> str:
     if status is None:
         return "closed its end of the connection but is still running"
     if status >= 0:
-        return f"ended with exit code {status}"
+        return ENDED if status == 0 else f"ended with exit code {status}"
     try:
         return f"was killed by {signal.Signals(-status).name}"
     except ValueError:

@@ -276,7 +276,7 @@ async def test_a_tool_may_change_what_there_is():
     @server.tool
     def grow(name: str, ctx: Context) -> str:
         server.add_tool(lambda: None, name=name)
-        ctx.send_resource_updated("a://b")
+        ctx.notify_resource_updated("a://b")
         return threading.current_thread().name
 
     client, task = await listening(server, toolsListChanged=True, resourceSubscriptions=["a://b"])

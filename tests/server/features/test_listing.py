@@ -87,7 +87,7 @@ async def test_a_page_is_written_once():
 @pytest.mark.covers("caching.lists.hinted", "caching.lists.same-scope")
 async def test_hints_say_how_long_a_list_may_be_kept():
     """The same on every page; none up to 2025-11-25 (spec: caching)."""
-    server = many(list_ttl_ms=60_000, list_scope="public", page_size=3)
+    server = many(list_ttl_ms=60_000, list_cache_scope="public", page_size=3)
     first = await Client(server).once("tools/list")
     second = await Client(server).once("tools/list", {"cursor": first["nextCursor"]})
 
@@ -147,7 +147,7 @@ async def test_each_list_has_hints_of_its_own():
     """The spec: public where it is the same for all, private where it depends on the user."""
     server = many(
         list_ttl_ms={"tools/list": 5, "server/discover": 7},
-        list_scope={"tools/list": "public"},
+        list_cache_scope={"tools/list": "public"},
     )
     server.add_prompt(lambda: "", name="p")
     client = Client(server)
@@ -166,7 +166,7 @@ async def test_each_list_has_hints_of_its_own():
         ({"list_ttl_ms": -1}, "from 0 on"),
         ({"list_ttl_ms": {"tools/list": 1.5}}, "from 0 on"),
         ({"list_ttl_ms": {"tools/call": 1}}, "no caching hints for 'tools/call'"),
-        ({"list_scope": "shared"}, "not 'shared'"),
+        ({"list_cache_scope": "shared"}, "not 'shared'"),
     ],
 )
 def test_hints_that_cannot_be_sent_are_refused(options, said):
