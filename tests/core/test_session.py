@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from isthmus.core.batch import MAX_TAKEN
 from isthmus.core.events import (
     Answered,
     Called,
@@ -310,6 +311,15 @@ def test_a_question_does_not_lift_the_limit():
 def test_a_client_answers_no_garbage(data):
     """The client MUST NOT write responses (spec 2026-07-28: stdio), least of all to a banner."""
     assert [] == Session("client").receive(data)
+
+
+def test_a_client_takes_no_more_out_of_an_array_than_it_may_have_to_answer():
+    """Ours: it cannot refuse one, and each of its members may cost a task."""
+    ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
+    few, many = (b"[%b]" % b",".join(ping % n for n in range(c)) for c in (MAX_TAKEN, 1001))
+
+    assert MAX_TAKEN == len(Session("client", in_flight=None).receive(few))
+    assert [] == Session("client", in_flight=None).receive(many)
 
 
 def test_a_client_takes_a_batch_apart():

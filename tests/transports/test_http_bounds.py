@@ -239,6 +239,26 @@ async def test_a_member_of_a_batch_may_be_given_up_alone():
         assert array[0]["id"] == withdrawn["params"]["requestId"]
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        ([{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in range(1001)], "1001 messages"),
+        ([[]], "array of messages in another"),
+    ],
+)
+@virtual
+async def test_an_array_of_the_servers_is_bounded(kind, array, says):
+    """Ours: each of its requests would keep an answer, and a task, until it is delivered."""
+    body = json.dumps(array).encode()
+    reply = Reply(200, body if "json" in kind else b"data: %b\n\n" % body, kind=kind)
+    async with Batched(lambda *_: reply) as batched:
+        (error,) = await batched.pings(1)
+
+    assert isinstance(error, Misbehaved)
+    assert says in str(error)
+
+
 @virtual
 async def test_a_batch_of_notifications_wants_no_answer():
     """Spec 2025-03-26 basic/transports#sending-messages-to-the-server: 202 and no body."""

@@ -97,9 +97,26 @@ def test_what_is_no_frame_is_refused(data, code, legible):
 
 
 def test_depth_is_refused_not_raised():
-    """Ours: a bomb of brackets is a parse error, whoever opens it."""
-    for data in (b"[" * 100_000, b'{"a":' * 100_000):
+    """Ours: a bomb of brackets is refused, whoever opens it."""
+    for data in (b"[" * 10_000, b'{"a":' * 100_000, b'{"id":' + b"[" * 100_000):
         assert -32700 == parse(data).code
+    assert -32600 == parse(b"[" * 100_000).code  # which is no array of messages, whatever follows
+
+
+@pytest.mark.parametrize("member", [b"0", b"[]", b"{}", b'""'])
+def test_a_long_array_of_what_is_no_message_is_refused_whole(member):
+    """Ours: to take millions of members apart is not worth it, where one cannot be served."""
+    few, many = (b"[" + b",".join([member] * count) + b"]" for count in (3, 100_000))
+
+    assert [member] * 3 == [bytes(one) for one in parse(few)]
+    assert -32600 == parse(many).code
+
+
+def test_a_long_array_of_messages_is_handed_over():
+    """Ours: messages may be many, and large."""
+    message = b'{"jsonrpc":"2.0","method":"a","params":{"a":[%b]}}' % b",".join([b"1"] * 1000)
+
+    assert [message] * 100 == [bytes(one) for one in parse(b"[%b]" % b",".join([message] * 100))]
 
 
 def test_long_complaints_are_cut():

@@ -7,10 +7,13 @@ who withdraws a member, or sends nothing but notifications, waits for less or fo
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["MAX_MEMBERS", "Batch", "flaw", "joined"]
+__all__ = ["MAX_MEMBERS", "MAX_TAKEN", "Batch", "flaw", "joined"]
 
 MAX_MEMBERS = 100
 """The most messages an array may have: all of them are served at the same time."""
+
+MAX_TAKEN = 1_000
+"""The most that a client takes out of one array, which it cannot refuse: each may want an answer."""
 
 
 def flaw(members: Sequence[object], *, accepted: bool) -> str | None:

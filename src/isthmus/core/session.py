@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.core.batch import Batch, flaw
+from isthmus.core.batch import MAX_TAKEN, Batch, flaw
 from isthmus.core.caller import Malformed, read_envelope
 from isthmus.core.calls import Call, Calls
 from isthmus.core.events import (
@@ -117,6 +117,8 @@ class Session:
         wrong = flaw(members, accepted=self.batches)
         if wrong is not None and self.side == "server":
             return [Send(encode_error(None, ErrorBody(code=-32600, message=wrong)))]
+        if len(members) > MAX_TAKEN:
+            return []
         # spec 2025-03-26 basic#batching: MUST support receiving batches. A client takes one apart
         # in any revision, for it cannot refuse one.
         batch = Batch()

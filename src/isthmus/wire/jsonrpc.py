@@ -59,10 +59,30 @@ class Unreadable(msgspec.Struct, frozen=True):
     id: Id | None = None
 
 
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """What each message in an array has."""
+
+    jsonrpc: str
+
+
+class Named(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a message that is none."""
+
+    id: Raw = Raw(b"")
+
+
 _decode_frame = msgspec.json.Decoder(Frame).decode
 _decode_frames = msgspec.json.Decoder(list[Raw]).decode
+_check_members = msgspec.json.Decoder(list[Member]).decode
+_decode_named = msgspec.json.Decoder(Named).decode
 
 MAX_QUOTED = 200
+
+MAX_LENIENT = 64 * 1024
+"""Bytes of an array whose members are each refused by themselves."""
+
+MAX_ID = 64 * 1024
+"""Bytes of an id that is repeated with a refusal."""
 
 
 def parse(data: bytes) -> Frame | Unreadable | Sequence[Raw]:
@@ -104,14 +124,35 @@ def _flaw(frame: Frame) -> str | None:
 
 def _misshapen(data: bytes, error: msgspec.ValidationError) -> Unreadable | Sequence[Raw]:
     try:
-        plain = msgspec.json.decode(data)
+        if data.lstrip()[:1] == b"[":
+            return _members(data)
+        id = _id(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as worse:
         return Unreadable(-32700, f"Parse error: {_brief(worse)}")
-    if isinstance(plain, list):
-        return _decode_frames(data)
-    id = plain.get("id") if isinstance(plain, dict) else None
-    legible = id if isinstance(id, int | str) and not isinstance(id, bool) else None
-    return Unreadable(-32600, f"Invalid request: {_brief(error)}", legible)
+    return Unreadable(-32600, f"Invalid request: {_brief(error)}", id)
+
+
+def _members(data: bytes) -> Unreadable | Sequence[Raw]:
+    """The members of an array, unread; a long one with what is no message in it is refused.
+
+    Millions of members can be as many bytes: what is taken apart must be worth it.
+    """
+    if len(data) > MAX_LENIENT:
+        try:
+            _check_members(data)
+        except msgspec.ValidationError as error:
+            return Unreadable(-32600, f"Invalid request: {_brief(error)}")
+    return _decode_frames(data)
+
+
+def _id(data: bytes) -> Id | None:
+    """The id of what is no frame, where that is legible."""
+    try:
+        raw = _decode_named(data).id
+    except msgspec.ValidationError:
+        return None  # it is no object
+    id = msgspec.json.decode(raw) if 0 < len(memoryview(raw)) <= MAX_ID else None
+    return id if isinstance(id, int | str) and not isinstance(id, bool) else None
 
 
 def _brief(error: Exception) -> str:

@@ -9,12 +9,13 @@ of a request, and on the standing GET stream that is opened when the handshake i
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
+from isthmus.core.batch import MAX_TAKEN
 from isthmus.core.http_params import encode_value
 from isthmus.core.opening import states_facts
 from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved, SessionEnded, refused
@@ -272,7 +273,7 @@ class HttpClientChannel:
         if isinstance(frame, Unreadable):
             raise Misbehaved(f"the server sent what is no JSON-RPC message: {frame.message}")
         if not isinstance(frame, Frame):  # spec 2025-03-26 basic/transports: streams may batch
-            return sum(self._took(bytes(member), id) for member in frame) > 0
+            return self._took_all(frame, id)
         if frame.method is not UNSET:
             # spec 2026-07-28 basic/transports/streamable-http#receiving-messages: the server MUST
             # NOT send requests; answering would break a MUST NOT of ours
@@ -286,6 +287,17 @@ class HttpClientChannel:
         if isinstance(id, Members):
             return id.settle(frame.id)
         return frame.id == id and type(frame.id) is type(id)
+
+    def _took_all(self, frames: Sequence[Raw], id: Id | Members | None) -> bool:
+        """Take in the members of an array; see :meth:`_took`."""
+        if len(frames) > MAX_TAKEN:
+            raise Misbehaved(
+                f"the server sent {len(frames)} messages in one array: {MAX_TAKEN} at most"
+            )
+        members = [bytes(frame) for frame in frames]
+        if any(member[:1] == b"[" for member in members):
+            raise Misbehaved("the server sent an array of messages in another")
+        return sum(self._took(member, id) for member in members) > 0
 
     async def _refused(self, response: Response, out: Outgoing, id: Id | Members) -> None:
         """A status other than 200: the answer if the body is one, an exception if not."""
