@@ -73,7 +73,7 @@ class Client:
 async def played(steps, foreign):
     """Play one conversation; everything the client heard, in order, and how much was said."""
     told, other = Told(), Told()
-    target = HttpApp(router(told=told, other=other), log=MemoryLog(lambda: 0.0))
+    target = HttpApp(router(told=told, other=other), stream_log=MemoryLog(lambda: 0.0))
     session = await opened(target)
     client = Client(target, session)
     beside = Exchange(target, headers=legacy_head(session), body=called("other", id=2))

@@ -148,7 +148,7 @@ async def test_a_stream_begins_with_an_empty_event_where_the_revision_says_so(re
 async def test_plain_json_costs_no_stream():
     """Ours: what has no stream has nothing to resume."""
     log = MemoryLog(lambda: 0.0)
-    async with serving({"log": log}) as target:
+    async with serving({"stream_log": log}) as target:
         session = await opened(target)
         answer = await legacy(target, session).done()
 
@@ -371,7 +371,7 @@ async def test_an_id_that_was_never_given_is_an_error_that_says_what_to_do(forge
 async def test_what_is_not_kept_any_more_is_an_error():
     """Ours: a stream has no holes."""
     talk = Talk()
-    async with serving({"log": MemoryLog(lambda: 0.0, entries=2)}, talk=talk) as target:
+    async with serving({"stream_log": MemoryLog(lambda: 0.0, entries=2)}, talk=talk) as target:
         session = await opened(target)
         call = legacy(target, session, "talk")
         await talk.say(1, 2, 3, 4)
@@ -388,7 +388,7 @@ async def test_streams_that_have_ended_give_way_and_those_at_work_stay(monkeypat
     monkeypatch.setattr(resume, "MAX_STREAMS", 3)
     log = MemoryLog(lambda: 0.0)
     talk = Talk()
-    async with serving({"log": log, "stream_answers": True}, talk=talk) as target:
+    async with serving({"stream_log": log, "stream_answers": True}, talk=talk) as target:
         session = await opened(target)
         long = legacy(target, session, "talk", id=0)
         await talk.say(1)
@@ -407,7 +407,7 @@ async def test_a_session_that_ends_takes_its_streams_along():
     """DELETE leaves nothing to replay."""
     log = MemoryLog(lambda: 0.0)
     talk = Talk()
-    async with serving({"log": log}, talk=talk) as target:
+    async with serving({"stream_log": log}, talk=talk) as target:
         session = await opened(target)
         call = legacy(target, session, "talk")
         await talk.say(1)
@@ -623,7 +623,7 @@ class Broken(MemoryLog):
 async def test_a_log_that_fails_costs_the_resumption_and_not_the_call(caplog):
     """Ours: what cannot be kept is still said."""
     talk = Talk()
-    async with serving({"log": Broken(1)}, talk=talk) as target:
+    async with serving({"stream_log": Broken(1)}, talk=talk) as target:
         session = await opened(target)
         call = legacy(target, session, "talk")
         await talk.say(1, 2)

@@ -198,7 +198,7 @@ class HttpOptions(TypedDict, total=False):
     body_timeout: float
     body_idle: float
     retry: float
-    log: Log | None
+    stream_log: Log | None
     sse: str | None
     messages: str
     websocket: bool

@@ -94,7 +94,8 @@ class HttpApp:
         body_idle: seconds it may take from one piece to the next.
         retry: seconds that a client is asked to wait before it comes back for the rest of a
             stream that the server let go of.
-        log: keeps what was said on streams, for clients that come back; in memory by default.
+        stream_log: keeps what was said on streams, for clients that come back; in memory by
+            default.
         sse: where clients of 2024-11-05 listen, or None not to serve them.
         messages: where they send their messages.
         websocket: take WebSockets, too, in all revisions.
@@ -123,7 +124,7 @@ class HttpApp:
         body_timeout: float = 60.0,
         body_idle: float = 15.0,
         retry: float = 1.0,
-        log: Log | None = None,
+        stream_log: Log | None = None,
         sse: str | None = "/sse",
         messages: str = "/messages",
         websocket: bool = False,
@@ -143,7 +144,7 @@ class HttpApp:
         self._body_timeout = body_timeout
         self._body_idle = body_idle
         self._retry = retry
-        self._log = log
+        self._stream_log = stream_log
         self._sse = self._older(sse, messages)
         self.sockets = self._sockets(max_sessions) if websocket else None
         self._session_idle = session_idle
@@ -382,7 +383,7 @@ class HttpApp:
                 self.router,
                 self._lookout,
                 loop,
-                log=MemoryLog(loop.time) if self._log is None else self._log,
+                log=MemoryLog(loop.time) if self._stream_log is None else self._stream_log,
                 idle=self._session_idle,
                 limit=self._max_sessions,
                 retry=self._retry,
