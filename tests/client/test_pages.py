@@ -11,7 +11,7 @@ from isthmus.core.answers import Accepted, Declined
 from isthmus.errors import Misbehaved, Refuse, UrlElicitationRequired
 from isthmus.testing import VirtualLoop
 from isthmus.wire import ElicitationCompleteParams
-from small_server import LEGACY_NAME, MODERN_NAME, Small, text
+from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small, text
 
 DATA = {
     "elicitations": [
@@ -121,9 +121,8 @@ async def test_a_server_that_demands_again_is_believed():
         (LEGACY_NAME, {"elicit": lambda _: Declined()}),
         (LEGACY_NAME, {}),
         ("2025-06-18", {"elicit": lambda _: Accepted(None)}),
-        (MODERN_NAME, {"elicit": lambda _: Accepted(None)}),
     ],
-    ids=["declined", "nobody to ask", "no such error yet", "no such error any more"],
+    ids=["declined", "nobody to ask", "no such error yet"],
 )
 async def test_where_nobody_visits_them_the_caller_has_the_error(revision, options):
     """Ours: with the pages in its data."""
@@ -133,6 +132,24 @@ async def test_where_nobody_visits_them_the_caller_has_the_error(revision, optio
             await client.call_tool("files")
 
     assert (DATA, 1) == (demand.value.data, len(calls))
+
+
+@pytest.mark.covers("elicitation.required.declined")
+async def test_where_there_is_no_such_error_any_more_the_caller_has_it():
+    """Spec 2026-07-28 basic#error-codes: servers MUST NOT send it; ours: nobody acts on it."""
+    puppet = Puppet()
+    client = Client(puppet.channel, revision=MODERN_NAME, elicit=lambda _: Accepted(None))
+    opening = asyncio.create_task(client.open())
+    await puppet.discovered()
+    await opening
+    call = asyncio.create_task(client.call_tool("files"))
+    asked = await puppet.heard()
+    await puppet.says(id=asked["id"], error={"code": -32042, "message": "more", "data": DATA})
+
+    with pytest.raises(UrlElicitationRequired) as demand:
+        await call
+    assert DATA == demand.value.data
+    await client.close()
 
 
 @pytest.mark.covers("elicitation.required.well-formed")

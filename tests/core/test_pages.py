@@ -16,8 +16,10 @@ def test_a_page_on_the_web_is_one(url):
 @pytest.mark.covers("elicitation.url.sent-valid")
 @pytest.mark.parametrize(
     "url",
-    ["", "nowhere", "//", "https://", "https://[::1", "file:///etc", "ftp://a/", None, 3]
-    + ["javascript:alert(1)", "https://a/ b", "https://a/\x00", "https://a/\u202e"],
+    [
+        *("", "nowhere", "//", "https://", "https://[::1", "file:///etc", "ftp://a/", None, 3),
+        *("javascript:alert(1)", "https://a/ b", "https://a/\x00", "https://a/\u202e"),
+    ],
 )
 def test_anything_else_is_none(url):
     """Ours: nobody is sent to what a browser would not open, or would run."""

@@ -231,12 +231,7 @@ class Peer:
         task.add_done_callback(self._tasks.discard)
 
     async def serve(self, inbound: Inbound, task: asyncio.Task[Any] | None = None) -> None:
-        """Run one request and send its answer, unless it is withdrawn meanwhile.
-
-        Args:
-            inbound: the request.
-            task: the task that this runs in, for whoever knows it already.
-        """
+        """Run a request (in ``task``, if that is known) and answer it, unless it is withdrawn."""
         id = inbound.id
         task = self._serving[id] = task or asyncio.current_task()
         try:
