@@ -126,6 +126,34 @@ def test_where_there_is_nothing_to_check_the_exit_code_is_2(run, words, says):
     assert says in err
 
 
+def test_where_nothing_was_looked_at_nothing_is_praised(run):
+    """Ours: no word that all is well, and one reason for all revisions once."""
+    code, out, err = run("check", "--", sys.executable, "-c", "1")
+
+    assert (2, "") == (code, out)
+    assert 1 == err.count("ended with exit code 0")
+    assert "2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05: the connection ended" in err
+
+
+def test_a_server_that_goes_away_while_it_is_checked_is_exit_code_3(run, tmp_path):
+    """Ours: a script must not take it for a server without fault."""
+    served = tmp_path / "served"
+    script = tmp_path / "once.py"
+    script.write_text(
+        "import pathlib, sys\n"
+        f"served = pathlib.Path({str(served)!r})\n"
+        "sys.exit('enough') if served.exists() else served.touch()\n"
+        "from isthmus import Server\n"
+        "Server('once', version='1').run()\n"
+    )
+    code, out, err = run("check", "--timeout", "2", "--", sys.executable, str(script))
+
+    assert 3 == code
+    assert "the server was gone" in out
+    assert "nothing is wrong" not in out
+    assert "enough" in err
+
+
 def test_messages_are_read_from_standard_input(run, monkeypatch, tmp_path):
     """Ours: `… | isthmus validate -`."""
     recording = tmp_path / "recording.txt"

@@ -119,3 +119,25 @@ async def test_nobody_there_is_told():
 
     assert [] == report.spoken
     assert {"no such command: 'nothing'"} == set(report.unspoken.values())
+
+
+@pytest.mark.parametrize(
+    ("dials", "spoken"), [(1, ["2026-07-28"]), (4, ["2026-07-28", "2025-11-25", "2025-06-18"])]
+)
+async def test_a_server_that_goes_away_is_no_server_without_fault(dials, spoken):
+    """Ours: what could not be asked is told apart from what was asked and is right."""
+    site = line_site()
+    left, dial = iter(range(dials)), site._dial
+
+    async def sometimes():
+        if next(left, None) is None:
+            raise ConnectFailed("nobody is there any more")
+        return await dial()
+
+    site._dial = sometimes
+    report = await Doctor(site, timeout=0.5).examine()
+
+    assert spoken == report.spoken
+    assert {"nobody is there any more"} == set(report.broken.values())
+    assert {r.name for r in REVISIONS} == {*report.spoken, *report.broken}
+    assert {} == report.unspoken

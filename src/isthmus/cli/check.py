@@ -62,12 +62,21 @@ async def check(talk: Talk, choices: Choices) -> Exit:
         print_json({"target": talk.target.label, **msgspec.to_builtins(report)})
     else:
         _print(report, talk.target.label)
+    for reason, names in _reasons(report):
+        note(f"{', '.join(names)}: {reason}")
     if not report.spoken:
-        for name, reason in report.unspoken.items():
-            note(f"{name}: {reason}")
         note(f"isthmus: {talk.target.label} speaks none of {', '.join(report.unspoken)}")
         return Exit.USAGE
-    return concluded(report.findings, strict=choices.strict)
+    code = concluded(report.findings, strict=choices.strict)
+    return Exit.UNREACHABLE if report.broken and code is Exit.OK else code
+
+
+def _reasons(report: Report) -> list[tuple[str, list[str]]]:
+    """Why what could not be asked was not, with the revisions that each reason is about."""
+    found: dict[str, list[str]] = {}
+    for name, reason in (report.broken if report.spoken else report.unspoken).items():
+        found.setdefault(reason, []).append(name)
+    return list(found.items())
 
 
 def _call(text: str) -> tuple[str, Any]:
@@ -138,7 +147,11 @@ def _is_near(url: str) -> bool:
 
 
 def _print(report: Report, label: str) -> None:
-    if report.spoken:
-        print(f"{label} speaks {', '.join(report.spoken)}")
-        print(f"{report.asked} questions asked, {report.said} messages looked at")
-    print_findings(report.findings)
+    if not report.spoken:
+        return
+    print(f"{label} speaks {', '.join(report.spoken)}")
+    print(f"{report.asked} questions asked, {report.said} messages looked at")
+    if report.broken:
+        print(f"not everything could be asked in {', '.join(report.broken)}: the server was gone")
+    if report.findings or not report.broken:
+        print_findings(report.findings)

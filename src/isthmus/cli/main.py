@@ -293,7 +293,9 @@ def validate(
     strict: Strict = False,
     side: Annotated[str, typer.Option(help="Whose messages: client, server or both.")] = "both",
     as_json: AsJson = False,
-    revision: Revision = None,
+    revision: Annotated[
+        str | None, typer.Option(help="What they are held to; by default what they say themselves.")
+    ] = None,
 ) -> None:
     """Check recorded messages or a transcript against a revision; - reads standard input."""
 

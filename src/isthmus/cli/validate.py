@@ -53,7 +53,7 @@ def validate(
         plain = msgspec.to_builtins(findings)
         print_json({"file": file, "revisions": spoken, "messages": count, "findings": plain})
     else:
-        print(f"{file}: {count} messages in {', '.join(spoken)}")
+        print(f"{file}: {count} message{'s' * (count != 1)} in {', '.join(spoken)}")
         print_findings(findings, numbered=True)
     return concluded(findings, strict=strict)
 

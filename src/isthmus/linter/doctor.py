@@ -42,6 +42,7 @@ class Report(msgspec.Struct):
     Attributes:
         spoken: the revisions that the server speaks, by name, newest first.
         unspoken: the others that were tried, and what came of it.
+        broken: revisions in which not everything could be asked, since the server was gone.
         findings: what is wrong.
         asked: how many questions were asked.
         said: how many messages were looked at.
@@ -49,6 +50,7 @@ class Report(msgspec.Struct):
 
     spoken: list[str] = []
     unspoken: dict[str, str] = {}
+    broken: dict[str, str] = {}
     findings: list[Finding] = []
     asked: int = 0
     said: int = 0
@@ -257,13 +259,19 @@ class Doctor:
 
     async def examine(self, revisions: Sequence[Revision] = REVISIONS) -> Report:
         """Visit the server in each revision, newest first."""
-        report = Report([], {}, [])
+        report = Report()
         for revision in reversed(revisions):
             visit = Visit(revision, self._site.over, [], {}, {}, {}, self._site.loopback)
             try:
                 reason = await self._visit(visit)
             except (ConnectFailed, ConnectionLost) as error:
                 reason = str(error)
+                if visit.opening or report.spoken:  # it was there before
+                    report.broken[revision.name] = reason
+                if visit.opening:
+                    reason = None
+            if revision.name in report.broken and reason is not None:
+                continue
             if reason is not None:
                 report.unspoken[revision.name] = reason
                 continue
@@ -312,6 +320,8 @@ class Doctor:
         outcome = await talk.ask(probe, self._request(probe, params, visit))
         visit.outcomes[method] = outcome
         result = outcome.result
+        if outcome.lost is not None:
+            raise ConnectionLost(outcome.told)
         if result is None:
             return outcome.told
         if revision in MODERN:
