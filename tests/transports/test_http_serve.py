@@ -9,9 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from http_wire import app, hello, modern_body, modern_head
-from isthmus.transports.http.serve import serve
+from isthmus.testing.faults import until
+from isthmus.transports.http.serve import Heads, serve
 
 EVERY_LOOP = True
 
@@ -216,3 +218,54 @@ async def test_names_of_headers_are_read_in_any_case(spell):
         writer.close()
 
     assert 200 == status, body
+
+
+@contextlib.asynccontextmanager
+async def loose(target, http):
+    """A server of uvicorn's, and its port."""
+    server = uvicorn.Server(
+        uvicorn.Config(target, port=0, http=http, lifespan="off", log_level="error")
+    )
+    task = asyncio.create_task(server.serve())
+    try:
+        await until(lambda: server.started, turns=1_000_000)
+        yield server, server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        await task
+
+
+@pytest.mark.parametrize("http", ["httptools", "h11"])
+@pytest.mark.parametrize("before", [0, 1])
+async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before):
+    """Ours: a descriptor is taken by each connection, also by one that never asks anything."""
+    heads = Heads()
+    request = written(modern_head(host="localhost"), modern_body())
+    async with loose(app(hello=hello), http) as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(before):
+            writer.write(request)
+            assert 200 == (await answered(reader))[0]
+        writer.write(b"POST /mcp HTTP/1.1\r\nHost: local")
+        connections = server.server_state.connections
+        await until(lambda: any(one.timeout_keep_alive_task is None for one in connections))
+        heads.look(connections)
+        assert not reader.at_eof()
+        heads.look(connections)
+
+        assert b"" == await reader.read()
+        writer.close()
+
+
+async def test_a_busy_connection_and_an_idle_one_are_left_alone():
+    """Ours: only a head is waited for; what a request takes, and what follows it, is timed else."""
+    heads = Heads()
+    request = written(modern_head(host="localhost"), modern_body())
+    async with loose(app(hello=hello), "httptools") as (server, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(3):
+            writer.write(request)
+            assert 200 == (await answered(reader))[0]
+            heads.look(server.server_state.connections)
+            heads.look(server.server_state.connections)
+        writer.close()

@@ -9,6 +9,7 @@ from isthmus.revisions import BY_NAME, REVISIONS
 from isthmus.revisions import LEGACY as SESSIONS
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Server
+from isthmus.server.features.opening import LARGEST
 from isthmus.wire import Icon
 from isthmus.wire.jsonrpc import ErrorBody, decode, encode
 
@@ -103,6 +104,23 @@ async def test_capabilities_of_later_revisions_do_not_count():
 
     assert not caller.capabilities.elicitation
     assert caller.capabilities.sampling
+
+
+async def test_a_client_may_not_say_more_of_itself_than_can_be_kept():
+    """Ours: sessions are many, and what each of them keeps must be little."""
+    large = {"experimental": {"a": {"b": "x" * LARGEST}}}
+
+    answer = await Client(Server("x"), LEGACY).once(
+        "initialize",
+        {
+            "protocolVersion": LEGACY,
+            "capabilities": large,
+            "clientInfo": {"name": "a", "version": "1"},
+        },
+    )
+
+    assert -32602 == answer.code
+    assert f"{LARGEST} are kept at most" in answer.message
 
 
 async def test_ping_is_answered():

@@ -23,6 +23,10 @@ from isthmus.wire import (
 __all__ = ["Opening"]
 
 
+LARGEST = 256 * 1024
+"""Bytes that a client may say of itself: they are kept for as long as its session lasts."""
+
+
 class Opening:
     """Answers the first words of a client, whichever they are.
 
@@ -53,8 +57,11 @@ class Opening:
         """Handle ``initialize``: agree on a revision and keep the client's facts.
 
         Raises:
-            Refuse: this server speaks no revision with a handshake; it says which it speaks.
+            Refuse: this server speaks no revision with a handshake; it says which it speaks. Or
+                there is too much to keep.
         """
+        if inbound.params is not None and (size := len(memoryview(inbound.params))) > LARGEST:
+            raise Refuse(-32602, f"Invalid params: {size} bytes, and {LARGEST} are kept at most")
         revision = self._agreed(params.protocol_version)
         capabilities = accept(params.capabilities, revision)
         inbound.link.agree(

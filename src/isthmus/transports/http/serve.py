@@ -8,7 +8,7 @@ collector that stays out of the way, and the address on stderr.
 import asyncio
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,46 @@ __all__ = ["run", "serve"]
 DRAIN = 1.0
 """Seconds that calls in flight get to finish once the server is told to stop."""
 
+PATIENCE = 150
+"""Ticks of a tenth of a second in which the head of a request must come, or twice as many."""
+
 THRESHOLDS = (50_000, 50, 100)
 """A request leaves no garbage cycles, so the collector may look for them rarely."""
 
 Bound = Callable[[str], None]
 """Called with the server's URL (or socket path) once it accepts connections."""
+
+
+class Heads:
+    """Closes connections on which the head of a request does not come to its end.
+
+    uvicorn waits for ever for that, and each such connection takes a descriptor away. This looks
+    at all of them once in a while, so that none of them costs a timer.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Any, Any] = {}
+
+    def look(self, connections: Collection[Any]) -> None:
+        """Look at all connections; those that have waited since the look before are closed.
+
+        Args:
+            connections: uvicorn's protocols, of which those for WebSockets have no heads to come.
+        """
+        waiting = {one: one.cycle for one in connections if _waits_for_head(one)}
+        for one, request in waiting.items():
+            if self._waiting.get(one, one) is request:
+                one.transport.close()
+        self._waiting = waiting
+
+
+def _waits_for_head(connection: Any) -> bool:
+    """Whether a connection has no request, and is not idle between two either."""
+    if not hasattr(connection, "timeout_keep_alive_task"):
+        return False
+    request = connection.cycle
+    over = request is None or request.response_complete
+    return over and connection.timeout_keep_alive_task is None
 
 
 async def serve(
@@ -97,8 +132,15 @@ def _server(
 ) -> "uvicorn.Server":
     import uvicorn
 
+    heads = Heads()
+
     class Server(uvicorn.Server):
         """Says where it listens, and ends streams before it waits for connections."""
+
+        async def on_tick(self, counter: int) -> bool:
+            if counter % PATIENCE == 0:
+                heads.look(self.server_state.connections)
+            return await super().on_tick(counter)
 
         async def startup(self, sockets: list[Any] | None = None) -> None:
             await super().startup(sockets)
