@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 
 import pytest
 
@@ -219,6 +220,53 @@ async def test_an_answer_that_came_while_nobody_listened_is_kept():
         again = await get(target, session, call.ids[-1]).done()
 
         assert "talked" == text_of(again.events[0])
+
+
+@pytest.mark.parametrize("revision", RESUMABLE)
+async def test_what_was_said_is_kept_and_not_the_response_it_was_said_on(revision):
+    """Ours: a request and all that belongs to it goes when it has been answered."""
+    talk = Talk()
+    async with serving({"stream_answers": True}, talk=talk) as target:
+        session = await opened_in(target, revision)
+        plain = Exchange(target, headers=head(session, revision), body=called())
+        await plain.done()
+        call = Exchange(target, headers=head(session, revision), body=called("talk", 2))
+        await talk.say(1)
+        talk.end()
+        await call.done()
+        await get(target, session, call.ids[0]).done()
+        gc.collect()
+
+        kinds = resume.PostReply | resume.GetReply
+        assert [] == [one for one in gc.get_objects() if isinstance(one, kinds)]
+
+
+class Slow(Exchange):
+    """A client that takes nothing of a response but its head."""
+
+    async def send(self, message):
+        """Take the head; wait for ever for the rest."""
+        await super().send(message)
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("said", [0, 1])
+async def test_an_answer_that_its_client_does_not_take_is_given_to_it_when_it_comes_back(said):
+    """Ours: the connection that it did not come through does not hold it up."""
+    talk = Talk()
+    async with serving({"stream_answers": True}, talk=talk) as target:
+        session = await opened_in(target, "2025-11-25")
+        call = Slow(target, headers=head(session, "2025-11-25"), body=called("talk"))
+        if said:
+            talk.steps.put_nowait(1)
+        talk.end()
+        await call.bytes_sent(b"id: ")
+
+        again = await get(target, session, call.ids[0]).done()
+
+        assert "talked" == text_of(again.events[-1])
+        await call.done()
 
 
 async def test_from_the_empty_event_the_whole_stream_is_given_again():

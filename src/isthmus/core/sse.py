@@ -31,7 +31,7 @@ def encode_event(
     if retry is None and b"\n" not in data and b"\r" not in data:
         if id is not None:
             if event is None:
-                return b"id: %b\ndata: %b\n\n" % (_line(id, "an event id", "\r\n\0"), data)
+                return b"id: %b\ndata: %b\n\n" % (_id_line(id), data)
         elif event is None:
             return b"data: %b\n\n" % data
         elif event == "message":
@@ -57,9 +57,9 @@ def _head(event: str | None, id: str | None, retry: int | None) -> list[bytes]:
     """The lines of an event that come before its data."""
     lines = []
     if event is not None:
-        lines.append(b"event: %b" % _line(event, "an event type", "\r\n"))
+        lines.append(b"event: %b" % _type_line(event))
     if id is not None:
-        lines.append(b"id: %b" % _line(id, "an event id", "\r\n\0"))
+        lines.append(b"id: %b" % _id_line(id))
     if retry is not None:
         if retry < 0:
             raise UsageError(f"retry is a number of milliseconds, got {retry}")
@@ -67,10 +67,16 @@ def _head(event: str | None, id: str | None, retry: int | None) -> list[bytes]:
     return lines
 
 
-def _line(text: str, what: str, forbidden: str) -> bytes:
-    if any(mark in text for mark in forbidden):
-        raise UsageError(f"{what} may hold no line break or NUL, got {text!r}")
-    return text.encode("utf-8", "replace")
+def _id_line(id: str) -> bytes:
+    if "\n" in id or "\r" in id or "\0" in id:
+        raise UsageError(f"an event id may hold no line break or NUL, got {id!r}")
+    return id.encode("utf-8", "replace")
+
+
+def _type_line(event: str) -> bytes:
+    if "\n" in event or "\r" in event:
+        raise UsageError(f"an event type may hold no line break, got {event!r}")
+    return event.encode("utf-8", "replace")
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

@@ -123,16 +123,21 @@ class MemoryLog:
 
     async def append(self, stream: str, value: bytes) -> int:
         """As :meth:`Log.append`."""
+        return self.add(stream, value)
+
+    def add(self, stream: str, value: bytes) -> int:
+        """As :meth:`append`, for whoever would wait for nothing."""
         kept = self._streams.get(stream)
         if kept is None:
             kept = self._streams[stream] = _Stream()
+        elif kept.entries:
+            self._full.move_to_end(stream)
         kept.last = id = kept.last + 1
         now, size = self._clock(), len(value)
         kept.entries.append((now, value))
         kept.size += size
         self._size += size
         self._full[stream] = kept
-        self._full.move_to_end(stream)
         self._bound(kept, now)
         return id
 
@@ -151,6 +156,10 @@ class MemoryLog:
 
     async def forget(self, stream: str) -> None:
         """As :meth:`Log.forget`."""
+        self.drop(stream)
+
+    def drop(self, stream: str) -> None:
+        """As :meth:`forget`, for whoever would wait for nothing."""
         kept = self._streams.pop(stream, None)
         if kept is not None:
             self._size -= kept.size

@@ -265,32 +265,33 @@ class Reply(Attended):
         pace = self._pace
         if pace is None:
             pace = self._pace = Pace()
-        async with pace.lock:
-            pace.writer = task = asyncio.current_task()
-            before = 0 if task is None else task.cancelling()
-            try:
-                if not self.streaming:
-                    self.streaming = True
-                    await self._send(
-                        {
-                            "type": "http.response.start",
-                            "status": 200,
-                            "headers": [*STREAM, *self.extra],
-                        }
-                    )
-                await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
-            except asyncio.CancelledError:
-                if not pace.stuck or task is None:
-                    raise
-                self.drop()
-                if task.uncancel() > before:
-                    raise  # not by us alone
-                return False
-            except Exception:  # noqa: BLE001 - servers and middleware each raise their own for a client that left
-                self.drop()
-                return False
-            finally:
-                pace.writer = None
+        await pace.lock.acquire()  # cheaper than "async with"
+        pace.writer = task = asyncio.current_task()
+        before = 0 if task is None else task.cancelling()
+        try:
+            if not self.streaming:
+                self.streaming = True
+                await self._send(
+                    {
+                        "type": "http.response.start",
+                        "status": 200,
+                        "headers": [*STREAM, *self.extra],
+                    }
+                )
+            await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
+        except asyncio.CancelledError:
+            if not pace.stuck or task is None:
+                raise
+            self.drop()
+            if task.uncancel() > before:
+                raise  # not by us alone
+            return False
+        except Exception:  # noqa: BLE001 - servers and middleware each raise their own for a client that left
+            self.drop()
+            return False
+        finally:
+            pace.writer = None
+            pace.lock.release()
         return True
 
 

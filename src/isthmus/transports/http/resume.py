@@ -16,7 +16,7 @@ from typing import Protocol
 
 from isthmus.core.http_rules import Accepts
 from isthmus.core.sse import encode_event
-from isthmus.store.log import Forgotten, Log
+from isthmus.store.log import Forgotten, Log, MemoryLog
 from isthmus.transports.http.reply import (
     HEARTBEAT,
     Header,
@@ -109,17 +109,44 @@ class Stream:
         Returns:
             True: it is kept, whether or not somebody listens.
         """
-        if self._book.stale:
-            await self._book.sweep()
-        async with self._lock:
-            chunk = b"" if message is None else await self._kept(message)
+        book = self._book
+        if book.stale:
+            await book.sweep()
+        # As everywhere that a plain answer comes by: a lock is cheaper without its "async with".
+        await self._lock.acquire()
+        try:
+            if message is None:
+                chunk = b""
+            elif book.memory is not None:
+                self._last = book.memory.add(self.key, message)
+                chunk = encode_event(message, id=self._id(self._last))
+            else:
+                chunk = await self._kept(message)
             self.over = self.over or last
             carrier = self.carrier
             if carrier is not None:
                 await carrier.write(self._primed(chunk), more=not last)
                 if last:
                     carrier.hung_up()
+                    self.leave(carrier)
+        finally:
+            self._lock.release()
         return True
+
+    def whole(self, message: bytes, memory: MemoryLog) -> bytes:
+        """Keep an answer before which nothing was said; the stream is over.
+
+        Args:
+            message: the answer.
+            memory: the log, which is one that keeps it at once.
+
+        Returns:
+            All that is to be sent.
+        """
+        # Whoever comes back while it is sent finds it kept, so that it takes no lock.
+        self.over = True
+        self._last = memory.add(self.key, message)
+        return self._primed(encode_event(message, id=self._id(self._last)))
 
     async def begin(self, sign: bytes = b"") -> None:
         """Begin to be there although there is nothing to say.
@@ -160,6 +187,7 @@ class Stream:
             await carrier.write(rest, more=not self.over)
             if self.over:
                 carrier.hung_up()
+                self.leave(carrier)
 
     async def let_go(self, retry: int) -> None:
         """End the response, but not the stream: its client comes back for the rest.
@@ -233,14 +261,16 @@ class Streams:
 
     Attributes:
         mark: what the ids of this session's events begin with.
+        memory: the log, where it is one that never makes anybody wait.
         stale: what the log can forget.
     """
 
-    __slots__ = ("_count", "_streams", "log", "mark", "primes", "session", "stale")
+    __slots__ = ("_count", "_streams", "log", "mark", "memory", "primes", "session", "stale")
 
     def __init__(self, session: str, log: Log, *, primes: bool) -> None:
         self.session = session
         self.log = log
+        self.memory = log if type(log) is MemoryLog else None
         self.primes = primes
         self.mark = urandom(6).hex()
         self.stale: list[str] = []
@@ -284,7 +314,10 @@ class Streams:
     def _make_room(self) -> None:
         for number, stream in self._streams.items():
             if stream.idle:
-                self.stale.append(stream.key)
+                if self.memory is not None:
+                    self.memory.drop(stream.key)
+                else:
+                    self.stale.append(stream.key)
                 del self._streams[number]
                 return
 
@@ -314,29 +347,32 @@ class PostReply(WatchedReply):
         """Whether somebody waits for what it will say."""
         return not self.over and (self.carried is None or self.carried.carrier is self)
 
-    @property
-    def _streams(self) -> Streams | None:
-        session: Resumable = self._owner
-        return session.streams
-
     def _stream(self) -> Stream | None:
         """The stream it is; None where the revision cannot resume any."""
-        if self.carried is None and (streams := self._streams) is not None:
+        if self.carried is None and (streams := self._owner.streams) is not None:
             self.carried = streams.open(self)
         return self.carried
 
     async def _put(self, message: bytes | None, *, last: bool = False) -> bool:
-        streams = self._streams
+        streams = self._owner.streams
         if streams is None or (last and not self.streaming and not streams.primes):
             # A stream that is nothing but its answer: there is no event to come back after.
-            return await super()._put(message, last=last)
-        if self.carried is None:
-            self.carried = streams.open(self)
-        return await self.carried.put(message, last=last)
+            return await self.write(
+                b"" if message is None else encode_event(message), more=not last
+            )
+        stream = self.carried
+        if stream is None:
+            stream = self.carried = streams.open(self)
+            if last and message is not None and streams.memory is not None:
+                await self.write(stream.whole(message, streams.memory), more=False)
+                self.hung_up()
+                stream.leave(self)
+                return True
+        return await stream.put(message, last=last)
 
     async def let_go(self, retry: int) -> None:
         """End the response and have its client come back, where the revision can poll."""
-        streams = self._streams
+        streams = self._owner.streams
         # spec 2025-06-18 basic/transports: before 2025-11-25 a server SHOULD NOT close a stream
         # before its answer
         if self.stream and not self.over and streams is not None and streams.primes:
@@ -346,7 +382,7 @@ class PostReply(WatchedReply):
 
     async def _watch(self) -> None:
         # The request runs on: its client is given the means to come back, where it takes that.
-        loop, streams = asyncio.get_running_loop(), self._streams
+        loop, streams = asyncio.get_running_loop(), self._owner.streams
         if not self.stream or streams is None or not streams.primes:
             await super()._watch()
             return
