@@ -24,8 +24,9 @@ ASKED = (
     "`sampling/createMessage` and `roots/list` live on as questions there."
 )
 EXTENDED = (
-    "Since 2026-07-28; `io.modelcontextprotocol/tasks` brings {} beside `tasks/get` and "
-    "`tasks/cancel`."
+    "Since 2026-07-28 {} and `notifications/tasks` are those of the extension "
+    "`io.modelcontextprotocol/tasks`, for clients and servers that have it. Extensions of your own are "
+    "a [guide](../guide/extensions.md)."
 )
 
 
@@ -59,11 +60,10 @@ def features() -> str:
                 continue
             line = (f"`{row.name}`", side, *(YES if one else NO for one in where))
             (notifications if row.result is None else requests).append(line)
-    extended = sorted(
-        row.name
-        for row in METHODS.values()
-        if not any(r.allows(side, row.name) for r in REVISIONS for side in ("client", "server"))
-    )
+    newest = REVISIONS[-1]
+    extended = [
+        name for name in METHODS if name.startswith("tasks/") and newest.allows("client", name)
+    ]
     parts = [
         "# What each revision has",
         f"{MADE} isthmus has all of it, on both sides.",
