@@ -4,6 +4,7 @@ import pytest
 
 from isthmus import Server
 from isthmus.errors import ConnectFailed
+from isthmus.linter import conversation
 from isthmus.linter.doctor import Doctor, LineSite
 from isthmus.revisions import REVISIONS
 from spoiled_servers import HANG_UP, examined, good, line_site, web_site
@@ -107,6 +108,48 @@ async def test_a_server_that_dies_each_time_is_left_alone():
 
 def dies(asked):
     return asked["method"] in {"prompts/get", "resources/read", "tools/call", "completion/complete"}
+
+
+async def test_a_server_that_never_ends_is_left_alone(monkeypatch):
+    """Ours: whoever examines a server is not at its mercy."""
+    monkeypatch.setattr(conversation, "MOST", 100_000)
+    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info"}}
+    log = {**note, "params": {"level": "info", "data": "x" * 10_000}}
+
+    def spoil(asked, message):
+        return [log] * 10 + [message] if message and "method" in (asked or {}) else message
+
+    report = await examined(line_site(spoil), "2025-11-25")
+
+    told = [*report.unspoken.values(), *(finding.said for finding in report.findings)]
+    assert any("without end" in one for one in told)
+
+
+@pytest.mark.parametrize("contents", [5, {"a": 1}, None, "x"])
+async def test_contents_of_any_shape_are_no_trouble(contents):
+    """Ours: a server may be wrong in every way, and is told so."""
+
+    def spoil(asked, message):
+        read = message and "method" not in message and asked.get("method") == "resources/read"
+        result = {"jsonrpc": "2.0", "id": (message or {}).get("id"), "result": {}}
+        return {**result, "result": {"contents": contents}} if read else message
+
+    report = await examined(line_site(spoil), "2025-11-25")
+
+    assert "a result with no contents" in {finding.said for finding in report.findings}
+
+
+async def test_a_server_that_says_nothing_is_left_alone():
+    """Ours: each silence costs as long as is waited for an answer."""
+    silent = []
+
+    def spoil(asked, message):
+        opening = (asked or {}).get("method") in {"initialize", None}
+        return message if opening or not message or "method" in message else silent.append(asked)
+
+    await examined(line_site(spoil), "2025-11-25", timeout=0.01)
+
+    assert 20 <= len(silent) <= 40
 
 
 async def test_nobody_there_is_told():

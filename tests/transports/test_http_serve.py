@@ -252,8 +252,11 @@ async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before
         heads.look(connections)
         assert not reader.at_eof()
         heads.look(connections)
+        rest = b""
+        with contextlib.suppress(ConnectionResetError):  # what was not read of it makes it one
+            rest = await reader.read()
 
-        assert b"" == await reader.read()
+        assert b"" == rest
         writer.close()
 
 

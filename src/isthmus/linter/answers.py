@@ -107,7 +107,8 @@ def _cursors(visit: Visit) -> Iterator[Fault]:
 def _no_contents(visit: Visit) -> Iterator[Fault]:
     for outcome in visit.heard("an unknown resource"):
         if outcome.result is not None:
-            count = len(outcome.result.get("contents") or ())
+            contents = outcome.result.get("contents")
+            count = len(contents) if isinstance(contents, list) else "no"
             yield Fault(outcome.probe, f"a result with {count} contents")
 
 

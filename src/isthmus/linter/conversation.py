@@ -15,6 +15,13 @@ Side: TypeAlias = Literal["client", "server"]
 Kind: TypeAlias = Literal["request", "notification", "result", "error", "batch", "broken"]
 
 
+MOST = 32 * 2**20
+"""Bytes that a conversation with a server may take; one that goes on for longer never ends."""
+
+OVERHEAD = 500
+"""Bytes that a message costs beside its own."""
+
+
 class Said(msgspec.Struct, eq=False):
     """One message.
 
@@ -106,9 +113,15 @@ class Conversation:
         self._expected = expected
         self.judged = judged
         self.said: list[Said] = []
+        self.size = 0
         self.capabilities: dict[Side, Mapping[str, Any]] = {}
         self._session: Revision | None = None
         self._asked: dict[tuple[Side, str], Said] = {}
+
+    @property
+    def endless(self) -> bool:
+        """Whether so much was said that there is no end of it to be seen."""
+        return self.size > MOST
 
     @property
     def revision(self) -> Revision:
@@ -133,7 +146,9 @@ class Conversation:
             batched: it came inside an array.
         """
         number = number or len(self.said) + 1
+        self.size += OVERHEAD
         if isinstance(message, bytes):
+            self.size += len(message)
             try:
                 message = msgspec.json.decode(message)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

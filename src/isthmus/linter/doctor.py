@@ -29,6 +29,7 @@ __all__ = ["Calls", "Doctor", "LineSite", "Report", "Site", "WebSite"]
 WHO = {"name": "isthmus-check", "version": "0"}
 MOST_PAGES = 50
 MOST_LOST = 5
+MOST_SILENT = 20
 OPENED = "notifications/initialized"
 SERVER: tuple[Side, ...] = ("server",)
 
@@ -392,7 +393,8 @@ class Doctor:
         """Ask one question; gives the conversation to go on with."""
         params = probe.params(visit) if callable(probe.params) else probe.params or {}
         lost = sum(one.lost is not None for one in visit.outcomes.values())
-        if params is None or lost >= MOST_LOST:
+        silent = sum(one.silent for one in visit.outcomes.values())
+        if params is None or lost >= MOST_LOST or silent >= MOST_SILENT:
             return talk
         visit.outcomes[probe.name] = outcome = await self._sent(talk, probe, params, visit)
         if outcome.lost is None or isinstance(talk, WebTalk):

@@ -12,6 +12,11 @@ from isthmus.runtime.channel import Channel, Outgoing
 
 __all__ = ["Lines"]
 
+AHEAD = 64
+"""Messages that are read before they are looked at."""
+
+ENDLESS = "the server says more than anybody asked for, without end"
+
 STRAY = 0.1
 """Seconds that an answer to what has no legible id may come after the answer to what follows it;
 less where little is waited for at all."""
@@ -32,7 +37,7 @@ class Lines:
         self._channel = channel
         self._timeout = timeout
         self._stray = min(STRAY, timeout / 20)
-        self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     async def ask(self, probe: str, message: Any, *, stops: str = "") -> Outcome:
@@ -95,11 +100,11 @@ class Lines:
     async def _read(self) -> None:
         try:
             while (delivery := await self._channel.receive()) is not None:
-                self._arrived.put_nowait(delivery.data)
+                await self._arrived.put(delivery.data)
             self.lost = self.lost or "the server hung up"
         except ConnectionLost as error:
             self.lost = str(error)
-        self._arrived.put_nowait(None)
+        await self._arrived.put(None)
 
     async def _send(self, data: bytes) -> None:
         self.conversation.add("client", data)
@@ -112,6 +117,8 @@ class Lines:
             self._arrived.put_nowait(None)
             raise ConnectionLost(self.lost or "the server hung up")
         self.conversation.add("server", data)
+        if self.conversation.endless:
+            raise ConnectionLost(ENDLESS)
         try:
             return msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -10,6 +10,7 @@ from isthmus.core.http_params import encode_value
 from isthmus.core.sse import Events
 from isthmus.errors import ConnectionLost, Misbehaved
 from isthmus.linter.conversation import Conversation
+from isthmus.linter.talk import ENDLESS
 from isthmus.linter.visit import Outcome
 from isthmus.revisions import METHODS, MODERN, Revision
 from isthmus.transports.http.requests import Requests, Response
@@ -140,6 +141,8 @@ class Web:
     def _keep(self, outcome: Outcome, data: bytes, id: Any, stops: str = "") -> bool:
         """Take down a message; True where nothing more is waited for."""
         self.conversation.add("server", data)
+        if self.conversation.endless:
+            raise Misbehaved(ENDLESS)
         try:
             message = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
