@@ -5,6 +5,7 @@ only that nothing breaks: bytes cut anywhere mean the same, a token that was not
 never opens, a template finds back what it made.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,24 +14,33 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET
 
+from isthmus.core.batch import MAX_MEMBERS
 from isthmus.core.caller import read_envelope
+from isthmus.core.events import Called, Send
 from isthmus.core.framing import Lines
 from isthmus.core.http_params import decode_value, encode_value
-from isthmus.core.http_rules import Refusal, judge, judge_head, read_head
+from isthmus.core.http_rules import Accepts, Refusal, judge, judge_head, read_head
 from isthmus.core.journal import Journal, Unsealed, binding, seal, unseal
+from isthmus.core.nesting import is_deeper
 from isthmus.core.pagination import BadCursor, paginate
 from isthmus.core.session import Session
 from isthmus.core.sse import Events
+from isthmus.core.surrogates import without_surrogates
 from isthmus.core.uri_template import BadTemplate, UriTemplate
 from isthmus.revisions import METHODS
+from isthmus.server.redaction import REDACTED, Redact
+from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.testing.transcript import load
-from isthmus.wire.jsonrpc import Frame, encode_answer, parse
+from isthmus.transports.http.reply import nowhere
+from isthmus.transports.http.resume import PostReply, Streams
+from isthmus.wire.jsonrpc import Frame, Unreadable, encode_answer, parse
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
 LIMIT = 4096
 KEY = b"k" * 32
 BOUND = binding("tools/call", "book", None, None)
 SEALED = seal(Journal(), [KEY], b"n" * 12, 2.0, BOUND)
+REDACT = Redact()
 NAMES = [f"item {number}" for number in range(40)]
 
 
@@ -139,6 +149,90 @@ def headers(data: bytes) -> None:
     decode_value(data.decode("latin-1"))
 
 
+def batches(data: bytes) -> None:
+    """An array to a session that has batches: one array of answers, complete with its last."""
+    session = Session("server")
+    session.batches = True
+    events = session.receive(data)
+    whole = [event.data for event in events if isinstance(event, Send)]
+    for event in events:
+        if isinstance(event, Called):
+            answer = session.answer(event.id, b"{}")
+            whole += [answer] if answer is not None else []
+    frame = parse(data)
+    assert len(whole) <= 1
+    assert all(isinstance(json.loads(one), dict | list) for one in whole)
+    if not isinstance(frame, Frame | Unreadable):
+        assert len(frame) <= MAX_MEMBERS or b'"error"' in whole[0]
+        assert [] not in map(json.loads, whole)
+    Session("client").receive(data)
+
+
+def event_ids(data: bytes) -> None:
+    """A ``Last-Event-ID``: of all there are, a session knows only its own."""
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(_event_id(data.decode("latin-1")))
+    finally:
+        loop.close()
+
+
+async def _event_id(event_id: str) -> None:
+    streams = Streams("session", MemoryLog(lambda: 0.0), primes=True)
+    streams.mark = "0a1b2c3d4e5f"
+    stream = streams.open(PostReply(nowhere, Accepts(json=True, events=True)))
+    try:
+        found, place = streams.find(event_id)
+        await found.check(place)
+    except Forgotten:
+        return
+    assert (stream, 0) == (found, place)
+    assert event_id.startswith("0a1b2c3d4e5f-")
+
+
+def nesting(data: bytes) -> None:
+    """What is measured is what a decoder finds; of what is no JSON, nothing breaks."""
+    deeper = is_deeper(data, 8)
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    assert deeper == (_levels(value) > 8)
+
+
+def _levels(value: object) -> int:
+    inner = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    )
+    return 0 if inner is None else 1 + max(map(_levels, inner), default=0)
+
+
+def surrogates(data: bytes) -> None:
+    """Whatever was text can be written, and what could be written is left as it is."""
+    text = data.decode("utf-16-le", "surrogatepass" if len(data) % 2 == 0 else "replace")
+    value = {"a": [text, {text: (text, 1)}]}
+    clean = without_surrogates(value)
+    msgspec.json.encode(clean)
+    assert clean == without_surrogates(clean)
+    assert (text == clean["a"][0]) == _is_writable(text)
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        return bool(text.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def redaction(data: bytes) -> None:
+    """A log message: always plain data, and a secret under its name never gets out."""
+    text = data.decode("utf-8", "replace")
+    said = REDACT({"text": text, "nested": [{text: text, "password": text}]})
+    assert said["nested"][0]["password"] == REDACTED
+    msgspec.json.encode(said)
+    assert "hunter2-Zq8" not in REDACT(f"{text}\npassword=hunter2-Zq8\n")
+
+
 @dataclass(frozen=True)
 class Target:
     """One way in.
@@ -218,6 +312,49 @@ def values() -> Iterator[bytes]:
     yield "zürich\n".encode()
 
 
+def arrays() -> Iterator[bytes]:
+    """Messages in arrays."""
+    said = [
+        one for one in messages() if b'"initialize"' not in one and b"protocolVersion" not in one
+    ]
+    for at in range(0, len(said), 5):
+        yield b"[" + b",".join(said[at : at + 5]) + b"]"
+    yield b'[[],{},1,null,{"jsonrpc":"2.0","id":1,"method":"ping"}]'
+    yield (
+        b"["
+        + b",".join(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % n for n in range(101))
+        + b"]"
+    )
+
+
+def marked() -> Iterator[bytes]:
+    """Ids of events, and what looks like some."""
+    yield b"0a1b2c3d4e5f-1-0"
+    yield b"0a1b2c3d4e5f-1-7"
+    yield b"0a1b2c3d4e5f-99999999999999999-1"
+    yield "0a1b2c3d4e5f-\u00b2-0".encode("latin-1")
+
+
+def nests() -> Iterator[bytes]:
+    """JSON with brackets inside of strings and outside."""
+    yield from messages()
+    yield b'{"a":["[[[[[[[[[[","\\"[",[[[[[[[[]]]]]]]],"\\\\"]}'
+    yield b"[" * 9 + b"]" * 9
+
+
+def halves() -> Iterator[bytes]:
+    """Text with halves of surrogate pairs."""
+    for text in ("a\ud800b", "\udc00\ud800", "\ud83d\ude00", "plain"):
+        yield text.encode("utf-16-le", "surrogatepass")
+
+
+def secrets() -> Iterator[bytes]:
+    """What looks like credentials."""
+    yield b"Authorization: Bearer abcDEF123456 https://ada:pw@example.com"
+    yield b'{"api_key": "sk-abcdefghijklmnop"} eyJhbGciOiJI.eyJzdWIiOiIx.c2ln'
+    yield b"-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----"
+
+
 TARGETS = {
     "frames": Target(frames, lines),
     "sse": Target(sse, streams),
@@ -226,5 +363,10 @@ TARGETS = {
     "cursors": Target(cursors, marks),
     "templates": Target(templates, addresses),
     "headers": Target(headers, values),
+    "batches": Target(batches, arrays),
+    "event_ids": Target(event_ids, marked),
+    "nesting": Target(nesting, nests),
+    "surrogates": Target(surrogates, halves),
+    "redaction": Target(redaction, secrets),
 }
 """Every target by its name."""
