@@ -1,9 +1,7 @@
 """``check``: what a server does wrong, clause by clause, in every revision it speaks."""
 
-from collections.abc import Iterator, Sequence
-from ipaddress import ip_address
-from typing import Any, Self
-from urllib.parse import urlsplit
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -12,7 +10,8 @@ from isthmus.cli.findings import concluded, print_findings, print_rules
 from isthmus.cli.output import note, print_json
 from isthmus.cli.talk import Talk
 from isthmus.errors import UsageError
-from isthmus.linter.doctor import Doctor, LineSite, Report, WebSite
+from isthmus.linter.doctor import Report
+from isthmus.linter.examine import examine
 from isthmus.linter.rules import selected
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
 
@@ -46,18 +45,15 @@ async def check(talk: Talk, choices: Choices) -> Exit:
     revisions: Sequence[Revision] = REVISIONS
     if talk.options.revision is not None:
         revisions = (_revision(talk.options.revision),)
-    async with _Sited(talk) as sited:
-        for site in sited.sites():
-            doctor = Doctor(
-                site,
-                timeout=talk.options.timeout or TIMEOUT,
-                rules=wanted,
-                calls=calls,
-                call_read_only=choices.call_read_only,
-            )
-            report = await doctor.examine(revisions)
-            if report.spoken:
-                break
+    report = await examine(
+        talk.target.where,
+        headers=dict(talk.target.headers) or None,
+        revisions=revisions,
+        timeout=talk.options.timeout or TIMEOUT,
+        rules=wanted,
+        calls=calls,
+        call_read_only=choices.call_read_only,
+    )
     if talk.options.as_json:
         print_json({"target": talk.target.label, **msgspec.to_builtins(report)})
     else:
@@ -99,51 +95,6 @@ def _revision(name: str) -> Revision:
     if name not in BY_NAME:
         raise UsageError(f"there is no revision {name!r}: {', '.join(BY_NAME)}")
     return BY_NAME[name]
-
-
-class _Sited:
-    """Where the target may be, and what has to be let go of afterwards."""
-
-    def __init__(self, talk: Talk) -> None:
-        self._target = talk.target
-        self._requests: Any = None
-
-    def sites(self) -> Iterator[Any]:
-        """The ways to it, in the order in which they are tried."""
-        where, headers = self._target.where, dict(self._target.headers)
-        if not isinstance(where, str) or not where.startswith(("http://", "https://")):
-            from isthmus.client.targets import resolve
-
-            yield LineSite(resolve(where, headers=headers or None, connect_timeout=10.0).dial)
-            return
-        from isthmus.transports.http.requests import connect
-        from isthmus.transports.http.sse_client import HttpSseChannel
-
-        self._requests = connect(connect_timeout=10.0)
-        yield WebSite(where, self._requests, headers, loopback=_is_near(where))
-
-        async def dial() -> HttpSseChannel:
-            channel = HttpSseChannel(where, headers=headers)
-            await channel.open()
-            return channel
-
-        yield LineSite(dial)  # the endpoint of 2024-11-05, which answers no POST
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        if self._requests is not None:
-            await self._requests.close()
-
-
-def _is_near(url: str) -> bool:
-    """Whether a URL leads to this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _print(report: Report, label: str) -> None:
