@@ -5,6 +5,7 @@ import asyncio
 from msgspec import Struct
 
 from isthmus import Accepted, Context, Refuse, Server, ToolError
+from isthmus.errors import TaskCancelled
 
 
 class Size(Struct):
@@ -52,5 +53,26 @@ def bakery():
         answer = await ctx.elicit("How large?", Size, key="size")
         await ctx.start_task("baking")
         return f"a cake of size {answer.value.size}"
+
+    return server
+
+
+def pantry():
+    """A server whose questions may be tasks of the client."""
+    server = Server("pantry", version="1", secret=b"only for transcripts")
+
+    @server.tool
+    async def choose(ctx: Context) -> str:
+        """Ask for a size."""
+        try:
+            answer = await ctx.elicit("How large?", Size, task=True)
+        except TaskCancelled as error:
+            return f"nothing: {error}"
+        return f"size {answer.value.size}"
+
+    @server.tool
+    async def describe(ctx: Context) -> str:
+        """Have a model write."""
+        return (await ctx.sample("Describe bread", max_tokens=50, task=True)).text
 
     return server

@@ -11,11 +11,12 @@ from isthmus.runtime.peer import Peer
 from isthmus.testing.transcript import Mismatch, load, play
 from isthmus.transports.memory import pair
 from transcript_shop import shop
-from transcript_tasks import bakery
+from transcript_tasks import bakery, pantry
 from transcript_visits import visits
 
 HERE = Path(__file__).parent
 SERVERS = {
+    "client-tasks": pantry,
     "tasks": bakery,
     "visits": visits,
 }  # by the transcript's name; the others talk to the shop

@@ -8,6 +8,7 @@ lead through :meth:`Answering.respond`, where the limits are.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,16 +25,21 @@ from isthmus.revisions import METHODS, Revision, project
 from isthmus.revisions.codes import url_required_code
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext, Handler
+from isthmus.runtime.tasks_shapes import takes
 from isthmus.wire import (
     RELATED_TASK,
     ClientCapabilities,
+    ClientTaskRequests,
+    ClientTasksCapability,
     ElicitationCapability,
+    ElicitationTasks,
     InputRequest,
     ListRootsParams,
     ListRootsResult,
     PingParams,
     RootsCapability,
     SamplingCapability,
+    SamplingTasks,
 )
 from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import encode
@@ -88,6 +94,12 @@ class Answering:
             self._table["sampling/createMessage"] = Sampling(
                 sample, able, limits.conversation
             ).answer
+        self._tasks = None
+        if self.capabilities.tasks is not UNSET:
+            # most clients have no use for it
+            from isthmus.client.tasks_answering import TaskAnswers
+
+            self._tasks = TaskAnswers(limits)
         if roots is not None:
             self._table["roots/list"] = self.places
         self._gates = {
@@ -106,11 +118,21 @@ class Answering:
     def routes(self) -> dict[str, Handler]:
         """Handlers for questions that arrive as requests."""
         able = {method: self._routed(method) for method in self._table}
-        return {"ping": pong, "elicitation/create": unable, **able}
+        about_tasks = {} if self._tasks is None else self._tasks.routes
+        return {"ping": pong, "elicitation/create": unable, **able, **about_tasks}
 
     def _routed(self, method: str) -> Handler:
+        tasks = self._tasks if takes(self.capabilities.tasks, method) else None
+
         async def handle(params: Any, inbound: Inbound) -> Wire:
-            answer = await self.respond(method, params, inbound.caller.revision)
+            respond = partial(self.respond, method, params, inbound.caller.revision)
+            answer: Wire
+            # spec 2025-11-25 basic/utilities/tasks#task-support-and-handling: MUST ignore the
+            # metadata where the capability was not declared
+            if tasks is None or params.task is UNSET:
+                answer = await respond()
+            else:
+                answer = await tasks.begin(method, params.task, inbound, respond)
             task = params.meta.get(RELATED_TASK) if params.meta else None
             if task is None:
                 return answer
@@ -246,7 +268,34 @@ def declared(
         elicitation=base.elicitation or (modes() if elicit is not None else UNSET),
         sampling=base.sampling or (SamplingCapability() if sample is not None else UNSET),
         roots=base.roots or (RootsCapability(list_changed=True) if roots is not None else UNSET),
+        tasks=base.tasks and as_tasks(base.tasks, elicit, sample),
     )
+
+
+def as_tasks(
+    base: ClientTasksCapability, elicit: Elicit | None, sample: Sample | None
+) -> ClientTasksCapability:
+    """Which questions the client answers as tasks: those there are handlers for.
+
+    Raises:
+        UsageError: there are none, or ``base`` declares others.
+    """
+    able = ClientTaskRequests(
+        elicitation=UNSET if elicit is None else ElicitationTasks(create={}),
+        sampling=UNSET if sample is None else SamplingTasks(create_message={}),
+    )
+    tasks = ClientTasksCapability(list={}, cancel={}, requests=base.requests or able)
+    for method, argument, handler in (
+        ("elicitation/create", "elicit", elicit),
+        ("sampling/createMessage", "sample", sample),
+    ):
+        if handler is None and takes(tasks, method):
+            raise UsageError(f"nothing answers {method}, as a task or at once: give {argument}=")
+    if elicit is None and sample is None:
+        raise UsageError(
+            "answer_tasks=True, and nothing to answer: give elicit= or sample= as well"
+        )
+    return tasks
 
 
 def modes() -> ElicitationCapability:

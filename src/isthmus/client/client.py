@@ -26,6 +26,7 @@ from isthmus.runtime.extension import Extension, Extensions, gathered
 from isthmus.runtime.pinging import keep_pinging
 from isthmus.wire import (
     ClientCapabilities,
+    ClientTasksCapability,
     Implementation,
     LogLevel,
     RootsListChangedParams,
@@ -78,6 +79,8 @@ class Client(Custom):
             look; :meth:`set_roots` tells.
         sample_tools: the model may be given tools (since 2025-11-25).
         sample_context: the model may be given what other servers said (since 2025-11-25).
+        answer_tasks: the server may have its questions answered as tasks, and fetch the answers
+            when they are there (2025-11-25); the functions that answer are the same.
         on_log: told of the server's log messages.
         on_change: told of every :class:`~isthmus.client.listening.Change` the server tells of.
         on_elicitation_complete: told of the id of each page that the user was sent to, once the
@@ -121,6 +124,7 @@ class Client(Custom):
         watch_roots: float | None = None,
         sample_tools: bool = False,
         sample_context: bool = False,
+        answer_tasks: bool = False,
         on_log: OnLog | None = None,
         on_change: OnChange | None = None,
         on_elicitation_complete: Callable[[str], Awaitable[None] | None] | None = None,
@@ -148,14 +152,14 @@ class Client(Custom):
             elicit,
             sample,
             roots,
-            able(declaring(capabilities, supported), tools=sample_tools, context=sample_context),
+            able(capabilities, supported, sample_tools, sample_context, answer_tasks),
             limits=limits,
             watched=watch_roots is not None,
             page_done=self._hearing.telling(on_elicitation_complete),
         )
         self._log_level, self._watch = log_level, watch_roots
-        self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._pings = ping_every, ping_misses
+        self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._attends = on_change is not None or auto_refresh is not False
         self._refreshes = REFRESH if auto_refresh is True else auto_refresh
         settings = Settings(
@@ -169,8 +173,7 @@ class Client(Custom):
             log_level=log_level or ("info" if on_log is not None else None),
             result_bytes=limits.result_bytes,
         )
-        where = resolve(target, headers=headers, connect_timeout=connect_timeout)
-        self._assemble(where, settings, limits, supported)
+        self._assemble(resolve(target, headers, connect_timeout), settings, limits, supported)
 
     def _assemble(
         self, where: Target, settings: Settings, limits: Limits, supported: Sequence[Extension]
@@ -398,17 +401,23 @@ class Client(Custom):
 
 
 def able(
-    base: ClientCapabilities | None, *, tools: bool, context: bool
-) -> ClientCapabilities | None:
-    """Capabilities with what a model may be given."""
-    if not tools and not context:
-        return base
-    base = base or ClientCapabilities()
-    sampling = base.sampling or SamplingCapability()
+    base: ClientCapabilities | None,
+    supported: Sequence[Extension],
+    tools: bool,
+    context: bool,
+    tasks: bool,
+) -> ClientCapabilities:
+    """Capabilities with extensions, with what a model may be given, and with tasks."""
+    declared = declaring(base, supported)
     more: dict[str, Any] = {
         name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted
     }
-    return structs.replace(base, sampling=structs.replace(sampling, **more))
+    if more:
+        sampling = structs.replace(declared.sampling or SamplingCapability(), **more)
+        declared = structs.replace(declared, sampling=sampling)
+    if tasks and declared.tasks is UNSET:
+        declared = structs.replace(declared, tasks=ClientTasksCapability())
+    return declared
 
 
 def told(wanted: SubscriptionFilter, offered: ServerCapabilities) -> SubscriptionFilter:

@@ -26,6 +26,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         elicitations_in_flight: of which so many may be waiting for the user.
         requests: requests of any kind the server may send, pings included.
         in_flight: of which so many may be under way.
+        tasks: questions of both kinds that are answered as tasks, under way or kept for the server
+            to fetch (2025-11-25, with ``answer_tasks=True``).
+        task_ttl: seconds such a task is kept, from its creation, where the server does not say.
+        max_task_ttl: the longest time that the server may ask for.
+        task_poll: seconds that the server should wait before it asks again how one stands.
         conversation: messages in one sampling request.
         log_messages: log messages told; the rest is dropped, and counted in the log.
         waiting: notifications of one kind that wait for an async callback; the oldest make room.
@@ -44,6 +49,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     elicitations_in_flight: int | None = 16
     requests: Rate | None = Rate(6000, 60.0)
     in_flight: int | None = 256
+    tasks: int | None = 1000
+    task_ttl: float | None = 3600.0
+    max_task_ttl: float | None = 86400.0
+    task_poll: float = 1.0
     conversation: int | None = 2000
     log_messages: Rate | None = Rate(6000, 60.0)
     waiting: int = 1000

@@ -63,7 +63,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def resolve(
-    target: "ClientTarget", *, headers: Mapping[str, str] | None, connect_timeout: float
+    target: "ClientTarget", headers: Mapping[str, str] | None, connect_timeout: float
 ) -> Target:
     """What a client was pointed at, as somewhere to connect to.
 

@@ -17,6 +17,7 @@ from isthmus.wire import (
     RELATED_TASK,
     TASKS,
     CancelTaskResult,
+    ClientTasksCapability,
     CreateTaskResult,
     DetailedTask,
     EmptyResult,
@@ -30,7 +31,7 @@ from isthmus.wire import (
 from isthmus.wire.base import Meta, Wire
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["CORE", "EXTENSION", "Shape", "question", "related", "result_of", "shape_of"]
+__all__ = ["CORE", "EXTENSION", "Shape", "question", "related", "result_of", "shape_of", "takes"]
 
 TOLD = 200  # characters of an error that go into a status in words
 
@@ -63,6 +64,20 @@ def shape_of(caller: Caller) -> Shape | None:
     # and a client says so on every request
     declared = settings_of(caller.capabilities, TASKS) is not None
     return EXTENSION if declared and caller.revision.allows("client", "tasks/update") else None
+
+
+DECLARED = {
+    "elicitation/create": ("elicitation", "create"),
+    "sampling/createMessage": ("sampling", "create_message"),
+}
+"""Where a client declares that it takes a request as a task."""
+
+
+def takes(tasks: ClientTasksCapability | UnsetType, method: str) -> bool:
+    """Whether a client that declares this runs a request as a task."""
+    kind, name = DECLARED.get(method, ("", ""))
+    requests = UNSET if tasks is UNSET else tasks.requests
+    return getattr(getattr(requests, kind, UNSET), name, UNSET) is not UNSET
 
 
 def related(id: str) -> Meta:

@@ -6,7 +6,7 @@ in the caller's revision; :mod:`isthmus.server.asking` chooses it and drives the
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Raw, structs
 
@@ -16,11 +16,15 @@ from isthmus.errors import Misbehaved, NotInRevision, Refuse
 from isthmus.revisions import project
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.effects import describe, perform, recall
+from isthmus.server.needs import plain, takes_tasks
 from isthmus.server.notes import Notes
 from isthmus.server.workers import Leave, Workers
 from isthmus.wire import InputRequest
 from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import encode
+
+if TYPE_CHECKING:
+    from isthmus.server.client_tasks import ClientTasks
 
 __all__ = ["Asker", "DirectAsker", "JournalAsker", "SilentAsker"]
 
@@ -63,9 +67,10 @@ class DirectAsker:
         workers: the threads for plain functions.
         before: the body's run before this one, where it runs again.
         patience: seconds that the client may take for an answer, or None.
+        client_tasks: gives what puts questions that are tasks of the client, where any may be.
     """
 
-    __slots__ = ("_before", "_inbound", "_patience", "_questions", "_records", "_workers")
+    __slots__ = ("_before", "_client_tasks", "_inbound", "_patience", "_questions", "_records", "_workers")  # fmt: skip
 
     def __init__(
         self,
@@ -74,8 +79,10 @@ class DirectAsker:
         before: Replay | None = None,
         *,
         patience: float | None = None,
+        client_tasks: "Callable[[], ClientTasks] | None" = None,
     ) -> None:
         self._patience = patience
+        self._client_tasks = client_tasks
         self._inbound = inbound
         self._workers = workers
         self._before = before
@@ -103,8 +110,11 @@ class DirectAsker:
         trace = trace_in(inbound.params)
         if trace is not None:
             params = structs.replace(params, meta={**trace.members(), **(params.meta or {})})  # type: ignore[attr-defined]  # every question has a _meta
+        bare, patience, tasks = plain(params), self._patience, self._client_tasks
+        if bare is not params and tasks is not None and takes_tasks(inbound.caller, method):
+            return await tasks().ask(method, params, inbound, patience)
         answer: Raw = await inbound.link.call(
-            method, params, Raw, relates_to=inbound.id, timeout=self._patience
+            method, bare, Raw, relates_to=inbound.id, timeout=patience
         )
         return answer
 
@@ -142,7 +152,13 @@ class DirectAsker:
 
     def rerun(self, before: Replay) -> "DirectAsker":
         """An asker like this one, for a run after those in ``before``."""
-        return DirectAsker(self._inbound, self._workers, before, patience=self._patience)
+        return DirectAsker(
+            self._inbound,
+            self._workers,
+            before,
+            patience=self._patience,
+            client_tasks=self._client_tasks,
+        )
 
     def _written(self, params: Wire) -> bytes:
         return encode(project(params, self._inbound.caller.revision))

@@ -82,7 +82,7 @@ async def run_rounds(
     """
     if inbound.caller.revision.era is Era.LEGACY:
         notes = Notes(inbound, facilities.limiters)
-        asker = DirectAsker(inbound, facilities.workers, patience=facilities.limits.answer_timeout)
+        asker = _direct(DirectAsker, inbound, facilities)
         return await told(ask_directly(body, inbound, facilities, notes, asker), notes)
     try:
         return await _ask_in_result(body, inbound, params, target, facilities)
@@ -100,8 +100,7 @@ def required(lack: CapabilityMissing) -> Refuse:
 async def run_once(body: Body, inbound: Inbound, facilities: Facilities) -> Any:
     """Run what serves a method that has no rounds: one of the author's own."""
     legacy = inbound.caller.revision.era is Era.LEGACY
-    kind, patience = DirectAsker if legacy else SilentAsker, facilities.limits.answer_timeout
-    asker = kind(inbound, facilities.workers, patience=patience)
+    asker = _direct(DirectAsker if legacy else SilentAsker, inbound, facilities)
     notes = Notes(inbound, facilities.limiters)
     try:
         return await told(body(Context(inbound, facilities, asker, notes)), notes)
@@ -109,6 +108,16 @@ async def run_once(body: Body, inbound: Inbound, facilities: Facilities) -> Any:
         if legacy:
             raise
         raise required(lack) from lack
+
+
+def _direct(kind: type[DirectAsker], inbound: Inbound, facilities: Facilities) -> DirectAsker:
+    """An asker whose questions are requests."""
+    return kind(
+        inbound,
+        facilities.workers,
+        patience=facilities.limits.answer_timeout,
+        client_tasks=facilities.client_tasks,
+    )
 
 
 async def told(work: Awaitable[Any], notes: Notes) -> Any:

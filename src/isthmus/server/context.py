@@ -1,53 +1,33 @@
 """What a function may do beside returning: ask, report, log, and do a thing just once."""
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.extensions import settings_of
 from isthmus.core.meta import meta_in
 from isthmus.core.surrogates import without_surrogates
 from isthmus.core.trace import Trace, trace_of
 from isthmus.errors import UsageError
-from isthmus.revisions import METHODS, Revision
+from isthmus.revisions import Revision
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.extensions import ask_own, check_own, require_extension
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.logging import Log
-from isthmus.server.forms import form_for
-from isthmus.server.needs import require
 from isthmus.server.notes import Notes
-from isthmus.server.polling import Polling
-from isthmus.server.sampling import (
-    Said,
-    SampledMessage,
-    allowed_context,
-    conversation,
-    given,
-    preferences,
-)
+from isthmus.server.questions import Questions
 from isthmus.server.workers import Leave
 from isthmus.wire import (
     ClientCapabilities,
-    CreateMessageParams,
-    ElicitParams,
-    ElicitResult,
     Implementation,
-    ListRootsParams,
     LogMessageParams,
-    ModelPreferences,
     ProgressParams,
-    Root,
-    Tool,
-    ToolChoice,
 )
-from isthmus.wire.base import Id, Meta, Wire
+from isthmus.wire.base import Id, Meta
 
 if TYPE_CHECKING:
     from isthmus.server.askers import Asker
@@ -60,7 +40,7 @@ _NOTHING: Mapping[str, Any] = {}
 INFINITE = float("inf")
 
 
-class Context(Polling):
+class Context(Questions):
     """The call a function serves, and what it may do about it.
 
     A parameter of this type is filled by the server and is no part of the tool's schema::
@@ -266,144 +246,7 @@ class Context(Polling):
         if not self._asker.silent:
             self._notes.put("notifications/message", params)
 
-    # Asking
-
-    @overload
-    async def elicit(
-        self, message: str, schema: None = None, *, key: str | None = None
-    ) -> Answer[None]: ...
-
-    @overload
-    async def elicit(
-        self, message: str, schema: type[T], *, key: str | None = None
-    ) -> Answer[T]: ...
-
-    @overload
-    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Answer[Any]: ...
-
-    async def elicit(
-        self, message: str, schema: Any = None, *, key: str | None = None
-    ) -> Answer[Any]:
-        """Ask the user to fill in a form.
-
-        Never ask for passwords or keys this way: the client sees the answer. Use
-        :meth:`elicit_url` (spec 2026-07-28 client/elicitation).
-
-        Args:
-            message: the question.
-            schema: a class with the blanks as fields; or ``bool``, ``str``, a number, an enum or
-                a ``Literal`` for one blank; or a JSON Schema, whose answer is a dict; or None
-                to ask for consent alone.
-            key: a name for the question on the wire, instead of one made up.
-
-        Returns:
-            ``Accepted(value)``, ``Declined()`` or ``Cancelled()``.
-
-        Raises:
-            CapabilityMissing: the client shows no forms.
-            UsageError: a form cannot have such a blank.
-            Misbehaved: the answer does not fit the form.
-        """
-        form = form_for(schema)
-        params = ElicitParams(message=message, mode="form", requested_schema=form.schema)
-        result: ElicitResult = await self._ask("elicitation/create", params, key)
-        if result.action == "accept":
-            return Accepted(form.read(result.content or {}))
-        return Declined() if result.action == "decline" else Cancelled()
-
-    async def elicit_url(
-        self,
-        message: str,
-        url: str,
-        *,
-        elicitation_id: str | None = None,
-        key: str | None = None,
-    ) -> Answer[None]:
-        """Ask the user to open a page, for what must not pass through the client.
-
-        Args:
-            message: why.
-            url: the page. Whoever opens it must be the one who is asked: see the specification's
-                safe URL handling.
-            elicitation_id: what 2025-11-25 calls it by, and what to give
-                ``Server.notify_elicitation_complete`` afterwards; made up if not given.
-            key: a name for the question on the wire, instead of one made up.
-
-        Returns:
-            ``Accepted(None)`` says that the user agreed to open it, not that anything was done
-            there.
-
-        Raises:
-            CapabilityMissing: the client opens no pages.
-        """
-        id = elicitation_id or os.urandom(16).hex()
-        params = ElicitParams(message=message, mode="url", url=url, elicitation_id=id)
-        require(self._inbound.caller, "elicitation/create", params)
-        if self.revision.allows("server", "notifications/elicitation/complete"):
-            self._facilities.changes.sent_to_page(self._inbound.link, id)
-        result: ElicitResult = await self._ask("elicitation/create", params, key)
-        if result.action == "accept":
-            return Accepted(None)
-        return Declined() if result.action == "decline" else Cancelled()
-
-    async def sample(
-        self,
-        messages: Said | Sequence[Said],
-        *,
-        max_tokens: int,
-        system_prompt: str | None = None,
-        model: ModelPreferences | str | Sequence[str] | None = None,
-        temperature: float | None = None,
-        stop_sequences: Sequence[str] | None = None,
-        include_context: Literal["none", "thisServer", "allServers"] | None = None,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Literal["auto", "required", "none"] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-    ) -> SampledMessage:
-        """Have the client's model write the next message.
-
-        Args:
-            messages: a prompt, or the conversation so far.
-            max_tokens: the most it may write.
-            system_prompt: a suggestion; the client may change or drop it.
-            model: which would be best: names, the best first, or preferences.
-            temperature: on the provider's scale.
-            stop_sequences: where it is to stop.
-            include_context: whose context to add; left out where the client cannot.
-            tools: what the model may ask to have called.
-            tool_choice: whether it must.
-            metadata: for the provider, in its own format.
-            key: a name for the question on the wire, instead of one made up.
-
-        Raises:
-            CapabilityMissing: the client has no model for servers, or none that uses tools.
-        """
-        params = CreateMessageParams(
-            messages=conversation(messages),
-            max_tokens=max_tokens,
-            system_prompt=given(system_prompt),
-            model_preferences=preferences(model),
-            temperature=given(temperature),
-            stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
-            include_context=allowed_context(include_context, self.capabilities),
-            tools=UNSET if tools is None else list(tools),
-            tool_choice=UNSET if tool_choice is None else ToolChoice(mode=tool_choice),
-            metadata=UNSET if metadata is None else dict(metadata),
-        )
-        return SampledMessage(await self._ask("sampling/createMessage", params, key))
-
-    async def roots(self, *, key: str | None = None) -> list[Root]:
-        """Ask where the client lets this server work.
-
-        Args:
-            key: a name for the question on the wire, instead of one made up.
-
-        Raises:
-            CapabilityMissing: the client has no roots.
-        """
-        roots: list[Root] = (await self._ask("roots/list", ListRootsParams(), key)).roots
-        return roots
+    # What happens once
 
     @overload
     async def once(
@@ -454,16 +297,6 @@ class Context(Polling):
             key: msgspec.json.decode(value) if isinstance(value, Raw) else value
             for key, value in self._responses.items()
         }
-
-    async def _ask(self, method: str, params: Wire, key: str | None) -> Any:
-        require(self._inbound.caller, method, params)
-        if self._notes.busy:
-            await self._notes.drain()
-        raw = await self._asker.ask(method, params, key)
-        try:
-            return METHODS[method].decode_result(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._asker.unreadable(method, error) from error
 
     # In plain functions
 

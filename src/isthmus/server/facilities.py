@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import UsageError
 from isthmus.server.caching import Caching
@@ -13,7 +13,13 @@ from isthmus.server.limits import Limits
 from isthmus.server.redaction import Redact
 from isthmus.server.sanitise import Sanitise
 from isthmus.server.workers import Workers
+from isthmus.store.kv import KV
 from isthmus.wire import Implementation
+
+if TYPE_CHECKING:
+    from isthmus.runtime.inbound import Inbound
+    from isthmus.server.client_tasks import ClientTasks
+    from isthmus.wire import TaskStatusParams
 
 __all__ = ["Facilities"]
 
@@ -38,6 +44,7 @@ class Facilities:
         limits: how much callers may ask for.
         sanitise: how tool output is made safe, or None.
         redact: takes secrets out of log messages, or None.
+        task_store: keeps what is known of tasks; None for this process's memory.
 
     Attributes:
         limiters: those of the limits that are rates.
@@ -62,6 +69,7 @@ class Facilities:
         limits: Limits,
         sanitise: Sanitise | None,
         redact: Redact | None,
+        task_store: KV | None = None,
     ) -> None:
         self.info = info
         self.lifespan = lifespan
@@ -75,8 +83,10 @@ class Facilities:
         self.limiters = Limiters(limits)
         self.sanitise = sanitise
         self.redact = redact
+        self.task_store = task_store
         self.wrapped = False
         self.workers = Workers()
+        self._client_tasks: ClientTasks | None = None
         self._secrets = [secret] if isinstance(secret, bytes) else list(secret or ())
         self._derived: dict[str, list[bytes]] = {}
         if any(len(known) < SHORTEST_SECRET for known in self._secrets):
@@ -89,6 +99,19 @@ class Facilities:
     def state(self) -> Any:
         """What the lifespan gave, or None."""
         return self.lifespan.value
+
+    def client_tasks(self) -> "ClientTasks":
+        """The questions that clients have made tasks of."""
+        if self._client_tasks is None:
+            from isthmus.server.client_tasks import ClientTasks  # most servers ask no such thing
+
+            self._client_tasks = ClientTasks()
+        return self._client_tasks
+
+    def hear_task(self, params: "TaskStatusParams", inbound: "Inbound") -> None:
+        """Take what a client says about one of its tasks."""
+        if self._client_tasks is not None:
+            self._client_tasks.hear(params, inbound)
 
     @property
     def journal_keys(self) -> list[bytes]:

@@ -8,13 +8,14 @@ client/sampling and client/roots say the same.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from isthmus.core.caller import Caller
 from isthmus.core.forms import unfit
 from isthmus.core.pages import no_page
 from isthmus.errors import CapabilityMissing, NotInRevision, UsageError
 from isthmus.revisions import Revision
+from isthmus.runtime.tasks_shapes import takes
 from isthmus.wire import (
     ClientCapabilities,
     CreateMessageParams,
@@ -22,7 +23,7 @@ from isthmus.wire import (
     UntitledMultiSelectEnumSchema,
 )
 
-__all__ = ["require"]
+__all__ = ["plain", "require", "takes_tasks"]
 
 Missing = Mapping[str, Any] | None
 
@@ -116,3 +117,16 @@ def _check_form(revision: Revision, schema: Any) -> None:
                 f"{name!r} cannot be asked for: a form of revision {revision.name} has no choice "
                 "of several; ask for one at a time, or for text"
             )
+
+
+def takes_tasks(caller: Caller, method: str) -> bool:
+    """Whether a client declared that it runs a request as a task."""
+    # spec 2025-11-25 basic/utilities/tasks#capability-negotiation: SHOULD NOT create tasks
+    # where that was not declared; what is not in the list is not supported
+    able = caller.revision.allows("server", "tasks/get")
+    return able and takes(caller.capabilities.tasks, method)
+
+
+def plain(params: Any) -> Any:
+    """A question as it is asked where it is to be no task of the client's."""
+    return structs.replace(params, task=UNSET) if getattr(params, "task", UNSET) else params

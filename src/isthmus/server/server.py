@@ -32,6 +32,7 @@ from isthmus.server.options import (
 from isthmus.server.pings import Pings
 from isthmus.server.redaction import Redact
 from isthmus.server.sanitise import Sanitise
+from isthmus.store.kv import KV
 from isthmus.wire import (
     Icon,
     InitializedParams,
@@ -93,6 +94,8 @@ class Server(Offers):
         ping_every: seconds from one ping of a session's client to the next (up to 2025-11-25);
             None does not ping.
         ping_misses: how many pings in a row without an answer mean that the client is gone.
+        task_store: keeps what is known of tasks: a :class:`~isthmus.store.kv.KV` that other
+            processes may read, too. In this process's memory if not given.
 
     Raises:
         UsageError: the secret is too short, there are no such revisions, an extension cannot be
@@ -125,14 +128,14 @@ class Server(Offers):
         redact: Redact | None = REDACT,
         ping_every: float | None = None,
         ping_misses: int = 3,
+        task_store: KV | None = None,
     ) -> None:
         fitting("limits", limits, Limits)
         fitting("sanitise", sanitise, Sanitise, None)
         fitting("redact", redact, Redact, None)
         self.info = introduced(name, version, title, description, website_url, icons=icons)
         self.revisions = spoken(revisions)
-        self._middleware = list(middleware)
-        self._debug = debug
+        self._middleware, self._debug = list(middleware), debug
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
         self._changes = Changes(self._offers, limits)
         self._pings = Pings(ping_every, ping_misses)
@@ -149,6 +152,7 @@ class Server(Offers):
             limits=limits,
             sanitise=sanitise,
             redact=redact,
+            task_store=task_store,
         )
         super().__init__(facilities)
         self._opening = Opening(
@@ -198,6 +202,7 @@ class Server(Offers):
                 self._routes,
                 {
                     "notifications/initialized": self._joined,
+                    "notifications/tasks/status": self._facilities.hear_task,
                     **self._listeners.heard,
                 },
                 supported=self.revisions,

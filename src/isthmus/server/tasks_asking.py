@@ -19,6 +19,7 @@ from isthmus.server.askers import DirectAsker, JournalAsker
 from isthmus.server.asking import Body, ask_directly, required, run_rounds, told
 from isthmus.server.context import Context
 from isthmus.server.facilities import Facilities
+from isthmus.server.needs import plain
 from isthmus.server.notes import Notes
 from isthmus.server.workers import Workers
 from isthmus.store.tasks import Job
@@ -207,8 +208,8 @@ class TaskAsker(DirectAsker):
         self._job = job
 
     async def put(self, method: str, params: Wire, key: str | None) -> Raw:
-        """Wait until some request brings the answer."""
-        return await self._job.ask(method, Raw(encode(params)), key)
+        """Wait until some request brings the answer; no question in a task is another task."""
+        return await self._job.ask(method, Raw(encode(plain(params))), key)
 
     def rerun(self, before: Replay) -> "TaskAsker":
         """An asker like this one, for a run after those in ``before``."""

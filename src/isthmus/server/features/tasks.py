@@ -29,7 +29,7 @@ from isthmus.runtime.tasks_telling import Teller
 from isthmus.server.asking import Body
 from isthmus.server.facilities import Facilities
 from isthmus.server.tasks_asking import Becoming, run_as_task, run_until_task
-from isthmus.store.kv import KV, MemoryKV
+from isthmus.store.kv import MemoryKV
 from isthmus.store.tasks import Job, TaskBook
 from isthmus.store.tasks_desk import TaskDesk, ended
 from isthmus.wire import (
@@ -69,11 +69,10 @@ class Tasks(TaskDesk):
     Args:
         tools: the tools, some of which may be tasks.
         facilities: the server's.
-        store: keeps what is known of tasks; in memory, by default.
     """
 
-    def __init__(self, tools: "Tools", facilities: Facilities, store: KV | None = None) -> None:
-        limits = facilities.limits
+    def __init__(self, tools: "Tools", facilities: Facilities) -> None:
+        limits, store = facilities.limits, facilities.task_store
         super().__init__(
             TaskBook(MemoryKV() if store is None else store, limits, limits.tasks_each),
             lambda: facilities.cursor_secret,
