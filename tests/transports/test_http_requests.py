@@ -7,6 +7,7 @@ import ssl
 
 import pytest
 
+from isthmus.errors import ConnectionLost
 from isthmus.transports.http.requests import connect, hint, said
 
 
@@ -100,5 +101,31 @@ async def test_a_connection_is_kept_and_used_again():
     assert 1 == len(connections)
     assert [b"ok"] * 4 == await asyncio.gather(*[ask() for _ in range(4)])
     assert 4 == len(connections)
+    await requests.close()
+    server.close()
+
+
+async def test_what_a_closed_answer_passed_through_is_not_kept():
+    """Ours: the library raises one object for every answer closed while it is read, and whatever
+    hung on that would never be freed."""
+
+    async def connected(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    requests = connect(connect_timeout=5)
+    response = await requests.send("GET", url, {})
+    reading = asyncio.create_task(response.piece())
+    await asyncio.sleep(0)
+    response.close()
+    with pytest.raises(ConnectionLost) as lost:
+        await reading
+
+    assert lost.value.__cause__ is not None
+    assert lost.value.__cause__.__traceback__ is None
     await requests.close()
     server.close()

@@ -211,6 +211,9 @@ class AiohttpResponse:
             )
 
     def _broken(self, error: Exception) -> ConnectionLost:
+        # aiohttp raises one object for every response that is closed while it is read: the frames
+        # it came through, and all that hangs on them, would stay with it for ever.
+        error.__traceback__ = None
         return ConnectionLost(f"the answer of {self._response.url} broke off: {said(error)}")
 
 
