@@ -106,8 +106,7 @@ async def test_a_connection_is_kept_and_used_again():
 
 
 async def test_what_a_closed_answer_passed_through_is_not_kept():
-    """Ours: the library raises one object for every answer closed while it is read, and whatever
-    hung on that would never be freed."""
+    """Ours: the library raises one object for all of them, and what hangs on it is never freed."""
 
     async def connected(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
