@@ -142,6 +142,16 @@ def test_a_text_that_looks_like_a_token_all_over_is_read_once(text):
     assert text * 500_000 == redact(text * 500_000)
 
 
+@pytest.mark.parametrize(
+    "before", ["Bearer \n", "invalid token ", "basic\t", "Digest client-", "token 'bearer "]
+)
+def test_a_word_that_comes_before_credentials_does_not_hide_the_name_of_one(before):
+    """Ours: ``password`` is the name of what follows it, and not the token of a scheme."""
+    for sign in ("=", ": ", " = "):
+        text = f"{before}password{sign}{SECRET}"
+        assert f"{before}password{sign}{REDACTED}" == redact(text)
+
+
 def test_a_token_behind_other_words_is_taken_out():
     """Ours: whatever a name was tied to it with."""
     token = f"eyJ{TOKEN}.eyJ{TOKEN}.{TOKEN}"

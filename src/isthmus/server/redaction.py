@@ -31,13 +31,15 @@ NAMES = (
 DEEPEST = 60
 """Levels that are looked into; what lies deeper is not sent."""
 
-NAMED = (  # what stands after a name in a text: password=…, "token": "…", api-key: …
-    r"""(?i:(?<![a-z])(?:[a-z]{1,20}[_-]){0,3}(?:password|passwd|pwd|secret|token|api[_-]?key|"""
-    r"""access[_-]?key|private[_-]?key)["']?\s{0,3}[=:]\s{0,3}["']?)"""
-    r"""(?P<named>[^\s"',;&)}\]]{1,4096})"""
+NAME = (  # password=, "token": , api-key: …
+    r"""(?i:(?:[a-z]{1,20}[_-]){0,3}(?:password|passwd|pwd|secret|token|api[_-]?key|"""
+    r"""access[_-]?key|private[_-]?key)["']?\s{0,3}[=:])"""
 )
-SCHEME = (  # Authorization: Basic …, Bearer …
-    r"(?i:\b(?:bearer|basic|digest|dpop|token)\s{1,3})"
+NAMED = (  # what stands after a name in a text
+    rf"""(?i:(?<![a-z])){NAME}\s{{0,3}}["']?(?P<named>[^\s"',;&)}}\]]{{1,4096}})"""
+)
+SCHEME = (  # Authorization: Basic …, Bearer …; what names a secret itself is none yet
+    rf"(?i:\b(?:bearer|basic|digest|dpop|token)\s{{1,3}})(?!{NAME})"
     r"(?P<scheme>[A-Za-z0-9\-._~+/]{8,4096}={0,2})"
 )
 USERINFO = (  # scheme://user:password@host
