@@ -1,6 +1,7 @@
 """What a client may be pointed at."""
 
 import asyncio
+import ssl
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ from isthmus.revisions import LATEST, LATEST_LEGACY
 from isthmus.server.server import Server
 from isthmus.testing import serving
 from isthmus.transports.command import Command
+from isthmus.transports.http.address import Http
 from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small
 
 
@@ -198,3 +200,13 @@ async def test_a_pinned_connection_teaches_nothing_about_its_server():
             pass
         async with Client(url) as client:
             assert LATEST is client.revision
+
+
+def test_a_server_met_another_way_is_remembered_as_another():
+    """Ours: one that a bad proxy or certificate led to must not answer for the one meant."""
+    url, lax = "https://example.com/mcp", ssl.create_default_context()
+    kinds = [Http(url), Http(url, tls=lax), Http(url, proxy=False), Http(url, proxy="http://p:1")]
+
+    assert len(kinds) == len({where(one).key for one in kinds})
+    assert where(Http(url, tls=lax)).key == where(Http(url, tls=lax)).key
+    assert where(url).key == where(Http(url, headers={"a": "b"})).key

@@ -118,7 +118,10 @@ def addressed(url: str, headers: Mapping[str, str] | None, connect_timeout: floa
 def web(at: Http, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
     """A server at a URL."""
     sent = {**at.headers, **(headers or {})}
-    key = at.url.partition("#")[0]
+    url = at.url.partition("#")[0]
+    # Whoever reaches a URL another way, or believes other certificates, may meet another server:
+    # what that one lets everybody share must not be shared with those who would not believe it.
+    key: Hashable = url if at.tls is None and at.proxy is True else (url, at.tls, at.proxy)
 
     def requests() -> Requests:
         return connect(connect_timeout=connect_timeout, tls=at.tls, proxy=at.proxy)
