@@ -32,6 +32,7 @@ from isthmus.runtime.peer import ProgressCallback
 from isthmus.runtime.router import NoticeHandler
 from isthmus.runtime.tasks_reading import Detailed, Got
 from isthmus.wire import (
+    IMMEDIATE_RESPONSE,
     CallToolParams,
     CallToolResult,
     CancelTaskParams,
@@ -70,10 +71,13 @@ class ToolTask:
         id: the task's name on its server; None for a call that was answered at once.
         done: the answer to such a call.
         token: what its progress is reported under.
+        immediate_response: what the server says a model may be told meanwhile.
 
     Attributes:
         id: the task's name on its server; None for a call that was answered at once.
         tool: the tool's name.
+        immediate_response: what a model may be told as the tool's result while the task runs, where
+            the server says so (2025-11-25); else None.
     """
 
     def __init__(
@@ -84,9 +88,11 @@ class ToolTask:
         done: CallToolResult | None = None,
         *,
         token: str | None = None,
+        immediate_response: str | None = None,
     ) -> None:
         self.id = id
         self.tool = tool
+        self.immediate_response = immediate_response
         self._room = room
         self._done = done
         self._token = token
@@ -314,7 +320,14 @@ class TaskRoom:
     ) -> ToolTask:
         """What a call has become."""
         if isinstance(answer, CreateTaskResult):
-            task = ToolTask(self, tool, answer.task.task_id, token=token)
+            said = (answer.meta or {}).get(IMMEDIATE_RESPONSE)
+            task = ToolTask(
+                self,
+                tool,
+                answer.task.task_id,
+                token=token,
+                immediate_response=said if isinstance(said, str) else None,
+            )
             task._new = True  # noqa: SLF001 - it is made here, and only here is that known
             return task
         self.forget_token(token)

@@ -80,6 +80,7 @@ class ToolOptions(TypedDict, total=False):
             else; they must not by default.
         task_starts: ``"in_body"`` leaves it to ``ctx.start_task()`` when a call becomes a task,
             where the server may decide that (since 2026-07-28); ``"at_call"`` by default.
+        immediate_response: what the model may be told while its call runs as a task (2025-11-25).
     """
 
     name: str | None
@@ -97,6 +98,7 @@ class ToolOptions(TypedDict, total=False):
     output_schema: dict[str, Any] | None
     task: TaskSupport | None
     task_starts: TaskStarts
+    immediate_response: str | None
 
 
 class ResourceOptions(TypedDict, total=False):

@@ -71,6 +71,7 @@ from isthmus.wire.logging import LOG_LEVELS, LogLevel, LogMessageParams, SetLeve
 from isthmus.wire.meta import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
+    IMMEDIATE_RESPONSE,
     LOG_LEVEL,
     PROTOCOL_VERSION,
     RELATED_TASK,
@@ -164,6 +165,7 @@ from isthmus.wire.tools import (
 __all__ = [
     "CLIENT_CAPABILITIES",
     "CLIENT_INFO",
+    "IMMEDIATE_RESPONSE",
     "LOG_LEVEL",
     "LOG_LEVELS",
     "PROTOCOL_VERSION",

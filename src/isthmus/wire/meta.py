@@ -12,6 +12,7 @@ from isthmus.wire.logging import LogLevel
 __all__ = [
     "CLIENT_CAPABILITIES",
     "CLIENT_INFO",
+    "IMMEDIATE_RESPONSE",
     "LOG_LEVEL",
     "PROTOCOL_VERSION",
     "RELATED_TASK",
@@ -28,6 +29,7 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
+IMMEDIATE_RESPONSE = "io.modelcontextprotocol/model-immediate-response"
 
 
 class RequestMeta(Wire, frozen=True, kw_only=True):

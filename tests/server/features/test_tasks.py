@@ -16,6 +16,7 @@ from isthmus import Context, Refuse, Server, ToolError
 from isthmus.errors import Refused, UsageError
 from isthmus.runtime.channel import Origin
 from isthmus.server.limits import Limits
+from isthmus.store.kv import MemoryKV
 from isthmus.testing import VirtualLoop
 from isthmus.wire import RELATED_TASK, TASKS, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import ErrorBody, encode
@@ -924,3 +925,45 @@ def test_what_cannot_be_a_task_is_said_at_once(options, why):
     """Ours: a mistake in a declaration is an error where it stands."""
     with pytest.raises(UsageError, match=why):
         Server("s").add_tool(lambda: "", name="t", **options)
+
+
+# What is said at once, and where tasks are kept
+
+
+@pytest.mark.covers("tasks.core.immediate")
+@EITHER
+async def test_the_model_may_be_told_something_at_once(revision):
+    """Spec: in the _meta of the core's answer; the extension has no such thing."""
+    server = Server("s")
+    server.add_tool(lambda: "done", name="t", task="required", immediate_response="Wait.")
+    params = {"name": "t", **({"task": {}} if revision == LEGACY else {})}
+    answer = await Client(server, revision).once("tools/call", params)
+
+    meta = answer["_meta"] if revision == LEGACY else answer.get("_meta", {})
+    expected = "Wait." if revision == LEGACY else None
+    assert expected == meta.get("io.modelcontextprotocol/model-immediate-response")
+
+
+def test_only_a_task_is_answered_at_once():
+    """Ours: the error comes where the tool is made."""
+    with pytest.raises(UsageError, match="tool 't': immediate_response needs task="):
+        Server("s").add_tool(lambda: "", name="t", immediate_response="Wait.")
+
+
+@pytest.mark.covers("tasks.store.given")
+@EITHER
+async def test_tasks_are_kept_in_the_store_that_is_given(revision):
+    """Ours: another process that has the store knows of them."""
+    store = MemoryKV()
+    first, second = Server("s", task_store=store), Server("s", task_store=store)
+    for server in (first, second):
+        server.add_tool(lambda: "done", name="t", task="required")
+    params = {"name": "t", **({"task": {}} if revision == LEGACY else {})}
+    answer = await Client(first, revision).once("tools/call", params)
+    id = (answer["task"] if revision == LEGACY else answer)["taskId"]
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+    there = await Client(second, revision).once("tasks/get", {"taskId": id})
+    assert "completed" == there["status"]
+    assert 1 == len(await store.scan("task/", "", 10))

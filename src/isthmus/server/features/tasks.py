@@ -33,8 +33,10 @@ from isthmus.store.kv import MemoryKV
 from isthmus.store.tasks import Job, TaskBook
 from isthmus.store.tasks_desk import TaskDesk, ended
 from isthmus.wire import (
+    IMMEDIATE_RESPONSE,
     TASKS,
     CallToolParams,
+    CreateTaskResult,
     EmptyResult,
     InputRequest,
     ListTasksParams,
@@ -124,7 +126,10 @@ class Tasks(TaskDesk):
             return None
         if shape is EXTENSION and tool.in_body and not tool.alone:
             return await self._may_become(tool, params, inbound, shape)
-        return shape.created(await self._begin(tool, params, inbound, shape))
+        answer = shape.created(await self._begin(tool, params, inbound, shape))
+        if isinstance(answer, CreateTaskResult) and tool.immediate is not None:
+            return structs.replace(answer, meta={IMMEDIATE_RESPONSE: tool.immediate})
+        return answer
 
     async def _begin(
         self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: Shape

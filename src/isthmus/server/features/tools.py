@@ -66,6 +66,7 @@ class RegisteredTool:
         given: whether an author wrote its schemas by hand: (input, output).
         task: whether its calls may or must run as tasks; None where they must not.
         in_body: it says itself when a call becomes a task.
+        immediate: what the model may be told while its call runs as a task.
 
     Attributes:
         mirrored: its arguments that travel in HTTP headers, too.
@@ -76,7 +77,7 @@ class RegisteredTool:
         UsageError: a hand-written schema cannot be that of a tool.
     """
 
-    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "in_body", "mirrored", "name", "returns", "run", "shown", "task",)  # fmt: skip
+    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "immediate", "in_body", "mirrored", "name", "returns", "run", "shown", "task",)  # fmt: skip
 
     def __init__(
         self,
@@ -88,9 +89,11 @@ class RegisteredTool:
         given: tuple[bool, bool],
         task: TaskSupport | None = None,
         in_body: bool = False,
+        immediate: str | None = None,
     ) -> None:
         self.task = task
         self.in_body = in_body
+        self.immediate = immediate
         self.function = function
         self.name = shown.name
         self.shown = shown
@@ -193,6 +196,7 @@ class Tools:
         output_schema: dict[str, Any] | None = None,
         task: TaskSupport | None = None,
         task_starts: TaskStarts = "at_call",
+        immediate_response: str | None = None,
     ) -> None:
         """Offer a function as a tool; see ``Server.tool`` for the arguments."""
         function = Function.of(
@@ -216,8 +220,17 @@ class Tools:
         check_definition(shown, given, self._facilities.limits.schemas)
         run = runner(function, self._facilities.workers)
         in_body = starts_in_body(shown.name, task, task_starts, function.signature.context)
+        if immediate_response is not None and task is None:
+            raise UsageError(f"tool {shown.name!r}: immediate_response needs task=")
         tool = RegisteredTool(
-            function, shown, returns, run=run, given=given, task=task, in_body=in_body
+            function,
+            shown,
+            returns,
+            run=run,
+            given=given,
+            task=task,
+            in_body=in_body,
+            immediate=immediate_response,
         )
         self.listing.add(tool.name, tool)
         warn_of(tool.name, tool.mirrored)
