@@ -11,7 +11,7 @@ from hypothesis.stateful import (
 )
 
 from isthmus.errors import UsageError
-from isthmus.store.kv import Entry, MemoryKV, StoreFull
+from isthmus.store.kv import SMALL, Entry, MemoryKV, StoreFull
 
 
 class Clock:
@@ -128,6 +128,24 @@ async def test_a_full_store_says_so_and_keeps_what_it_has():
     await store.put("c", b"1")
 
     assert ["b", "c"] == [key for key, _ in await store.scan("", "", 10)]
+
+
+async def test_all_values_together_are_bounded():
+    """Ours: entries may be few and large; what frees room, or is small, is taken all the same."""
+    store = MemoryKV(size=3 * SMALL)
+    await store.put("a", b"x" * 2 * SMALL)
+    with pytest.raises(StoreFull, match="bytes"):
+        await store.put("b", b"x" * 2 * SMALL)
+    with pytest.raises(StoreFull, match="bytes"):
+        await store.cas("a", b"x" * 4 * SMALL, 1)
+    for key in "cdef":
+        await store.put(key, b"x" * SMALL)
+    await store.put("a", b"x" * (2 * SMALL - 1))
+    for key in "cdef":
+        await store.delete(key)
+    await store.put("c", b"x" * (SMALL + 1))
+
+    assert ["a", "c"] == [key for key, _ in await store.scan("", "", 9)]
 
 
 async def test_entries_written_over_and_over_cost_no_memory():

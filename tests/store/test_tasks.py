@@ -49,6 +49,25 @@ async def test_a_task_is_found_once_it_is_written_down():
     assert await book.find("bob", job.record.id) is None
 
 
+async def test_a_result_there_is_no_room_for_is_a_failure():
+    """Ours: a task ends, whatever becomes of it, and says why."""
+    book, job = await started(MemoryKV(size=10_000))
+    await job.finish(CallToolResult(content=[TextContent(text="x" * 10_000)]))
+    found = await book.find("ann", job.record.id)
+
+    assert ("failed", -32603) == (found.status, found.error.code)
+    assert "no room for the result" in found.error.message
+
+
+async def test_an_error_there_is_no_room_for_is_told_in_short():
+    """Ours: what went wrong must not be lost with what it is about."""
+    book, job = await started(MemoryKV(size=10_000))
+    await job.fail(ErrorBody(code=7, message="sorry", data="x" * 10_000))
+    found = await book.find("ann", job.record.id)
+
+    assert ("failed", ErrorBody(code=7, message="sorry")) == (found.status, found.error)
+
+
 async def test_the_first_end_is_the_end():
     """Spec: terminal statuses do not change."""
     _, job = await started()

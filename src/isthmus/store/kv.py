@@ -20,6 +20,13 @@ MOST_ENTRIES = 100_000
 """Entries that a store in memory holds."""
 
 
+MOST_BYTES = 256 * 1024 * 1024
+"""Bytes of all values together that a store in memory holds."""
+
+SMALL = 4096
+"""Bytes of a value that there is always room for: how a thing stands must not be lost."""
+
+
 class StoreFull(IsthmusError):
     """There is no room for another entry."""
 
@@ -99,15 +106,24 @@ class MemoryKV:
     Args:
         most: the entries it holds.
         clock: says the time in seconds; the event loop's, by default.
+        size: the bytes of all values together; small values may go beyond it.
 
     Raises:
         UsageError: it would hold nothing.
     """
 
-    def __init__(self, most: int = MOST_ENTRIES, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        most: int = MOST_ENTRIES,
+        clock: Callable[[], float] | None = None,
+        *,
+        size: int = MOST_BYTES,
+    ) -> None:
         if most < 1:
             raise UsageError(f"a store holds one entry or more, not {most}")
         self._most = most
+        self._room = size
+        self._size = 0
         self._clock = clock or loop_time
         self._slots: dict[str, Slot] = {}
         self._keys: list[str] = []
@@ -170,10 +186,15 @@ class MemoryKV:
 
     def _write(self, key: str, value: bytes, ttl: float | None) -> int:
         self._sweep()
-        if key not in self._slots:
+        old = self._slots.get(key)
+        size = self._size + len(value) - (0 if old is None else len(old.entry.value))
+        if size > max(self._room, self._size) and len(value) > SMALL:
+            raise StoreFull(f"the store holds {self._size} bytes, and {self._room} are all it may")
+        if old is None:
             if len(self._slots) >= self._most:
                 raise StoreFull(f"the store holds {self._most} entries, which is all it may")
             insort(self._keys, key)
+        self._size = size
         self._version += 1
         until = NEVER if ttl is None else self._clock() + ttl
         self._slots[key] = Slot(Entry(value, self._version), until)
@@ -196,7 +217,7 @@ class MemoryKV:
                 self._drop(key)
 
     def _drop(self, key: str) -> None:
-        del self._slots[key]
+        self._size -= len(self._slots.pop(key).entry.value)
         del self._keys[bisect_left(self._keys, key)]
 
     def _tidy(self) -> None:

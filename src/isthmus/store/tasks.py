@@ -145,19 +145,26 @@ class Job:
     async def finish(self, result: Wire) -> None:
         """It came to a result."""
         failed = isinstance(result, CallToolResult) and bool(result.is_error)
-        await self._write(
-            status="completed",
-            questions={},
-            result=Raw(encode(result)),
-            is_error=failed,
-            message=_text(result) if failed else None,
-        )
+        try:
+            await self._write(
+                status="completed",
+                questions={},
+                result=Raw(encode(result)),
+                is_error=failed,
+                message=_text(result) if failed else None,
+            )
+        except StoreFull as full:
+            message = f"There is no room for the result: {full}"
+            await self.fail(ErrorBody(code=-32603, message=message))
 
     async def fail(self, error: ErrorBody) -> None:
         """It came to an error of the protocol."""
-        await self._write(
-            status="failed", questions={}, error=error, message=error.message[:TOLD] or None
-        )
+        said = error.message[:TOLD]
+        try:
+            await self._write(status="failed", questions={}, error=error, message=said or None)
+        except StoreFull:
+            less = ErrorBody(code=error.code, message=said)
+            await self._write(status="failed", questions={}, error=less, message=said or None)
 
     # What others say
 
@@ -230,9 +237,13 @@ class Job:
                 # two that write at a time must not lose each other's questions
                 changes = self._merged(changes)
             self.record = structs.replace(before, updated=time.time(), **changes)
-            version = await self._book.store.cas(
-                key_of(self.owner, before.id), written(self.record), self._version, self._left()
-            )
+            try:
+                version = await self._book.store.cas(
+                    key_of(self.owner, before.id), written(self.record), self._version, self._left()
+                )
+            except StoreFull:
+                self.record = before
+                raise
             if version is None:  # it was forgotten, or somebody else ended it
                 self._lose()
                 return False
