@@ -46,3 +46,14 @@ def test_a_server_does_not_load_the_client_nor_the_command():
     unwanted = ("isthmus.client", "isthmus.cli", "isthmus.testing", "isthmus.transports.http")
 
     assert [] == [name for name in sorted(loaded(SERVER)) if name.startswith(unwanted)]
+
+
+def test_a_server_loads_what_asks_when_something_can_ask():
+    """Ours: the first answer of a server that only computes needs none of it."""
+    asking = ("asking", "askers", "effects", "forms", "needs", "pages", "sampling", "tasks")
+    unwanted = {f"isthmus.server.{name}" for name in asking}
+    unwanted |= {"isthmus.core.journal", "isthmus.core.conversation", "isthmus.core.forms"}
+    unwanted |= {"isthmus.runtime.extension", "isthmus.store.log", "isthmus.store.kv"}
+    unwanted |= {"isthmus.server.features.tasks", "isthmus.linter", "dataclasses"}
+
+    assert set() == unwanted & loaded(SERVER)

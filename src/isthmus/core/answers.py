@@ -9,28 +9,26 @@ handler returns one::
         case Cancelled(): ...
 """
 
-from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 __all__ = ["Accepted", "Answer", "Cancelled", "Declined"]
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted(Generic[T_co]):
+class Accepted(Struct, Generic[T_co], frozen=True):
     """The user agreed, and this is what they gave (None where only consent was asked for)."""
 
     value: T_co
 
 
-@dataclass(frozen=True, slots=True)
-class Declined:
+class Declined(Struct, frozen=True):
     """The user said no."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Struct, frozen=True):
     """The user turned away without choosing."""
 
 

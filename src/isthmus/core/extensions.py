@@ -23,8 +23,8 @@ OFFICIAL = "io.modelcontextprotocol"
 """The prefix of the extensions that the protocol's own organisation publishes."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_PREFIX = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_PREFIX = rf"{_LABEL}(?:\.{_LABEL})*"
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _RESERVED = {"modelcontextprotocol", "mcp"}
 
 
@@ -38,12 +38,12 @@ def check_identifier(identifier: str) -> str:
     said = f"{identifier!r} cannot name an extension"
     # spec 2026-07-28 basic/versioning#extension-negotiation: as a key of _meta, and the prefix
     # is mandatory
-    if not slash or not _PREFIX.fullmatch(prefix):
+    if not slash or not re.fullmatch(_PREFIX, prefix):
         raise UsageError(
             f"{said}: it needs a prefix of labels that begin with a letter and end with a letter "
             "or digit, as in com.example/refunds"
         )
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise UsageError(
             f"{said}: what follows the slash begins and ends with a letter or digit, and holds "
             "letters, digits, hyphens, underscores and dots only"

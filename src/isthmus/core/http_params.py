@@ -62,7 +62,7 @@ _NAMED_SCHEMAS = frozenset(
 )
 _DATA = frozenset({"const", "default", "enum", "example", "examples"})
 
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110 5.6.2: 1*tchar
+_TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 5.6.2: 1*tchar
 _TYPES = frozenset({"string", "integer", "boolean"})
 
 
@@ -144,7 +144,7 @@ def _param(schema: Mapping[str, Any], path: tuple[str, ...]) -> HeaderParam:
     """The parameter that an annotated schema describes."""
     name, kind = schema[ANNOTATION], schema.get("type")
     place = f"{ANNOTATION} at {'.'.join(path)}"
-    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(_TCHARS, name):
         raise BadAnnotation(f"{place}: {name!r} cannot be part of a header's name")
     if isinstance(kind, list) and len(kind) == 2 and "null" in kind:
         kind = kind[kind.index("null") - 1]  # null is never sent, so the other type decides
@@ -156,8 +156,6 @@ def _param(schema: Mapping[str, Any], path: tuple[str, ...]) -> HeaderParam:
 
 # --- values ----------------------------------------------------------------------------------
 
-_PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # no blank at either end, none but ASCII
-_RECEIVED = re.compile(r"[\t -~]*")
 _OPEN, _CLOSE = "=?base64?", "?="
 
 
@@ -166,9 +164,14 @@ def encode_value(text: str) -> str:
 
     (2026-07-28 basic/transports/streamable-http#value-encoding)
     """
-    if _PLAIN.fullmatch(text) and not (text.startswith(_OPEN) and text.endswith(_CLOSE)):
+    if _is_plain(text) and not (text.startswith(_OPEN) and text.endswith(_CLOSE)):
         return text
     return _OPEN + b64encode(text.encode("utf-8", "replace")).decode("ascii") + _CLOSE
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it is printable ASCII without a blank at either end."""
+    return text.isascii() and text.isprintable() and text.strip(" ") == text
 
 
 def decode_value(value: str) -> str | None:
@@ -177,7 +180,7 @@ def decode_value(value: str) -> str | None:
     Blanks around the value are no part of it.
     """
     value = value.strip(" \t")
-    if not _RECEIVED.fullmatch(value):
+    if not _is_plain(value.replace("\t", "")):
         return None
     if len(value) < len(_OPEN) + len(_CLOSE) or not (
         value.startswith(_OPEN) and value.endswith(_CLOSE)
@@ -257,7 +260,7 @@ def _text(kind: str, value: Any) -> str | None:
     return str(int(value))
 
 
-_DECIMAL = re.compile(r"(-?[0-9]{1,16})(?:\.0*)?")
+_DECIMAL = r"(-?[0-9]{1,16})(?:\.0*)?"
 
 
 def _flaw(param: HeaderParam, value: Any, header: str | None) -> str | None:
@@ -274,7 +277,7 @@ def _flaw(param: HeaderParam, value: Any, header: str | None) -> str | None:
         return None
     if param.type == "integer" and expected is not None:
         # spec 2026-07-28 basic/transports/streamable-http#server-validation: 42.0 equals 42
-        number = _DECIMAL.fullmatch(text)
+        number = re.fullmatch(_DECIMAL, text)
         if number and int(number[1]) == int(expected):
             return None
     return f"{param.header} header value {header!r} does not match the argument's value"

@@ -27,15 +27,13 @@ def meta_in(params: Raw | None) -> Meta:
 
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_KEY = re.compile(
-    rf"(?:{_LABEL}(?:\.{_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?", re.ASCII
-)
+_KEY = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 
 
 def bad_key(key: object) -> str | None:
     """What is wrong with a key that a program puts into ``_meta``; None where nothing is."""
     # spec 2026-07-28 basic#_meta: an optional prefix of labels and a slash, and a name
-    if not isinstance(key, str) or not _KEY.fullmatch(key):
+    if not isinstance(key, str) or not re.fullmatch(_KEY, key):
         return f"{key!r} is no key of _meta: com.example/name has a prefix, a slash and a name"
     if key == "progressToken":
         # spec 2026-07-28 basic/patterns/progress: tokens MUST be unique across active requests

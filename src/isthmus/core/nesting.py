@@ -10,7 +10,7 @@ from itertools import accumulate
 
 __all__ = ["is_deeper"]
 
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING = rb'(?s)"(?:[^"\\]++|\\.)*+"'
 _BRACKETS = b"[]{}"
 _REST = bytes(set(range(256)) - set(_BRACKETS))
 _STEPS = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")  # as signed bytes: one up, one down
@@ -25,5 +25,5 @@ def is_deeper(data: bytes, most: int) -> bool:
     """
     if data.count(b"[") + data.count(b"{") <= most:
         return False
-    steps = _STRING.sub(b"", data).translate(_STEPS, _REST)
+    steps = re.sub(_STRING, b"", data).translate(_STEPS, _REST)
     return max(accumulate(memoryview(steps).cast("b")), default=0) > most

@@ -16,9 +16,9 @@ from isthmus.core.meta import meta_in
 
 __all__ = ["Trace", "trace_in", "trace_of"]
 
-_PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-_LATER = re.compile(r"(?!00)[0-9a-f]{2}-.{52}-[!-~]*")
-_PRINTABLE = re.compile(r"[\t -~]*")
+_PARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+_LATER = r"(?!00)[0-9a-f]{2}-.{52}-[!-~]*"
+_PRINTABLE = r"[\t -~]*"
 LONGEST_STATE, LONGEST_BAGGAGE = 512, 8192
 
 
@@ -79,11 +79,13 @@ def trace_of(meta: Mapping[str, Any]) -> Trace | None:
 
 
 def _is_parent(text: str) -> bool:
-    if _PARENT.fullmatch(text):
+    if re.fullmatch(_PARENT, text):
         return True
-    return bool(_LATER.fullmatch(text) and _PARENT.fullmatch(text[:55]))  # of a later version
+    return bool(
+        re.fullmatch(_LATER, text) and re.fullmatch(_PARENT, text[:55])
+    )  # of a later version
 
 
 def _printable(value: Any, longest: int) -> str | None:
-    fits = isinstance(value, str) and 0 < len(value) <= longest and _PRINTABLE.fullmatch(value)
+    fits = isinstance(value, str) and 0 < len(value) <= longest and re.fullmatch(_PRINTABLE, value)
     return value if fits else None

@@ -152,15 +152,15 @@ class UriTemplate:
 
 # --- reading a template ----------------------------------------------------------------------
 
-_TOKEN = re.compile(r"\{([^{}]*)\}|([^{}]+)|[{}]")
-_VARIABLE = re.compile(
-    r"((?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*)(?:(\*)|:([1-9][0-9]{0,3}))?", re.ASCII
+_PIECE = r"\{([^{}]*)\}|([^{}]+)|[{}]"
+_VARIABLE = (
+    r"(?a)((?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*)(?:(\*)|:([1-9][0-9]{0,3}))?"
 )
 
 
 def _parse(template: str) -> Iterator[_Part]:
     """The template as literals, spelled as in a URI, and expressions."""
-    for token in _TOKEN.finditer(template):
+    for token in re.finditer(_PIECE, template):
         expression, literal = token.groups()
         if literal is not None:
             yield _quote(literal, reserved=True)
@@ -175,7 +175,7 @@ def _parse_expression(text: str, template: str) -> Iterator[_Expression]:
     operator = _OPERATORS[sign]
     variables = []
     for spec in text[len(sign) :].split(","):
-        found = _VARIABLE.fullmatch(spec)
+        found = re.fullmatch(_VARIABLE, spec)
         if found is None:
             raise BadTemplate(f"{template!r}: {{{text}}} is no expression of RFC 6570")
         name, star, prefix = found.groups()
@@ -209,8 +209,8 @@ def _joined(parts: Iterable[_Part]) -> list[_Part]:
 
 # --- expanding -------------------------------------------------------------------------------
 
-_RESERVED = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~%:/?#\[\]@!$&'()*+,;=]")
-_UNRESERVED = re.compile(r"[^A-Za-z0-9\-._~]")
+_RESERVED = r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~%:/?#\[\]@!$&'()*+,;=]"
+_UNRESERVED = r"[^A-Za-z0-9\-._~]"
 
 
 def escaped(text: str) -> str:
@@ -224,7 +224,7 @@ def unescaped(text: str) -> str | None:
 
 
 def _quote(text: str, *, reserved: bool) -> str:
-    return (_RESERVED if reserved else _UNRESERVED).sub(_escape, text)
+    return re.sub(_RESERVED if reserved else _UNRESERVED, _escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -428,24 +428,26 @@ def _value(
     return texts[0]
 
 
-_SEPARATOR = re.compile(r"[/\\]")
+_SEPARATOR = r"[/\\]"
 
 
 def _safe(operator: _Operator, text: str) -> bool:
     """Whether a value is what its place promises: one segment, or segments without dots."""
     if "/" in text and not operator.slashes:
         return False
-    return operator.free or {".", ".."}.isdisjoint(_SEPARATOR.split(text))
+    return operator.free or {".", ".."}.isdisjoint(re.split(_SEPARATOR, text))
 
 
-_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_ESCAPE = rb"%([0-9A-Fa-f]{2})"
 
 
 def _decode(text: str) -> str | None:
     """A value without its escapes, or None where they are no UTF-8."""
     if "%" not in text:
         return text
-    data = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode("ascii")), text.encode("ascii"))
+    data = re.sub(
+        _ESCAPE, lambda found: bytes.fromhex(found[1].decode("ascii")), text.encode("ascii")
+    )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

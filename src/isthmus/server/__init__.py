@@ -1,14 +1,18 @@
 """Servers: functions in, the protocol out."""
 
+from typing import TYPE_CHECKING, Any
+
 from isthmus.core.schema_bounds import Bounds
 from isthmus.server.context import Context
 from isthmus.server.definitions import mirrored
 from isthmus.server.limits import Limits
 from isthmus.server.redaction import Redact
-from isthmus.server.sampling import SampledMessage
 from isthmus.server.sanitise import Sanitise
 from isthmus.server.server import Server
 from isthmus.store.meter import Meter, Rate
+
+if TYPE_CHECKING:
+    from isthmus.server.sampling import SampledMessage
 
 __all__ = [
     "Bounds",
@@ -22,3 +26,13 @@ __all__ = [
     "Server",
     "mirrored",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what few servers use on its first use (PEP 562)."""
+    if name != "SampledMessage":
+        raise AttributeError(f"module 'isthmus.server' has no attribute {name!r}")
+    from isthmus.server.sampling import SampledMessage
+
+    globals()[name] = SampledMessage
+    return SampledMessage

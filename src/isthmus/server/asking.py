@@ -16,7 +16,7 @@ answered, and what :meth:`Asker.once` did, is sealed into ``requestState``.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import msgspec
@@ -32,14 +32,12 @@ from isthmus.server.facilities import Facilities
 from isthmus.server.needs import require
 from isthmus.server.notes import Notes
 from isthmus.server.pages import demanded
+from isthmus.server.running import Body
 from isthmus.server.workers import Leave
 from isthmus.wire import InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["Body", "ask_directly", "required", "run_once", "run_rounds", "told"]
-
-Body = Callable[[Context], Awaitable[Any]]
-"""What serves a call: it may ask through the context, and may run more than once."""
+__all__ = ["ask_directly", "required", "run_once", "run_rounds", "told"]
 
 RETURNED = "returned by the author"
 """Where :class:`Returned` lies among a journal's effects; no digest has a blank."""

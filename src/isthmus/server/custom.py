@@ -8,7 +8,6 @@ from isthmus.errors import UsageError
 from isthmus.revisions import METHODS, Method
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler
-from isthmus.server.asking import run_once
 from isthmus.server.context import Context
 from isthmus.server.facilities import Facilities
 from isthmus.server.signatures import read_signature
@@ -48,6 +47,8 @@ def custom_handler(fn: Callable[..., Any], facilities: Facilities) -> Handler:
                 return await fn(*given)
             value = await facilities.workers.run(lambda: fn(*given), context.leave)
             return await value if inspect.isawaitable(value) else value
+
+        from isthmus.server.asking import run_once  # as for tools: there may be nobody who asks
 
         value = await run_once(body, inbound, facilities)
         return EmptyResult() if value is None else value

@@ -15,7 +15,7 @@ from isthmus.wire import Tool
 
 __all__ = ["check_definition", "mirrored", "warn_of"]
 
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+NAME = r"[A-Za-z0-9_.-]{1,128}"
 
 
 def mirrored(header: str) -> msgspec.Meta:
@@ -55,7 +55,7 @@ def check_definition(tool: Tool, given: tuple[bool, bool], bounds: Bounds | None
 
 def warn_of(name: str, mirrored: Iterable[HeaderParam]) -> None:
     """Log what is allowed and yet unwise."""
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         # spec 2026-07-28 server/tools#tool-names: SHOULD be of these, and of 1 to 128
         _warn(
             "tool %r: some clients take only names of up to 128 letters, digits, '_', '-' and '.'",

@@ -51,11 +51,11 @@ FIELDS = {
     **dict.fromkeys(("raise", "raises", "except", "exception", "type", "rtype", "vartype"), RAISES),
 }
 
-GOOGLE_HEADER = re.compile(r"([A-Za-z][A-Za-z ]*):\s*")
-GOOGLE_ENTRY = re.compile(r"\*{0,2}(?P<names>\w+)\s*(?:\(.*?\))?\s*:(?:\s+|$)(?P<rest>.*)")
-NUMPY_RULE = re.compile(r"-{3,}\s*")
-NUMPY_ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::(?P<rest>).*)?")
-SPHINX_FIELD = re.compile(r":(?P<field>\w+)(?P<about>[^:]*):\s*(?P<rest>.*)")
+GOOGLE_HEADER = r"([A-Za-z][A-Za-z ]*):\s*"
+GOOGLE_ENTRY = r"\*{0,2}(?P<names>\w+)\s*(?:\(.*?\))?\s*:(?:\s+|$)(?P<rest>.*)"
+NUMPY_RULE = r"-{3,}\s*"
+NUMPY_ENTRY = r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::(?P<rest>).*)?"
+SPHINX_FIELD = r":(?P<field>\w+)(?P<about>[^:]*):\s*(?P<rest>.*)"
 
 
 def parse_docstring(doc: str | None) -> Docstring:
@@ -75,7 +75,7 @@ def parse_docstring(doc: str | None) -> Docstring:
 
 def _sections(
     lines: list[str],
-) -> Iterator[tuple[str, re.Pattern[str] | None, list[str]]]:
+) -> Iterator[tuple[str, str | None, list[str]]]:
     """Each stretch of lines, with what it is about and how its entries begin."""
     at = 0
     while at < len(lines):
@@ -85,7 +85,7 @@ def _sections(
         elif kind := _google_section(lines, at):
             end = _until(lines, at + 1, _is_flush)
             yield kind, GOOGLE_ENTRY, lines[at + 1 : end]
-        elif (field := SPHINX_FIELD.match(lines[at])) and field["field"] in FIELDS:
+        elif (field := re.match(SPHINX_FIELD, lines[at])) and field["field"] in FIELDS:
             end = _until(lines, at + 1, _is_flush)
             kind = FIELDS[field["field"]]
             name = (field["about"].split() or [""])[-1]
@@ -103,7 +103,7 @@ def _numpy_section(lines: list[str], at: int) -> str | None:
 
 def _google_section(lines: list[str], at: int) -> str | None:
     """What the header on this line opens; a header has indented lines below it."""
-    header = GOOGLE_HEADER.fullmatch(lines[at])
+    header = re.fullmatch(GOOGLE_HEADER, lines[at])
     below = next((line for line in lines[at + 1 :] if line.strip()), "")
     return SECTIONS.get(header[1].lower()) if header and below.startswith((" ", "\t")) else None
 
@@ -112,7 +112,7 @@ def _begins_numpy(lines: list[str], at: int) -> bool:
     return (
         bool(lines[at].strip())
         and at + 1 < len(lines)
-        and NUMPY_RULE.fullmatch(lines[at + 1]) is not None
+        and re.fullmatch(NUMPY_RULE, lines[at + 1]) is not None
     )
 
 
@@ -124,13 +124,13 @@ def _until(lines: list[str], at: int, ends: Callable[[list[str], int], bool]) ->
     return next((i for i in range(at, len(lines)) if ends(lines, i)), len(lines))
 
 
-def _entries(begins: re.Pattern[str] | None, body: list[str]) -> dict[str, str]:
+def _entries(begins: str | None, body: list[str]) -> dict[str, str]:
     """The entries of a section, by name; one text may speak for several names."""
     found: dict[str, str] = {}
     names: list[str] = []
     text: list[str] = []
     for line in [*inspect.cleandoc("\n" + "\n".join(body)).splitlines(), ""]:
-        entry = begins.fullmatch(line) if begins and line[:1].strip() else None
+        entry = re.fullmatch(begins, line) if begins and line[:1].strip() else None
         if entry is None:
             text.append(line)
             continue

@@ -10,13 +10,13 @@ from msgspec import Raw, structs
 from isthmus.core.extensions import refusal, settings_of
 from isthmus.errors import CapabilityMissing, NotInRevision, UsageError
 from isthmus.revisions import METHODS, Method, Revision
-from isthmus.runtime.extension import Extension
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext, Handler, Middleware
 from isthmus.wire import ClientCapabilities
 from isthmus.wire.base import Id, Wire
 
 if TYPE_CHECKING:
+    from isthmus.runtime.extension import Extension
     from isthmus.runtime.router import NoticeHandler
 
 __all__ = [
@@ -37,7 +37,7 @@ MAX_HEARD = 256
 """Notifications acted on at the same time; what comes beyond is dropped, and logged."""
 
 
-def only_declared(extension: Extension, handler: Handler) -> Handler:
+def only_declared(extension: "Extension", handler: Handler) -> Handler:
     """A handler of an extension's method, for those who declared the extension.
 
     Raises, when called:
@@ -55,7 +55,7 @@ def only_declared(extension: Extension, handler: Handler) -> Handler:
     return serve
 
 
-def for_declared(extension: Extension, layer: Middleware) -> Middleware:
+def for_declared(extension: "Extension", layer: Middleware) -> Middleware:
     """A layer of an extension's that is not there for those who did not declare it."""
     identifier = extension.identifier
 

@@ -276,14 +276,14 @@ class Function:
             ]
         if isinstance(problem, RecursionError):
             return [("$", "nested too deeply")]
-        found = LOCATED.fullmatch(str(problem))
+        found = re.fullmatch(LOCATED, str(problem))
         what, path = (found["what"], found["path"]) if found else (str(problem), "$")
         if path == "$" and "unknown field" in what:
             what += f", known are: {', '.join(p.wire for p in self.parameters) or 'none'}"
         return [(path, what)]
 
 
-LOCATED = re.compile(r"(?P<what>.*) - at (?:`key` in )?`(?P<path>\$.*)`", re.DOTALL)
+LOCATED = r"(?s)(?P<what>.*) - at (?:`key` in )?`(?P<path>\$.*)`"
 """msgspec's way of saying where a problem is."""
 
 IMMUTABLE = frozenset({type(None), bool, int, float, str, bytes, UnsetType})

@@ -1,16 +1,18 @@
 """What can be said about a server, and about a tool, a resource or a prompt beside its function."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
 
 from msgspec import UNSET
 
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
-from isthmus.store.log import Log
 from isthmus.wire import Annotations, Icon, Implementation
 from isthmus.wire.base import Meta
 from isthmus.wire.results import CacheScope
+
+if TYPE_CHECKING:
+    from isthmus.store.log import Log
 
 __all__ = [
     "Completable",
@@ -200,7 +202,7 @@ class HttpOptions(TypedDict, total=False):
     body_timeout: float
     body_idle: float
     retry: float
-    stream_log: Log | None
+    stream_log: "Log | None"
     sse: str | None
     messages: str
     websocket: bool

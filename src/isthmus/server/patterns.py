@@ -61,7 +61,7 @@ def base64(least: int = 0, most: int | None = None) -> str:
 SPELLINGS = {r"\A": "^", r"\Z": "$", "(?P<": "(?<"}
 """Python's spellings of what ECMAScript spells otherwise."""
 
-TOKENS = re.compile(r"\\.|\(\?P<|\(\?(?!:|=|!|<=|<!)|[*+?}]\+", re.DOTALL)
+TOKENS = r"(?s)\\.|\(\?P<|\(\?(?!:|=|!|<=|<!)|[*+?}]\+"
 
 
 def portable_pattern(pattern: str) -> str:
@@ -82,4 +82,4 @@ def portable_pattern(pattern: str) -> str:
             )
         return SPELLINGS[text]
 
-    return TOKENS.sub(translated, pattern)
+    return re.sub(TOKENS, translated, pattern)

@@ -10,17 +10,7 @@ from msgspec import UNSET, UnsetType
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.revisions import METHODS
 from isthmus.server.facilities import Facilities
-from isthmus.server.forms import form_for
-from isthmus.server.needs import require
 from isthmus.server.polling import Polling
-from isthmus.server.sampling import (
-    Said,
-    SampledMessage,
-    allowed_context,
-    conversation,
-    given,
-    preferences,
-)
 from isthmus.wire import (
     CreateMessageParams,
     ElicitParams,
@@ -34,8 +24,10 @@ from isthmus.wire import (
 )
 from isthmus.wire.base import Wire
 
+# Every server has this class, and few ask: what a question takes is imported when one is asked.
 if TYPE_CHECKING:
     from isthmus.server.askers import Asker
+    from isthmus.server.sampling import Said, SampledMessage
 
 __all__ = ["Questions"]
 
@@ -91,6 +83,8 @@ class Questions(Polling):
             Misbehaved: the answer does not fit the form.
             TaskCancelled: the client cancelled the task it made of it.
         """
+        from isthmus.server.forms import form_for
+
         form = form_for(schema)
         params = ElicitParams(
             message=message, mode="form", requested_schema=form.schema, task=wanted(task)
@@ -129,6 +123,8 @@ class Questions(Polling):
             CapabilityMissing: the client opens no pages.
             TaskCancelled: the client cancelled the task it made of it.
         """
+        from isthmus.server.needs import require
+
         id = elicitation_id or os.urandom(16).hex()
         params = ElicitParams(
             message=message, mode="url", url=url, elicitation_id=id, task=wanted(task)
@@ -143,7 +139,7 @@ class Questions(Polling):
 
     async def sample(
         self,
-        messages: Said | Sequence[Said],
+        messages: "Said | Sequence[Said]",
         *,
         max_tokens: int,
         system_prompt: str | None = None,
@@ -156,7 +152,7 @@ class Questions(Polling):
         metadata: Mapping[str, Any] | None = None,
         key: str | None = None,
         task: bool = False,
-    ) -> SampledMessage:
+    ) -> "SampledMessage":
         """Have the client's model write the next message.
 
         Args:
@@ -178,20 +174,24 @@ class Questions(Polling):
             CapabilityMissing: the client has no model for servers, or none that uses tools.
             TaskCancelled: the client cancelled the task it made of it.
         """
+        from isthmus.server import sampling
+
         params = CreateMessageParams(
-            messages=conversation(messages),
+            messages=sampling.conversation(messages),
             max_tokens=max_tokens,
-            system_prompt=given(system_prompt),
-            model_preferences=preferences(model),
-            temperature=given(temperature),
+            system_prompt=sampling.given(system_prompt),
+            model_preferences=sampling.preferences(model),
+            temperature=sampling.given(temperature),
             stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
-            include_context=allowed_context(include_context, self._inbound.caller.capabilities),
+            include_context=sampling.allowed_context(
+                include_context, self._inbound.caller.capabilities
+            ),
             tools=UNSET if tools is None else list(tools),
             tool_choice=UNSET if tool_choice is None else ToolChoice(mode=tool_choice),
             metadata=UNSET if metadata is None else dict(metadata),
             task=wanted(task),
         )
-        return SampledMessage(await self._ask("sampling/createMessage", params, key))
+        return sampling.SampledMessage(await self._ask("sampling/createMessage", params, key))
 
     async def roots(self, *, key: str | None = None) -> list[Root]:
         """Ask where the client lets this server work.
@@ -206,6 +206,8 @@ class Questions(Polling):
         return roots
 
     async def _ask(self, method: str, params: Wire, key: str | None) -> Any:
+        from isthmus.server.needs import require
+
         require(self._inbound.caller, method, params)
         if self._notes.busy:
             await self._notes.drain()

@@ -2,20 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from isthmus.errors import CapabilityMissing, Refuse, ToolError
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_over
-from isthmus.server.asking import Body, run_rounds
 from isthmus.server.context import Context
 from isthmus.server.facilities import Facilities
 from isthmus.server.functions import Function
 from isthmus.server.workers import Workers
 
-__all__ = ["Run", "report", "run_refusing", "runner"]
+__all__ = ["Body", "Run", "report", "rounds", "run_refusing", "runner"]
 
+Body: TypeAlias = Callable[[Context], Awaitable[Any]]
+"""What serves a call: it may ask through the context, and may run more than once."""
 
 Run: TypeAlias = Callable[[Any, Context | None], Awaitable[Any]]
 """``await run(bound, context)``: runs a function; the context is None where it takes none."""
@@ -40,17 +41,25 @@ def runner(function: Function, workers: Workers) -> Run:
     return inline
 
 
+@cache
+def rounds() -> Callable[[Body, Inbound, Any, str, Facilities], Awaitable[Any]]:
+    """What runs a body with a context, :func:`~isthmus.server.asking.run_rounds`."""
+    from isthmus.server.asking import run_rounds  # a server may have none that takes one
+
+    return run_rounds
+
+
 async def run_refusing(
     body: Body, inbound: Inbound, params: Any, target: str, facilities: Facilities
 ) -> Any:
-    """As ``run_rounds``, for methods whose failures are errors and not results.
+    """As :func:`rounds`, for methods whose failures are errors and not results.
 
     Raises:
         Refuse: whatever the body raised for its caller to read.
         Exception: whatever else it raised.
     """
     try:
-        return await run_rounds(body, inbound, params, target, facilities)
+        return await rounds()(body, inbound, params, target, facilities)
     except CapabilityMissing as lack:
         raise Refuse(-32602, f"Invalid params: {lack}") from lack
     except ToolError as error:

@@ -30,12 +30,10 @@ from isthmus.wire.jsonrpc import encode
 
 __all__ = ["Sanitise"]
 
-SEQUENCES = re.compile(
-    "\x1b(?:\\[[0-?]*+[ -/]*+[@-~]|[\\]P^_X][^\x07\x1b]*+(?:\x07|\x1b\\\\)?+|[ -/]*+[0-~])"
-)
+SEQUENCES = "\x1b(?:\\[[0-?]*+[ -/]*+[@-~]|[\\]P^_X][^\x07\x1b]*+(?:\x07|\x1b\\\\)?+|[ -/]*+[0-~])"
 """What terminals take for commands: colours, titles, movements of the cursor."""
 
-CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+CONTROLS = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 """Control characters, but for tabs and ends of lines."""
 
 R = TypeVar("R")
@@ -87,8 +85,8 @@ class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
         """Text without control characters."""
         if self.controls == "keep" or text.isprintable():
             return text
-        text = SEQUENCES.sub("", text)
-        return CONTROLS.sub("" if self.controls == "strip" else "\ufffd", text)
+        text = re.sub(SEQUENCES, "", text)
+        return re.sub(CONTROLS, "" if self.controls == "strip" else "\ufffd", text)
 
     def _call_result(self, result: CallToolResult) -> CallToolResult:
         content = [self._block(block) for block in result.content]

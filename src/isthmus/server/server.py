@@ -7,12 +7,10 @@ from msgspec import UNSET
 
 from isthmus.errors import UsageError
 from isthmus.revisions import REVISIONS, Revision
-from isthmus.runtime.extension import Extension, Extensions, gathered
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import Router
 from isthmus.server.caching import Caching
-from isthmus.server.extensions import for_declared
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.changes import Changes
 from isthmus.server.features.logging import set_level
@@ -46,6 +44,7 @@ from isthmus.wire.results import CacheScope
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from isthmus.runtime.extension import Extension, Extensions
     from isthmus.server.features.listing import Listing
     from isthmus.transports.http.app import HttpApp
 
@@ -122,7 +121,7 @@ class Server(Offers):
         max_rounds: int = 10,
         state_ttl: float = 3600.0,
         revisions: Sequence[Revision | str] = REVISIONS,
-        extensions: Extensions | None = None,
+        extensions: "Extensions | None" = None,
         limits: Limits = LIMITS,
         sanitise: Sanitise | None = SANITISE,
         redact: Redact | None = REDACT,
@@ -160,8 +159,8 @@ class Server(Offers):
         )
         self._routes.update(self._features())
         self._router: Router | None = None
-        for extension in gathered(extensions):
-            self.extend(extension)
+        if extensions is not None:
+            self._extend_by(extensions)
 
     def __repr__(self) -> str:
         return f"Server({self.info.name!r}, version={self.info.version!r})"
@@ -177,7 +176,7 @@ class Server(Offers):
         self._middleware.append(middleware)
         return middleware
 
-    def extend(self, extension: Extension, /) -> Extension:
+    def extend(self, extension: "Extension", /) -> "Extension":
         """Put an extension in place: it is declared, and what it serves is served.
 
         Raises:
@@ -186,6 +185,8 @@ class Server(Offers):
         """
         if self._router is not None:
             raise UsageError("an extension must be put in place before the server serves")
+        from isthmus.server.extensions import for_declared
+
         self._extend(extension)
         self._middleware += [for_declared(extension, layer) for layer in extension.middleware]
         return extension
@@ -280,6 +281,12 @@ class Server(Offers):
         await self._lifespan.close()
 
     # Inside
+
+    def _extend_by(self, extensions: "Extensions") -> None:
+        from isthmus.runtime.extension import gathered  # few servers have any
+
+        for extension in gathered(extensions):
+            self.extend(extension)
 
     def _joined(self, params: InitializedParams, inbound: Inbound) -> None:
         self._changes.joined(params, inbound)

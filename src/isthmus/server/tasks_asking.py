@@ -16,11 +16,12 @@ from isthmus.errors import CapabilityMissing, UsageError
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.tasks_shapes import CORE, Shape, related
 from isthmus.server.askers import DirectAsker, JournalAsker
-from isthmus.server.asking import Body, ask_directly, required, run_rounds, told
+from isthmus.server.asking import ask_directly, required, run_rounds, told
 from isthmus.server.context import Context
 from isthmus.server.facilities import Facilities
 from isthmus.server.needs import plain
 from isthmus.server.notes import Notes
+from isthmus.server.running import Body
 from isthmus.server.workers import Workers
 from isthmus.store.tasks import Job
 from isthmus.wire import CallToolParams, InputRequiredResult, ProgressParams

@@ -1,7 +1,27 @@
 """What a server keeps: one file per primitive, each a protocol and a form of it in memory."""
 
-from isthmus.store.kv import KV, MemoryKV
-from isthmus.store.log import Log, MemoryLog
-from isthmus.store.meter import MemoryMeter, Meter, Rate
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isthmus.store.kv import KV, MemoryKV
+    from isthmus.store.log import Log, MemoryLog
+    from isthmus.store.meter import MemoryMeter, Meter, Rate
 
 __all__ = ["KV", "Log", "MemoryKV", "MemoryLog", "MemoryMeter", "Meter", "Rate"]
+
+_HOMES = {
+    **dict.fromkeys(("KV", "MemoryKV"), "kv"),
+    **dict.fromkeys(("Log", "MemoryLog"), "log"),
+    **dict.fromkeys(("MemoryMeter", "Meter", "Rate"), "meter"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on its first use: most servers keep little (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'isthmus.store' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f"isthmus.store.{home}"), name)
+    return value

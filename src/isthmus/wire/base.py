@@ -28,6 +28,8 @@ def wire_name(name: str) -> str:
     """
     if name == "meta":
         return "_meta"
+    if "_" not in name:
+        return name
     return re.sub(r"_([a-z0-9])", lambda m: m.group(1).upper(), name.rstrip("_"))
 
 

@@ -264,7 +264,7 @@ def _agree(function: Function, template: UriTemplate) -> None:
         )
 
 
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.+", re.DOTALL)
+SCHEME = r"(?s)[A-Za-z][A-Za-z0-9+.-]*:.+"
 
 
 def _check_uri(uri: str, template: UriTemplate) -> None:
@@ -274,7 +274,7 @@ def _check_uri(uri: str, template: UriTemplate) -> None:
         UsageError: it is none.
     """
     # spec 2026-07-28 server/resources#custom-uri-schemes: MUST be in accordance with RFC 3986
-    if not SCHEME.match(uri) and not uri.startswith("{"):
+    if not re.match(SCHEME, uri) and not uri.startswith("{"):
         raise UsageError(f"{uri!r} is no URI: it begins with a scheme, as in 'notes://all'")
     if not template.names and template.expand({}) != uri:
         raise UsageError(f"{uri!r} is no URI: write {template.expand({})!r}")

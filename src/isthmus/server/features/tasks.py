@@ -26,8 +26,8 @@ from isthmus.runtime.tasks_shapes import (
     shape_of,
 )
 from isthmus.runtime.tasks_telling import Teller
-from isthmus.server.asking import Body
 from isthmus.server.facilities import Facilities
+from isthmus.server.running import Body
 from isthmus.server.tasks_asking import Becoming, run_as_task, run_until_task
 from isthmus.store.kv import MemoryKV
 from isthmus.store.tasks import Job, TaskBook

@@ -17,7 +17,6 @@ from isthmus.errors import (
 )
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_over
-from isthmus.server.asking import Body, run_rounds
 from isthmus.server.context import Context
 from isthmus.server.custom_types import encode
 from isthmus.server.definitions import check_definition, warn_of
@@ -27,7 +26,7 @@ from isthmus.server.functions import ArgumentError, Function
 from isthmus.server.options import TaskStarts, TaskSupport, starts_in_body
 from isthmus.server.results import to_call_result
 from isthmus.server.returns import Returns
-from isthmus.server.running import Run, report, runner
+from isthmus.server.running import Body, Run, report, rounds, runner
 from isthmus.server.validation import Validator
 from isthmus.wire import (
     CallToolParams,
@@ -323,7 +322,7 @@ class Tools:
         async def body(context: Context) -> Any:
             return await tool.run(bound, context)
 
-        return run_rounds(body, inbound, params, tool.name, self._facilities)
+        return rounds()(body, inbound, params, tool.name, self._facilities)
 
     def _asked(
         self,
@@ -343,7 +342,7 @@ class Tools:
                 raise asked
             return asked
 
-        return run_rounds(body, inbound, params, tool.name, self._facilities)
+        return rounds()(body, inbound, params, tool.name, self._facilities)
 
     def _unexpected(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
         """The result of a tool that broke: what its author must know is logged, not told."""
