@@ -13,7 +13,6 @@ from isthmus.server.limits import Limits
 from isthmus.server.redaction import Redact
 from isthmus.server.sanitise import Sanitise
 from isthmus.server.workers import Workers
-from isthmus.store.kv import KV
 from isthmus.wire import Implementation
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Facilities:
         limits: Limits,
         sanitise: Sanitise | None,
         redact: Redact | None,
-        task_store: KV | None = None,
+        task_store: "KV | None" = None,
     ) -> None:
         self.info = info
         self.lifespan = lifespan

@@ -30,7 +30,6 @@ from isthmus.server.options import (
 from isthmus.server.pings import Pings
 from isthmus.server.redaction import Redact
 from isthmus.server.sanitise import Sanitise
-from isthmus.store.kv import KV
 from isthmus.wire import (
     Icon,
     InitializedParams,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
     from isthmus.runtime.extension import Extension, Extensions
     from isthmus.server.features.listing import Listing
+    from isthmus.store.kv import KV
     from isthmus.transports.http.app import HttpApp
 
 __all__ = ["Server"]
@@ -127,7 +127,7 @@ class Server(Offers):
         redact: Redact | None = REDACT,
         ping_every: float | None = None,
         ping_misses: int = 3,
-        task_store: KV | None = None,
+        task_store: "KV | None" = None,
     ) -> None:
         fitting("limits", limits, Limits)
         fitting("sanitise", sanitise, Sanitise, None)
