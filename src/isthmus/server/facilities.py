@@ -18,6 +18,7 @@ from isthmus.wire import Implementation
 if TYPE_CHECKING:
     from isthmus.runtime.inbound import Inbound
     from isthmus.server.client_tasks import ClientTasks
+    from isthmus.store.kv import KV
     from isthmus.wire import TaskStatusParams
 
 __all__ = ["Facilities"]
