@@ -62,8 +62,17 @@ async def banquet(guests: int, ctx: Context) -> str:
     return f"dinner for {guests}"
 
 
+@server.tool
+async def reserve(ctx: Context) -> str:
+    """Reserve a table; the guest may take long to say for how many, so that may be a task, too."""
+    match await ctx.elicit("For how many?", int, task=True):
+        case Accepted(guests):
+            return f"a table for {guests}"
+    raise ToolError("nobody comes")
+
+
 async def main() -> None:
-    """Order from the kitchen, in three ways."""
+    """Order from the kitchen, in three ways, and be asked for long."""
     async with Client(server, elicit=lambda _: Accepted({"minutes": 5})) as client:
         # A task is awaited as any call is; its questions reach the same handler.
         print((await client.call_tool("steak")).text)
@@ -77,6 +86,15 @@ async def main() -> None:
         dinner = await client.start_tool("banquet", {"guests": 400})
         await dinner.cancel()
         print("cancelled:", (await dinner.status()).status)
+
+    # The client may answer by tasks of its own (2025-11-25); everything else stays the same.
+    async with Client(
+        server,
+        revision="2025-11-25",
+        elicit=lambda _: Accepted({"value": 4}),
+        answer_tasks=True,
+    ) as client:
+        print((await client.call_tool("reserve")).text)
 
 
 if __name__ == "__main__":

@@ -282,12 +282,12 @@ async def test_the_assistant_answers_everything(example, capsys):
 
 
 async def test_the_kitchen_cooks_what_somebody_waits_for(example, capsys):
-    """A task awaited, one fetched later, one cancelled."""
+    """A task awaited, one fetched later, one cancelled; and one of the client's."""
     await example("tasks").main()
 
     said = capsys.readouterr().out.splitlines()
     expected = ["a steak of 5 minutes", "ordered: working", "3 portions of soup"]
-    assert [*expected, "cancelled: cancelled"] == said
+    assert [*expected, "cancelled: cancelled", "a table for 4"] == said
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

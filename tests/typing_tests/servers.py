@@ -156,12 +156,12 @@ async def book(date: str, ctx: Context) -> Booking:
 async def ask(ctx: Context) -> str:
     """Ask in every other way."""
     assert_type(await ctx.elicit("Sure?"), Accepted[None] | Declined | Cancelled)
-    assert_type(await ctx.elicit("Sure?", bool), Accepted[bool] | Declined | Cancelled)
+    assert_type(await ctx.elicit("Sure?", bool, task=True), Accepted[bool] | Declined | Cancelled)
     assert_type(await ctx.elicit("Which?", Kind), Accepted[Kind] | Declined | Cancelled)
     answer = await ctx.elicit("How many?", int)
     if isinstance(answer, Accepted):
         assert_type(answer.value, int)
-    reply = await ctx.sample("Say something.", max_tokens=10)
+    reply = await ctx.sample("Say something.", max_tokens=10, task=True)
     assert_type(reply, SampledMessage)
     assert_type(await ctx.roots(), list[Root])
     ctx.log.info("asked", answer=reply.text)

@@ -115,6 +115,7 @@ class Question:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return raw  # the answer itself, or nothing that anybody understands
         self._id = id = task.task_id
+        self._heard = {key: told for key, told in self._heard.items() if key == id}
         try:
             return await self._fetched(await self._over(task))
         except (Refused, TaskCancelled, ConnectionLost):
