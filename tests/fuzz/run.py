@@ -22,7 +22,7 @@ LONGEST_RUN = 5  # seconds one input may take
 MEMORY = 600  # MiB a target may grow to
 
 
-def one(name: str, seconds: int) -> None:
+def one(name: str, seconds: int, seed: int) -> None:
     """Fuzz one target in this process; never returns."""
     import atheris
 
@@ -36,6 +36,7 @@ def one(name: str, seconds: int) -> None:
     (found := KEPT / name / "corpus").mkdir(exist_ok=True)
     flags = [
         f"-max_total_time={seconds}",
+        f"-seed={seed}",
         f"-max_len={LONGEST_INPUT}",
         f"-timeout={LONGEST_RUN}",
         f"-rss_limit_mb={MEMORY}",
@@ -46,9 +47,10 @@ def one(name: str, seconds: int) -> None:
     atheris.Fuzz()
 
 
-def watched(name: str, seconds: int) -> bool:
+def watched(name: str, seconds: int, seed: int) -> bool:
     """Fuzz one target in a process of its own, and say how it went."""
     command = [sys.executable, __file__, name, "--inside", "--seconds", str(seconds)]
+    command += ["--seed", str(seed)]
     log = KEPT / f"{name}.log"
     with log.open("wb") as out:
         status = subprocess.run(
@@ -80,6 +82,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*", help="by name; all of them without any")
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--seed", type=int, default=1, help="another one looks elsewhere first")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if importlib.util.find_spec("atheris") is None:
@@ -88,10 +91,14 @@ def main() -> int:
         )
         return SKIPPED
     if asked.inside:
-        one(asked.targets[0], asked.seconds)
+        one(asked.targets[0], asked.seconds, asked.seed)
     KEPT.mkdir(exist_ok=True)
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        went = list(pool.map(lambda name: watched(name, asked.seconds), asked.targets or names()))
+        went = list(
+            pool.map(
+                lambda name: watched(name, asked.seconds, asked.seed), asked.targets or names()
+            )
+        )
     return 0 if all(went) else 1
 
 
