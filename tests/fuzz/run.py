@@ -31,8 +31,8 @@ def one(name: str, seconds: int, seed: int) -> None:
         from fuzz.targets import TARGETS
     seeds = KEPT / name / "seeds"
     seeds.mkdir(parents=True, exist_ok=True)
-    for number, seed in enumerate(TARGETS[name].seeds()):
-        (seeds / f"{number:04}").write_bytes(seed)
+    for number, sample in enumerate(TARGETS[name].seeds()):
+        (seeds / f"{number:04}").write_bytes(sample)
     (found := KEPT / name / "corpus").mkdir(exist_ok=True)
     flags = [
         f"-max_total_time={seconds}",
