@@ -1,6 +1,5 @@
 """Our own shapes, held against the official schemas: the same verdict on whatever is thrown at both."""
 
-import copy
 import json
 from functools import cache
 
@@ -35,20 +34,24 @@ def at(value, path):
 
 
 def changed(value):
-    """The value, and the value with one thing changed, in every way and at every place."""
+    """The value, and the value with one thing changed, in every way and at every place.
+
+    It is always the same object, as it was again in the end: copies would be most of the work.
+    """
     yield value
     for path in list(places(value)):
+        if not path:
+            yield from OTHERS
+            continue
+        owner, key = at(value, path[:-1]), path[-1]
+        before = owner[key]
         for other in OTHERS:
-            if not path:
-                yield other
-                continue
-            new = copy.deepcopy(value)
-            at(new, path[:-1])[path[-1]] = other
-            yield new
-        if path and isinstance(path[-1], str):
-            new = copy.deepcopy(value)
-            del at(new, path[:-1])[path[-1]]
-            yield new
+            owner[key] = other
+            yield value
+        if isinstance(key, str):
+            del owner[key]
+            yield value
+        owner[key] = before
 
 
 @cache
