@@ -116,6 +116,8 @@ def main() -> int:
         say(f"skipped, as there is nobody to compare with: {error}")
         return SKIPPED
     os.sched_setaffinity(0, {LOAD_CORE})
+    # Installed packages come with their byte code: ours is kept, too, after the first import.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     results = Results(best=given.short)
     for number in range(given.rounds or span.rounds):
         say(f"round {number + 1}")

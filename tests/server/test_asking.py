@@ -9,6 +9,7 @@ import pytest
 from msgspec import Raw
 
 from both_eras import LEGACY, MODERN, Client, accept, text
+from heap import own_heap
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.errors import ToolError
 from isthmus.runtime.inbound import Inbound
@@ -715,18 +716,16 @@ async def test_no_reference_cycle_is_left_by_a_call():
         await client.server.router.serve(inbound)
 
     await call()
-    gc.collect()
-    gc.disable()
-    gc.set_debug(gc.DEBUG_SAVEALL)
-    try:
-        for _ in range(10):
-            await call()
-        gc.collect()
-        ours = [one for one in gc.garbage if type(one).__module__.startswith("isthmus")]
-    finally:
-        gc.set_debug(0)
-        gc.garbage.clear()
-        gc.enable()
+    with own_heap():
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            for _ in range(10):
+                await call()
+            gc.collect()
+            ours = [one for one in gc.garbage if type(one).__module__.startswith("isthmus")]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
     assert [] == ours
 
 

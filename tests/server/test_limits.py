@@ -49,8 +49,11 @@ async def test_one_caller_does_not_use_up_what_another_has():
     """Ours: counted for each session, or for each principal wherever it comes from."""
     server = counting(tool_calls=Rate(1, 60))
 
+    callers = []  # kept: who has gone may be taken for who came after
+
     def caller(**given):
-        return Client(server, LEGACY, **given)
+        callers.append(Client(server, LEGACY, **given))
+        return callers[-1]
 
     assert "done" == text(await caller().call("tool"))
     assert "done" == text(await caller().call("tool"))

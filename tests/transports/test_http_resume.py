@@ -7,6 +7,7 @@ import gc
 import pytest
 
 from asgi_driver import Exchange, fetch
+from heap import own_heap
 from http_wire import (
     INITIALIZE,
     INITIALIZED,
@@ -226,6 +227,12 @@ async def test_an_answer_that_came_while_nobody_listened_is_kept():
 async def test_what_was_said_is_kept_and_not_the_response_it_was_said_on(revision):
     """Ours: a request and all that belongs to it goes when it has been answered."""
     talk = Talk()
+    with own_heap():
+        await answered_on_streams(talk, revision)
+
+
+async def answered_on_streams(talk, revision):
+    """Answers on streams, one of them resumed; nothing is left but what was said."""
     async with serving({"stream_answers": True}, talk=talk) as target:
         session = await opened_in(target, revision)
         plain = Exchange(target, headers=head(session, revision), body=called())
