@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isthmus.errors import UsageError
@@ -145,6 +145,9 @@ outcomes = st.builds(
     objects,
     st.dictionaries(st.sampled_from(["tools", "prompts"]), st.lists(objects, max_size=2)),
 )
+@example(
+    REVISIONS[2], "lines", {"ping": Outcome("", None, {"result": {"content": True}})}, {}, {}
+)  # a result whose content is no list
 def test_no_server_makes_the_rules_raise(revision, over, came, opening, items):
     """Ours: whatever a server answers, there is a report of it."""
     visit = Visit(revision, over, [], came, opening, items, session="a b", called=came)

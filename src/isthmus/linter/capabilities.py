@@ -117,7 +117,8 @@ def _also_text(visit: Visit) -> Iterator[Fault]:
     for name, outcome in visit.called.items():
         result = outcome.result or {}
         content = result.get("content")
-        texts = [b for b in content or () if isinstance(b, dict) and b.get("type") == "text"]
+        blocks = content if isinstance(content, list) else []
+        texts = [b for b in blocks if isinstance(b, dict) and b.get("type") == "text"]
         if "structuredContent" in result and not texts:
             yield Fault(f"calling {name}", "structured content, and no text beside it")
 
