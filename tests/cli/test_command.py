@@ -289,8 +289,13 @@ def test_a_server_started_by_hand_says_that_it_waits_for_a_program():
 
 def test_an_interrupt_has_its_exit_code():
     """Ours: control-C ends the command and the server, without a traceback."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*ISTHMUS, "call", SHOP, "wait"], **pipes) as process:
+    options = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        # tests that run in the background have a shell that turned it off, and children inherit that
+        "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    }
+    with subprocess.Popen([*ISTHMUS, "call", SHOP, "wait"], **options) as process:
         while b"waiting" not in process.stderr.readline():
             pass
         process.send_signal(signal.SIGINT)
