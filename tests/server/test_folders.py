@@ -18,15 +18,15 @@ SECRET = b"outside"
 def tree(tmp_path_factory):
     """A folder with files, and things around it that nobody may read."""
     top = tmp_path_factory.mktemp("tree")
-    root = top / "root"
+    root = top / "folder"
     (root / "sub" / "deep").mkdir(parents=True)
     (root / "a.txt").write_text("a")
     (root / "sub" / "b.md").write_text("b")
     (root / "sub" / "deep" / "c d%41.txt").write_text("c")
     (root / ".hidden").write_bytes(SECRET)
     (top / "secret").write_bytes(SECRET)
-    (top / "root-beside").mkdir()
-    (top / "root-beside" / "secret").write_bytes(SECRET)
+    (top / "folder-beside").mkdir()
+    (top / "folder-beside" / "secret").write_bytes(SECRET)
     (root / "link").symlink_to(top / "secret")
     (root / "out").symlink_to(top)
     (root / "inside").symlink_to(root / "a.txt")
@@ -55,9 +55,9 @@ def test_what_is_in_it_is_read(folder):
 
 OUTSIDE = [
     *("../secret", "sub/../../secret", "..", ".", "", "/", "//", "/etc/passwd", "./a.txt"),
-    *("sub//b.md", "a.txt/", "/a.txt", "sub/./b.md", "sub/../a.txt", "../root/a.txt"),
+    *("sub//b.md", "a.txt/", "/a.txt", "sub/./b.md", "sub/../a.txt", "../folder/a.txt"),
     *("..\\secret", "sub\\..\\..\\secret", "\\\\server\\share", "C:\\secret", "a.txt\x00"),
-    *("\x00", "../root-beside/secret", "link", "out/secret", "out", "inside", "sub/up/a.txt"),
+    *("\x00", "../folder-beside/secret", "link", "out/secret", "out", "inside", "sub/up/a.txt"),
     *(".hidden", "pipe", "sub", "a.txt/b", "x" * 300, "a/" * 100 + "b", "\udcff", "~root/x"),
     *("%2e%2e/secret", "..%2fsecret", "\uff0e\uff0e/secret", "a.txt\n", "\u202e", "sub/ /b.md"),
 ]
@@ -73,7 +73,7 @@ def test_no_name_leads_out_nor_to_what_is_no_file(folder, path):
 
 pieces = st.sampled_from(
     ["..", ".", "", "a.txt", "sub", "deep", "b.md", "link", "out", "up", "inside", "secret",
-     "root", "root-beside", "~", "%2e%2e", "..;", "...", "C:", "CON", "\\..", "\x00", " ", "\uff0e\uff0e"]
+     "folder", "folder-beside", "~", "%2e%2e", "..;", "...", "C:", "CON", "\\..", "\x00", " ", "\uff0e\uff0e"]
 )  # fmt: skip
 names = st.text(max_size=40) | st.lists(pieces | st.text(max_size=5), max_size=8).map("/".join)
 
