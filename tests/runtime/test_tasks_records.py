@@ -5,9 +5,10 @@ import pytest
 from msgspec import Raw
 
 from isthmus.core.caller import Caller
+from isthmus.core.principal import Principal
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.tasks_records import Record, key_of, moment, new_id, owner_of, read, written
+from isthmus.runtime.tasks_records import Record, key_of, moment, new_id, read, task_owner, written
 from isthmus.wire import InputRequest
 from isthmus.wire.jsonrpc import ErrorBody
 
@@ -53,18 +54,19 @@ def test_ids_are_not_to_be_guessed():
 
 def test_a_task_belongs_to_who_authenticated():
     """Ours: by the transport or by the facts, the same principal; nobody is nobody."""
+    ann = Principal(issuer="https://login.example", subject="ann", scopes=frozenset({"a"}))
+    later = msgspec.structs.replace(ann, scopes=frozenset({"a", "b"}), expires_at=9.0)
 
-    class Person:
-        subject = "ann"
-
-    assert "" == owner_of(inbound())
-    assert owner_of(inbound("ann")) == owner_of(inbound(None, "ann")) == owner_of(inbound(Person()))
-    assert owner_of(inbound("ann")) != owner_of(inbound("bob"))
+    assert "" == task_owner(inbound())
+    assert task_owner(inbound("ann")) == task_owner(inbound(None, "ann"))
+    assert task_owner(inbound(ann)) == task_owner(inbound(later))
+    assert task_owner(inbound(ann)) != task_owner(inbound("ann"))
+    assert task_owner(inbound("ann")) != task_owner(inbound("bob"))
 
 
 def test_no_owner_and_no_id_reach_into_another_owners_place():
     """Ours: whatever a client sends for an id, it stays below its own owner."""
-    owner = owner_of(inbound("a/b"))
+    owner = task_owner(inbound("a/b"))
 
     assert "/" not in owner
     assert key_of("", f"{owner}/x") != key_of(owner, "y/x")

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from isthmus.client.limits import Limits
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.tasks_records import owner_of
+from isthmus.runtime.tasks_records import task_owner
 from isthmus.runtime.tasks_shapes import CORE
 from isthmus.store.kv import MemoryKV
 from isthmus.store.tasks import TaskBook
@@ -50,7 +50,7 @@ class TaskAnswers(TaskDesk):
             Refuse: there are too many.
         """
         ttl = None if wanted.ttl is UNSET else wanted.ttl / 1000
-        job = await self.book.open(owner_of(inbound), "", ttl, method)
+        job = await self.book.open(task_owner(inbound), "", ttl, method)
         await job.create()
         record = job.record
         self.tell(job, inbound)

@@ -70,3 +70,9 @@ class Inbound(msgspec.Struct, gc=True):
     link: Any  # a Link; msgspec cannot check protocols
     origin: Origin = LOCAL
     progress_token: Id | None = None
+
+    @property
+    def principal(self) -> Any:
+        """Who authenticated with this very request, or else when the connection was opened."""
+        known = self.origin.principal
+        return self.caller.principal if known is None else known

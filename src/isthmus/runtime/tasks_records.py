@@ -2,17 +2,17 @@
 
 import os
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.core.base64url import to_text
+from isthmus.core.principal import owner_of
 from isthmus.runtime.inbound import Inbound
 from isthmus.wire import InputRequest, TaskStatus
 from isthmus.wire.jsonrpc import ErrorBody, encode
 
-__all__ = ["FINAL", "Record", "key_of", "moment", "new_id", "owner_of", "read", "written"]
+__all__ = ["FINAL", "Record", "key_of", "moment", "new_id", "read", "task_owner", "written"]
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 """The statuses that last."""
@@ -75,19 +75,17 @@ def new_id() -> str:
     return to_text(os.urandom(ID_SIZE))
 
 
-def owner_of(inbound: Inbound) -> str:
+def task_owner(inbound: Inbound) -> str:
     """Whose the tasks are that a request creates, and may ask for; empty for nobody's.
 
     Without a principal the id is all there is: whoever knows it may ask, also from another session.
     """
-    principal: Any = inbound.origin.principal
-    if principal is None:
-        principal = inbound.caller.principal
-    if principal is None:
+    owner = owner_of(inbound.principal)
+    if owner is None:
         return ""
     from hashlib import sha256  # not needed until somebody authenticates
 
-    return sha256(str(getattr(principal, "subject", principal)).encode()).hexdigest()
+    return sha256(owner.encode()).hexdigest()
 
 
 def key_of(owner: str, id: str) -> str:

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import UNSET, Raw, structs
 
 from isthmus.core.journal import UNUSABLE, Journal, TooLarge, Unsealed, binding, seal, unseal
+from isthmus.core.principal import owner_of
 from isthmus.errors import CapabilityMissing, Misbehaved, Refuse, UrlRequired
 from isthmus.revisions import METHODS, Era
 from isthmus.runtime.inbound import Inbound
@@ -286,6 +287,4 @@ def _binding(inbound: Inbound, params: Any, target: str) -> bytes:
         raw = None
     else:
         raw = arguments if isinstance(arguments, Raw) else encode(arguments)
-    principal = inbound.caller.principal
-    who = None if principal is None else str(getattr(principal, "subject", principal))
-    return binding(inbound.method, target, raw, who)
+    return binding(inbound.method, target, raw, owner_of(inbound.principal))

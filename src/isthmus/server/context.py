@@ -112,12 +112,7 @@ class Context(Questions):
     @property
     def principal(self) -> Any:
         """Who authenticated, or None."""
-        inbound = self._inbound
-        return (
-            inbound.caller.principal
-            if inbound.origin.principal is None
-            else inbound.origin.principal
-        )
+        return self._inbound.principal
 
     @property
     def origin(self) -> Origin:

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 
+from isthmus.core.principal import owner_of
 from isthmus.errors import Refuse
 from isthmus.revisions.codes import LIMITED
 from isthmus.runtime.inbound import Inbound
@@ -88,11 +89,9 @@ def who(inbound: Inbound) -> str:
 
     What a client says of itself is no part of it: anybody can say anything.
     """
-    principal = inbound.caller.principal
-    if principal is None:
-        principal = inbound.origin.principal
-    if principal is not None:
-        return f"principal {getattr(principal, 'subject', principal)}"
+    owner = owner_of(inbound.principal)
+    if owner is not None:
+        return f"principal {owner}"
     origin = inbound.origin
     if origin.session is not None:
         return f"session {origin.session}"

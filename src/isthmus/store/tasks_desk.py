@@ -14,7 +14,7 @@ from isthmus.core.pagination import BadCursor, paginate
 from isthmus.errors import Refuse
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_over, log_failure
-from isthmus.runtime.tasks_records import Record, owner_of
+from isthmus.runtime.tasks_records import Record, task_owner
 from isthmus.runtime.tasks_shapes import CORE, Shape, related, result_of
 from isthmus.runtime.tasks_telling import Teller
 from isthmus.store.tasks import Job, TaskBook
@@ -99,7 +99,7 @@ class TaskDesk:
         Raises:
             Refuse: there is no such task, or what the task came to is an error.
         """
-        owner = owner_of(inbound)
+        owner = task_owner(inbound)
         while not (record := await self.find(params.task_id, inbound)).over:
             job = self.book.job(owner, record.id)
             if job is None:  # another process works on it
@@ -125,7 +125,7 @@ class TaskDesk:
         Raises:
             Refuse: the cursor is not one of ours.
         """
-        owner = owner_of(inbound)
+        owner = task_owner(inbound)
         try:
             page, following = paginate(
                 await self.book.all(owner),
@@ -149,7 +149,7 @@ class TaskDesk:
         """
         shape = self.shape(inbound)
         record = await self.find(params.task_id, inbound)
-        job = self.book.job(owner_of(inbound), record.id)
+        job = self.book.job(task_owner(inbound), record.id)
         stopped = job is not None and await job.cancel("The task was cancelled by request.")
         record = record if job is None else job.record
         if not stopped and shape is CORE:
@@ -164,7 +164,7 @@ class TaskDesk:
         Raises:
             Refuse: there is no such task for this caller.
         """
-        record = await self.book.find(owner_of(inbound), id)
+        record = await self.book.find(task_owner(inbound), id)
         if record is None:
             # spec 2025-11-25 basic/utilities/tasks#protocol-errors: MUST be -32602; one of
             # somebody else's is told apart by nothing

@@ -16,7 +16,7 @@ from isthmus.core.extensions import refusal
 from isthmus.errors import CallTimedOut, ConnectionLost, Refuse, Refused
 from isthmus.revisions import METHODS
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.tasks_records import Record, owner_of
+from isthmus.runtime.tasks_records import Record, task_owner
 from isthmus.runtime.tasks_shapes import (
     CORE,
     EXTENSION,
@@ -62,7 +62,7 @@ def may_list(inbound: Inbound) -> bool:
     """Whether the sender of a request is known, so that it may be shown a list of its tasks."""
     # spec 2025-11-25 basic/utilities/tasks#task-isolation-and-access-control: receivers that
     # cannot identify requestors SHOULD NOT declare tasks.list
-    return bool(owner_of(inbound)) or inbound.origin.transport in ALONE
+    return bool(task_owner(inbound)) or inbound.origin.transport in ALONE
 
 
 class Tasks(TaskDesk):
@@ -192,7 +192,7 @@ class Tasks(TaskDesk):
     async def _open(self, params: CallToolParams, inbound: Inbound) -> Job:
         wanted = None if params.task is UNSET or params.task.ttl is UNSET else params.task.ttl
         ttl = None if wanted is None else wanted / 1000
-        return await self.book.open(owner_of(inbound), params.name, ttl)
+        return await self.book.open(task_owner(inbound), params.name, ttl)
 
     # The methods
 
@@ -234,7 +234,7 @@ class Tasks(TaskDesk):
             asked = record.questions.get(key)
             if asked is not None:
                 _check(key, asked, answer)
-        job = self.book.job(owner_of(inbound), record.id)
+        job = self.book.job(task_owner(inbound), record.id)
         if job is not None:
             await job.answer(params.input_responses)
         return EmptyResult()
@@ -248,12 +248,12 @@ class Tasks(TaskDesk):
             Refuse: the client did not declare the extension.
         """
         self.shape(inbound)
-        owner = owner_of(inbound)
+        owner = task_owner(inbound)
         return [id for id in dict.fromkeys(ids) if await self.book.find(owner, id) is not None]
 
     async def follow(self, ids: Any, inbound: Inbound, meta: Meta) -> Callable[[], None]:
         """Tell a stream how tasks stand, now and whenever that changes; returns what ends it."""
-        shape, owner, link = self.shape(inbound), owner_of(inbound), inbound.link
+        shape, owner, link = self.shape(inbound), task_owner(inbound), inbound.link
         revision = inbound.caller.revision
 
         async def tell(record: Record) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from isthmus.core.principal import owner_of
 from isthmus.errors import ConnectionLost
 from isthmus.revisions import Feature
 from isthmus.runtime.channel import Delivery, Outgoing
@@ -366,7 +367,9 @@ class SessionBook:
             if session is None:
                 return None
         # Somebody else's session looks like none, so that ids cannot be tried out.
-        return session if session.principal == principal else None
+        theirs = session.principal
+        mine = theirs is principal or owner_of(theirs) == owner_of(principal)
+        return session if mine else None
 
     async def open(self, frame: Frame, delivery: Delivery, reply: Reply) -> bool:
         """Serve an ``initialize`` in a new session, and keep it if that went well.

@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw
 
 from isthmus.core.caller import Malformed, read_envelope
 from isthmus.core.http_rules import Refusal, accepts, judge_head
+from isthmus.core.principal import owner_of
 from isthmus.core.sse import encode_event
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Delivery, Outgoing
@@ -219,7 +220,7 @@ class SseServer:
             refusal = NO_SESSION
         else:
             stream = self._streams.get(id)
-            if stream is None or stream.principal != exchange.principal:
+            if stream is None or owner_of(stream.principal) != owner_of(exchange.principal):
                 # Somebody else's session looks like none, so that ids cannot be tried out.
                 stream, refusal = None, UNKNOWN_SESSION
             else:

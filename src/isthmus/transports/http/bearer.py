@@ -1,0 +1,84 @@
+"""The two places where authorization plugs into HTTP; :mod:`isthmus.auth` fills them.
+
+On the serving side an :class:`Authorizer` stands between the guard and the message: it says who
+sends a request, and whether what they ask for is theirs to ask. On the calling side an
+:class:`Authorization` stands around the :class:`~isthmus.transports.http.requests.Requests` of a
+connection: what comes out adds credentials, and gets new ones where the server wants that.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from isthmus.core.http_rules import Refusal
+from isthmus.core.principal import Principal
+from isthmus.transports.http.reply import Receive, Scope, Send
+from isthmus.transports.http.requests import Requests
+
+__all__ = ["Asgi", "Asked", "Authorization", "Authorizer"]
+
+Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One message of a request's body, as far as authorization is concerned.
+
+    Attributes:
+        method: its method; empty for an answer.
+        scopes: what its caller must have been granted for it.
+    """
+
+    method: str
+    scopes: frozenset[str] = frozenset()
+
+
+class Authorizer(Protocol):
+    """Says who sends a request to a server, and what they may ask for.
+
+    Attributes:
+        routes: pages of its own on the server's origin, such as metadata, by exact path.
+    """
+
+    routes: Mapping[str, Asgi]
+
+    async def admit(self, scope: Scope) -> Principal | Refusal | None:
+        """Who sends this request, from its head alone; None for nobody, where nobody may ask.
+
+        Args:
+            scope: the ASGI scope of the HTTP request, or of a WebSocket's handshake.
+        """
+        ...
+
+    def permit(
+        self, principal: Principal | None, asked: Sequence[Asked], *, modern: bool
+    ) -> Refusal | None:
+        """What to answer where somebody lacks what a request takes; None lets it through.
+
+        Args:
+            principal: whom :meth:`admit` found.
+            asked: every message of the body.
+            modern: the request is of 2026-07-28 or later.
+        """
+        ...
+
+    async def lasts(self, principal: Principal) -> bool:
+        """Whether a stream that was opened for somebody may stay open."""
+        ...
+
+    async def upstream(self, principal: Principal, name: str) -> Any:
+        """The way to a service behind the server, with a token of its own; see ``ctx.upstream``."""
+        ...
+
+
+class Authorization(Protocol):
+    """Gets a client the tokens a server wants."""
+
+    def over(self, url: str, requests: Requests) -> Requests:
+        """Requests to the server at a URL that carry credentials.
+
+        Args:
+            url: the MCP endpoint.
+            requests: what sends them; closed with what is returned.
+        """
+        ...
