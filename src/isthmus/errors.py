@@ -21,6 +21,13 @@ other side's, and both from a broken wire::
     ├── ConnectionLost            the connection ended with this call in flight
     │   └── SessionEnded          a session over HTTP has ended, and this was not served in it
     ├── CallTimedOut              no answer in time; also a TimeoutError
+    ├── AuthError                 no authorization was to be had, and no request was sent without
+    │   ├── AuthRequired          somebody has to log in, register or set something up
+    │   ├── AuthRefused           an authorization server, or the user there, said no
+    │   ├── AuthUnsafe            what a server said cannot be believed, so nothing was sent to it
+    │   ├── DiscoveryFailed       nobody says where, or how, authorization is to be had
+    │   ├── IssuerChanged         the server now names another authorization server
+    │   └── ScopeShortfall        what was granted is not enough, and more is not to be had
     ├── TaskCancelled             the task waited for was cancelled
     ├── TooManyRounds             the server kept asking
     └── raised by authors
@@ -34,16 +41,22 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 __all__ = [
+    "AuthError",
+    "AuthRefused",
+    "AuthRequired",
+    "AuthUnsafe",
     "CallTimedOut",
     "CapabilityMissing",
     "CapabilityRequired",
     "ConnectFailed",
     "ConnectionLost",
+    "DiscoveryFailed",
     "HeaderMismatch",
     "HttpRefused",
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
+    "IssuerChanged",
     "IsthmusError",
     "MethodNotFound",
     "Misbehaved",
@@ -55,6 +68,7 @@ __all__ = [
     "Refused",
     "Rejected",
     "ResourceNotFound",
+    "ScopeShortfall",
     "SessionEnded",
     "TaskCancelled",
     "TooManyRounds",
@@ -254,6 +268,60 @@ class SessionEnded(ConnectionLost):
 
 class CallTimedOut(IsthmusError, TimeoutError):
     """No answer came in time; the call was cancelled."""
+
+
+class AuthError(IsthmusError):
+    """No authorization was to be had: the message says at which step, and what to do."""
+
+
+class AuthRequired(AuthError):
+    """Somebody has to do something first: log in, register this program, set something up."""
+
+
+class AuthRefused(AuthError):
+    """An authorization server said no, or the user did when asked there.
+
+    Attributes:
+        error: the code of RFC 6749 and its kin, such as ``access_denied``; empty without one.
+    """
+
+    def __init__(self, message: str, error: str = "") -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class AuthUnsafe(AuthError):
+    """What a server said about authorization cannot be believed: nothing secret was sent to it."""
+
+
+class DiscoveryFailed(AuthError):
+    """Nobody says where authorization is to be had, or how."""
+
+
+class IssuerChanged(AuthError):
+    """The server names another authorization server than the one its credentials are of.
+
+    Attributes:
+        before: the issuer they are of.
+        now: the issuer that the server names.
+    """
+
+    def __init__(self, message: str, before: str, now: str) -> None:
+        super().__init__(message)
+        self.before = before
+        self.now = now
+
+
+class ScopeShortfall(AuthError):
+    """What was granted is not enough, and more is not to be had.
+
+    Attributes:
+        missing: the scopes that were asked for and not granted, as far as that is known.
+    """
+
+    def __init__(self, message: str, missing: frozenset[str] = frozenset()) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class TaskCancelled(IsthmusError):
