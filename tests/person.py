@@ -1,0 +1,191 @@
+"""A person at a browser, without a browser: opens a URL, logs in, consents, and is sent on.
+
+Needs nothing but Python, so that any program can start it: ``person.py URL NAME PASSWORD`` prints
+the URL that the browser was sent to in the end, outside the authorization server, and does not go
+there; with ``--visit`` it does. ``--deny`` says no.
+"""
+
+import argparse
+import http.client
+import sys
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import urlencode, urljoin, urlsplit
+
+__all__ = ["Form", "Person", "forms"]
+
+STEPS = 12
+SECONDS = 30
+YES = ("approve", "allow", "accept", "authorize", "yes", "continue")
+NO = ("deny", "cancel", "reject", "no")
+ACCOUNT = ("account", "username", "user", "name", "email", "login")
+
+
+@dataclass
+class Form:
+    """One form of a page.
+
+    Attributes:
+        action: where it goes, as the page has it.
+        method: ``get`` or ``post``.
+        fields: the names with the values they come with.
+        kinds: the type of each field.
+        buttons: name, value and words of each button that sends it.
+    """
+
+    action: str
+    method: str
+    fields: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    buttons: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[Form] = []
+        self.button: tuple[str, str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        kind = given.get("type", "submit" if tag == "button" else "text").lower()
+        if tag == "form":
+            self.forms.append(Form(given.get("action", ""), given.get("method", "get").lower()))
+        elif not self.forms or tag not in {"input", "button"}:
+            return
+        elif kind == "submit" and tag == "button":
+            self.button = (given.get("name", ""), given.get("value", ""))
+        elif kind == "submit":
+            value = given.get("value", "")
+            self.forms[-1].buttons.append((given.get("name", ""), value, value))
+        elif "name" in given and (kind not in {"checkbox", "radio"} or "checked" in given):
+            self.forms[-1].fields[given["name"]] = given.get("value", "")
+            self.forms[-1].kinds[given["name"]] = kind
+
+    def handle_data(self, data: str) -> None:
+        if self.button is not None and data.strip():
+            self.forms[-1].buttons.append((*self.button, data.strip()))
+            self.button = None
+
+
+def forms(page: str) -> list[Form]:
+    """The forms of a page."""
+    parser = _Page()
+    parser.feed(page)
+    return parser.forms
+
+
+class Person:
+    """Somebody with a name, a password and an opinion.
+
+    Args:
+        name: whom they log in as.
+        password: with what.
+        approve: whether they consent.
+    """
+
+    def __init__(self, name: str, password: str, *, approve: bool = True) -> None:
+        self.name = name
+        self.password = password
+        self.approve = approve
+        self.cookies: dict[tuple[str, str], str] = {}
+        self.pages: list[str] = []
+
+    def follow(self, url: str) -> str:
+        """Open a URL and do what its pages want; the URL outside of there that one is sent to.
+
+        Raises:
+            RuntimeError: a page has nothing that one could do; the message has its text.
+        """
+        home = urlsplit(url)[:2]
+        method, body = "GET", ""
+        for _ in range(STEPS):
+            if urlsplit(url)[:2] != home:
+                return url
+            status, where, page = self.request(method, url, body)
+            if where:
+                method, body, url = "GET", "", urljoin(url, where)
+                continue
+            self.pages.append(page)
+            method, body, url = self.filled(url, status, page)
+        raise RuntimeError(f"no end after {STEPS} pages, the last at {url}")
+
+    def filled(self, url: str, status: int, page: str) -> tuple[str, str, str]:
+        """The request that the form of a page makes."""
+        found = forms(page)
+        if not found:
+            raise RuntimeError(
+                f"{status} without a form at {url.split('?', maxsplit=1)[0]}: {page[-1500:]}"
+            )
+        form = next((f for f in found if "password" in f.kinds.values()), None)
+        login = form is not None
+        form = form or next((f for f in found if self.wanted(f)), found[0])
+        values = dict(form.fields)
+        for name, kind in form.kinds.items():
+            if kind == "password":
+                values[name] = self.password
+            elif login and name.lower() in ACCOUNT:
+                values[name] = self.name
+        button = None if login else self.wanted(form)
+        if button and button[0]:
+            values[button[0]] = button[1]
+        target = urljoin(url, form.action or url)
+        if form.method == "post":
+            return "POST", urlencode(values), target
+        return "GET", "", f"{target.split('?')[0]}?{urlencode(values)}"
+
+    def wanted(self, form: Form) -> tuple[str, str, str] | None:
+        """The button that says what this person means, or None."""
+        words = YES if self.approve else NO
+        for button in form.buttons:
+            if any(text.lower().startswith(words) for text in button[1:]):
+                return button
+        return None
+
+    def request(self, method: str, url: str, body: str = "") -> tuple[int, str, str]:
+        """One request with the cookies of its origin: status, where it redirects to, its text."""
+        parts = urlsplit(url)
+        kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
+        connection = kind(parts.netloc, timeout=SECONDS)
+        mine = "; ".join(f"{k}={v}" for (at, k), v in self.cookies.items() if at == parts.netloc)
+        headers = {"Accept": "text/html", "Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
+        if mine:
+            headers["Cookie"] = mine
+        if method == "POST":
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            headers["Origin"] = f"{parts.scheme}://{parts.netloc}"
+            headers["Sec-Fetch-Site"] = "same-origin"
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        try:
+            connection.request(method, path, body or None, headers)
+            response = connection.getresponse()
+            text = response.read().decode(errors="replace")
+        finally:
+            connection.close()
+        for cookie in response.headers.get_all("set-cookie", []):
+            name, _, value = cookie.split(";")[0].partition("=")
+            self.cookies[parts.netloc, name.strip()] = value.strip()
+        return response.status, response.getheader("location", ""), text
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url")
+    parser.add_argument("name")
+    parser.add_argument("password")
+    parser.add_argument("--deny", action="store_true", help="say no")
+    parser.add_argument("--visit", action="store_true", help="go where one is sent")
+    given = parser.parse_args()
+    somebody = Person(given.name, given.password, approve=not given.deny)
+    url = somebody.follow(given.url)
+    if given.visit:
+        somebody.request("GET", url)
+    sys.stdout.write(url + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
