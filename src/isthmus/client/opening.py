@@ -31,6 +31,7 @@ from isthmus.core.opening import (
     states_facts,
 )
 from isthmus.errors import (
+    AuthError,
     CallTimedOut,
     ConnectFailed,
     ConnectionLost,
@@ -43,6 +44,7 @@ from isthmus.errors import (
 )
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Channel, Delivery
+from isthmus.runtime.holding import CLOCKS, CallsClock, Clocks, OpeningClock
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.transports.command import ENDED
@@ -113,6 +115,7 @@ class Opening:
         self._settings = settings
         self._on_dial = on_dial
         self._given_up = False
+        self._clocks = Clocks()
         self._sse = False  # the link is one over HTTP+SSE, found out by this negotiation
 
     async def open(self) -> Agreement:
@@ -120,14 +123,18 @@ class Opening:
 
         Raises:
             ConnectFailed: no connection came about; the message says why and what to try.
+            AuthError: no authorization was to be had.
         """
         key, patience = self._target.key, self._settings.connect_timeout
         try:
-            async with asyncio.timeout(patience):
-                agreement = await self._agree()
+            async with asyncio.timeout(patience) as limit:
+                agreement = await self._timed(OpeningClock(limit))
         except BaseException as error:
-            forget(key)
+            if not isinstance(error, AuthError):
+                forget(key)
             await self.give_up()
+            if isinstance(error, AuthError):
+                raise
             if isinstance(error, TimeoutError):
                 raise self._failed(f"no connection within {patience:g} s") from None
             if isinstance(error, IsthmusError):
@@ -136,6 +143,16 @@ class Opening:
         if self._settings.revision is None:  # a pin says what we want, not what the server can
             remember(key, agreement.revision, sse=self._sse)
         return agreement
+
+    async def _timed(self, clock: OpeningClock) -> Agreement:
+        """Agree, under a time limit that does not count what a user takes to log in."""
+        self._clocks.add(clock)
+        token = CLOCKS.set(self._clocks)
+        try:
+            return await self._agree()
+        finally:
+            CLOCKS.reset(token)
+            self._clocks.remove(clock)
 
     def _failed(self, why: str) -> ConnectFailed:
         name = self._target.name
@@ -199,6 +216,7 @@ class Opening:
             raise ConnectFailed("the client was closed meanwhile")
         self._sse = sse
         self.link = Link(channel, self._router)
+        self._clocks.add(CallsClock(self.link.peer))
         self._on_dial(self.link.peer)
         return None
 

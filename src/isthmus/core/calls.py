@@ -103,6 +103,13 @@ class Calls:
             if call.deadline is not None and call.deadline <= now:
                 call.deadline = _deadline(call, now)
 
+    def extend(self, seconds: float) -> None:
+        """Give every call so much more time, its limit included."""
+        for call in self._open.values():
+            call.started += seconds
+            call.deadline = None if call.deadline is None else call.deadline + seconds
+            call.limit = None if call.limit is None else call.limit + seconds
+
     def next_deadline(self) -> float | None:
         """The earliest moment at which a call may expire, or None."""
         return min(

@@ -75,10 +75,11 @@ class Session:
         phase: where the conversation stands.
         deaf: the other side may not ask for anything, and gets no answer if it does.
         batches: the revision agreed on has arrays of messages.
+        held: no call of ours expires now.
     """
 
     __slots__ = (
-        "_batches", "_calls", "_opening", "_served", "batches", "deaf", "phase", "side",
+        "_batches", "_calls", "_opening", "_served", "batches", "deaf", "held", "phase", "side",
     )  # fmt: skip
 
     def __init__(self, side: Side, *, in_flight: int | None = IN_FLIGHT) -> None:
@@ -86,6 +87,7 @@ class Session:
         self.phase = Phase.NEW
         self.deaf = False
         self.batches = False
+        self.held = False
         self._batches: dict[Id, Batch] = {}
         self._calls = Calls()
         self._served = Served(in_flight)
@@ -337,7 +339,20 @@ class Session:
 
     def next_deadline(self) -> float | None:
         """The earliest moment at which :meth:`tick` may have something to say."""
-        return self._calls.next_deadline()
+        return None if self.held else self._calls.next_deadline()
+
+    def hold(self) -> None:
+        """Let no call of ours expire until :meth:`release`: what they wait for is not the server."""
+        self.held = True
+
+    def release(self, seconds: float) -> None:
+        """Go on as if no time had passed since :meth:`hold`.
+
+        Args:
+            seconds: how long that was.
+        """
+        self.held = False
+        self._calls.extend(seconds)
 
     def tick(self, now: float) -> list[Expired]:
         """Expire every call whose deadline has come.
@@ -345,6 +360,8 @@ class Session:
         A server that has asked us something waits for us, so its silence is not held against it
         meanwhile.
         """
+        if self.held:
+            return []
         if self.side == "client" and len(self._served):
             self._calls.excuse(now)
         return [

@@ -42,7 +42,7 @@ from isthmus.revisions import METHODS, Feature, Revision
 from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
 from isthmus.runtime.gathering import gather
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.router import Router
+from isthmus.runtime.router import Waist
 from isthmus.runtime.waiting import Waiting, decoder, earliest, encoded, opened, with_token
 from isthmus.wire import ProgressParams
 from isthmus.wire.base import Id, Wire
@@ -72,7 +72,7 @@ class Peer:
     """
 
     def __init__(
-        self, channel: Channel, router: Router, *, side: Side, origin: Origin = LOCAL
+        self, channel: Channel, router: Waist, *, side: Side, origin: Origin = LOCAL
     ) -> None:
         self.session = Session(side, in_flight=router.in_flight)
         self.caller = Caller()
@@ -274,10 +274,7 @@ class Peer:
         if relates_to is not None and self.session.withdrawn(relates_to):
             return  # spec 2025-11-25 basic/utilities/cancellation: nothing more is said about it
         data = self.session.note(method, encoded(params, revision))
-        try:
-            await self.channel.send(Outgoing(data, relates_to=relates_to, method=method))
-        except ConnectionLost:
-            return
+        await self._tell(Outgoing(data, relates_to=relates_to, method=method))
 
     async def call(
         self,
@@ -408,9 +405,10 @@ class Peer:
             if self._timer.when() <= when:
                 return
             self._timer.cancel()
-        self._timer = loop.call_at(when, self._tick, loop)
+        self._timer = loop.call_at(when, self.tick, loop)
 
-    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+    def tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look at the clock: end the calls whose time is over, and come back for the next."""
         self._timer = None
         now = loop.time()
         for expired in self.session.tick(now):
