@@ -14,7 +14,6 @@ FOLDER = ROOT / "tests" / "requirements"
 PAGE = ROOT / "docs" / "concepts" / "requirements.md"
 
 REASONS: Mapping[str, str] = {
-    "authorization": "Authorization: who may connect is not built yet.",
     "schema": (
         "Words beside a member of the schema, which repeat a page. Shapes are held against the "
         "official schemas themselves (`messages.members.of-the-revision`)."
@@ -25,7 +24,8 @@ REASONS: Mapping[str, str] = {
     ),
     "author": (
         "What the author of a server asks people for, keeps of them and lets them see: secrets in "
-        "forms, who opened a page, states to be used once, public answers."
+        "forms, states to be used once, public answers; and of a client, whose metadata document "
+        "somebody hosts."
     ),
     "intermediary": "What proxies between client and server do.",
     "unused": "What binds only those who poll lists or start a server anew, which we do not.",
