@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from isthmus.revisions.table import Era, Feature, Revision
 
 __all__ = [
+    "FORBIDDEN",
     "LIMITED",
+    "UNAUTHENTICATED",
     "http_status",
     "permitted_code",
     "resource_not_found_code",
@@ -16,6 +18,12 @@ __all__ = [
 LIMITED = -31429
 """The code of "too much", from either side; it ends like HTTP's."""
 # spec 2026-07-28 basic#error-codes: new codes SHOULD lie outside the range JSON-RPC reserves
+
+UNAUTHENTICATED = -31401
+"""The code where nobody has authenticated, or no longer; it ends like HTTP's status."""
+
+FORBIDDEN = -31403
+"""The code where who has authenticated was not granted what it takes; it ends like HTTP's status."""
 
 
 def resource_not_found_code(revision: Revision) -> int:

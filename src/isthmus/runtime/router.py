@@ -9,12 +9,13 @@ worked out once per method and revision and kept as a :class:`Plan`.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, UnsetType
 
 from isthmus.core.nesting import is_deeper
+from isthmus.core.principal import Principal
 from isthmus.core.session import IN_FLIGHT
 from isthmus.core.surrogates import without_surrogates
 from isthmus.errors import IsthmusError, Refuse, Refused
@@ -28,12 +29,18 @@ from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import ErrorBody, encode
 from isthmus.wire.reading import without_nulls
 
-__all__ = ["NoticeHandler", "Plan", "Router", "is_over", "log_failure"]
+__all__ = ["Needs", "NoticeHandler", "Plan", "Router", "Waist", "is_over", "log_failure"]
 
 NoticeHandler = Callable[[Any, Inbound], None]
 """``(params, inbound) -> None``: what to do about a notification; ``inbound.id`` is empty."""
 
 Sender = Literal["client", "server"]
+
+Needs = Callable[[Any, Principal | None], frozenset[str]]
+"""``(params, principal) -> scopes``: what it takes to have a request served."""
+
+NO_NEEDS: Mapping[str, Needs] = {}
+NOTHING: frozenset[str] = frozenset()
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -59,18 +66,7 @@ class Plan(msgspec.Struct, frozen=True):
         Raises:
             msgspec.ValidationError: they do not fit; the message has the JSON path.
         """
-        most, raw = self.depth, b"{}" if params is None else params
-        # what is deeper is also longer
-        if most and len(memoryview(raw)) > 2 * most and is_deeper(bytes(raw), most):
-            raise msgspec.ValidationError(f"nested more than {most} levels deep")
-        try:
-            read = self.row.decode_params(raw)
-        except msgspec.ValidationError:
-            less = without_nulls(raw)  # "cursor": null and the like, which some clients send
-            if less is None:
-                raise
-            read = self.row.decode_params(less)
-        return accept(read, self.revision)
+        return accept(_read(self.row, params, self.depth), self.revision)
 
     def write(self, result: Wire | Raw) -> bytes:
         """A handler's result as JSON in the revision's shape."""
@@ -78,6 +74,26 @@ class Plan(msgspec.Struct, frozen=True):
             return bytes(result)
         written: bytes = self.stamp.write(project(result, self.revision))
         return written
+
+
+class Waist(Protocol):
+    """What serves the requests of a connection: a :class:`Router`, or what stands before one.
+
+    Attributes:
+        supported: the revisions spoken.
+        in_flight: the most requests served at once on one connection, or None.
+    """
+
+    supported: tuple[Revision, ...]
+    in_flight: int | None
+
+    async def serve(self, inbound: Inbound) -> bytes | ErrorBody:
+        """Serve one request."""
+        ...
+
+    def note(self, method: str, params: Raw | None, inbound: Inbound) -> None:
+        """Act on a notification."""
+        ...
 
 
 class Router:
@@ -94,6 +110,8 @@ class Router:
         debug: let the text of an unexpected exception out.
         depth: the most levels of arrays and objects in parameters, or None for any number.
         in_flight: the most requests served at once on one connection, or None for any number.
+        needs: what requests take to be served, by method, where that is not nothing.
+        known_scopes: gives every scope that anything here takes, whoever asks.
     """
 
     def __init__(
@@ -109,7 +127,11 @@ class Router:
         debug: bool = False,
         depth: int | None = None,
         in_flight: int | None = IN_FLIGHT,
+        needs: Mapping[str, Needs] = NO_NEEDS,
+        known_scopes: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
+        self.known_scopes = known_scopes
+        self._needs = needs
         self.supported = tuple(supported)
         self.in_flight = in_flight
         self._routes = routes
@@ -154,6 +176,25 @@ class Router:
             raise error
         return self._failure(inbound, error)
 
+    def needs(
+        self, method: str, params: Raw | UnsetType, principal: Principal | None
+    ) -> frozenset[str]:
+        """The scopes that somebody must have been granted for a request, told by its body.
+
+        Nothing for what will not be served anyhow: it is refused for what it is.
+
+        Raises:
+            Exception: whatever an author's function raised; nobody may be let in then.
+        """
+        needs = self._needs.get(method)
+        if needs is None:
+            return NOTHING
+        try:
+            read = _read(METHODS[method], params or None, self._depth)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return NOTHING
+        return needs(read, principal)
+
     def note(self, method: str, params: Raw | None, inbound: Inbound) -> None:
         """Act on a notification; a malformed or unknown one is ignored, as JSON-RPC has it."""
         handler = self._notices.get(method)
@@ -197,6 +238,21 @@ class Router:
         log_failure(inbound.method, error)
         text = f": {type(error).__name__}: {error}" if self._debug else ""
         return ErrorBody(code=-32603, message=f"Internal error in {inbound.method}{text}")
+
+
+def _read(row: Method, params: Raw | None, most: int | None) -> Any:
+    """The parameters of a method as its struct; see ``Plan.read``."""
+    raw = params or b"{}"
+    # what is deeper is also longer
+    if most and len(memoryview(raw)) > 2 * most and is_deeper(bytes(raw), most):
+        raise msgspec.ValidationError(f"nested more than {most} levels deep")
+    try:
+        return row.decode_params(raw)
+    except msgspec.ValidationError:
+        less = without_nulls(raw)  # "cursor": null and the like, which some clients send
+        if less is None:
+            raise
+        return row.decode_params(less)
 
 
 def _unknown(inbound: Inbound) -> ErrorBody:

@@ -8,20 +8,24 @@ to say after a closing handshake, so unlike a pipe's end of input it ends the wo
 import asyncio
 from collections import deque
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isthmus.core.http_rules import Refusal, read_head
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.runtime.peer import Peer
-from isthmus.runtime.router import Router
+from isthmus.runtime.router import Router, Waist
 from isthmus.transports.http.guard import Guard
 from isthmus.transports.http.reply import JSON, Receive, Scope, Send
 from isthmus.transports.http.request import Headers, local_address
 from isthmus.transports.pipes import AHEAD, CROWD, FULL
 from isthmus.transports.sockets import PATIENCE
 from isthmus.wire.base import Id
-from isthmus.wire.jsonrpc import encode_error
+from isthmus.wire.jsonrpc import ErrorBody, encode_error
+
+if TYPE_CHECKING:
+    from isthmus.core.principal import Principal
+    from isthmus.transports.http.admission import Admission
 
 __all__ = ["SUBPROTOCOL", "WebSocketChannel", "WebSockets"]
 
@@ -34,6 +38,8 @@ PARTING = 1.0
 """Seconds that calls in hand get at the end, before their connections are cut."""
 
 NORMAL, GOING_AWAY, UNSUPPORTED, TOO_BIG = 1000, 1001, 1003, 1009
+UNAUTHORIZED = 3000
+"""As registered for a connection whose other side has not authenticated, or no longer."""
 
 NO_SUBPROTOCOL = Refusal(
     400, -32600, f"Invalid request: offer the WebSocket subprotocol {SUBPROTOCOL!r}"
@@ -50,6 +56,7 @@ class WebSockets:
         limit: the most bytes a message may have.
         max_connections: the most connections there may be.
         patience: seconds in which a client must read something of what waits for it.
+        admission: says who may connect, and what they may ask for; None lets everybody in.
     """
 
     def __init__(
@@ -60,7 +67,9 @@ class WebSockets:
         limit: int,
         max_connections: int,
         patience: float = PATIENCE,
+        admission: "Admission | None" = None,
     ) -> None:
+        self._admission = admission
         self._router = router
         self._guard = guard
         self.limit = limit
@@ -71,20 +80,25 @@ class WebSockets:
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection from its handshake to its end."""
-        refusal = self._judge(scope)
+        known: Principal | Refusal | None = self._judge(scope)
+        if known is None and self._admission is not None:
+            known = await self._admission.who(scope)
         await receive()  # what says that it would like to connect
-        if refusal is not None:
-            await refuse(scope, send, refusal)
+        if isinstance(known, Refusal):
+            await refuse(scope, send, known)
+            return
+        if len(self._open) >= self._max:
+            await refuse(scope, send, FULL_HOUSE)
             return
         await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
         self._count += 1
-        origin = Origin("websocket", Headers(scope["headers"]), None, f"websocket-{self._count}")
+        origin = Origin("websocket", Headers(scope["headers"]), known, f"websocket-{self._count}")
         channel = WebSocketChannel(receive, send, origin, limit=self.limit, patience=self._patience)
         task = asyncio.current_task()
         self._open[task] = channel
         pump = asyncio.get_running_loop().create_task(channel.pump())
         try:
-            await Peer(channel, self._router, side="server", origin=origin).run()
+            await Peer(channel, self._serves(known), side="server", origin=origin).run()
         finally:
             self._open.pop(task, None)
             pump.cancel()
@@ -113,7 +127,17 @@ class WebSockets:
             return verdict
         if SUBPROTOCOL not in scope.get("subprotocols", ()):
             return NO_SUBPROTOCOL
-        return FULL_HOUSE if len(self._open) >= self._max else None
+        return None
+
+    def _serves(self, principal: "Principal | None") -> Waist:
+        """What serves a connection of somebody's."""
+        if self._admission is None:
+            return self._router
+        return self._admission.scoped(principal)
+
+    def all(self) -> list["WebSocketChannel"]:
+        """Every open connection."""
+        return list(self._open.values())
 
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
@@ -122,7 +146,8 @@ async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
         await send({"type": "websocket.close"})
         return
     body = encode_error(None, refusal.error(), null_id=False)
-    headers = [JSON, (b"content-length", b"%d" % len(body))]
+    own = [(name.encode(), value.encode()) for name, value in refusal.headers]
+    headers = [JSON, (b"content-length", b"%d" % len(body)), *own]
     kind = "websocket.http.response"
     await send({"type": f"{kind}.start", "status": refusal.status, "headers": headers})
     await send({"type": f"{kind}.body", "body": body})
@@ -159,6 +184,7 @@ class WebSocketChannel:
         self._closed = False
         self._code = NORMAL
         self._turn = asyncio.Lock()
+        self.task = asyncio.current_task()
         self._changed: asyncio.Future[None] | None = None
         self._taken: asyncio.Future[None] | None = None
 
@@ -240,6 +266,11 @@ class WebSocketChannel:
     def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
         """False: both directions are shared by all calls, so a message has to say it."""
         return False
+
+    def expire(self, why: ErrorBody) -> None:
+        """Whoever connected may not listen any more: end it, and the calls in hand with it."""
+        self._code = UNAUTHORIZED
+        self._end(why.message)
 
     def stop(self) -> None:
         """Take nothing more in, and say at the end that the server goes away."""

@@ -14,9 +14,12 @@ from isthmus.wire.base import Id
 if TYPE_CHECKING:
     import aiohttp
 
+    from isthmus.transports.http.bearer import Authorization
+
 __all__ = ["WebSocketClientChannel", "connect"]
 
 SUBPROTOCOL = "mcp"
+SWITCHED = 101
 
 HEARTBEAT = 20.0
 """Seconds between pings; a server that does not answer one in half that time is gone."""
@@ -28,7 +31,7 @@ ORIGIN = Origin("websocket")
 
 HINTS: Mapping[int, str] = {
     400: "it may want another subprotocol than 'mcp'",
-    401: "it wants to know who you are: pass headers={'Authorization': …}",
+    401: "it wants to know who you are: pass auth=…, or headers={'Authorization': …}",
     403: "it refuses this client's Host or Origin, or takes no WebSockets at this path",
     404: "there is no endpoint at this path",
     405: "its endpoint takes no WebSockets",
@@ -42,6 +45,7 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     connect_timeout: float,
     limit: int = LIMIT,
+    auth: "Authorization | None" = None,
 ) -> "WebSocketClientChannel":
     """Open a WebSocket.
 
@@ -50,51 +54,141 @@ async def connect(
         headers: for the handshake.
         connect_timeout: seconds until it counts as failed.
         limit: the most bytes a message may have.
+        auth: gets the tokens that the server wants to see in the handshake.
 
     Raises:
         ConnectFailed: no connection came about; the message says why and what to try.
+        AuthError: the server wants authorization, and none was to be had.
     """
-    import aiohttp
-
-    async def stays(
-        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
-        """Follow no redirect to another origin: what is sent along may hold credentials."""
-        response = await handler(request)
-        location = response.headers.get("Location", "")
-        if 300 <= response.status < 400 and moved(plain(str(request.url)), plain(location)) is None:
-            response.close()
-            raise aiohttp.ClientConnectionError(
-                f"the server redirects to {location!r}: use that URL if you trust it"
-            )
-        return response
-
-    session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), middlewares=(stays,))
+    handshake = Handshake(url, connect_timeout, limit)
+    requests = handshake if auth is None else auth.over(plain(url), handshake)
     try:
-        async with asyncio.timeout(connect_timeout):
-            socket = await session.ws_connect(
-                url,
-                protocols=(SUBPROTOCOL,),
-                headers=headers,
-                heartbeat=HEARTBEAT,
-                max_msg_size=limit,
-                autoclose=False,  # which would hide the server's reason where it has gone already
-                timeout=aiohttp.ClientWSTimeout(ws_close=FAREWELL),
-            )
-    except BaseException as error:
-        await session.close()
-        if isinstance(error, aiohttp.ClientError | OSError | ValueError):
-            why = _why_not(error, connect_timeout)
-            raise ConnectFailed(f"cannot connect to {url}: {why}") from error
+        answer = await requests.send("GET", plain(url), headers or {})
+        channel = handshake.channel(answer.status)
+    except BaseException:
+        await requests.close()
         raise
-    channel = WebSocketClientChannel(session, socket, url, limit)
-    if socket.protocol != SUBPROTOCOL:
+    if auth is not None:
+        await requests.close()  # the connection has left it
+    if not channel.agreed:
         await channel.close()
         raise ConnectFailed(
             f"cannot connect to {url}: the server did not agree to the subprotocol "
             f"{SUBPROTOCOL!r}; is it an MCP server?"
         )
     return channel
+
+
+class Handshake:
+    """A WebSocket's handshake as the HTTP request that it is, so that credentials go with it.
+
+    Args:
+        url: ``ws://…`` or ``wss://…``.
+        connect_timeout: seconds until one counts as failed.
+        limit: the most bytes a message may have.
+    """
+
+    def __init__(self, url: str, connect_timeout: float, limit: int) -> None:
+        import aiohttp
+
+        self._url = url
+        self._patience = connect_timeout
+        self._limit = limit
+        self._session: aiohttp.ClientSession | None = aiohttp.ClientSession(
+            cookie_jar=aiohttp.DummyCookieJar(), middlewares=(stays,)
+        )
+        self._socket: Any = None
+
+    async def send(
+        self,
+        method: str,  # noqa: ARG002 - the protocol of requests; a handshake is always a GET
+        url: str,  # noqa: ARG002 - and always to the same URL
+        headers: Mapping[str, str],
+        body: bytes | None = None,  # noqa: ARG002
+    ) -> "Answer":
+        """Try to open the WebSocket; 101 where it is open.
+
+        Raises:
+            ConnectFailed: nobody answered.
+        """
+        import aiohttp
+
+        if self._session is None:
+            raise ConnectFailed(f"cannot connect to {self._url}: the client was closed meanwhile")
+        try:
+            async with asyncio.timeout(self._patience):
+                self._socket = await self._session.ws_connect(
+                    self._url,
+                    protocols=(SUBPROTOCOL,),
+                    headers=headers,
+                    heartbeat=HEARTBEAT,
+                    max_msg_size=self._limit,
+                    autoclose=False,  # which would hide the server's reason where it has gone already
+                    timeout=aiohttp.ClientWSTimeout(ws_close=FAREWELL),
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            return Answer(error.status, {} if error.headers is None else error.headers)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            why = _why_not(error, self._patience)
+            raise ConnectFailed(f"cannot connect to {self._url}: {why}") from error
+        return Answer(SWITCHED, {})
+
+    def channel(self, status: int) -> "WebSocketClientChannel":
+        """What was opened, which is nobody else's to close from now on.
+
+        Args:
+            status: how the server answered in the end.
+
+        Raises:
+            ConnectFailed: it refused.
+        """
+        if status != SWITCHED:
+            raise ConnectFailed(f"cannot connect to {self._url}: {_refused(status)}")
+        session, self._session = self._session, None
+        if session is None or self._socket is None:
+            raise ConnectFailed(f"cannot connect to {self._url}: the client was closed meanwhile")
+        return WebSocketClientChannel(session, self._socket, self._url, self._limit)
+
+    async def close(self) -> None:
+        """Give up what was not opened."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+class Answer:
+    """The head of the answer to a handshake; it has no body that matters."""
+
+    def __init__(self, status: int, headers: Mapping[str, str]) -> None:
+        self.status = status
+        self.headers = headers
+
+    async def read(self, limit: int) -> bytes:  # noqa: ARG002 - the protocol of responses
+        """Nothing."""
+        return b""
+
+    async def piece(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def close(self) -> None:
+        """Nothing is left to close."""
+
+
+async def stays(
+    request: "aiohttp.ClientRequest", handler: "aiohttp.ClientHandlerType"
+) -> "aiohttp.ClientResponse":
+    """Follow no redirect to another origin: what is sent along may hold credentials."""
+    import aiohttp
+
+    response = await handler(request)
+    location = response.headers.get("Location", "")
+    if 300 <= response.status < 400 and moved(plain(str(request.url)), plain(location)) is None:
+        response.close()
+        raise aiohttp.ClientConnectionError(
+            f"the server redirects to {location!r}: use that URL if you trust it"
+        )
+    return response
 
 
 def plain(url: str) -> str:
@@ -106,8 +200,10 @@ def _why_not(error: Exception, connect_timeout: float) -> str:
     if isinstance(error, TimeoutError):
         return f"no connection within {connect_timeout:g} s"
     status = getattr(error, "status", None)
-    if status is None:
-        return f"{said(error)}{hint(error)}"
+    return f"{said(error)}{hint(error)}" if status is None else _refused(status)
+
+
+def _refused(status: int) -> str:
     text = f"the server refused the WebSocket with HTTP status {status}"
     return f"{text}: {HINTS[status]}" if status in HINTS else text
 
@@ -128,6 +224,11 @@ class WebSocketClientChannel:
         self._url = url
         self._limit = limit
         self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the server speaks our subprotocol."""
+        return bool(self._socket.protocol == SUBPROTOCOL)
 
     async def receive(self) -> Delivery | None:
         """The next message, or None once we have closed.

@@ -29,6 +29,7 @@ from isthmus.transports.http.guard import (
     too_large,
     too_slow,
 )
+from isthmus.transports.http.hosting import attach, live
 from isthmus.transports.http.lookout import Lookout
 from isthmus.transports.http.reply import Receive, Scope, Send, WatchedReply, empty
 from isthmus.transports.http.request import (
@@ -49,6 +50,8 @@ from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
 
 if TYPE_CHECKING:
+    from isthmus.transports.http.admission import Admission
+    from isthmus.transports.http.bearer import Authorizer
     from isthmus.transports.http.sse_server import SseServer
     from isthmus.transports.websocket import WebSockets
 
@@ -99,6 +102,7 @@ class HttpApp:
         sse: where clients of 2024-11-05 listen, or None not to serve them.
         messages: where they send their messages.
         websocket: take WebSockets, too, in all revisions.
+        auth: says who may ask for what; None lets everybody ask for everything.
         on_start: awaited once before the first request is served.
         on_stop: awaited when the server stops.
 
@@ -128,6 +132,7 @@ class HttpApp:
         sse: str | None = "/sse",
         messages: str = "/messages",
         websocket: bool = False,
+        auth: "Authorizer | None" = None,
         on_start: Hook | None = None,
         on_stop: Hook | None = None,
     ) -> None:
@@ -145,6 +150,7 @@ class HttpApp:
         self._body_idle = body_idle
         self._retry = retry
         self._stream_log = stream_log
+        self._admission = None if auth is None else self._admitting(auth)
         self._sse = self._older(sse, messages)
         self.sockets = self._sockets(max_sessions) if websocket else None
         self._session_idle = session_idle
@@ -170,6 +176,12 @@ class HttpApp:
         verdict = self._guard.check(verb, head, local_address(scope))
         if head.origin is not None and not is_foreign(verdict):
             exchange.extra = cors_headers(head.origin)
+        if (
+            self._admission is not None
+            and not (verb == "OPTIONS" or is_foreign(verdict))
+            and not await self._admission.admit(exchange)
+        ):
+            return
         if isinstance(verdict, Refusal):
             await exchange.refuse(verdict)
         elif verb == "OPTIONS":
@@ -184,21 +196,38 @@ class HttpApp:
     def _sockets(self, limit: int) -> "WebSockets":
         from isthmus.transports.websocket import WebSockets  # few want them
 
-        return WebSockets(self.router, self._guard, limit=self._body_limit, max_connections=limit)
+        return WebSockets(
+            self.router,
+            self._guard,
+            limit=self._body_limit,
+            max_connections=limit,
+            admission=self._admission,
+        )
+
+    def _admitting(self, auth: "Authorizer") -> "Admission":
+        from isthmus.transports.http.admission import Admission  # most servers let everybody in
+
+        return Admission(auth, self.router)
 
     def _older(self, sse: str | None, messages: str) -> "SseServer | None":
         if sse is None or not any(revision in LEGACY for revision in self.router.supported):
             return None
         from isthmus.transports.http.sse_server import SseServer  # few clients are that old
 
-        return SseServer(self.router, sse, messages)
+        return SseServer(self.router, sse, messages, self._admission)
 
     async def _elsewhere(self, exchange: Exchange, path: str) -> None:
         """A request to another path than the endpoint's."""
         older = self._sse
-        if older is None or path not in older.paths:
+        if self._admission is not None and path in self._admission.routes:
+            await self._admission.page(exchange, path, self._guard)
+        elif older is None or path not in older.paths:
             await exchange.refuse(Refusal(404, -32600, f"Not found: the endpoint is {self.path}"))
-            return
+        else:
+            await self._with_sse(exchange, path, older)
+
+    async def _with_sse(self, exchange: Exchange, path: str, older: "SseServer") -> None:
+        """A request to one of the two paths of HTTP+SSE."""
         head = exchange.head
         refusal = self._guard.source(head, local_address(exchange.scope))
         if refusal is not None:
@@ -208,6 +237,8 @@ class HttpApp:
             exchange.extra = cors_headers(head.origin)
         if exchange.scope["method"] == "OPTIONS":
             await exchange.preflight()
+        elif self._admission is not None and not await self._admission.admit(exchange):
+            return
         elif self._loop is not asyncio.get_running_loop() and not await self._started():
             await exchange.refuse(NOT_STARTED)
         elif path == older.listening:
@@ -260,6 +291,12 @@ class HttpApp:
                 exchange.head, frame, envelope, self.router.supported, exchange.principal
             )
             if isinstance(verdict, Modern):
+                # spec 2026-07-28 basic/transports/streamable-http#server-validation: what is
+                # permitted is told by the body, with which the headers have been found to agree
+                if self._admission is not None and not await self._admission.permits(
+                    exchange, (frame,), modern=True
+                ):
+                    return
                 await self._modern(exchange, frame, _token(envelope), verdict.caller)
             elif isinstance(verdict, Legacy):
                 await self._legacy(exchange, verdict.session_id, frame, body)
@@ -279,12 +316,14 @@ class HttpApp:
                 verdict = UNKNOWN_SESSION
             elif wrong := flaw(members, accepted=session.peer.session.batches):
                 verdict = Refusal(400, -32600, wrong)
-            else:
+            elif self._admission is None or await self._admission.permits_all(exchange, members):
                 takes = exchange.takes(streamed=self._stream_answers)
                 reply = PostReply(
                     exchange.send, takes, exchange.extra, exchange.receive, owner=session
                 )
                 await session.post_batch(Delivery(body, exchange.origin(session.id)), reply)
+                return
+            else:
                 return
         await exchange.refuse(verdict if isinstance(verdict, Refusal) else NO_BATCH)
 
@@ -319,12 +358,12 @@ class HttpApp:
             session = self._book.find(session_id, exchange.principal)
             if session is None:
                 await exchange.refuse(UNKNOWN_SESSION, _id_of(frame))
-            else:
+            elif self._admission is None or await self._admission.permits(exchange, (frame,)):
                 reply = PostReply(exchange.send, takes, exchange.extra, exchange.receive, session)
                 await session.post(frame, delivery, reply)
         elif frame.method != "initialize" or frame.id is UNSET:
             await exchange.refuse(NO_SESSION, _id_of(frame))
-        else:
+        elif self._admission is None or await self._admission.permits(exchange, (frame,)):
             first = WatchedReply(exchange.send, takes, exchange.extra, exchange.receive)
             if not await self._book.open(frame, delivery, first):
                 await exchange.refuse(FULL, _id_of(frame))
@@ -337,6 +376,8 @@ class HttpApp:
         session = self._book.find(session_id, exchange.principal)
         if session is None:
             await exchange.refuse(UNKNOWN_SESSION)
+        elif self._admission is not None and not await self._admission.permits(exchange, ()):
+            return
         elif exchange.scope["method"] == "DELETE":
             self._book.end(session)
             await empty(exchange.send, 200, exchange.extra)
@@ -359,14 +400,9 @@ class HttpApp:
             outer: the application.
             prefix: where the endpoint shall be.
         """
-        # there, since the application is one of its
-        from starlette.routing import Mount, Route, WebSocketRoute
-
         prefix = "/" + prefix.strip("/")
         self._paths |= {prefix}  # a route, unlike a mount, leaves the path as it is
-        outer.router.routes.append(Route(prefix, self))
-        outer.router.routes.append(WebSocketRoute(prefix, self))
-        outer.router.routes.append(Mount(prefix, self))
+        attach(self, outer, prefix, {} if self._admission is None else self._admission.routes)
 
     async def start(self) -> None:
         """Get ready; the first request does it where nobody did before.
@@ -388,6 +424,8 @@ class HttpApp:
                 limit=self._max_sessions,
                 retry=self._retry,
             )
+            if self._admission is not None:
+                self._admission.watch(self._lookout, self.sockets)
             self._loop = loop
 
     async def close(self, drain: float = 1.0) -> None:
@@ -398,6 +436,8 @@ class HttpApp:
         """
         if self._loop is not asyncio.get_running_loop():
             return
+        if self._admission is not None:
+            self._admission.close()
         if self.sockets is not None:
             self.sockets.stop()
         for one in self._lookout.all():
@@ -426,7 +466,7 @@ class HttpApp:
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await live(self, receive, send)
         elif self.sockets is not None and inner_path(scope) in self._paths:
             if self._loop is asyncio.get_running_loop() or await self._started():
                 await self.sockets.serve(scope, receive, send)
@@ -434,22 +474,6 @@ class HttpApp:
                 await send({"type": "websocket.close"})
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close"})
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """Answer an ASGI server that tells when it starts and stops."""
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                try:
-                    await self.start()
-                except Exception as error:  # noqa: BLE001 - the author's hook may raise anything
-                    await send({"type": "lifespan.startup.failed", "message": str(error)})
-                    return
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                await self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
 
 
 def gone(event_id: str, why: Exception) -> Refusal:

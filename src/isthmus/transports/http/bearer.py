@@ -18,6 +18,7 @@ from isthmus.transports.http.requests import Requests
 
 __all__ = ["Asgi", "Asked", "Authorization", "Authorizer"]
 
+Known: TypeAlias = Callable[[], frozenset[str]]
 Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -38,9 +39,11 @@ class Authorizer(Protocol):
 
     Attributes:
         routes: pages of its own on the server's origin, such as metadata, by exact path.
+        hides: lists hold only what their reader may use.
     """
 
     routes: Mapping[str, Asgi]
+    hides: bool
 
     async def admit(self, scope: Scope) -> Principal | Refusal | None:
         """Who sends this request, from its head alone; None for nobody, where nobody may ask.
@@ -51,15 +54,25 @@ class Authorizer(Protocol):
         ...
 
     def permit(
-        self, principal: Principal | None, asked: Sequence[Asked], *, modern: bool
+        self,
+        principal: Principal | None,
+        asked: Sequence[Asked],
+        *,
+        modern: bool,
+        known: Known,
     ) -> Refusal | None:
         """What to answer where somebody lacks what a request takes; None lets it through.
 
         Args:
             principal: whom :meth:`admit` found.
-            asked: every message of the body.
+            asked: every message of the body; none where a request has no body.
             modern: the request is of 2026-07-28 or later.
+            known: gives the scopes that anything on the server takes, whoever asks.
         """
+        ...
+
+    def allows(self, principal: Principal | None, scopes: frozenset[str]) -> bool:
+        """Whether somebody was granted scopes, by name or by implication."""
         ...
 
     async def lasts(self, principal: Principal) -> bool:

@@ -35,9 +35,9 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 VERBS = b"POST, GET, DELETE, OPTIONS"
 REQUEST_HEADERS = (
     b"Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, "
-    b"Mcp-Method, Mcp-Name"
+    b"Mcp-Method, Mcp-Name, DPoP"
 )
-EXPOSED_HEADERS = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
+EXPOSED_HEADERS = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, DPoP-Nonce"
 MAX_REMEMBERED = 1024
 
 
@@ -93,6 +93,10 @@ class Guard:
             if len(self._passed) < MAX_REMEMBERED:
                 self._passed.add(key)
         return None if verb == "OPTIONS" else judge_head(verb, head, self._supported)
+
+    def host(self, head: Head, local: str) -> Refusal | None:
+        """As :meth:`source`, for what pages from anywhere may ask for."""
+        return self.source(structs.replace(head, origin=None), local)
 
     def source(self, head: Head, local: str) -> Refusal | None:
         """Why a head is refused for the Host it names or the Origin it comes from, or None."""

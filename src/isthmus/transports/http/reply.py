@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from isthmus.core.http_rules import Accepts
 from isthmus.core.sse import comment, encode_event
+from isthmus.wire.jsonrpc import ErrorBody
 
 __all__ = ["HEARTBEAT", "Attended", "Header", "Receive", "Reply", "Scope", "Send", "WatchedReply",
            "empty", "nowhere", "plain"]  # fmt: skip
@@ -57,17 +58,27 @@ class Attended:
         task: the request's own task, while it runs.
     """
 
-    __slots__ = ("_cut", "task")
+    __slots__ = ("_cut", "_why", "task")
 
     def __init__(self) -> None:
         self.task = asyncio.current_task()
         self._cut = False
 
-    def cut(self) -> None:
-        """Stop the work behind this; it comes out as a cancellation that is ours."""
+    def cut(self, why: ErrorBody | None = None) -> None:
+        """Stop the work behind this; it comes out as a cancellation that is ours.
+
+        Args:
+            why: what is answered, where another reason is the usual one.
+        """
         if not self._cut and self.task is not None:
             self._cut = True
+            if why is not None:
+                self._why = why
             self.task.cancel()
+
+    def why(self, usual: ErrorBody) -> ErrorBody:
+        """What to answer after :meth:`cut`."""
+        return getattr(self, "_why", usual)  # most are never cut: then there is no such thing
 
     def was_cut(self) -> bool:
         """Whether a cancellation came from :meth:`cut` alone; asked once, takes it back."""
@@ -78,6 +89,9 @@ class Attended:
 
     def farewell(self) -> None:
         """The server stops: end what would otherwise last for ever."""
+
+    def expire(self, why: ErrorBody) -> None:
+        """Whoever asked may not listen any more: end what is open to them."""
 
     def linger(self, loop: asyncio.AbstractEventLoop) -> None:
         """It goes on for longer than most; what has no watch of its own does nothing about it."""
@@ -200,6 +214,11 @@ class Reply(Attended):
     def left(self) -> None:
         """The client has left."""
         self.drop()
+
+    def expire(self, why: ErrorBody) -> None:
+        """End it if it is a stream; an answer in one piece was permitted when it was asked for."""
+        if self.streaming:
+            self.cut(why)
 
     def finish(self) -> None:
         """The request is over: let go of everything that belongs to it."""

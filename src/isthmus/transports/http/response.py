@@ -25,6 +25,9 @@ __all__ = ["STOPPING", "ResponseChannel"]
 
 R = TypeVar("R")
 
+PARTING = 1.0
+"""Seconds for a goodbye, on a stream whose listener may not listen any more."""
+
 STOPPING = ErrorBody(code=-32603, message="Internal error: the server is shutting down")
 
 
@@ -66,7 +69,7 @@ class ResponseChannel(WatchedReply):
         except asyncio.CancelledError:
             if not self.was_cut():
                 raise
-            await self.answer(encode_error(id, STOPPING), 503)
+            await self.answer(encode_error(id, self.why(STOPPING)), 503)
         finally:
             lookout.leave(self)
             self.finish()
@@ -89,6 +92,12 @@ class ResponseChannel(WatchedReply):
         # treated as cancellation, and nothing more MUST be sent for the request
         super().left()
         self.cut()
+
+    def expire(self, why: ErrorBody) -> None:
+        """End the stream, if it is one: first whoever can part in good order, then the rest."""
+        if self.streaming:
+            self.farewell()
+            asyncio.get_running_loop().call_later(PARTING, self.cut, why)
 
     # The link
 

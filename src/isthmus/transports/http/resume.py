@@ -17,14 +17,8 @@ from typing import Protocol
 from isthmus.core.http_rules import Accepts
 from isthmus.core.sse import encode_event
 from isthmus.store.log import Forgotten, Log, MemoryLog
-from isthmus.transports.http.reply import (
-    HEARTBEAT,
-    Header,
-    Reply,
-    Send,
-    WatchedReply,
-    nowhere,
-)
+from isthmus.transports.http.reply import HEARTBEAT, Header, Reply, Send, WatchedReply, nowhere
+from isthmus.wire.jsonrpc import ErrorBody
 
 __all__ = ["GetReply", "PostReply", "Resumable", "Stream", "Streams"]
 
@@ -379,6 +373,14 @@ class PostReply(WatchedReply):
             stream = self._stream()
             if stream is not None:
                 await stream.let_go(retry)
+
+    def expire(self, why: ErrorBody) -> None:
+        """End the stream; where a client can come back for the rest, it does with another token."""
+        streams = self._owner.streams
+        if self.streaming and streams is not None and streams.primes:
+            self._beating = asyncio.get_running_loop().create_task(self.let_go(0))
+        else:
+            super().expire(why)
 
     async def _watch(self) -> None:
         # The request runs on: its client is given the means to come back, where it takes that.

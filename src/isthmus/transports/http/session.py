@@ -123,7 +123,7 @@ class HttpSession:
         except asyncio.CancelledError:
             if not reply.was_cut():
                 raise
-            await reply.answer(encode_error(id, ENDED), 404)
+            await reply.answer(encode_error(id, reply.why(ENDED)), 404)
         finally:
             self._book.lookout.leave(reply)
             self._posts.pop(id, None)
@@ -150,7 +150,7 @@ class HttpSession:
         except asyncio.CancelledError:
             if not reply.was_cut():
                 raise
-            await reply.answer(encode_error(None, ENDED, null_id=False), 404)
+            await reply.answer(encode_error(None, reply.why(ENDED), null_id=False), 404)
         finally:
             self._book.lookout.leave(reply)
             for inbound in calls:

@@ -11,7 +11,7 @@ can be spoken over it.
 import asyncio
 from collections.abc import Sequence
 from os import urandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
@@ -29,6 +29,9 @@ from isthmus.transports.http.reply import Header, Reply, Scope, Send, empty
 from isthmus.transports.pipes import FULL as FULL_STREAM
 from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.admission import Admission
 
 __all__ = ["SseServer", "SseStream"]
 
@@ -139,13 +142,21 @@ class SseServer:
         router: serves the requests.
         listening: the path of the event stream.
         posting: the path that messages are posted to.
+        admission: says what is permitted; None permits everything.
 
     Attributes:
         listening: the path of the event stream.
         paths: both paths.
     """
 
-    def __init__(self, router: Router, listening: str, posting: str) -> None:
+    def __init__(
+        self,
+        router: Router,
+        listening: str,
+        posting: str,
+        admission: "Admission | None" = None,
+    ) -> None:
+        self._admission = admission
         self.listening = "/" + listening.strip("/")
         self.paths = frozenset({self.listening, "/" + posting.strip("/")})
         self._posting = "/" + posting.strip("/")
@@ -171,7 +182,7 @@ class SseServer:
             await exchange.refuse(NO_EVENTS)
         elif len(self) >= limit:
             await exchange.refuse(FULL)
-        else:
+        elif self._admission is None or await self._admission.permits(exchange, ()):
             await self._held(exchange, lookout)
 
     async def _held(self, exchange: Exchange, lookout: Lookout) -> None:
@@ -244,6 +255,8 @@ class SseServer:
         if isinstance(frame, Frame) and _is_modern(frame):
             await exchange.refuse(MODERN, None if frame.id is UNSET else frame.id)
             return
+        if self._admission is not None and not await self._permitted(exchange, frame):
+            return
         if stream.full and _asks(frame):
             if stream.held >= MOST_HELD:
                 await exchange.refuse(UNREAD)
@@ -259,6 +272,13 @@ class SseServer:
         if peer.outbox:
             peer.start(peer.flush())
         await empty(exchange.send, 202, exchange.extra)
+
+    async def _permitted(self, exchange: Exchange, frame: Frame | Sequence[Raw]) -> bool:
+        if self._admission is None:
+            return True
+        if isinstance(frame, Frame):
+            return await self._admission.permits(exchange, (frame,))
+        return await self._admission.permits_all(exchange, frame)
 
 
 def _session_id(query: bytes) -> str | None:

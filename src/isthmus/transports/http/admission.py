@@ -1,0 +1,213 @@
+"""Who may: each request before anything is made of it, and the streams that outlive theirs.
+
+Made only for a server that has an :class:`~isthmus.transports.http.bearer.Authorizer`; on the way
+of all others there is nothing of this.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from msgspec import UNSET, Raw
+
+from isthmus.core.http_rules import Refusal
+from isthmus.core.principal import Principal
+from isthmus.revisions import MODERN
+from isthmus.revisions.codes import UNAUTHENTICATED
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.router import Router, log_failure
+from isthmus.transports.http.bearer import Asked, Authorizer
+from isthmus.transports.http.exchange import Exchange
+from isthmus.transports.http.guard import Guard
+from isthmus.transports.http.lookout import Lookout
+from isthmus.transports.http.reply import Attended, Scope
+from isthmus.transports.http.request import local_address
+from isthmus.wire.jsonrpc import ErrorBody, Frame, parse
+
+__all__ = ["EXPIRED", "Admission", "Scoped"]
+
+EVERY = 30.0
+"""Seconds between looks at who listens; half of what a stream may outlive its permission by."""
+
+AT_ONCE = 16
+"""Listeners that are asked about at the same time."""
+
+PATIENCE = 10.0
+"""Seconds in which it must be known whether somebody may go on listening."""
+
+EXPIRED = ErrorBody(
+    code=UNAUTHENTICATED, message="The access token has expired or was revoked: get another one"
+)
+BROKEN = Refusal(500, -32603, "Internal error: what this request takes could not be found out")
+
+
+class Admission:
+    """What stands between the guard and the messages of one HTTP app.
+
+    Args:
+        auth: says who asks, and what they may ask for.
+        router: says what a message takes.
+    """
+
+    def __init__(self, auth: Authorizer, router: Router) -> None:
+        self.auth = auth
+        self.routes = auth.routes
+        self._router = router
+        self._present: WeakKeyDictionary[asyncio.Task[Any], Principal] = WeakKeyDictionary()
+        self._timer: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
+
+    async def who(self, scope: Scope) -> Principal | Refusal | None:
+        """Who sends a request; a refusal for whoever may not, or where that cannot be told."""
+        try:
+            found = await self.auth.admit(scope)
+        except Exception as error:  # noqa: BLE001 - whatever breaks in there must let nobody in
+            log_failure("authorization", error)
+            return BROKEN
+        task = asyncio.current_task()
+        if isinstance(found, Principal) and task is not None:
+            self._present[task] = found
+        return found
+
+    async def admit(self, exchange: Exchange) -> bool:
+        """Find out who sends a request, before its body is read; False where it was refused."""
+        # spec 2025-11-25 basic/authorization#token-requirements: on every HTTP request, also
+        # within one session
+        found = await self.who(exchange.scope)
+        if isinstance(found, Refusal):
+            await exchange.refuse(found)
+            return False
+        exchange.principal = found
+        return True
+
+    async def permits(
+        self,
+        exchange: Exchange,
+        frames: Sequence[Frame],
+        *,
+        modern: bool = False,
+    ) -> bool:
+        """Whether a request may have what it asks for; False where it was refused.
+
+        Args:
+            exchange: the request.
+            frames: the messages in its body; none where it has no body.
+            modern: it is of 2026-07-28 or later.
+        """
+        refusal = self.flaw(exchange.principal, frames, modern=modern)
+        if refusal is None:
+            return True
+        one = frames[0] if len(frames) == 1 else Frame()
+        asks = one.method is not UNSET and one.id is not UNSET
+        await exchange.refuse(refusal, one.id if asks else None)  # type: ignore[arg-type]  # UNSET does not ask
+        return False
+
+    async def permits_all(self, exchange: Exchange, batch: Sequence[Raw]) -> bool:
+        """As :meth:`permits`, for all messages of a batch (2025-03-26) together."""
+        # What is no message is answered by an error of its own, and asks for nothing.
+        parsed = [parse(bytes(one)) for one in batch]
+        return await self.permits(exchange, [one for one in parsed if isinstance(one, Frame)])
+
+    async def page(self, exchange: Exchange, path: str, guard: Guard) -> None:
+        """A page of the authorizer's own, which any other page on the web may ask for."""
+        refusal = guard.host(exchange.head, local_address(exchange.scope))
+        if refusal is None:
+            await self.routes[path](exchange.scope, exchange.receive, exchange.send)
+        else:
+            await exchange.refuse(refusal)
+
+    def flaw(
+        self, principal: Principal | None, frames: Sequence[Frame], *, modern: bool
+    ) -> Refusal | None:
+        """Why somebody may not have what messages ask for, or None."""
+        try:
+            asked = [
+                Asked(frame.method, self._router.needs(frame.method, frame.params, principal))
+                if frame.method is not UNSET
+                else Asked("")
+                for frame in frames
+            ]
+            return self.auth.permit(
+                principal, asked, modern=modern, known=self._router.known_scopes
+            )
+        except Exception as error:  # noqa: BLE001 - an author's function may raise anything, and must let nobody in
+            log_failure("finding out which scopes a request takes", error)
+            return BROKEN
+
+    def scoped(self, principal: Principal | None) -> "Scoped":
+        """What serves somebody over a connection that has no statuses."""
+        return Scoped(self._router, self, principal)
+
+    # Streams
+
+    def watch(self, lookout: Lookout, sockets: Any) -> None:
+        """Look now and then at who listens, and end what is open to somebody who may not any more.
+
+        Args:
+            lookout: has the streams.
+            sockets: has the WebSockets, or is None.
+        """
+        loop = asyncio.get_running_loop()
+
+        def look() -> None:
+            if self._looking is None or self._looking.done():
+                self._looking = loop.create_task(self._end_those_over(lookout, sockets))
+            self._timer = loop.call_later(EVERY, look)
+
+        self._timer = loop.call_later(EVERY, look)
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def _end_those_over(self, lookout: Lookout, sockets: Any) -> None:
+        listening: list[tuple[Attended, Principal]] = [
+            (one, self._present[one.task])
+            for one in (*lookout.all(), *(() if sockets is None else sockets.all()))
+            if one.task in self._present
+        ]
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def look(one: Attended, principal: Principal) -> None:
+            async with turns:
+                if not await self._lasts(principal) and one.task is not None:
+                    one.expire(EXPIRED)
+
+        await asyncio.gather(*(look(one, principal) for one, principal in listening))
+
+    async def _lasts(self, principal: Principal) -> bool:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await self.auth.lasts(principal)
+        except Exception as error:  # noqa: BLE001 - not to know is no reason to end what was permitted
+            log_failure("finding out whether a stream may stay open", error)
+            return True
+
+
+class Scoped:
+    """A router for one connection that has no statuses: who lacks a scope gets an error.
+
+    Args:
+        router: serves what is permitted.
+        admission: says what is.
+        principal: whose connection it is.
+    """
+
+    def __init__(self, router: Router, admission: Admission, principal: Principal | None) -> None:
+        self.supported = router.supported
+        self.in_flight = router.in_flight
+        self.note = router.note
+        self._router = router
+        self._admission = admission
+        self._principal = principal
+
+    async def serve(self, inbound: Inbound) -> bytes | ErrorBody:
+        """As ``Router.serve``, for those who may."""
+        frame = Frame(id=inbound.id, method=inbound.method, params=inbound.params or Raw())
+        modern = inbound.caller.revision in MODERN
+        refusal = self._admission.flaw(self._principal, (frame,), modern=modern)
+        return await self._router.serve(inbound) if refusal is None else refusal.error()
