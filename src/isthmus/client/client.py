@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec import UNSET, structs
 
@@ -37,6 +37,9 @@ from isthmus.wire import (
     SubscriptionFilter,
     UnsubscribeParams,
 )
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.bearer import Authorization
 
 __all__ = ["Client"]
 
@@ -101,7 +104,10 @@ class Client(Custom):
         ping_every: seconds from one ping to the next; None does not ping.
         ping_misses: how many pings in a row without an answer mean that the server is gone.
         limits: what else the server may cost: :class:`isthmus.client.Limits`.
-        headers: for every HTTP request, for example ``{"Authorization": "Bearer …"}``.
+        headers: for every HTTP request, for example ``{"X-Api-Key": "…"}``.
+        auth: gets the tokens that a server over HTTP wants: ``isthmus.auth.OAuth(…)`` with the
+            user, or one of the grants of machines. What the user takes for it counts for none of
+            the times above.
         capabilities: what the client can do beyond what follows from the arguments above.
         extensions: what it supports beside the specification: settings by identifier, or
             :class:`~isthmus.runtime.extension.Extension` objects (since 2026-07-28).
@@ -142,6 +148,7 @@ class Client(Custom):
         ping_every: float | None = None,
         ping_misses: int = 3,
         headers: Mapping[str, str] | None = None,
+        auth: "Authorization | None" = None,
         capabilities: ClientCapabilities | None = None,
         extensions: Extensions | None = None,
         limits: Limits = LIMITS,
@@ -173,7 +180,8 @@ class Client(Custom):
             log_level=log_level or ("info" if on_log is not None else None),
             result_bytes=limits.result_bytes,
         )
-        self._assemble(resolve(target, headers, connect_timeout), settings, limits, supported)
+        where = resolve(target, headers, connect_timeout, auth)
+        self._assemble(where, settings, limits, supported)
 
     def _assemble(
         self, where: Target, settings: Settings, limits: Limits, supported: Sequence[Extension]
@@ -203,6 +211,7 @@ class Client(Custom):
 
         Raises:
             ConnectFailed: no connection came about; the message says why and what to try.
+            AuthError: the server wants authorization, and none was to be had.
             OutOfPhase: the client was closed before.
         """
         connection = self._connection

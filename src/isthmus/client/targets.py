@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -21,6 +21,9 @@ from isthmus.transports.http.sse_client import HttpSseChannel
 from isthmus.transports.memory import pair
 from isthmus.transports.sockets import SCHEMES, place_of
 from isthmus.transports.sockets import dial as dial_socket
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.bearer import Authorization
 
 __all__ = ["ClientTarget", "Target", "resolve"]
 
@@ -63,7 +66,10 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def resolve(
-    target: "ClientTarget", headers: Mapping[str, str] | None, connect_timeout: float
+    target: "ClientTarget",
+    headers: Mapping[str, str] | None,
+    connect_timeout: float,
+    auth: "Authorization | None" = None,
 ) -> Target:
     """What a client was pointed at, as somewhere to connect to.
 
@@ -71,28 +77,42 @@ def resolve(
         target: any of the kinds there are.
         headers: for HTTP requests.
         connect_timeout: seconds until a TCP connection counts as failed.
+        auth: gets the tokens a server wants.
 
     Raises:
-        UsageError: it is none of the kinds.
+        UsageError: it is none of the kinds, or one that takes no headers or tokens.
     """
-    if isinstance(target, Target):
-        return target
     if isinstance(target, Mapping):
         target, headers = entry(target, headers)
-    found = addressed(target, headers, connect_timeout) if isinstance(target, str) else None
+    found = addressed(target, headers, connect_timeout, auth) if isinstance(target, str) else None
     if found is not None:
         return found
     if isinstance(target, Http):
-        return web(target, headers, connect_timeout)
-    if headers:
+        return web(target, headers, connect_timeout, auth)
+    return target if isinstance(target, Target) and auth is None else bare(target, headers, auth)
+
+
+def bare(target: Any, headers: Mapping[str, str] | None, auth: "Authorization | None") -> Target:
+    """What is reached without HTTP, and has neither headers nor tokens.
+
+    Raises:
+        UsageError: it is given some, or nobody knows what it is.
+    """
+    if headers and not isinstance(target, Target):
         raise UsageError("headers go with a URL of HTTP or a WebSocket, and this target is none")
+    if auth is not None:
+        # spec 2026-07-28 basic/authorization#protocol-requirements: stdio SHOULD NOT follow it
+        raise UsageError(
+            "auth= goes with a URL of HTTP or a WebSocket, and this target is none: a server that "
+            "is launched takes its credentials from its environment, Command(…, env={…})"
+        )
     if isinstance(target, str | os.PathLike):
         target = script(os.fspath(target))
     if isinstance(target, Command):
         return launched(target)
     if isinstance(target, InMemory):
         return in_memory(target)
-    if hasattr(target, "receive") and hasattr(target, "send"):
+    if not isinstance(target, Target) and hasattr(target, "receive") and hasattr(target, "send"):
         return Target(f"{type(target).__name__}", ready(target))
     raise UsageError(
         f"cannot connect to {target!r}: a target is a URL, Http(…), the path of a .py script, a "
@@ -100,31 +120,47 @@ def resolve(
     )
 
 
-def addressed(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> Target | None:
+def addressed(
+    url: str,
+    headers: Mapping[str, str] | None,
+    connect_timeout: float,
+    auth: "Authorization | None" = None,
+) -> Target | None:
     """What a URL leads to; None where it is none of those we know.
 
     Raises:
         UsageError: it is not written as it must be, or cannot have headers.
     """
     if url.startswith(("http://", "https://")):
-        return web(Http(url), headers, connect_timeout)
+        return web(Http(url), headers, connect_timeout, auth)
     if url.startswith(("ws://", "wss://")):
-        return web_socket(url, headers, connect_timeout)
-    if url.startswith(SCHEMES) and not headers:
+        return web_socket(url, headers, connect_timeout, auth)
+    if url.startswith(SCHEMES) and not headers and auth is None:
         return plain_socket(url, connect_timeout)
     return None
 
 
-def web(at: Http, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
-    """A server at a URL."""
+def web(
+    at: Http,
+    headers: Mapping[str, str] | None,
+    connect_timeout: float,
+    auth: "Authorization | None" = None,
+) -> Target:
+    """A server at a URL.
+
+    Raises:
+        UsageError: credentials come from two places.
+    """
     sent = {**at.headers, **(headers or {})}
+    only_one(sent, auth)
     url = at.url.partition("#")[0]
     # Whoever reaches a URL another way, or believes other certificates, may meet another server:
     # what that one lets everybody share must not be shared with those who would not believe it.
     key: Hashable = url if at.tls is None and at.proxy is True else (url, at.tls, at.proxy)
 
     def requests() -> Requests:
-        return connect(connect_timeout=connect_timeout, tls=at.tls, proxy=at.proxy)
+        plain = connect(connect_timeout=connect_timeout, tls=at.tls, proxy=at.proxy)
+        return plain if auth is None else auth.over(url, plain)
 
     async def dial() -> Channel:
         return HttpClientChannel(at.url, headers=sent, limit=at.limit, requests=requests())
@@ -139,15 +175,38 @@ def web(at: Http, headers: Mapping[str, str] | None, connect_timeout: float) -> 
     return Target(at.url, dial, key, http=True, sse=dial_sse)
 
 
-def web_socket(url: str, headers: Mapping[str, str] | None, connect_timeout: float) -> Target:
-    """A WebSocket."""
+def web_socket(
+    url: str,
+    headers: Mapping[str, str] | None,
+    connect_timeout: float,
+    auth: "Authorization | None" = None,
+) -> Target:
+    """A WebSocket.
+
+    Raises:
+        UsageError: credentials come from two places.
+    """
+    only_one(headers or {}, auth)
 
     async def dial() -> Channel:
         from isthmus.transports.websocket_client import connect  # few servers have one
 
-        return await connect(url, headers=headers, connect_timeout=connect_timeout)
+        return await connect(url, headers=headers, connect_timeout=connect_timeout, auth=auth)
 
     return Target(url, dial, url)
+
+
+def only_one(headers: Mapping[str, str], auth: "Authorization | None") -> None:
+    """See to it that one side alone provides credentials.
+
+    Raises:
+        UsageError: both do.
+    """
+    if auth is not None and any(name.lower() == "authorization" for name in headers):
+        raise UsageError(
+            "there is an Authorization header in headers= and auth= besides: a request carries "
+            "one of them, so leave out the other"
+        )
 
 
 def plain_socket(url: str, connect_timeout: float) -> Target:

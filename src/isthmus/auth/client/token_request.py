@@ -78,7 +78,7 @@ class Fetched(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Case-insensitive by name."""
+        """By name in lower case."""
         ...
 
     @property
@@ -139,7 +139,7 @@ async def request_token(
         form, headers = authenticated(fields, identity, issuer=issuer, methods=methods)
         if proofs is not None:
             headers = {**headers, **proofs.headers("POST", endpoint)}
-        answer = await network.form(endpoint, form, {"Accept": "application/json", **headers})
+        answer = await network.form(endpoint, form, headers)
         again = proofs is not None and proofs.wants_again(
             endpoint, answer.status, answer.headers, answer.body
         )
