@@ -16,7 +16,7 @@ from isthmus.auth.authorization_server.style import STYLE_NAME
 __all__ = ["ConsentView", "LoginView", "Places", "consent_page", "login_page", "message_page",
            "page_headers", "shown"]  # fmt: skip
 
-NAME_LIMIT = 80
+NAME_LIMIT = 64
 URL_LIMIT = 400
 TEXT_LIMIT = 300
 MARKS = 2
@@ -321,10 +321,14 @@ def _alert(notice: str) -> str:
 def _badge(view: ConsentView) -> str:
     if view.verified is None:
         return (
-            '<p class="badge unverified">Not verified: it calls itself that, '
-            "and nobody has checked it</p>"
+            '<p class="badge unverified">Not verified</p>\n'
+            '<p class="soft">It calls itself that, and nobody has checked it.</p>'
         )
-    return f'<p class="badge">Verified: published by {_text(shown(view.verified, URL_LIMIT))}</p>'
+    domain = _text(shown(view.verified, URL_LIMIT))
+    return (
+        f'<p class="badge">Published by {domain}</p>\n'
+        '<p class="soft">That is verified; the name is its own choice.</p>'
+    )
 
 
 def _local(view: ConsentView) -> str:

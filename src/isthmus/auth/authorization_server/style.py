@@ -38,7 +38,8 @@ h2 { margin: 1.5rem 0 .5rem; font-size: .875rem; color: var(--soft); }
 p { margin: 0 0 1rem; }
 code { font: .875em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 a { color: var(--accent); }
-.badge { display: inline-block; margin: 0 0 1rem; padding: .125rem .625rem; font-size: .8125rem;
+.soft { color: var(--soft); font-size: .875rem; }
+.badge { display: inline-block; margin: .25rem 0 .375rem; padding: .125rem .625rem; font-size: .8125rem;
   font-weight: 600; border: 1px solid var(--line); border-radius: 1rem; color: var(--soft); }
 .badge.unverified { border-color: var(--warn-line); background: var(--warn);
   color: var(--warn-text); }
