@@ -105,7 +105,7 @@ class Key:
     def __init__(self, jwk: Mapping[str, Any]) -> None:
         kind, use, operations = str(jwk.get("kty")), jwk.get("use"), jwk.get("key_ops")
         checks = operations is None or (isinstance(operations, list) and "verify" in operations)
-        if kind not in THUMBPRINT or use not in (None, "sig") or not checks:  # noqa: PLR6201 - it may be unhashable
+        if kind not in THUMBPRINT or use not in (None, "sig") or not checks:
             raise InvalidToken("this key is not for signatures")
         public = {name: jwk.get(name) for name in THUMBPRINT[kind]}
         try:
