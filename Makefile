@@ -7,7 +7,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench conformance interop fuzz soak clean
+.PHONY: help setup run test check format bench conformance interop browser fuzz soak clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,7 +18,7 @@ run: $(READY) ## The main job on real input: our server and client, other people
 	$(BIN)/python examples/tour.py
 
 test: $(READY) ## Every test that needs nothing from outside; PYTEST='-k name' narrows it
-	$(BIN)/python -m pytest -q -n 2 -m "not interop" $(PYTEST)
+	$(BIN)/python -m pytest -q -n 2 -m "not interop and not browser" $(PYTEST)
 
 check: $(READY) ## Style and types
 	$(BIN)/ruff check .
@@ -37,6 +37,9 @@ conformance: $(READY) ## The official conformance suite against our server and o
 
 interop: $(READY) ## Against other implementations, each in an environment under .peers/
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m interop tests $(PYTEST)
+
+browser: $(READY) ## The pages of the authorization server in Chromium, which is installed if it can be
+	$(BIN)/python tools/browser.py $(PYTEST)
 
 fuzz: $(READY) ## Throw bytes at the pure core; FUZZ="frames --seconds 600" for one, longer
 	$(BIN)/python tests/fuzz/run.py $(FUZZ)
