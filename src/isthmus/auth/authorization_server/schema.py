@@ -1,0 +1,103 @@
+"""The tables of the authorization server's store, and how a file of them is recognised."""
+
+from typing import TYPE_CHECKING
+
+from isthmus.errors import UsageError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["VERSION", "prepare"]
+
+VERSION = 1
+APPLICATION = 0x15714A75
+"""Says in the file's head whose file it is."""
+
+TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE client (
+    client_id TEXT PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL, secret BLOB,
+    created_at REAL NOT NULL, used_at REAL, expires_at REAL
+) WITHOUT ROWID;
+CREATE TABLE grant_ (
+    id TEXT PRIMARY KEY, client_id TEXT NOT NULL, user_id TEXT NOT NULL, scope TEXT NOT NULL,
+    resource TEXT NOT NULL, gen INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL,
+    rotated_at REAL, expires_at REAL NOT NULL, revoked_at REAL, jkt TEXT, upstream_id TEXT
+) WITHOUT ROWID;
+CREATE INDEX grant_user ON grant_ (user_id);
+CREATE INDEX grant_expires ON grant_ (expires_at);
+CREATE INDEX grant_client ON grant_ (client_id);
+CREATE TABLE code (
+    digest BLOB PRIMARY KEY, grant_id TEXT NOT NULL, client_id TEXT NOT NULL,
+    redirect_uri TEXT NOT NULL, sent_redirect INTEGER NOT NULL, challenge TEXT NOT NULL,
+    jkt TEXT, expires_at REAL NOT NULL, used_at REAL
+) WITHOUT ROWID;
+CREATE INDEX code_expires ON code (expires_at);
+CREATE TABLE pending (
+    txn TEXT PRIMARY KEY, data BLOB NOT NULL, expires_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX pending_expires ON pending (expires_at);
+CREATE TABLE jti (
+    issuer TEXT NOT NULL, jti TEXT NOT NULL, expires_at REAL NOT NULL, PRIMARY KEY (issuer, jti)
+) WITHOUT ROWID;
+CREATE INDEX jti_expires ON jti (expires_at);
+CREATE TABLE consent (
+    user_id TEXT NOT NULL, client_id TEXT NOT NULL, redirect_uri TEXT NOT NULL,
+    resource TEXT NOT NULL, scope TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (user_id, client_id, redirect_uri, resource)
+) WITHOUT ROWID;
+CREATE TABLE login_session (
+    digest BLOB PRIMARY KEY, user_id TEXT NOT NULL, created_at REAL NOT NULL,
+    expires_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX login_session_expires ON login_session (expires_at);
+CREATE TABLE key (
+    kid TEXT PRIMARY KEY, alg TEXT NOT NULL, state TEXT NOT NULL, created_at REAL NOT NULL,
+    changed_at REAL NOT NULL, sealed BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE upstream (
+    id TEXT PRIMARY KEY, provider TEXT NOT NULL, user_id TEXT NOT NULL, sealed BLOB NOT NULL,
+    version INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL, expires_at REAL
+) WITHOUT ROWID;
+CREATE INDEX upstream_user ON upstream (user_id, provider);
+CREATE TABLE ticket (
+    kind TEXT NOT NULL, digest BLOB NOT NULL, sealed BLOB NOT NULL, expires_at REAL NOT NULL,
+    PRIMARY KEY (kind, digest)
+) WITHOUT ROWID;
+CREATE INDEX ticket_expires ON ticket (expires_at);
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, event TEXT NOT NULL,
+    client_id TEXT NOT NULL, user_id TEXT NOT NULL, grant_id TEXT NOT NULL, detail TEXT NOT NULL
+);
+"""
+
+
+def prepare(db: "sqlite3.Connection", name: str) -> None:
+    """Make the tables where there are none, and see that those that are there are ours.
+
+    Call it inside a write transaction, so that two processes do not both make them.
+
+    Args:
+        db: the open file.
+        name: what to call it in errors.
+
+    Raises:
+        UsageError: the file is somebody else's, or of a version that this one cannot read.
+    """
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    application: int = db.execute("PRAGMA application_id").fetchone()[0]
+    empty = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if empty and version == 0:
+        for statement in TABLES.split(";"):
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute(f"PRAGMA user_version = {VERSION}")
+    elif application != APPLICATION:
+        raise UsageError(f"{name} is a database of something else: name another file")
+    elif version != VERSION:
+        newer = "newer" if version > VERSION else "older"
+        mend = "upgrade isthmus" if version > VERSION else "begin with a new file"
+        raise UsageError(
+            f"{name} was written by a {newer} isthmus (its tables are of version {version}, this "
+            f"one knows {VERSION}): {mend}, or name another file"
+        )
