@@ -164,10 +164,10 @@ class PasswordUsers:
         from argon2.exceptions import InvalidHashError, VerificationError
 
         try:
-            fits = self._hasher().verify(hashed, _spelled(password)[:LONGEST])
+            self._hasher().verify(hashed, _spelled(password)[:LONGEST])
         except (VerificationError, InvalidHashError):
             return False
-        return fits and len(_spelled(password)) <= LONGEST
+        return len(_spelled(password)) <= LONGEST
 
     def _rehash(self, user_id: str, old: str, password: Secret) -> None:
         new = self._hasher().hash(_spelled(password))

@@ -1,0 +1,257 @@
+"""What a browser sends and keeps: requests read and judged, cookies, answers.
+
+A browser has one cookie that says that it is the same one (the binding) and, once somebody logged
+in, one for that (the session); both are random and mean nothing to anybody else. An authorization
+request is bound to the browser that brought it, and so are the forms.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl, quote
+
+import msgspec
+
+from isthmus.auth.authorization_server.pages import page_headers
+from isthmus.auth.secret import Secret
+from isthmus.auth.urls import split
+from isthmus.transports.http.reply import Receive, Scope, Send
+from isthmus.transports.http.request import Headers, TooLarge, TooSlow, Upload
+
+__all__ = ["Cookies", "Seal", "Unfit", "Visit", "binding_of", "foreign", "read_visit", "send_away",
+           "send_page"]  # fmt: skip
+
+BODY_LIMIT = 16 * 1024
+FIELDS = 20
+SECONDS = 15.0
+COOKIE_LIMIT = 16 * 1024
+OPAQUE = re.compile(r"[A-Za-z0-9_-]{43}")
+"""32 random bytes in base64url: the value of both cookies."""
+
+PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+FORM = "application/x-www-form-urlencoded"
+
+
+class Unfit(Exception):
+    """A request that no page of ours makes.
+
+    Args:
+        status: of the response.
+        text: a sentence for the page.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+class Visit(msgspec.Struct, frozen=True):
+    """One request of a browser.
+
+    Attributes:
+        method: GET, HEAD or POST.
+        fields: what a form holds, or the query has where there is no form.
+        headers: names in lower case; repeated ones joined by ``", "``.
+        cookies: by name.
+        address: the TCP peer's; empty if there is none.
+    """
+
+    method: str
+    fields: Mapping[str, str]
+    headers: Mapping[str, str]
+    cookies: Mapping[str, str]
+    address: str
+
+    @property
+    def posted(self) -> bool:
+        """A form was sent."""
+        return self.method == "POST"
+
+
+class Cookies:
+    """The names of our cookies and how they are set.
+
+    Under https a name begins with ``__Host-``, so that no other host, and nobody in between, can
+    set it for us. Plain http is for the loopback interface, where that prefix is not to be had;
+    ports share cookies there, so the port is in the name.
+
+    Args:
+        issuer: the authorization server's URL.
+    """
+
+    def __init__(self, issuer: str) -> None:
+        parts = split(issuer)
+        self.secure = parts.scheme == "https"
+        # spec 2025-06-18 basic/authorization#confused-deputy-problem: __Host-, Secure, HttpOnly
+        before, after = ("__Host-", "") if self.secure else ("", f"-{parts.port}")
+        self.browser = f"{before}isthmus-browser{after}"
+        self.session = f"{before}isthmus-session{after}"
+
+    def named(self, name: str) -> str:
+        """The name of one more cookie, by the same rule."""
+        return self.browser.replace("isthmus-browser", name)
+
+    def set(self, name: str, value: Secret, seconds: int | None = None) -> str:
+        """The value of a ``Set-Cookie`` header.
+
+        Args:
+            name: of the cookie.
+            value: what it holds.
+            seconds: how long it lasts; None until the browser is closed.
+        """
+        age = "" if seconds is None else f"; Max-Age={seconds}"
+        secure = "; Secure" if self.secure else ""
+        return f"{name}={value.reveal()}; Path=/; HttpOnly; SameSite=Lax{secure}{age}"
+
+    def clear(self, name: str) -> str:
+        """The value of a ``Set-Cookie`` header that takes a cookie away."""
+        return self.set(name, Secret(""), 0)
+
+    def opaque(self, visit: Visit, name: str) -> Secret | None:
+        """The random value of a cookie; None where it is missing or is none of ours."""
+        value = visit.cookies.get(name, "")
+        return Secret(value) if OPAQUE.fullmatch(value) else None
+
+
+class Seal:
+    """Ties what stands in links and forms to a browser; nothing of it is stored.
+
+    Args:
+        mac: a keyed hash of a text, with a key of this server that nobody else has.
+    """
+
+    def __init__(self, mac: Callable[[str], bytes]) -> None:
+        self._mac = mac
+
+    def tie(self, *parts: str) -> str:
+        """What proves that these parts belong together."""
+        joined = msgspec.json.encode(["front", *parts]).decode()
+        return self._mac(joined).hex()
+
+    def holds(self, tied: str, *parts: str) -> bool:
+        """Whether it is the proof for these parts; compared in constant time."""
+        return Secret(self.tie(*parts)) == tied
+
+
+def binding_of(value: Secret | None) -> str:
+    """What may be kept of a browser's cookie, to recognise the browser by; empty for none."""
+    return "" if value is None else hashlib.sha256(value.reveal().encode()).hexdigest()
+
+
+async def read_visit(scope: Scope, receive: Receive) -> Visit:
+    """Read a request to one of the pages.
+
+    Raises:
+        Unfit: the method, the length, the type or the fields are no form's of ours.
+    """
+    method = scope["method"]
+    if method not in {"GET", "HEAD", "POST"}:
+        raise Unfit(405, "This page is for browsers: GET and POST are what it answers.")
+    headers = Headers(scope["headers"])
+    if method == "POST":
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+            raise Unfit(415, "This page takes its own form only.")
+        text = await _body(scope, receive)
+    else:
+        text = scope["query_string"]
+    client = scope.get("client")
+    return Visit(
+        method, _fields(text), headers, _cookies(headers.get("cookie", "")), (client or ("",))[0]
+    )
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    import asyncio
+
+    upload = Upload(await receive(), receive, scope, BODY_LIMIT, idle=SECONDS, total=SECONDS)
+    try:
+        async with asyncio.timeout(SECONDS):
+            body = await upload.read()
+    except TooLarge:
+        raise Unfit(413, "That form is too long.") from None
+    except (TooSlow, TimeoutError):
+        raise Unfit(408, "The form took too long to arrive. Try again.") from None
+    return body or b""
+
+
+def _fields(text: bytes) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(
+            text.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict"
+        )
+    except ValueError:
+        raise Unfit(400, "That form cannot be read.") from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise Unfit(400, "That form has a field twice.")
+    return fields
+
+
+def _cookies(header: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for piece in header[:COOKIE_LIMIT].split("; "):
+        name, sign, value = piece.partition("=")
+        if sign:
+            # the first of two of a name is the one with the longer path, which is never ours
+            found[name.strip()] = value.strip()
+    return found
+
+
+def foreign(visit: Visit, origin: str) -> bool:
+    """Whether a browser says that a form came from another page than ours.
+
+    ``Origin: null`` is what our own pages send, since they let no referrer out.
+
+    Args:
+        visit: the request.
+        origin: ours.
+    """
+    site = visit.headers.get("sec-fetch-site", "same-origin")
+    sender = visit.headers.get("origin", "null")
+    return site not in {"same-origin", "none"} or sender not in {"null", origin}
+
+
+async def send_page(
+    send: Send,
+    status: int,
+    page: bytes,
+    cookies: tuple[str, ...] = (),
+    *,
+    retry_after: int | None = None,
+) -> None:
+    """Answer with a page and its headers.
+
+    Args:
+        send: the ASGI callable.
+        status: of the response.
+        page: the markup.
+        cookies: values of ``Set-Cookie``.
+        retry_after: seconds until another try has a chance.
+    """
+    headers = [*page_headers(retry_after), (b"content-length", b"%d" % len(page)), *_set(cookies)]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": page})
+
+
+async def send_away(send: Send, url: str, cookies: tuple[str, ...] = ()) -> None:
+    """Send the browser to another URL, by GET.
+
+    Args:
+        send: the ASGI callable.
+        url: where to; ours, or one that was found right.
+        cookies: values of ``Set-Cookie``.
+    """
+    headers = [
+        (b"location", quote(url, safe=PRINTABLE).encode()),
+        (b"content-length", b"0"),
+        (b"cache-control", b"no-store"),
+        (b"referrer-policy", b"no-referrer"),
+        *_set(cookies),
+    ]
+    await send({"type": "http.response.start", "status": 303, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _set(cookies: tuple[str, ...]) -> list[tuple[bytes, bytes]]:
+    return [(b"set-cookie", value.encode()) for value in cookies]
