@@ -1,0 +1,201 @@
+"""Tokens in a file that is encrypted, for every program of a user that knows its key."""
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from isthmus.auth.client.locks import file_lock, held, held_by_thread
+from isthmus.auth.client.tokens import Key, Record
+from isthmus.auth.client.vault import (
+    Sheet,
+    StoreBroken,
+    StoreKey,
+    Vault,
+    empty_sheet,
+    named,
+    read_sheet,
+    write_sheet,
+)
+
+__all__ = ["FileTokenStore", "private_folder"]
+
+LARGEST = 8 * 1024 * 1024
+"""Bytes that a file of tokens may have."""
+
+
+class FileTokenStore:
+    """Keeps tokens and registrations in one file, every record encrypted with AES-256-GCM.
+
+    Several programs may use one file at once: changes take turns, and so do renewals of the same
+    token. A file that is torn, changed, or not ours is an error and is never overwritten.
+
+    Example::
+
+        store = FileTokenStore("tokens.json", key=os.environ["ISTHMUS_STORE_KEY"])
+        async with Client(url, auth=OAuth(store=store)) as client:
+            ...
+
+    Args:
+        path: the file; it is made, readable by its owner alone, when there is something to keep.
+        key: a secret of 32 characters or bytes or more. Of several the first encrypts, and the
+            others still open what they encrypted, until the next change encrypts it anew.
+        most: how many records; the oldest ones go.
+        patience: seconds to wait for another program that is renewing the same token.
+
+    Raises:
+        UsageError: the key is too short, or filelock is not installed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        key: StoreKey,
+        *,
+        most: int = 1000,
+        patience: float = 30.0,
+    ) -> None:
+        self._path = Path(path).expanduser().absolute()
+        self._vault = Vault(key)
+        self._most = most
+        self._patience = patience
+        file_lock(self._path)  # says at once if it cannot be
+
+    def __repr__(self) -> str:
+        return f"FileTokenStore({str(self._path)!r})"
+
+    async def get(self, key: Key) -> Record | None:
+        """What is kept under a key.
+
+        Raises:
+            StoreBroken: the file, or this record, is not as it was written.
+        """
+        return await asyncio.to_thread(self._get, key)
+
+    async def put(self, key: Key, record: Record) -> None:
+        """Keep a record in the place of the one before.
+
+        Raises:
+            StoreBroken: the file is none of ours, or cannot be written.
+            StoreBusy: another program does not let go of it.
+        """
+
+        def keep(sheet: Sheet) -> None:
+            sheet.records.pop(key.text, None)
+            sheet.records[key.text] = self._vault.seal(key, record)
+            while len(sheet.records) > self._most:
+                del sheet.records[next(iter(sheet.records))]
+
+        await asyncio.to_thread(self._change, keep)
+
+    async def delete(self, key: Key) -> None:
+        """Keep nothing under a key any more.
+
+        Raises:
+            StoreBroken, StoreBusy: as :meth:`put`.
+        """
+
+        def forget(sheet: Sheet) -> None:
+            sheet.records.pop(key.text, None)
+
+        if self._path.exists():
+            await asyncio.to_thread(self._change, forget)
+
+    async def keys(self) -> list[Key]:
+        """Every key there is, the one put last at the end.
+
+        Raises:
+            StoreBroken: the file is none of ours.
+        """
+        sheet = await asyncio.to_thread(self._read)
+        return [named(text) for text in sheet.records]
+
+    @asynccontextmanager
+    async def lock(self, key: Key) -> AsyncIterator[None]:
+        """Keep everybody else who shares the file from renewing what is under a key.
+
+        Raises:
+            StoreBusy: somebody else holds it for longer than this store waits.
+        """
+        folder = self._path.with_name(f"{self._path.name}.locks")
+        private_folder(self._path.parent)
+        private_folder(folder)
+        name = hashlib.sha256(key.text.encode()).hexdigest()[:24]
+        async with held(folder / f"{name}.lock", self._patience):
+            yield
+
+    def strange(self) -> bool:
+        """Whether there are records, and none of them was sealed with a key of this store."""
+        records = self._read().records
+        return bool(records) and not any(map(self._vault.knows, records.values()))
+
+    def _get(self, key: Key) -> Record | None:
+        sealed = self._read().records.get(key.text)
+        return None if sealed is None else self._vault.open(key, sealed, str(self._path))
+
+    def _read(self) -> Sheet:
+        try:
+            with self._path.open("rb") as file:
+                data = file.read(LARGEST + 1)
+        except FileNotFoundError:
+            return empty_sheet()
+        except OSError as error:
+            raise StoreBroken(f"{self._path} cannot be read: {error.strerror}") from error
+        if len(data) > LARGEST:
+            raise StoreBroken(
+                f"{self._path} has more than {LARGEST} bytes: it is no file of tokens"
+            )
+        return read_sheet(data, str(self._path))
+
+    def _change(self, work: Callable[[Sheet], None]) -> None:
+        private_folder(self._path.parent)
+        with held_by_thread(self._path.with_name(f"{self._path.name}.lock"), self._patience):
+            sheet = self._read()
+            work(sheet)
+            self._vault.renew(sheet, str(self._path))
+            try:
+                replace(self._path.resolve(), write_sheet(sheet))
+            except OSError as error:
+                raise StoreBroken(f"{self._path} cannot be written: {error.strerror}") from error
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder that only its owner may look into; one that is there stays as it is.
+
+    Raises:
+        StoreBroken: it cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreBroken(f"{folder} cannot be made: {error.strerror}") from error
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Put a file in the place of another, whole or not at all, readable by its owner alone."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the start
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+    settle(path.parent)
+
+
+def settle(folder: Path) -> None:
+    """Have the disk remember which files a folder has, where the system can."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
