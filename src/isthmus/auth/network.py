@@ -149,6 +149,8 @@ class Network:
         tls: how certificates are checked; None trusts what the system trusts.
         connect: seconds until a connection counts as failed.
         total: seconds until a request does.
+        keep: False closes connections whenever no request is under way, for owners that have no
+            moment to call :meth:`close` in.
     """
 
     def __init__(
@@ -159,11 +161,14 @@ class Network:
         tls: "ssl.SSLContext | None" = None,
         connect: float = CONNECT,
         total: float = TOTAL,
+        keep: bool = True,
     ) -> None:
         self.policy = policy
         self._resolve = resolve or look_up
         self._tls = tls
         self._timeouts = (total, connect)
+        self._keep = keep
+        self._under_way = 0
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -191,15 +196,15 @@ class Network:
         """
         parts = self._judge(url)
         proxy = proxy_for(url, self.policy.proxy) if self.policy.proxy else None
-        with admitting(Place.of(proxy.url) if proxy else self._place(parts), parts.host):
-            return await self._send(
-                method,
-                url,
-                body,
-                limit,
-                headers=self._headers(url, headers, proxy),
-                **through(proxy),
-            )
+        sent = self._headers(url, headers, proxy)
+        self._under_way += 1
+        try:
+            with admitting(Place.of(proxy.url) if proxy else self._place(parts), parts.host):
+                return await self._send(method, url, body, limit, headers=sent, **through(proxy))
+        finally:
+            self._under_way -= 1
+            if not self._keep and not self._under_way:
+                await self.close()
 
     async def json(
         self, url: str, *, headers: Mapping[str, str] | None = None, limit: int = LIMIT

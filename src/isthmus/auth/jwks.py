@@ -1,0 +1,200 @@
+"""An issuer's keys: fetched once for everybody, kept, and asked for again when one is unknown.
+
+Whoever sends a token with a key that nobody has heard of makes no request: the keys are asked for again
+for such a token once in thirty seconds at most. Where the issuer is out of reach, the keys that are
+known stay good for a day; without any, :class:`KeysUnavailable` says that nothing can be told, which
+is not the same as a bad token.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from time import monotonic
+from typing import TypeAlias
+
+from isthmus.auth.jose import COMMON, Claims, Keys, UnknownKey, verify
+from isthmus.auth.network import Network, NetworkFailed, NetworkRefused
+from isthmus.auth.secret import Secret
+from isthmus.auth.urls import brief, same_issuer, split, well_known
+from isthmus.errors import AuthError
+
+__all__ = ["Jwks", "KeysUnavailable", "jwks_uri_of"]
+
+FRESH = 600.0
+"""Seconds after which keys are asked for again."""
+
+STALE = 24 * 3600.0
+"""Seconds for which they are used where that fails."""
+
+COOLDOWN = 30.0
+"""Seconds between two requests, whatever tokens come."""
+
+Source: TypeAlias = str | Callable[[], Awaitable[str]]
+
+
+class KeysUnavailable(AuthError):
+    """The issuer's keys are not to be had: no token of it can be judged, which is not its fault.
+
+    Attributes:
+        retry_after: seconds until it is worth another try.
+    """
+
+    def __init__(self, message: str, retry_after: float = COOLDOWN) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Jwks:
+    """The keys at a URL.
+
+    Example::
+
+        keys = Jwks("https://login.example.com/jwks", network)
+        claims = await keys.verify(token, algorithms=("RS256",))
+
+    Args:
+        url: where they are, or a function that finds out.
+        network: makes the requests.
+        fresh: seconds after which they are asked for again.
+        stale: seconds for which they are used where that fails.
+        cooldown: seconds between two requests.
+        clock: seconds that only grow.
+
+    Attributes:
+        turn: grows with each set of keys that differs from the one before.
+    """
+
+    def __init__(
+        self,
+        url: Source,
+        network: Network,
+        *,
+        fresh: float = FRESH,
+        stale: float = STALE,
+        cooldown: float = COOLDOWN,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._url = url
+        self._network = network
+        self._lives = (fresh, stale, cooldown)
+        self._clock = clock
+        self._keys: Keys | None = None
+        self._document: object = None
+        self._fetched = self._tried = float("-inf")
+        self._fault: AuthError | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self.turn = 0
+
+    @property
+    def current(self) -> bool:
+        """Whether the keys are here and need not be asked for."""
+        return self._keys is not None and self._clock() - self._fetched < self._lives[0]
+
+    async def keys(self) -> Keys:
+        """The keys.
+
+        Raises:
+            KeysUnavailable: they are not to be had.
+        """
+        if self._keys is None or not self.current:
+            await self._refresh()
+        if self._keys is None or self._clock() - self._fetched >= self._lives[1]:
+            raise self._unavailable()
+        return self._keys
+
+    async def verify(
+        self,
+        token: Secret | str,
+        *,
+        algorithms: Collection[str] = COMMON,
+        typ: str | Collection[str] | None = None,
+    ) -> Claims:
+        """What a token says, if one of the keys signed it; see :func:`isthmus.auth.jose.verify`.
+
+        Raises:
+            UnknownKey: its key is none of theirs, and they were asked lately.
+            InvalidToken: it proves nothing.
+            KeysUnavailable: the keys are not to be had, or not to be had again for a new one.
+        """
+        keys = await self.keys()
+        try:
+            return verify(token, keys, algorithms=algorithms, typ=typ)
+        except UnknownKey:
+            await self._refresh()
+            if self._fault is not None:  # it may be a new key, and nobody can tell
+                raise self._unavailable() from None
+            return verify(token, self._keys or keys, algorithms=algorithms, typ=typ)
+
+    def _unavailable(self) -> KeysUnavailable:
+        wait = max(1.0, self._tried + self._lives[2] - self._clock())
+        return KeysUnavailable(f"the issuer's keys are not to be had: {self._fault}", wait)
+
+    async def _refresh(self) -> None:
+        """Ask for the keys, unless that was done lately; one request for all who wait."""
+        if self._fetching is None:
+            if self._clock() - self._tried < self._lives[2]:
+                return
+            self._tried = self._clock()
+            self._fetching = asyncio.create_task(self._fetch())
+        # Whoever gives up waiting does not take the request away from the others.
+        await asyncio.shield(self._fetching)
+
+    async def _fetch(self) -> None:
+        try:
+            url = self._url if isinstance(self._url, str) else await self._url()
+            document = await self._network.json(url)
+            keys = Keys(document)
+            if not keys:
+                raise NetworkFailed(f"{brief(url)} lists no key that can be used")
+        except AuthError as error:
+            self._fault = error
+        else:
+            if document != self._document:
+                self._document, self._keys = document, keys
+                self.turn += 1
+            self._fetched, self._fault = self._clock(), None
+        finally:
+            self._fetching = None
+
+
+async def jwks_uri_of(issuer: str, network: Network) -> str:
+    """Where an issuer's metadata says that its keys are (RFC 8414, OpenID Connect Discovery).
+
+    Args:
+        issuer: as it spells itself.
+        network: makes the requests.
+
+    Raises:
+        KeysUnavailable: no metadata, none that is this issuer's, or it names no keys.
+    """
+    faults: list[str] = []
+    for url in metadata_urls(issuer):
+        try:
+            document = await network.json(url)
+        except NetworkRefused:
+            raise
+        except NetworkFailed as error:
+            faults.append(str(error))
+            continue
+        found = document if isinstance(document, dict) else {}
+        # spec 2026-07-28 basic/authorization#authorization-server-discovery: RFC 8414 3.3
+        named, uri = found.get("issuer"), found.get("jwks_uri")
+        if not isinstance(named, str) or not same_issuer(named, issuer):
+            faults.append(f"{brief(url)} is of another issuer: {brief(str(named))}")
+        elif not isinstance(uri, str):
+            faults.append(f"{brief(url)} has no jwks_uri")
+        else:
+            return uri
+    raise KeysUnavailable("; ".join(faults))
+
+
+def metadata_urls(issuer: str) -> list[str]:
+    """Where an issuer's metadata may be, in the order of trying."""
+    # spec 2026-07-28
+    # basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
+    urls = [well_known(issuer, name) for name in ("oauth-authorization-server", OPENID)]
+    if split(issuer).path.strip("/"):
+        urls.append(f"{issuer.rstrip('/')}/.well-known/{OPENID}")
+    return urls
+
+
+OPENID = "openid-configuration"
