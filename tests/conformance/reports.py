@@ -4,14 +4,18 @@ import json
 import re
 import shutil
 import subprocess
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 OUT = Path(__file__).resolve().parents[2] / ".conformance"
 SUITE_SECONDS = 600
 STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")
+TO_FOLLOW = re.compile(r"https?://\S+[?&]response_type=code\S*")
+PREFIXES = {"server": "server-", "client": "", "authorization": "authorization-server-"}
 LISTED = re.compile(r"\s*- (\S+)(?: \[(.*)\])?$")
 
 
@@ -39,33 +43,61 @@ class Outcome:
 
 
 def run(
-    node: Path, modules: Path, side: str, arguments: tuple[str, ...], target: list[str]
+    node: Path,
+    modules: Path,
+    side: str,
+    arguments: tuple[str, ...],
+    target: list[str],
+    *,
+    follow: Callable[[str], object] | None = None,
 ) -> Outcome:
-    """Run the suite once and read its reports."""
+    """Run the suite once and read its reports.
+
+    Args:
+        node: the Node that runs it.
+        modules: where it is installed.
+        side: what it tests: ``server``, ``client`` or ``authorization``.
+        arguments: which of its scenarios.
+        target: what it is pointed at.
+        follow: is given each URL that the suite wants somebody to open in a browser.
+    """
     folder = OUT / "-".join([side, *arguments[1::2]])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     suite = modules / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
     began = time.monotonic()
     command = [str(node), str(suite), side, *target, *arguments, "-o", str(folder)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False
-    )
+    said = heard(command, follow)
     outcome = Outcome(listed([str(node), str(suite), "list"], side, arguments))
     outcome.seconds = time.monotonic() - began
-    (folder / "output.txt").write_text(done.stdout + done.stderr)
+    (folder / "output.txt").write_text(said)
     read(folder, side, outcome)
     if not outcome.scenarios:
-        print(done.stdout[-2000:], done.stderr[-2000:])
+        print(said[-4000:])
         raise SystemExit(f"the suite said nothing: {' '.join(command)}")
     return outcome
+
+
+def heard(command: list[str], follow: Callable[[str], object] | None) -> str:
+    """All that a command says; URLs for a browser are followed when they are said."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    late = threading.Timer(SUITE_SECONDS, process.kill)
+    late.start()
+    lines = []
+    with process:
+        for line in process.stdout or ():
+            lines.append(line)
+            if follow is not None and (url := TO_FOLLOW.search(line)) is not None:
+                follow(url[0])
+    late.cancel()
+    return "".join(lines)
 
 
 def read(folder: Path, side: str, outcome: Outcome) -> None:
     """Read every report below a folder."""
     for report in sorted(folder.rglob("checks.json")):
         name = STAMP.sub("", str(report.parent.relative_to(folder)))
-        name = name.removeprefix("server-") if side == "server" else name
+        name = name.removeprefix(PREFIXES[side])
         outcome.scenarios.add(name)
         said = report.parent / "stdout.txt"
         if said.exists() and said.read_text().rstrip().endswith("done"):

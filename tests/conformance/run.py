@@ -1,13 +1,17 @@
-"""The official conformance suite against this server and this client: ``make conformance``.
+"""The official conformance suite against all that isthmus can be: ``make conformance``.
 
-Every run of ``RUNS`` is made: both requirement sets, everything the suite has, and the two older
-revisions it knows, for ``examples/everything.py`` and for ``tests/conformance/client.py``. Prints a
-line for each and what went wrong below it. Ends with 0 only when nothing failed and nothing was
-warned of that ``OPEN`` does not list, with 77 when the suite or its Node cannot be had. A pattern of
-``OPEN`` under which everything passes is an error, too: the list must shrink.
+Every run of ``RUNS`` is made for ``examples/everything.py`` and for ``tests/conformance/client.py``:
+both requirement sets, everything the suite has, and the two older revisions it knows. The mode for
+authorization servers visits ``tests/conformance/authority.py``; somebody without a browser goes where
+the suite wants a browser to go (``tests/person.py``). Prints a line for each run and what went wrong
+below it. Ends with 0 only when nothing failed and nothing was warned of that ``OPEN`` does not list,
+with 77 when the suite or its Node cannot be had. A pattern of ``OPEN`` under which everything passes is
+an error, too: the list must shrink.
 """
 
 import argparse
+import functools
+import json
 import os
 import shlex
 import socket
@@ -20,10 +24,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(Path(__file__).parent)]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(Path(__file__).parent)]
 
 import peers  # noqa: E402 - tools/peers.py: found through the line above
 import reports  # noqa: E402 - the file beside this one
+
+import person  # noqa: E402 - tests/person.py
 
 START_SECONDS = 20
 SKIPPED = 77
@@ -35,10 +41,13 @@ RUNS = (
     ("--suite", "all", "--spec-version", "2025-06-18"),
     ("--suite", "all", "--spec-version", "2025-03-26"),
 )
+AUTHORIZATION_RUNS: tuple[tuple[str, ...], ...] = ((), ("--spec-version", "2025-03-26"))
+SIDES = ("server", "client", "authorization")
 
 OPEN: dict[str, dict[str, str]] = {
     "server": {},
     "client": {"auth/*": "authorization is not built yet"},
+    "authorization": {},
 }
 """What may still fail, by side: a pattern of scenario names, and what it waits for."""
 
@@ -79,6 +88,35 @@ def fixture() -> Iterator[str]:
         process.wait(10)
 
 
+@contextmanager
+def authority() -> Iterator[tuple[list[str], person.Person]]:
+    """An authorization server with one client, listening; what points the suite at it, and its user.
+
+    The fixture gets its port and that of the suite's callback, and says in one line of JSON, once it
+    listens, what its issuer, its client and its user are.
+    """
+    ports = [str(free_port()), str(free_port())]
+    command = [sys.executable, str(ROOT / "tests/conformance/authority.py"), *ports]
+    with (reports.OUT / "authority.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        line = process.stdout.readline() if process.stdout else ""
+        if not line:
+            raise SystemExit("the authorization server did not start: see authority.log")
+        said = json.loads(line)
+        client = ["--client-id", said["client_id"], "--client-secret", said["client_secret"]]
+        target = ["--url", said["issuer"], *client, "--port", ports[1]]
+        yield target, person.Person(said["name"], said["password"])
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def visit(user: person.Person, url: str) -> None:
+    """What somebody does with a URL that the suite shows: log in, consent, go back."""
+    user.request("GET", user.follow(url))
+
+
 def targets(side: str, url: str) -> list[str]:
     """What the suite is pointed at."""
     if side == "server":
@@ -109,7 +147,7 @@ def judged(side: str, arguments: tuple[str, ...], outcome: reports.Outcome) -> s
     closed = [name for name, pattern in used.items() if pattern == "!"]
     count = outcome.count
     print(
-        f"{side:6}  {' '.join(arguments):39} {len(outcome.expected):9} "
+        f"{side:13}  {' '.join(arguments):39} {len(outcome.expected):9} "
         f"{len(outcome.expected) - len(found):6} {len(found) - len(closed):5} {len(closed):6}   "
         f"{count['SUCCESS']:6} {count['FAILURE']:8} {count['WARNING']:8} {count['SKIPPED']:7} "
         f"{outcome.seconds:5.0f} s",
@@ -127,13 +165,18 @@ def run_all(sides: list[str]) -> bool:
     node, suite = peers.node(), peers.modules("conformance")
     used: dict[str, set[str]] = {side: set() for side in sides}
     print(
-        f"{'side':6}  {'run':39} scenarios passed  open FAILED   checks: ok failures warnings skipped"
+        f"{'side':13}  {'run':39} scenarios passed  open FAILED   checks: ok failures warnings skipped"
     )
     with fixture() as url:
-        for side in sides:
+        for side in (side for side in sides if side != "authorization"):
             for arguments in RUNS:
                 outcome = reports.run(node, suite, side, arguments, targets(side, url))
                 used[side] |= judged(side, arguments, outcome)
+    for arguments in AUTHORIZATION_RUNS if "authorization" in sides else ():
+        with authority() as (target, user):
+            follow = functools.partial(visit, user)
+            outcome = reports.run(node, suite, "authorization", arguments, target, follow=follow)
+        used["authorization"] |= judged("authorization", arguments, outcome)
     stale = [(side, p) for side in sides for p in OPEN[side] if p not in used[side]]
     for side, pattern in stale:
         print(f"{side}: all of {pattern!r} passes now: take it out of OPEN")
@@ -146,7 +189,7 @@ def run_all(sides: list[str]) -> bool:
 def main() -> int:
     """Run the suite, or say why not."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--side", choices=["server", "client"], help="only one of the two")
+    parser.add_argument("--side", choices=SIDES, help="only one of the three")
     options = parser.parse_args()
     os.environ.setdefault("NO_COLOR", "1")
     try:
@@ -155,7 +198,7 @@ def main() -> int:
     except peers.Unavailable as why:
         print(f"conformance skipped: {why}")
         return SKIPPED
-    return 0 if run_all([options.side] if options.side else ["server", "client"]) else 1
+    return 0 if run_all([options.side] if options.side else list(SIDES)) else 1
 
 
 if __name__ == "__main__":
