@@ -291,6 +291,11 @@ class Records:
                         digest(token), self.now)  # fmt: skip
         return None if row is None else row["user_id"]
 
+    def prolong_session(self, token: str, idle: float, life: float) -> None:
+        """Somebody who has logged in is still there: ``idle`` seconds more, up to ``life``."""
+        self.db.execute("UPDATE login_session SET expires_at = min(created_at + ?, ?) WHERE "
+                        "digest = ?", (life, self.now + idle, digest(token)))  # fmt: skip
+
     def end_session(self, token: str) -> None:
         """Somebody has logged out."""
         self.db.execute("DELETE FROM login_session WHERE digest = ?", (digest(token),))

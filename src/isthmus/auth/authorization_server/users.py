@@ -6,7 +6,7 @@ logged people in already (:class:`~isthmus.auth.authorization_server.proxy_users
 another authorization server (:class:`~isthmus.auth.upstream.login.UpstreamLogin`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -47,9 +47,9 @@ class LoginRequest(msgspec.Struct, frozen=True, kw_only=True):
         pending: the authorization request that it came with.
         address: the address of the TCP peer, a proxy's where there is one; empty if there is none.
         headers: the request's headers, names in lower case; repeated ones joined by ``", "``.
-        binding: what ties ``pending`` to this one browser. A backend that sends the browser
-            elsewhere and sees it come back compares this by
-            :func:`~isthmus.auth.authorization_server.browser.bound`.
+        binding: what this one browser is recognised by, and can be kept. A backend that sends the
+            browser elsewhere and sees it come back finds the same again by
+            :func:`~isthmus.auth.authorization_server.browser.binding_of`.
     """
 
     pending: "Pending"
@@ -131,7 +131,14 @@ class Delegated(Protocol):
     Consent comes first here, because the other place may approve without asking: then a link
     would be enough to have a client act for whoever clicks it.
     :meth:`UserBackend.begin` is called once somebody approved, and answers a :class:`Redirect`.
+
+    Attributes:
+        provider: what pages call the other place.
+        provider_scopes: what is then asked of it, which the consent page names.
     """
+
+    provider: str
+    provider_scopes: Sequence[str]
 
     def attach(self, authority: "AuthorizationServer") -> Mapping[str, Asgi]:
         """Pages of its own by exact path, such as where users come back to.
