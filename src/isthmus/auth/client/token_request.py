@@ -22,6 +22,9 @@ __all__ = ["Granted", "Identity", "Proving", "authenticated", "method_of", "requ
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 ASSERTION_SECONDS = 60
 
+TRIES = 2
+"""How often a request is made: once more where the server wants a nonce in the proof."""
+
 LONGEST = 200
 """Characters of another side's words that an error shows."""
 
@@ -135,16 +138,16 @@ async def request_token(
         AuthRequired: the identity lacks what the server wants to see.
         AuthUnsafe: what it answered is no token response.
     """
-    while True:
+    for _ in range(TRIES):
         form, headers = authenticated(fields, identity, issuer=issuer, methods=methods)
         if proofs is not None:
             headers = {**headers, **proofs.headers("POST", endpoint)}
         answer = await network.form(endpoint, form, headers)
-        again = proofs is not None and proofs.wants_again(
+        if proofs is None or not proofs.wants_again(
             endpoint, answer.status, answer.headers, answer.body
-        )
-        if not again:
-            return granted(answer, issuer)
+        ):
+            break
+    return granted(answer, issuer)
 
 
 def method_of(identity: Identity, methods: Sequence[str]) -> str:

@@ -1,0 +1,241 @@
+"""Requests that carry tokens, and get others where the server does not let them in.
+
+:class:`AuthorizedRequests` stands around the requests of a connection, whichever transport makes
+them: the posts and streams of HTTP, the handshake of a WebSocket. Tokens go to the origin of the
+MCP server and nowhere else, in a header and nowhere else.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from isthmus.auth.challenge import Challenge, parse_challenges
+from isthmus.auth.client.proofs import Proofs
+from isthmus.auth.client.session import AuthSession, Want
+from isthmus.auth.client.step_up import StepUps
+from isthmus.auth.client.tokens import Tokens
+from isthmus.errors import ConnectionLost, Misbehaved
+from isthmus.runtime.holding import CLOCKS
+from isthmus.transports.http.refusals import same_origin
+from isthmus.transports.http.requests import Requests, Response
+
+__all__ = ["AuthorizedRequests"]
+
+MOST = 8
+"""Times that one request is sent, whatever the server answers."""
+
+BODY = 64 * 1024
+"""Bytes of a refusal that are read, so that its connection can be used again."""
+
+
+class AuthorizedRequests:
+    """:class:`~isthmus.transports.http.requests.Requests` with tokens.
+
+    Args:
+        url: the MCP server; nothing is added to requests to another origin.
+        requests: sends them.
+        session: the tokens.
+        proofs: proves the possession of the key that tokens may be bound to.
+        step_ups: gets more scopes; shared by all who use the session.
+        closed: told when nobody uses this any more.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        requests: Requests,
+        session: AuthSession,
+        *,
+        proofs: Proofs | None = None,
+        step_ups: StepUps | None = None,
+        closed: Any = None,
+    ) -> None:
+        self._url = url
+        self._requests = requests
+        self._session = session
+        self._proofs = Proofs() if proofs is None else proofs
+        self._step_ups = StepUps(session, url) if step_ups is None else step_ups
+        self._closed = closed
+        self._clocks = CLOCKS.get()
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> Response:
+        """Send a request with the tokens there are; get others and send it again if need be.
+
+        Raises:
+            ConnectionLost: no connection, or it ended before the response.
+            AuthError: the server wants authorization that is not to be had.
+        """
+        # spec 2026-07-28 basic/authorization#token-handling: no server gets tokens of another
+        if not same_origin(self._url, url):
+            return await self._requests.send(method, url, headers, body)
+        session = self._session
+        tokens = session.tokens if session.fresh else await session.ready(self._clocks)
+        request = Request(method, url, headers, body)
+        response = await self._sent(request, tokens)
+        if response.status in {401, 403}:
+            return await self._again(request, tokens, response)
+        if session.untried and tokens is not None:
+            session.worked(tokens)
+        return response
+
+    async def close(self) -> None:
+        """Close every connection; safe to call twice."""
+        closed, self._closed = self._closed, None
+        try:
+            if closed is not None:
+                await closed()
+        finally:
+            await self._requests.close()
+
+    async def _sent(self, request: "Request", tokens: Tokens | None) -> Response:
+        headers = request.headers
+        if tokens is not None:
+            # spec 2026-07-28 basic/authorization#token-requirements: in every request, in the
+            # Authorization header, never in the query
+            shown = self._proofs.presented(tokens, request.method, request.url)
+            headers = {**headers, **shown}
+        response = await self._requests.send(request.method, request.url, headers, request.body)
+        if tokens is not None and tokens.kind == "DPoP":
+            self._proofs.learn(request.url, response.headers)
+        return response
+
+    async def _again(
+        self, request: "Request", tokens: Tokens | None, response: Response
+    ) -> Response:
+        """Do what a refusal asks for, as often as that leads anywhere."""
+        for _ in range(MOST - 1):
+            better = await self._better(request, tokens, response)
+            if better is None:
+                return response
+            await let_go(response)
+            tokens = better
+            response = await self._sent(request, tokens)
+            if response.status not in {401, 403}:
+                self._session.worked(tokens)
+                self._step_ups.worked(request.operation)
+                return response
+        return response
+
+    async def _better(
+        self, request: "Request", tokens: Tokens | None, response: Response
+    ) -> Tokens | None:
+        """Tokens with which to send a request again; None where that helps nothing."""
+        challenges = challenges_of(response.headers)
+        ours = [c for c in challenges if c.scheme in {"bearer", "dpop"}]
+        if challenges and not ours:
+            return None  # it wants something that tokens are not
+        if response.status == 403:
+            return await self._more(request, tokens, ours)
+        if tokens is not None and not request.nonced and wants_nonce(ours):
+            request.nonced = True
+            return tokens
+        newer = self._session.tokens
+        if newer is not None and newer is not tokens:
+            return newer  # somebody else was quicker
+        want = request.want(tokens, ours)
+        return await self._session.renewed(want, self._clocks, patient=request.patient)
+
+    async def _more(
+        self, request: "Request", tokens: Tokens | None, challenges: list[Challenge]
+    ) -> Tokens | None:
+        """Tokens with the scopes that a request takes."""
+        short = [c for c in challenges if c.params.get("error") == "insufficient_scope"]
+        if not short:
+            return None
+        if tokens is None:  # what is open to nobody in particular is not enough
+            want = request.want(None, short)
+            return await self._session.renewed(want, self._clocks, patient=request.patient)
+        self._session.worked(tokens)  # who names what it lacks has believed the token
+        want = request.want(tokens, short, more=True)
+        return await self._step_ups.tokens(want, self._clocks, patient=request.patient)
+
+
+class Request:
+    """One request, and what has been tried for it."""
+
+    def __init__(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> None:
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.body = body
+        self.nonced = False
+
+    def want(
+        self, before: Tokens | None, challenges: list[Challenge], *, more: bool = False
+    ) -> Want:
+        """What new tokens are wanted for."""
+        return Want(
+            before=before,
+            scopes=scopes_of(challenges),
+            metadata=metadata_of(challenges),
+            more=more,
+            operation=self.operation,
+        )
+
+    @property
+    def patient(self) -> bool:
+        """Whether somebody waits for it who would log in for it.
+
+        Nobody does for what goes on by itself: notifications, answers, streams that are opened
+        again, and the end of a session.
+        """
+        if self.method == "POST":
+            said = messages(self.body)
+            return any("method" in one and "id" in one for one in said)
+        return self.method == "GET" and "MCP-Protocol-Version" not in self.headers
+
+    @property
+    def operation(self) -> str:
+        """What it is about: a method, and the name of its target."""
+        found = []
+        for one in messages(self.body):
+            params = one.get("params")
+            target = params.get("name", params.get("uri", "")) if isinstance(params, dict) else ""
+            found.append(f"{one.get('method', '')} {target}".strip())
+        return ", ".join(found) or self.method
+
+
+def messages(body: bytes | None) -> list[dict[str, Any]]:
+    """The messages of a body; it is ours, so it is whole."""
+    read = msgspec.json.decode(body) if body else []
+    return read if isinstance(read, list) else [read]
+
+
+def challenges_of(headers: Mapping[str, str]) -> list[Challenge]:
+    """What a refusal asks for."""
+    every = getattr(headers, "getall", None)  # there may be several headers of the name
+    if every is not None:
+        return parse_challenges(every("WWW-Authenticate", []))
+    values = [value for name, value in headers.items() if name.lower() == "www-authenticate"]
+    return parse_challenges(values)
+
+
+def scopes_of(challenges: list[Challenge]) -> frozenset[str] | None:
+    """All scopes that challenges name; None where they name none."""
+    named = [scopes for c in challenges if (scopes := c.scopes)]
+    return frozenset().union(*named) if named else None
+
+
+def metadata_of(challenges: list[Challenge]) -> str | None:
+    """Where the server says that its metadata stand."""
+    return next((url for c in challenges if (url := c.params.get("resource_metadata"))), None)
+
+
+def wants_nonce(challenges: list[Challenge]) -> bool:
+    """Whether a proof was refused for having no nonce, or an old one (RFC 9449 9)."""
+    return any(c.params.get("error") == "use_dpop_nonce" for c in challenges)
+
+
+async def let_go(response: Response) -> None:
+    """Be done with a refusal."""
+    try:
+        await response.read(BODY)
+    except (ConnectionLost, Misbehaved):
+        pass
+    finally:
+        response.close()
