@@ -3,7 +3,7 @@
 Every run of ``RUNS`` is made for ``examples/everything.py`` and for ``tests/conformance/client.py``:
 both requirement sets, everything the suite has, and the two older revisions it knows. The mode for
 authorization servers visits ``tests/conformance/authority.py``; somebody without a browser goes where
-the suite wants a browser to go (``tests/person.py``). Prints a line for each run and what went wrong
+the suite wants a browser to go (``isthmus.testing.person``). Prints a line for each run and what went wrong
 below it. Ends with 0 only when nothing failed and nothing was warned of that ``OPEN`` does not list,
 with 77 when the suite or its Node cannot be had. A pattern of ``OPEN`` under which everything passes is
 an error, too: the list must shrink.
@@ -24,12 +24,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(Path(__file__).parent)]
+sys.path[:0] = [str(ROOT / "tools"), str(Path(__file__).parent)]
 
 import peers  # noqa: E402 - tools/peers.py: found through the line above
 import reports  # noqa: E402 - the file beside this one
 
-import person  # noqa: E402 - tests/person.py
+from isthmus.testing.person import Person  # noqa: E402 - comes after them, as the formatter says
 
 START_SECONDS = 20
 SKIPPED = 77
@@ -89,7 +89,7 @@ def fixture() -> Iterator[str]:
 
 
 @contextmanager
-def authority() -> Iterator[tuple[list[str], person.Person]]:
+def authority() -> Iterator[tuple[list[str], Person]]:
     """An authorization server with one client, listening; what points the suite at it, and its user.
 
     The fixture gets its port and that of the suite's callback, and says in one line of JSON, once it
@@ -106,13 +106,13 @@ def authority() -> Iterator[tuple[list[str], person.Person]]:
         said = json.loads(line)
         client = ["--client-id", said["client_id"], "--client-secret", said["client_secret"]]
         target = ["--url", said["issuer"], *client, "--port", ports[1]]
-        yield target, person.Person(said["name"], said["password"])
+        yield target, Person(said["name"], said["password"])
     finally:
         process.terminate()
         process.wait(10)
 
 
-def visit(user: person.Person, url: str) -> None:
+def visit(user: Person, url: str) -> None:
     """What somebody does with a URL that the suite shows: log in, consent, go back."""
     user.request("GET", user.follow(url))
 

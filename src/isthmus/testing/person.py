@@ -1,18 +1,20 @@
-"""A person at a browser, without a browser: opens a URL, logs in, consents, and is sent on.
+"""A person at a browser, for tests of what needs a login: opens a URL, logs in, consents, goes on.
 
-Needs nothing but Python, so that any program can start it: ``person.py URL NAME PASSWORD`` prints
-the URL that the browser was sent to in the end, outside the authorization server, and does not go
-there; with ``--visit`` it does. ``--deny`` says no.
+No browser is started: pages are fetched, their forms filled in and sent, with the cookies of their
+origin. Needs nothing but Python, and any program can start it, too:
+``python -m isthmus.testing.person URL NAME PASSWORD`` prints the URL that the browser was sent to in
+the end, outside the authorization server, and does not go there; with ``--visit`` it does.
 """
 
 import argparse
+import asyncio
 import http.client
 import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode, urljoin, urlsplit
 
-__all__ = ["Form", "Person", "forms"]
+__all__ = ["Person"]
 
 STEPS = 12
 SECONDS = 30
@@ -78,10 +80,20 @@ def forms(page: str) -> list[Form]:
 class Person:
     """Somebody with a name, a password and an opinion.
 
+    Example::
+
+        ada = Person("ada", "correct horse")
+        auth = OAuth(open_browser=ada.open)
+
     Args:
         name: whom they log in as.
         password: with what.
         approve: whether they consent.
+
+    Attributes:
+        opened: the URLs that were given to :meth:`open`, in their order.
+        pages: the pages that were seen, as HTML.
+        cookies: by origin and name; without them this is another browser.
     """
 
     def __init__(self, name: str, password: str, *, approve: bool = True) -> None:
@@ -90,6 +102,16 @@ class Person:
         self.approve = approve
         self.cookies: dict[tuple[str, str], str] = {}
         self.pages: list[str] = []
+        self.opened: list[str] = []
+
+    async def open(self, url: str) -> None:
+        """What a browser does with a URL: everything, and in the end the way back to the client.
+
+        Raises:
+            RuntimeError: a page has nothing that one could do.
+        """
+        self.opened.append(url)
+        await asyncio.to_thread(lambda: self.request("GET", self.follow(url)))
 
     def follow(self, url: str) -> str:
         """Open a URL and do what its pages want; the URL outside of there that one is sent to.
@@ -172,7 +194,7 @@ class Person:
 
 def main() -> int:
     """Do what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description="A person at a browser, without a browser.")
     parser.add_argument("url")
     parser.add_argument("name")
     parser.add_argument("password")
