@@ -18,8 +18,8 @@ from isthmus.auth.urls import split
 from isthmus.transports.http.reply import Receive, Scope, Send
 from isthmus.transports.http.request import Headers, TooLarge, TooSlow, Upload
 
-__all__ = ["Cookies", "Seal", "Unfit", "Visit", "binding_of", "foreign", "read_visit", "send_away",
-           "send_page"]  # fmt: skip
+__all__ = ["Cookies", "Seal", "Unfit", "Visit", "binding_of", "foreign", "read_head", "read_visit",
+           "send_away", "send_page"]  # fmt: skip
 
 BODY_LIMIT = 16 * 1024
 FIELDS = 20
@@ -139,6 +139,19 @@ def binding_of(value: Secret | None) -> str:
     return "" if value is None else hashlib.sha256(value.reveal().encode()).hexdigest()
 
 
+def read_head(scope: Scope, fields: Mapping[str, str] | None = None) -> Visit:
+    """A request to an endpoint that has read and judged the rest already.
+
+    Args:
+        scope: of the request.
+        fields: what was sent.
+    """
+    headers = Headers(scope["headers"])
+    address = (scope.get("client") or ("",))[0]
+    cookies = _cookies(headers.get("cookie", ""))
+    return Visit(scope["method"], fields or {}, headers, cookies, address)
+
+
 async def read_visit(scope: Scope, receive: Receive) -> Visit:
     """Read a request to one of the pages.
 
@@ -148,17 +161,12 @@ async def read_visit(scope: Scope, receive: Receive) -> Visit:
     method = scope["method"]
     if method not in {"GET", "HEAD", "POST"}:
         raise Unfit(405, "This page is for browsers: GET and POST are what it answers.")
-    headers = Headers(scope["headers"])
-    if method == "POST":
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
-            raise Unfit(415, "This page takes its own form only.")
-        text = await _body(scope, receive)
-    else:
-        text = scope["query_string"]
-    client = scope.get("client")
-    return Visit(
-        method, _fields(text), headers, _cookies(headers.get("cookie", "")), (client or ("",))[0]
-    )
+    if method != "POST":
+        return read_head(scope, _fields(scope["query_string"]))
+    kind = Headers(scope["headers"]).get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != FORM:
+        raise Unfit(415, "This page takes its own form only.")
+    return read_head(scope, _fields(await _body(scope, receive)))
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:

@@ -11,6 +11,7 @@ from string import Template
 
 import msgspec
 
+from isthmus.auth.authorization_server.pending import ClientKind
 from isthmus.auth.authorization_server.style import STYLE_NAME
 
 __all__ = ["ConsentView", "LoginView", "Places", "consent_page", "login_page", "message_page",
@@ -72,7 +73,7 @@ class LoginView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         place: the host of the server that people log in to.
         client: what the client that asks calls itself.
-        txn: the authorization request.
+        handle: names the authorization request, for this browser.
         token: what proves that the form came from this page.
         account: the name to begin with.
         notice: what went wrong.
@@ -80,7 +81,7 @@ class LoginView(msgspec.Struct, frozen=True, kw_only=True):
 
     place: str
     client: str
-    txn: str
+    handle: str
     token: str
     account: str = ""
     notice: str = ""
@@ -92,7 +93,8 @@ class ConsentView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         place: the host of the server that is asked.
         client: what the client calls itself.
-        verified: the domain that vouches for the client, or None where nobody does.
+        kind: how it is known here.
+        domain: whose document describes it, where one does.
         client_id: its identifier.
         redirect_uri: where the answer goes.
         target: the host of that, or what opens it.
@@ -102,14 +104,15 @@ class ConsentView(msgspec.Struct, frozen=True, kw_only=True):
         user: who is asked; None where that is found out afterwards, elsewhere.
         provider: where users are logged in afterwards; empty where it is here.
         provider_scopes: what we then ask of that.
-        txn: the authorization request.
+        handle: names the authorization request, for this browser.
         token: what proves that the form came from this page.
         logout: the same for the form that ends the login; None where there is none to end.
     """
 
     place: str
     client: str
-    verified: str | None
+    kind: ClientKind
+    domain: str = ""
     client_id: str
     redirect_uri: str
     target: str
@@ -119,7 +122,7 @@ class ConsentView(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None
     provider: str = ""
     provider_scopes: Sequence[str] = ()
-    txn: str
+    handle: str
     token: str
     logout: str | None = None
 
@@ -157,6 +160,8 @@ def page_headers(retry_after: int | None = None) -> list[tuple[bytes, bytes]]:
     return [*HEADERS, *more]
 
 
+UNVERIFIED = "It calls itself that, and nobody has checked it."
+
 LAYOUT = Template("""\
 <!DOCTYPE html>
 <html lang="en" dir="ltr">
@@ -179,7 +184,7 @@ $content</main>
 LOGIN = Template("""\
 <p>$why</p>
 $notice<form method="post" action="$action">
-<input type="hidden" name="txn" value="$txn">
+<input type="hidden" name="request" value="$handle">
 <input type="hidden" name="token" value="$token">
 <label for="account">User name</label>
 <input id="account" name="account" value="$account" autocomplete="username" autocapitalize="none" \
@@ -200,7 +205,7 @@ $warning<div class="target">
 <h2>It would be allowed to</h2>
 $scopes
 $provider<form method="post" action="$action">
-<input type="hidden" name="txn" value="$txn">
+<input type="hidden" name="request" value="$handle">
 <input type="hidden" name="token" value="$token">
 <div class="choice">
 <button class="main" type="submit" name="decision" value="allow">Allow</button>
@@ -235,7 +240,7 @@ def login_page(view: LoginView, places: Places) -> bytes:
             why=f"{client} asks for access to <strong>{_text(view.place)}</strong>.",
             notice=_alert(view.notice),
             action=places.login,
-            txn=_text(view.txn),
+            handle=_text(view.handle),
             token=_text(view.token),
             account=_text(shown(view.account, 128)),
             # whoever mistyped a password goes on there, and not at the name
@@ -261,7 +266,7 @@ def consent_page(view: ConsentView, places: Places) -> bytes:
         scopes=_scopes(view.scopes),
         provider=_provider(view),
         action=places.consent,
-        txn=_text(view.txn),
+        handle=_text(view.handle),
         token=_text(view.token),
         client_id=_text(shown(view.client_id, URL_LIMIT)),
         redirect_uri=_text(shown(view.redirect_uri, URL_LIMIT)),
@@ -319,16 +324,14 @@ def _alert(notice: str) -> str:
 
 
 def _badge(view: ConsentView) -> str:
-    if view.verified is None:
-        return (
-            '<p class="badge unverified">Not verified</p>\n'
-            '<p class="soft">It calls itself that, and nobody has checked it.</p>'
-        )
-    domain = _text(shown(view.verified, URL_LIMIT))
-    return (
-        f'<p class="badge">Published by {domain}</p>\n'
-        '<p class="soft">That is verified; the name is its own choice.</p>'
-    )
+    # spec 2025-11-25 basic/authorization#confused-deputy-problem: which client asks
+    domain = _text(shown(view.domain, URL_LIMIT))
+    style, badge, text = {
+        "static": ("", "Known here", "The operator of this server has set it up."),
+        "document": ("", f"Published by {domain}", "That is verified; the name is its own choice."),
+        "dynamic": (" unverified", "Not verified", UNVERIFIED),
+    }[view.kind]
+    return f'<p class="badge{style}">{badge}</p>\n<p class="soft">{text}</p>'
 
 
 def _local(view: ConsentView) -> str:
@@ -375,7 +378,7 @@ def _who(view: ConsentView, places: Places) -> str:
         return f'<div class="who">{signed_in}</div>\n'
     return (
         f'<form class="who" method="post" action="{places.logout}">{signed_in}\n'
-        f'<input type="hidden" name="txn" value="{_text(view.txn)}">\n'
+        f'<input type="hidden" name="request" value="{_text(view.handle)}">\n'
         f'<input type="hidden" name="token" value="{_text(view.logout)}">\n'
         '<button class="plain" type="submit">Not you? Sign out</button></form>\n'
     )

@@ -1,0 +1,123 @@
+"""Logging in with a name and a password, and out again."""
+
+from isthmus.auth.authorization_server.browser import Visit, send_away, send_page
+from isthmus.auth.authorization_server.desk import Desk, Opened
+from isthmus.auth.authorization_server.pages import LoginView, login_page, message_page
+from isthmus.auth.authorization_server.tries import Tries
+from isthmus.auth.authorization_server.users import LoginPage, Redirect, Refused, User
+from isthmus.transports.http.reply import Send
+
+__all__ = ["Login"]
+
+
+class Login:
+    """The pages for logging in and out.
+
+    Args:
+        desk: opens requests and keeps logins.
+        tries: how often a password may be tried.
+    """
+
+    def __init__(self, desk: Desk, tries: Tries) -> None:
+        self._desk = desk
+        self._tries = tries
+
+    async def page(self, visit: Visit, send: Send) -> None:
+        """Answer a request to the login page."""
+        opened = await self._desk.open(visit)
+        if visit.posted:
+            self._desk.check(visit, await self._desk.token("login", opened))
+            await self._submitted(visit, opened, send)
+            return
+        await self._next(await self._desk.recognise(visit, opened), opened, send)
+
+    async def leave(self, visit: Visit, send: Send) -> None:
+        """Answer a request to the logout page."""
+        desk = self._desk
+        session, user = await desk.login(visit)
+        if session is None or user is None:
+            await self._say(send, "Signed out", "You are not signed in here.")
+            return
+        token = (await desk.seal()).tie("logout", session.reveal())
+        if not visit.posted:
+            page = message_page(
+                desk.places, desk.place, "Sign out?", f"You are signed in as {user.label}.",
+                logout=token,
+            )  # fmt: skip
+            await send_page(send, 200, page)
+            return
+        desk.check(visit, token)
+        await desk.log_out(session)
+        cleared = (desk.cookies.clear(desk.cookies.session),)
+        if "request" in visit.fields:  # somebody else goes on with the same request
+            where = desk.at(desk.places.login, visit.fields["request"])
+            await send_away(send, where, cleared)
+        else:
+            await self._say(send, "Signed out", "You may close this page.", cookies=cleared)
+
+    async def _submitted(self, visit: Visit, opened: Opened, send: Send) -> None:
+        desk = self._desk
+        account = visit.fields.get("account", "")
+        wait = self._tries.take(account, visit.address)
+        if wait:
+            await self._form(opened, too_many(account, wait), send)
+            return
+        outcome = await desk.users.submit(desk.request(visit, opened), visit.fields)
+        if isinstance(outcome, User) and not outcome.disabled:
+            self._tries.succeeded(account, visit.address)
+            session = await desk.log_in(outcome, opened.session)
+            cookies = (desk.cookies.set(desk.cookies.session, session),)
+            await send_away(send, desk.at(desk.places.consent, opened.handle), cookies)
+        else:
+            await self._next(outcome, opened, send)
+
+    async def _next(
+        self, outcome: User | LoginPage | Redirect | Refused, opened: Opened, send: Send
+    ) -> None:
+        match outcome:
+            case LoginPage():
+                await self._form(opened, outcome, send)
+            case Redirect():
+                await send_away(send, outcome.url, outcome.cookies)
+            case Refused():
+                await self._say(send, "You cannot sign in", outcome.text, status=outcome.status)
+            case User():
+                await send_away(send, self._desk.at(self._desk.places.consent, opened.handle))
+
+    async def _form(self, opened: Opened, form: LoginPage, send: Send) -> None:
+        desk = self._desk
+        view = LoginView(
+            place=desk.place,
+            client=opened.pending.client_name,
+            handle=opened.handle,
+            token=await desk.token("login", opened),
+            account=form.account,
+            notice=form.notice,
+        )
+        page = login_page(view, desk.places)
+        await send_page(send, form.status, page, retry_after=form.retry_after)
+
+    async def _say(
+        self,
+        send: Send,
+        heading: str,
+        text: str,
+        *,
+        status: int = 200,
+        cookies: tuple[str, ...] = (),
+    ) -> None:
+        page = message_page(self._desk.places, self._desk.place, heading, text)
+        await send_page(send, status, page, cookies)
+
+
+def too_many(account: str, wait: int) -> LoginPage:
+    """What somebody reads who has no tries left.
+
+    Args:
+        account: the name that was typed.
+        wait: seconds until there is another one.
+    """
+    minutes = -(-wait // 60)
+    span = "a minute" if minutes == 1 else f"{minutes} minutes"
+    notice = f"There were too many tries. Wait {span}, then try again."
+    return LoginPage(notice=notice, account=account, status=429, retry_after=wait)
