@@ -86,8 +86,9 @@ class BrowserFront:
             desk.places.logout: self._page(login.leave),
             desk.places.style: style,
         }
-        if isinstance(authority.users, Delegated):
-            routes.update(authority.users.attach(authority))
+        users = authority.users
+        if users is not None and isinstance(users, Delegated):
+            routes.update(users.attach(authority))
         self.routes = routes
 
     async def begin(
