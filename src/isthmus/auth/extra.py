@@ -2,7 +2,7 @@
 
 from isthmus.errors import UsageError
 
-__all__ = ["missing"]
+__all__ = ["missing", "require"]
 
 
 def missing(what: str, error: ImportError) -> UsageError:
@@ -21,3 +21,19 @@ def missing(what: str, error: ImportError) -> UsageError:
     """
     name = error.name or "a library that is not installed"
     return UsageError(f"{what} takes {name}: pip install 'isthmus[auth]'")
+
+
+def require(library: str, what: str) -> None:
+    """Say at once that a library is not installed, without paying for its import yet.
+
+    Args:
+        library: its module.
+        what: what takes it, as the beginning of a sentence.
+
+    Raises:
+        UsageError: it is not there.
+    """
+    from importlib.util import find_spec
+
+    if find_spec(library) is None:
+        raise missing(what, ImportError(name=library))

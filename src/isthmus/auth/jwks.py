@@ -28,6 +28,9 @@ STALE = 24 * 3600.0
 COOLDOWN = 30.0
 """Seconds between two requests, whatever tokens come."""
 
+AT_FIRST = 5.0
+"""The same while there are no keys at all, so that nobody can log in."""
+
 Source: TypeAlias = str | Callable[[], Awaitable[str]]
 
 
@@ -89,6 +92,10 @@ class Jwks:
         """Whether the keys are here and need not be asked for."""
         return self._keys is not None and self._clock() - self._fetched < self._lives[0]
 
+    @property
+    def _pause(self) -> float:
+        return self._lives[2] if self._keys is not None else min(self._lives[2], AT_FIRST)
+
     async def keys(self) -> Keys:
         """The keys.
 
@@ -125,13 +132,13 @@ class Jwks:
             return verify(token, self._keys or keys, algorithms=algorithms, typ=typ)
 
     def _unavailable(self) -> KeysUnavailable:
-        wait = max(1.0, self._tried + self._lives[2] - self._clock())
+        wait = max(1.0, self._tried + self._pause - self._clock())
         return KeysUnavailable(f"the issuer's keys are not to be had: {self._fault}", wait)
 
     async def _refresh(self) -> None:
         """Ask for the keys, unless that was done lately; one request for all who wait."""
         if self._fetching is None:
-            if self._clock() - self._tried < self._lives[2]:
+            if self._clock() - self._tried < self._pause:
                 return
             self._tried = self._clock()
             self._fetching = asyncio.create_task(self._fetch())

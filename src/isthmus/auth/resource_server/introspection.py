@@ -1,0 +1,204 @@
+"""Access tokens that only their issuer can read: it is asked (RFC 7662)."""
+
+import base64
+import hashlib
+import logging
+from collections.abc import Callable, Collection, Mapping
+from time import time
+from typing import Any, Literal, NamedTuple
+
+from isthmus.auth.jose import LEEWAY, InvalidToken, audiences, check_times
+from isthmus.auth.network import Network, NetworkFailed, NetworkRefused, desktop
+from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
+from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
+from isthmus.auth.secret import Secret
+from isthmus.core.principal import Principal
+from isthmus.errors import UsageError
+
+__all__ = ["IntrospectionVerifier"]
+
+FRESH = 60.0
+"""Seconds for which an answer is believed, and so the longest that a revoked token is."""
+
+REMEMBERED = 16_384
+"""Answers that are remembered, and tokens that are asked about again for open streams."""
+
+LIMIT = 64 * 1024
+"""Bytes of an answer."""
+
+log = logging.getLogger("isthmus.auth")
+
+
+class Remembered(NamedTuple):
+    """An answer."""
+
+    principal: Principal
+    resource: str
+    until: float
+
+
+class IntrospectionVerifier:
+    """Asks the authorization server what a token is.
+
+    An answer is believed for a minute at most, and never beyond the token's own end. A token that was
+    revoked meanwhile ends open streams, too.
+
+    Example::
+
+        verifier = IntrospectionVerifier(
+            "https://login.example.com/introspect", client_id="files",
+            client_secret=Secret(os.environ["FILES_SECRET"]), issuer="https://login.example.com")
+
+    Args:
+        endpoint: where to ask.
+        client_id: who asks.
+        client_secret: how it proves that.
+        issuer: whose tokens these are, as it spells itself; an answer that names another is refused.
+        audience: what ``aud`` must contain; the resource's URL by default.
+        method: how the client authenticates.
+        fresh: seconds for which an answer is believed, 60 at most; 0 asks for each request.
+        leeway: seconds by which the issuer's clock may differ.
+        network: makes the requests; one that may go to the endpoint by default.
+        clock: seconds since the epoch.
+
+    Raises:
+        UsageError: the endpoint is no URL, or ``fresh`` is too long.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        client_id: str,
+        client_secret: Secret | str,
+        issuer: str,
+        audience: str | Collection[str] | None = None,
+        method: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic",
+        fresh: float = FRESH,
+        leeway: float = LEEWAY,
+        network: Network | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        if not 0 <= fresh <= FRESH:
+            raise UsageError(
+                f"fresh= is {fresh:g}: a revoked token is good for {FRESH:g} s at most"
+            )
+        try:
+            self._network = network or Network(desktop(endpoint), keep=False)
+        except ValueError as error:
+            raise UsageError(f"IntrospectionVerifier: {error}") from None
+        self.issuer = issuer
+        self._endpoint = endpoint
+        self._client = (client_id, Secret(client_secret), method)
+        self._audience = {audience} if isinstance(audience, str) else audience
+        self._times = (fresh, leeway)
+        self._clock = clock
+        self._remembered: dict[bytes, Remembered] = {}
+        self._open: dict[int, tuple[Principal, Presented, str]] = {}
+
+    async def verify(self, presented: Presented, resource: str) -> Principal | None:
+        """Whose a token is; None where it is not active, or not for this resource.
+
+        Raises:
+            VerifierUnavailable: the authorization server does not answer, or does not let us ask.
+        """
+        text = presented.token.reveal().encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(text).digest()
+        known = self._remembered.get(digest)
+        if known is not None and known.resource == resource and self._clock() < known.until:
+            return known.principal
+        answer = await self._ask(presented.token)
+        try:
+            principal = self._principal(answer, resource)
+        except InvalidToken as error:
+            log.debug("an access token was refused: %s", error)
+            self._remembered.pop(digest, None)
+            return None
+        if known is not None and known.principal == principal:
+            principal = known.principal  # so that the streams opened with it are still known
+        self._remember(digest, principal, presented, resource)
+        return principal
+
+    async def lasts(self, principal: Principal) -> bool:
+        """Whether the token that somebody came with is still active.
+
+        An authorization server that does not answer closes no stream.
+        """
+        holder = self._open.get(id(principal))
+        if holder is None or holder[0] is not principal:
+            return False
+        try:
+            return await self.verify(holder[1], holder[2]) is not None
+        except VerifierUnavailable:
+            return True
+
+    async def _ask(self, token: Secret) -> Mapping[str, Any]:
+        client_id, secret, method = self._client
+        fields = {"token": token.reveal(), "token_type_hint": "access_token"}
+        headers = {}
+        if method == "client_secret_post":
+            fields |= {"client_id": client_id, "client_secret": secret.reveal()}
+        else:
+            headers["authorization"] = basic(client_id, secret)
+        try:
+            answer = await self._network.form(self._endpoint, fields, headers, limit=LIMIT)
+            said = answer.json() if answer.status == 200 else None
+        except (NetworkFailed, NetworkRefused) as error:
+            raise VerifierUnavailable(f"introspection: {error}") from error
+        if not isinstance(said, dict):
+            raise VerifierUnavailable(
+                f"introspection: {self._endpoint} answered with HTTP status {answer.status}"
+                + (": is the client's secret right?" if answer.status in {400, 401, 403} else "")
+            )
+        return said
+
+    def _principal(self, answer: Mapping[str, Any], resource: str) -> Principal:
+        """Who sent it.
+
+        Raises:
+            InvalidToken: it is not for here, or not now.
+        """
+        if answer.get("active") is not True:
+            raise InvalidToken("it is not active")
+        if answer.get("iss", self.issuer) != self.issuer:
+            raise InvalidToken("it is of another issuer")
+        # spec 2026-07-28
+        # basic/authorization/security-considerations#token-audience-binding-and-validation
+        if not audiences(answer) & set(self._audience or {resource}):
+            raise InvalidToken("it was issued for another resource: see aud of the introspection")
+        now, leeway = self._clock(), self._times[1]
+        expires = check_times({"exp": now + FRESH, **answer}, now, leeway)
+        client = text_of(answer, ("client_id",)) or ""
+        subject = text_of(answer, ("sub", "username")) or client
+        if not subject:
+            raise InvalidToken("the introspection does not say whose it is")
+        return Principal(
+            issuer=self.issuer,
+            subject=subject,
+            client_id=client,
+            scopes=scopes_of(answer, ("scope",)) or frozenset(),
+            expires_at=expires if "exp" in answer else None,
+            claims={name: value for name, value in answer.items() if name != "active"},
+            jkt=binding_of(answer),
+        )
+
+    def _remember(
+        self, digest: bytes, principal: Principal, presented: Presented, resource: str
+    ) -> None:
+        while len(self._remembered) >= REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        while len(self._open) >= REMEMBERED:
+            del self._open[next(iter(self._open))]
+        until = self._clock() + self._times[0]
+        if principal.expires_at is not None:
+            until = min(until, principal.expires_at)
+        self._remembered[digest] = Remembered(principal, resource, until)
+        self._open[id(principal)] = (principal, presented, resource)
+
+
+def basic(client_id: str, secret: Secret) -> str:
+    """HTTP Basic as OAuth has it: both halves are form-encoded first (RFC 6749 2.3.1)."""
+    from urllib.parse import quote_plus
+
+    pair = f"{quote_plus(client_id)}:{quote_plus(secret.reveal())}"
+    return f"Basic {base64.b64encode(pair.encode()).decode()}"

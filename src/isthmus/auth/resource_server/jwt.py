@@ -1,0 +1,223 @@
+"""Access tokens that are JWTs of an issuer whose keys are public: RFC 9068, and what came before."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from time import time
+from typing import Any, Literal, NamedTuple
+
+from isthmus.auth.extra import require
+from isthmus.auth.jose import (
+    ALGORITHMS,
+    COMMON,
+    LEEWAY,
+    Claims,
+    InvalidToken,
+    Keys,
+    audiences,
+    check_times,
+    verify,
+)
+from isthmus.auth.jwks import Jwks, KeysUnavailable, jwks_uri_of
+from isthmus.auth.network import Network, desktop
+from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
+from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
+from isthmus.core.principal import Principal
+from isthmus.errors import UsageError
+
+__all__ = ["JWTVerifier", "Profile"]
+
+Profile = Literal["rfc9068", "compat"]
+
+TYPES: Mapping[Profile, frozenset[str]] = {
+    "rfc9068": frozenset({"at+jwt"}),
+    "compat": frozenset({"at+jwt", "jwt", ""}),
+}
+"""What ``typ`` may say. The empty one is a header without it."""
+
+SCOPES = ("scope", "scp")
+CLIENTS = ("client_id", "azp", "appid", "cid")
+
+IDENTITY = ("at_hash", "c_hash", "s_hash")
+"""Claims that only ID tokens have, which are for the client and nobody else."""
+
+REMEMBERED = 4096
+"""Tokens whose verification is remembered."""
+
+log = logging.getLogger("isthmus.auth")
+
+
+class Remembered(NamedTuple):
+    """A token that was verified."""
+
+    principal: Principal
+    resource: str
+    turn: int
+    until: float
+
+
+class JWTVerifier:
+    """Believes the JWTs of one issuer that were issued for this server.
+
+    Signature, algorithm, type, issuer (letter by letter), audience, times and binding are checked. The
+    keys come from the issuer's metadata, or from where ``jwks`` says. What a token is good for does
+    not change while its keys do not, so it is remembered until it expires: nothing can revoke such
+    a token anyway. ``remember=0`` has every request verified anew.
+
+    Example::
+
+        verifier = JWTVerifier("https://login.example.com")
+        verifier = JWTVerifier("https://login.microsoftonline.com/TENANT/v2.0",
+                               audience="api://files", profile="compat")
+
+    Args:
+        issuer: the only issuer that is believed, as it spells itself.
+        audience: what ``aud`` must contain; the resource's URL by default. For issuers that
+            name audiences in a way of their own.
+        jwks: where the keys are, or the keys: a JWK set, a list of JWKs, :class:`Keys`. None looks
+            into the issuer's metadata.
+        algorithms: what tokens may be signed with; asymmetric ones only.
+        profile: ``"rfc9068"`` takes access tokens that say so (``typ: at+jwt``). ``"compat"`` also takes
+            a plain ``JWT``, if it has scopes and a client.
+        scope_claims: where scopes are, the first that is there.
+        client_claims: where the client is, the first that is there.
+        leeway: seconds by which the issuer's clock may differ.
+        remember: tokens that are remembered.
+        network: fetches the keys; one that may go to the issuer by default.
+        clock: seconds since the epoch.
+
+    Raises:
+        UsageError: an algorithm cannot be allowed, the issuer is no URL, no key can be used, or
+            joserfc is not installed.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        audience: str | Collection[str] | None = None,
+        jwks: "str | Keys | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None" = None,
+        algorithms: Collection[str] = COMMON,
+        profile: Profile = "rfc9068",
+        scope_claims: Sequence[str] = SCOPES,
+        client_claims: Sequence[str] = CLIENTS,
+        leeway: float = LEEWAY,
+        remember: int = REMEMBERED,
+        network: Network | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        require("joserfc", "JWTVerifier")
+        refused = sorted(set(algorithms) - set(ALGORITHMS))
+        if refused or not algorithms:
+            raise UsageError(
+                f"tokens cannot be signed with {', '.join(refused) or 'nothing'}: "
+                f"algorithms= takes some of {', '.join(ALGORITHMS)}"
+            )
+        self.issuer = issuer
+        self._audience = {audience} if isinstance(audience, str) else audience
+        self._algorithms = frozenset(algorithms)
+        self._profile: Profile = profile
+        self._names = (scope_claims, client_claims)
+        self._leeway = leeway
+        self._limit = remember
+        self._clock = clock
+        self._keys = self._source(jwks, network)
+        self._remembered: dict[bytes, Remembered] = {}
+
+    def _source(self, jwks: Any, network: Network | None) -> Jwks | Keys:
+        if jwks is not None and not isinstance(jwks, str):
+            keys = jwks if isinstance(jwks, Keys) else Keys(jwks)
+            if not keys:
+                raise UsageError("JWTVerifier: jwks= has no public key that can be used")
+            return keys
+        try:
+            # Both were named by whoever runs this server, so that they may be where nobody else looks.
+            asked = network or Network(desktop(self.issuer, *([jwks] if jwks else [])), keep=False)
+        except ValueError as error:
+            raise UsageError(f"JWTVerifier: {error}") from None
+        if jwks is not None:
+            return Jwks(jwks, asked)
+        return Jwks(lambda: jwks_uri_of(self.issuer, asked), asked)
+
+    async def verify(self, presented: Presented, resource: str) -> Principal | None:
+        """Whose a token is; None where it is none of this issuer for this resource.
+
+        Raises:
+            VerifierUnavailable: the issuer's keys are not to be had.
+            UsageError: joserfc is not installed.
+        """
+        text = presented.token.reveal().encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(text).digest()
+        known = self._remembered.get(digest)
+        if known is not None and self._still(known, resource):
+            return known.principal
+        try:
+            claims = await self._believed(presented)
+            principal = self._principal(claims, resource)
+        except KeysUnavailable as error:
+            raise VerifierUnavailable(str(error), error.retry_after) from error
+        except InvalidToken as error:
+            log.debug("an access token was refused: %s", error)
+            return None
+        self._remember(digest, principal, resource)
+        return principal
+
+    async def _believed(self, presented: Presented) -> Claims:
+        keys, algorithms = self._keys, self._algorithms
+        if isinstance(keys, Keys):
+            return verify(presented.token, keys, algorithms=algorithms)
+        return await keys.verify(presented.token, algorithms=algorithms)
+
+    def _principal(self, claims: Claims, resource: str) -> Principal:
+        """Who sent it, after all that its signature does not say.
+
+        Raises:
+            InvalidToken: it is not for here, not now, or no access token.
+        """
+        typ = claims.header.get("typ", "")
+        kind = typ.lower().removeprefix("application/") if isinstance(typ, str) else None
+        if kind not in TYPES[self._profile]:
+            raise InvalidToken(f"it is of type {str(typ)[:40]!r}, which is no access token")
+        if claims.get("iss") != self.issuer:
+            raise InvalidToken("it is of another issuer")
+        # spec 2026-07-28
+        # basic/authorization/security-considerations#token-audience-binding-and-validation
+        if not audiences(claims) & set(self._audience or {resource}):
+            raise InvalidToken("it was issued for another resource: see aud")
+        expires = check_times(claims, self._clock(), self._leeway)
+        scopes, client = self._granted(claims, kind)
+        subject = text_of(claims, ("sub",))
+        if subject is None:
+            raise InvalidToken("it does not say whose it is: sub is missing")
+        return Principal(
+            issuer=self.issuer,
+            subject=subject,
+            client_id=client,
+            scopes=scopes,
+            expires_at=expires,
+            claims=dict(claims),
+            jkt=binding_of(claims),
+        )
+
+    def _granted(self, claims: Claims, kind: str) -> tuple[frozenset[str], str]:
+        """The scopes, and the client: without both it might be an ID token."""
+        scopes, client = scopes_of(claims, self._names[0]), text_of(claims, self._names[1])
+        if client is None:
+            raise InvalidToken("it does not say whose client it was issued to")
+        if kind != "at+jwt" and (scopes is None or any(name in claims for name in IDENTITY)):
+            raise InvalidToken("it has no scopes, or is an ID token")
+        return scopes or frozenset(), client
+
+    def _still(self, known: Remembered, resource: str) -> bool:
+        keys = self._keys
+        fresh = isinstance(keys, Keys) or (keys.current and keys.turn == known.turn)
+        return fresh and known.resource == resource and self._clock() < known.until
+
+    def _remember(self, digest: bytes, principal: Principal, resource: str) -> None:
+        if self._limit <= 0 or principal.expires_at is None:
+            return
+        while len(self._remembered) >= self._limit:
+            self._remembered.pop(next(iter(self._remembered)))
+        turn = 0 if isinstance(self._keys, Keys) else self._keys.turn
+        until = principal.expires_at + self._leeway
+        self._remembered[digest] = Remembered(principal, resource, turn, until)
