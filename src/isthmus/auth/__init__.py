@@ -11,25 +11,60 @@ when it is.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isthmus.auth.jose import PrivateKey as PrivateKey
     from isthmus.auth.network import PUBLIC as PUBLIC
     from isthmus.auth.network import Network as Network
+    from isthmus.auth.network import NetworkFailed as NetworkFailed
     from isthmus.auth.network import NetworkPolicy as NetworkPolicy
+    from isthmus.auth.network import NetworkRefused as NetworkRefused
     from isthmus.auth.network import desktop as desktop
+    from isthmus.auth.resource_server.introspection import (
+        IntrospectionVerifier as IntrospectionVerifier,
+    )
+    from isthmus.auth.resource_server.issuers import ByIssuer as ByIssuer
+    from isthmus.auth.resource_server.jwt import JWTVerifier as JWTVerifier
+    from isthmus.auth.resource_server.static import StaticTokens as StaticTokens
+    from isthmus.auth.resource_server.verifier import Presented as Presented
+    from isthmus.auth.resource_server.verifier import TokenVerifier as TokenVerifier
+    from isthmus.auth.resource_server.verifier import VerifierUnavailable as VerifierUnavailable
     from isthmus.auth.secret import Secret as Secret
+    from isthmus.core.principal import Principal as Principal
 
 __all__ = [
     "PUBLIC",
+    "ByIssuer",
+    "IntrospectionVerifier",
+    "JWTVerifier",
     "Network",
+    "NetworkFailed",
     "NetworkPolicy",
+    "NetworkRefused",
+    "Presented",
+    "Principal",
+    "PrivateKey",
     "Secret",
+    "StaticTokens",
+    "TokenVerifier",
+    "VerifierUnavailable",
     "desktop",
 ]
 
 _HOMES = {
+    "ByIssuer": "isthmus.auth.resource_server.issuers",
+    "IntrospectionVerifier": "isthmus.auth.resource_server.introspection",
+    "JWTVerifier": "isthmus.auth.resource_server.jwt",
     "Network": "isthmus.auth.network",
+    "NetworkFailed": "isthmus.auth.network",
     "NetworkPolicy": "isthmus.auth.network",
+    "NetworkRefused": "isthmus.auth.network",
     "PUBLIC": "isthmus.auth.network",
+    "Presented": "isthmus.auth.resource_server.verifier",
+    "Principal": "isthmus.core.principal",
+    "PrivateKey": "isthmus.auth.jose",
     "Secret": "isthmus.auth.secret",
+    "StaticTokens": "isthmus.auth.resource_server.static",
+    "TokenVerifier": "isthmus.auth.resource_server.verifier",
+    "VerifierUnavailable": "isthmus.auth.resource_server.verifier",
     "desktop": "isthmus.auth.network",
 }
 
