@@ -1,0 +1,224 @@
+"""Requests to a provider's API with a token of its own: what ``ctx.upstream`` gives to tools."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from isthmus.auth.network import Fetched
+from isthmus.auth.secret import Secret
+from isthmus.auth.upstream.faults import UpstreamFailed
+from isthmus.auth.urls import origin
+from isthmus.errors import AuthError, UsageError
+
+if TYPE_CHECKING:
+    from isthmus.auth.upstream.provider import Provider
+
+__all__ = ["Fixed", "Tokens", "Upstream"]
+
+LIMIT = 4 * 1024 * 1024
+"""Bytes of an answer, unless the caller says otherwise."""
+
+FORBIDDEN = frozenset({"authorization", "host", "content-length", "transfer-encoding", "cookie"})
+"""Headers that are not a caller's to set."""
+
+
+class Tokens(Protocol):
+    """Where the token of each request comes from."""
+
+    async def current(self) -> Secret:
+        """The access token that is good now."""
+        ...
+
+    async def instead(self, refused: Secret) -> Secret | None:
+        """Another one, as the provider refuses this; None where there is none to be had."""
+        ...
+
+
+class Fixed:
+    """One token, which nobody renews.
+
+    Args:
+        token: the access token.
+    """
+
+    def __init__(self, token: Secret) -> None:
+        self._token = token
+
+    async def current(self) -> Secret:
+        """The token."""
+        return self._token
+
+    async def instead(self, refused: Secret) -> Secret | None:  # noqa: ARG002 - there is no other
+        """None."""
+        return None
+
+
+class Upstream:
+    """A provider's API, as the user that this call is served for.
+
+    Every request carries the provider's own token, which neither the function that asks nor the
+    client ever sees. It goes to the origins that the :class:`Provider` lists as ``api``, and
+    nowhere else; redirects are not followed. A token that the API refuses is renewed once.
+
+    Example::
+
+        github = await ctx.upstream("github")
+        for repository in await github.json("/user/repos", params={"sort": "pushed"}):
+            ...
+
+    Args:
+        provider: whose API.
+        tokens: where the token of each request comes from.
+        subject: the user's id there; empty where that is not known.
+    """
+
+    def __init__(self, provider: "Provider", tokens: Tokens, subject: str = "") -> None:
+        self._provider = provider
+        self._tokens = tokens
+        self.subject = subject
+
+    def __repr__(self) -> str:
+        return f"Upstream({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self._provider.name
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        data: Any = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        limit: int = LIMIT,
+    ) -> Fetched:
+        """Send one request, and wait for the whole answer, whatever its status.
+
+        Args:
+            method: of HTTP.
+            url: a path at the first of the provider's ``api`` origins, or a URL at any of them.
+            params: to be added to its query.
+            data: sent as JSON.
+            body: sent as it is, instead of ``data``.
+            headers: further ones.
+            limit: bytes that the answer may have.
+
+        Raises:
+            UsageError: the URL is not at an origin of the API, or a header is not yours to set.
+            UpstreamUnavailable: there was no answer.
+            UpstreamDenied: the token cannot be renewed: its user has to log in there again.
+        """
+        # spec 2026-07-28 basic/authorization/security-considerations#access-token-privilege-restriction
+        where = address(self._provider, url, params)
+        asked = checked(headers or {})
+        if data is not None:
+            body, asked = msgspec.json.encode(data), {"content-type": "application/json", **asked}
+        call = partial(self._provider.network.fetch, method, where, body=body, limit=limit)
+        token = await self._tokens.current()
+        answer = await self._send(call, asked, token)
+        if answer.status != 401:
+            return answer
+        other = await self._tokens.instead(token)
+        return answer if other is None else await self._send(call, asked, other)
+
+    async def get(
+        self,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Fetched:
+        """As :meth:`request`, with GET."""
+        return await self.request("GET", url, params=params, headers=headers)
+
+    async def post(
+        self, url: str, data: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> Fetched:
+        """As :meth:`request`, with POST."""
+        return await self.request("POST", url, data=data, headers=headers)
+
+    async def json(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        params: Mapping[str, str] | None = None,
+        data: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """What the API answers with, decoded; an error of it is raised.
+
+        Raises:
+            UpstreamFailed: the API answered with an error, or with what is no JSON. In a tool it
+                becomes a result that says so, without the API's own words.
+            UsageError, UpstreamUnavailable, UpstreamDenied: as :meth:`request`.
+        """
+        answer = await self.request(method, url, params=params, data=data, headers=headers)
+        if not 200 <= answer.status < 300:
+            raise UpstreamFailed(
+                f"{self._provider.title} answered with HTTP status {answer.status}", answer.status
+            )
+        try:
+            return msgspec.json.decode(answer.body) if answer.body else None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise UpstreamFailed(
+                f"{self._provider.title} answered with what is no JSON", answer.status
+            ) from None
+
+    async def _send(
+        self, call: Callable[..., Awaitable[Fetched]], headers: Mapping[str, str], token: Secret
+    ) -> Fetched:
+        sent = {
+            "accept": "application/json",
+            "user-agent": "isthmus",
+            **headers,
+            "authorization": f"Bearer {token.reveal()}",
+        }
+        try:
+            return await call(headers=sent)
+        except AuthError as error:
+            raise self._provider.unavailable(error) from None
+
+
+def address(provider: "Provider", url: str, params: Mapping[str, str] | None) -> str:
+    """Where a request goes, if the provider's token may go there.
+
+    Raises:
+        UsageError: it may not.
+    """
+    from urllib.parse import urlencode  # what sends the request has imported it
+
+    if not provider.api:
+        raise UsageError(f"the provider {provider.name!r} has no API: give it api=[ORIGIN]")
+    if url.startswith("/") and not url.startswith(("//", "/\\")):
+        url = provider.api[0] + url
+    try:
+        found = origin(url)
+    except ValueError as error:
+        raise UsageError(f"the API of {provider.name!r}: {error}") from None
+    if found not in provider.api:
+        raise UsageError(
+            f"the token of {provider.name!r} goes to {' and '.join(provider.api)} only, and not "
+            f"to {found}: if that is its API too, list it in api=[…]"
+        )
+    if not params:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(params)}"
+
+
+def checked(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers by name in lower case.
+
+    Raises:
+        UsageError: one of them is set by the connection itself.
+    """
+    asked = {name.lower(): value for name, value in headers.items()}
+    if wrong := FORBIDDEN & set(asked):
+        raise UsageError(f"{', '.join(sorted(wrong))}: set by Upstream itself, leave it out")
+    return asked

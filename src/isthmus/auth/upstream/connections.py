@@ -1,0 +1,288 @@
+"""Upstream tokens while they are used: good ones, renewed once for everybody, or gone."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from isthmus.auth.authorization_server.records import Records
+from isthmus.auth.secret import Secret
+from isthmus.auth.upstream import rows
+from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.flights import Flights
+from isthmus.auth.upstream.identity import alive
+from isthmus.auth.upstream.rows import Row
+from isthmus.auth.upstream.tokens import EARLY, UpstreamTokens
+from isthmus.errors import UsageError
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.store import AuthStore
+    from isthmus.auth.upstream.provider import Provider
+
+__all__ = ["Connections", "RowTokens"]
+
+TURN = 60.0
+"""Seconds that a renewal may take until another process tries it."""
+
+LOOK = 0.2
+"""Seconds between two looks at whether another process is done."""
+
+REMEMBERED = 10_000
+"""Rows of which it is remembered until when they are good."""
+
+FOREVER = float("inf")
+
+
+class Connections:
+    """All upstream tokens of one authorization server.
+
+    Args:
+        store: where they are kept.
+        providers: whose they are.
+    """
+
+    def __init__(self, store: "AuthStore", providers: "Iterable[Provider]") -> None:
+        self._store = store
+        self.providers: Mapping[str, Provider] = {p.name: p for p in providers}
+        self._flights: Flights[Row] = Flights()
+        self._good: OrderedDict[str, float] = OrderedDict()
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def add(
+        self, id: str, user_id: str, tokens: UpstreamTokens, *, waits: bool = False
+    ) -> None:
+        """Keep tokens; those that were under the same id are revoked at the provider."""
+
+        def work(records: Records) -> list[Row]:
+            gone = rows.purge(records)
+            before = rows.remove(records, id)
+            rows.add(records, id, user_id, tokens, waits=waits)
+            return [*gone, before] if before is not None else gone
+
+        self._good.pop(id, None)
+        self._revoke_later(await self._store.write(work))
+
+    async def get(self, id: str) -> Row | None:
+        """What is kept under an id, good or not."""
+        return await self._store.read(lambda records: rows.row(records, id))
+
+    async def stands(self, id: str) -> bool:
+        """Whether tokens can still be used; those that expired are renewed for that.
+
+        Where it was settled a moment ago, and until when, nothing is asked.
+
+        Raises:
+            UpstreamUnavailable: the provider has to be asked, and does not answer.
+        """
+        # spec 2025-03-26 basic/authorization#session-binding-requirements: the status of the third
+        # party's token MUST be validated before ours is honoured
+        good_until = self._good.get(id)
+        if good_until is not None and self._now(None) < good_until:
+            return True
+        try:
+            await self.usable(id)
+        except UpstreamDenied:
+            return False
+        return True
+
+    async def usable(self, id: str) -> Row:
+        """Tokens with an access token that is good.
+
+        Raises:
+            UpstreamDenied: there are none any more; grants that stood on them are revoked.
+            UpstreamUnavailable: the provider has to be asked, and does not answer.
+        """
+        return await self._flights.run(id, lambda: self._usable(id, None))
+
+    async def instead(self, id: str, refused: Secret) -> Row:
+        """Tokens with another access token than one that the provider refuses.
+
+        Raises:
+            UpstreamDenied, UpstreamUnavailable: as :meth:`usable`.
+        """
+        return await self._flights.run((id, refused), lambda: self._usable(id, refused))
+
+    async def end(self, id: str) -> bool:
+        """Forget tokens, revoke the grants on them, and take them back at the provider.
+
+        Returns:
+            Whether there were any.
+        """
+
+        def work(records: Records) -> Row | None:
+            rows.ended(records, id)
+            return rows.remove(records, id)
+
+        self._good.pop(id, None)
+        gone = await self._store.write(work)
+        self._revoke_later([gone] if gone is not None else [])
+        return gone is not None
+
+    async def sweep(self) -> None:
+        """Forget what no grant stands on any more, and take it back at the provider."""
+        self._revoke_later(await self._store.write(rows.purge))
+
+    async def settled(self) -> None:
+        """Wait until what was to be revoked at providers is, or could not be."""
+        await asyncio.gather(*self._ending)
+
+    async def close(self) -> None:
+        """Finish what was begun, and close the connections to the providers."""
+        await self.settled()
+        for provider in self.providers.values():
+            await provider.close()
+
+    # One row at a time
+
+    async def _usable(self, id: str, refused: Secret | None) -> Row:
+        row = await self.get(id)
+        if row is None:
+            self._good.pop(id, None)
+            raise UpstreamDenied("there is no login at the provider any more")
+        provider = self.providers.get(row.provider)
+        if provider is None:
+            raise UsageError(
+                f"tokens of the provider {row.provider!r} are kept, and it is not configured"
+            )
+        try:
+            return await self._judged(provider, row, refused)
+        except UpstreamDenied:
+            await self._lost(row)
+            raise
+
+    async def _judged(self, provider: "Provider", row: Row, refused: Secret | None) -> Row:
+        now, tokens = provider.clock(), row.tokens
+        if tokens.over(now):
+            raise UpstreamDenied(f"the login at {provider.title} is over")
+        if tokens.stale(now):
+            return await self._renewed(provider, row)
+        if refused is not None and tokens.access == refused:
+            return await self._doubted(provider, row)
+        interval = provider.check_interval
+        if interval is not None and now - tokens.checked_at >= interval:
+            row = await self._checked(provider, row)
+        self._note(provider, row)
+        return row
+
+    async def _doubted(self, provider: "Provider", row: Row) -> Row:
+        """What to do about tokens that the API refuses."""
+        if row.tokens.refresh is not None:
+            return await self._renewed(provider, row)
+        return await self._checked(provider, row)
+
+    async def _checked(self, provider: "Provider", row: Row) -> Row:
+        """Ask the provider whether it still honours its token."""
+        if not await alive(provider, row.tokens):
+            if row.tokens.refresh is None:
+                raise UpstreamDenied(f"{provider.title} does not honour its token any more")
+            return await self._renewed(provider, row)
+        return await self._written(
+            provider, row, msgspec.structs.replace(row.tokens, checked_at=provider.clock())
+        )
+
+    async def _renewed(self, provider: "Provider", row: Row) -> Row:
+        """Get the next tokens, or wait for the process that is getting them."""
+        while not await self._store.write(lambda records: rows.take_turn(records, row, TURN)):
+            await asyncio.sleep(LOOK)
+            now = await self.get(row.id)
+            if now is None:
+                raise UpstreamDenied(f"the login at {provider.title} is over")
+            if now.version != row.version:
+                self._note(provider, now)
+                return now
+        try:
+            tokens = await provider.renew(row.tokens)
+        except UpstreamUnavailable:
+            await self._store.write(lambda records: rows.end_turn(records, row))
+            raise
+        return await self._written(provider, row, tokens)
+
+    async def _written(self, provider: "Provider", row: Row, tokens: UpstreamTokens) -> Row:
+        if not await self._store.write(lambda records: rows.replace(records, row, tokens)):
+            now = await self.get(row.id)
+            if now is None:  # it was taken away meanwhile: what we got goes, too
+                self._revoke_later([msgspec.structs.replace(row, tokens=tokens)])
+                raise UpstreamDenied(f"the login at {provider.title} is over")
+            return now
+        row = msgspec.structs.replace(row, tokens=tokens, version=row.version + 1)
+        self._note(provider, row)
+        return row
+
+    async def _lost(self, row: Row) -> None:
+        """The provider wants its user to log in again: ours has to, too."""
+
+        def work(records: Records) -> int:
+            now = rows.row(records, row.id)
+            if now is not None and now.version != row.version:
+                return 0  # somebody logged in again meanwhile
+            rows.remove(records, row.id)
+            return rows.ended(records, row.id)
+
+        self._good.pop(row.id, None)
+        count = await self._store.write(work)
+        logging.getLogger("isthmus.auth").info(
+            "the provider %s ended a login: %d grants revoked", row.provider, count
+        )
+
+    def _note(self, provider: "Provider", row: Row) -> None:
+        """Remember until when a row is good."""
+        tokens, interval = row.tokens, provider.check_interval
+        until = min(
+            FOREVER if tokens.expires_at is None else tokens.expires_at - EARLY,
+            FOREVER if tokens.ends_at is None else tokens.ends_at,
+            FOREVER if interval is None else tokens.checked_at + interval,
+        )
+        self._good[row.id] = until
+        self._good.move_to_end(row.id)
+        while len(self._good) > REMEMBERED:
+            self._good.popitem(last=False)
+
+    def _now(self, provider: "Provider | None") -> float:
+        some = provider or next(iter(self.providers.values()))
+        return some.clock()
+
+    # What is over
+
+    def _revoke_later(self, gone: Iterable[Row]) -> None:
+        """Take tokens back at their providers, without anybody waiting for it."""
+        for row in gone:
+            provider = self.providers.get(row.provider)
+            if provider is not None:
+                task = asyncio.get_running_loop().create_task(revoked(provider, row.tokens))
+                self._ending.add(task)
+                task.add_done_callback(self._ending.discard)
+
+
+class RowTokens:
+    """The tokens of one row, for requests to the provider's API.
+
+    Args:
+        connections: what keeps them.
+        id: the row.
+    """
+
+    def __init__(self, connections: Connections, id: str) -> None:
+        self._connections = connections
+        self._id = id
+
+    async def current(self) -> Secret:
+        """The access token that is good now."""
+        return (await self._connections.usable(self._id)).tokens.access
+
+    async def instead(self, refused: Secret) -> Secret | None:
+        """Another one, as the provider refuses this; None where it gave no other."""
+        row = await self._connections.instead(self._id, refused)
+        return None if row.tokens.access == refused else row.tokens.access
+
+
+async def revoked(provider: "Provider", tokens: UpstreamTokens) -> None:
+    """Take tokens back; that it did not work is logged."""
+    try:
+        await provider.revoke(tokens)
+    except UpstreamUnavailable:
+        logging.getLogger("isthmus.auth").warning(
+            "the provider %s did not take back tokens that are not used any more", provider.name
+        )

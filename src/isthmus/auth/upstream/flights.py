@@ -1,0 +1,33 @@
+"""Work that many want at once and one does."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Flights"]
+
+T = TypeVar("T")
+
+
+class Flights(Generic[T]):
+    """Runs work by its key; who comes while it runs waits for the same.
+
+    Whoever stops waiting does not stop the work: others wait for it, and a refresh token that
+    was sent is used up whether or not somebody reads the answer.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What the work gives, begun now or by somebody before.
+
+        Raises:
+            Exception: whatever the work raised, for everybody who waited.
+        """
+        task = self._running.get(key)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(work())
+            self._running[key] = task
+            task.add_done_callback(lambda _: self._running.pop(key, None))
+        return await asyncio.shield(task)

@@ -1,0 +1,165 @@
+"""Who a provider's user is: by ID token, by its user info, or by a function of the operator's."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from isthmus.auth.authorization_server.users import User
+from isthmus.auth.secret import Secret
+from isthmus.auth.upstream.api import Fixed, Upstream
+from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamFailed, UpstreamUnavailable
+from isthmus.auth.upstream.tokens import UpstreamTokens
+from isthmus.errors import AuthError
+
+if TYPE_CHECKING:
+    from isthmus.auth.jose import Claims
+    from isthmus.auth.upstream.endpoints import Endpoints
+    from isthmus.auth.upstream.provider import Provider
+
+__all__ = ["alive", "identify", "user_of"]
+
+LONGEST_ID, LONGEST_SUB, LONGEST_NAME = 255, 255, 200
+
+
+async def identify(
+    provider: "Provider", tokens: UpstreamTokens, told: Mapping[str, Any], nonce: Secret
+) -> tuple[str, str]:
+    """The user's id at the provider, and what they are called.
+
+    Args:
+        provider: whose user.
+        tokens: what a code was just exchanged for.
+        told: the whole answer, which may have an ID token.
+        nonce: what the authorization request had.
+
+    Raises:
+        UpstreamDenied: the provider vouches for nobody, or for somebody else.
+        UpstreamUnavailable: it cannot be asked.
+    """
+    if provider.user_id is not None:
+        return await by_function(provider, tokens)
+    endpoints = await provider.endpoints()
+    id_token = told.get("id_token")
+    claims: Mapping[str, Any]
+    if isinstance(id_token, str) and endpoints.jwks is not None:
+        claims = await believed(provider, endpoints, Secret(id_token), nonce)
+    elif "openid" in provider.scopes and endpoints.jwks is not None:
+        raise UpstreamDenied(f"{provider.title} gave no ID token")
+    elif endpoints.userinfo is not None:
+        claims = await user_info(provider, endpoints.userinfo, tokens)
+    else:
+        raise UpstreamDenied(
+            f"nothing says who a user of {provider.title} is: give the provider user_id=, or the "
+            "scope openid"
+        )
+    return named(provider, claims.get("sub"), claims)
+
+
+def user_of(provider: "Provider", subject: str, name: str) -> User:
+    """A provider's user as one of ours: no other provider's user has the same id."""
+    id = f"{provider.issuer}#{subject}"
+    if len(id) > LONGEST_ID:
+        id = f"{provider.name}#{hashlib.sha256(id.encode()).hexdigest()}"
+    return User(id=id, name=name)
+
+
+async def alive(provider: "Provider", tokens: UpstreamTokens) -> bool:
+    """Whether the provider still honours an access token that has not expired.
+
+    Raises:
+        UpstreamUnavailable: it cannot be asked.
+    """
+    active = await provider.introspect(tokens)
+    if active is not None:
+        return active
+    try:
+        if provider.user_id is not None:
+            subject, _ = await by_function(provider, tokens)
+        elif (where := (await provider.endpoints()).userinfo) is not None:
+            subject = str((await user_info(provider, where, tokens)).get("sub", ""))
+        else:
+            return True
+    except UpstreamDenied:
+        return False
+    return tokens.subject in {"", subject}
+
+
+async def by_function(provider: "Provider", tokens: UpstreamTokens) -> tuple[str, str]:
+    """What the operator's function says."""
+    if provider.user_id is None:
+        return "", ""
+    try:
+        found = await provider.user_id(Upstream(provider, Fixed(tokens.access)))
+    except UpstreamFailed as error:
+        if error.status in {401, 403}:
+            raise UpstreamDenied(f"{provider.title} does not honour its own token") from None
+        raise UpstreamUnavailable(f"{provider.title} does not say who its user is") from None
+    if isinstance(found, User):
+        return named(provider, found.id, {"name": found.name})
+    return named(provider, str(found) if isinstance(found, int) else found, {})
+
+
+async def user_info(provider: "Provider", url: str, tokens: UpstreamTokens) -> Mapping[str, Any]:
+    """What the user info endpoint says (OpenID Connect Core 5.3)."""
+    headers = {"accept": "application/json", "authorization": f"Bearer {tokens.access.reveal()}"}
+    try:
+        answer = await provider.network.fetch("GET", url, headers=headers)
+    except AuthError as error:
+        raise provider.unavailable(error) from None
+    if answer.status in {401, 403}:
+        raise UpstreamDenied(f"{provider.title} does not honour its own token")
+    try:
+        told = msgspec.json.decode(answer.body) if answer.status == 200 else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise UpstreamUnavailable(f"{provider.title} does not say who its user is")
+    return told
+
+
+async def believed(
+    provider: "Provider", endpoints: "Endpoints", id_token: Secret, nonce: Secret
+) -> "Claims":
+    """What an ID token says, once everything about it is right (OpenID Connect Core 3.1.3.7)."""
+    from isthmus.auth.jose import (  # the JOSE library is loaded where something is signed
+        ALGORITHMS,
+        COMMON,
+        InvalidToken,
+        audiences,
+        check_times,
+    )
+
+    allowed = tuple(a for a in endpoints.algorithms if a in ALGORITHMS) or COMMON
+    try:
+        claims = await provider.keys(endpoints).verify(id_token, algorithms=allowed)
+        check_times(claims, provider.clock())
+    except InvalidToken as error:
+        raise wrong(provider, str(error)) from None
+    except AuthError as error:
+        raise provider.unavailable(error) from None
+    us, meant = provider.identity.client_id, audiences(claims)
+    if claims.get("iss") != (endpoints.issuer or provider.issuer):
+        raise wrong(provider, "it is of another issuer")
+    if us not in meant or (len(meant) > 1 and claims.get("azp") != us):
+        raise wrong(provider, "it is for another client")
+    if not isinstance(claims.get("nonce"), str) or nonce != claims["nonce"]:
+        raise wrong(provider, "it answers another request")
+    return claims
+
+
+def wrong(provider: "Provider", why: str) -> UpstreamDenied:
+    """The exception for an ID token that proves nothing."""
+    return UpstreamDenied(f"the ID token of {provider.title} is refused: {why}")
+
+
+def named(provider: "Provider", subject: Any, claims: Mapping[str, Any]) -> tuple[str, str]:
+    """The id and the name of a user, if there is an id."""
+    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUB:
+        raise UpstreamDenied(f"{provider.title} does not say who its user is")
+    for claim in ("name", "preferred_username", "email"):
+        name = claims.get(claim)
+        if isinstance(name, str) and name:
+            return subject, name[:LONGEST_NAME]
+    return subject, ""

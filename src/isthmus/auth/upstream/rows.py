@@ -1,0 +1,151 @@
+"""Where upstream tokens lie in the authorization server's store: encrypted, each bound to its row."""
+
+import hashlib
+
+import msgspec
+
+from isthmus.auth.authorization_server.records import Records
+from isthmus.auth.upstream.tokens import UpstreamTokens, pack, unpack
+from isthmus.errors import UsageError
+
+__all__ = ["Row", "add", "connection_id", "ended", "purge", "remove", "replace", "row", "rows_of",
+           "take_turn"]  # fmt: skip
+
+WAITING = 600.0
+"""Seconds that tokens may lie there without a grant: who logged in has not got its code yet."""
+
+RENEWING = "upstream-renewal"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One user's tokens of one provider.
+
+    Attributes:
+        id: what grants refer to.
+        user_id: whose they are, in our words.
+        version: grows with each renewal.
+    """
+
+    id: str
+    provider: str
+    user_id: str
+    tokens: UpstreamTokens
+    version: int
+
+
+def connection_id(user_id: str, provider: str) -> str:
+    """The id of what a user connected to their account, beside the login; there is one of each."""
+    whole = msgspec.json.encode([user_id, provider])
+    return f"connection-{hashlib.sha256(whole).hexdigest()}"
+
+
+def add(
+    records: Records, id: str, user_id: str, tokens: UpstreamTokens, *, waits: bool = False
+) -> None:
+    """Keep tokens under an id, in the place of what was there.
+
+    Args:
+        records: the store, in a transaction.
+        id: which row.
+        user_id: whose they are.
+        tokens: what they are.
+        waits: a grant will soon refer to them; they go if none does.
+    """
+    expires_at = records.now + WAITING if waits else None
+    sealed = records.vault.seal(pack(tokens), binding(id, user_id))
+    before = records.db.execute("SELECT version FROM upstream WHERE id = ?", (id,)).fetchone()
+    version = 0 if before is None else before[0] + 1
+    records.db.execute(
+        "INSERT OR REPLACE INTO upstream VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (id, tokens.provider, user_id, sealed, version, records.now, expires_at),
+    )
+
+
+def row(records: Records, id: str) -> Row | None:
+    """What is kept under an id.
+
+    Raises:
+        UsageError: the store's key does not open it, or it was moved there from another user's.
+    """
+    found = records.db.execute(
+        "SELECT provider, user_id, sealed, version FROM upstream WHERE id = ?", (id,)
+    ).fetchone()
+    if found is None:
+        return None
+    provider, user_id, sealed, version = found
+    tokens = unpack(records.vault.open(sealed, binding(id, user_id)))
+    return Row(id=id, provider=provider, user_id=user_id, tokens=tokens, version=version)
+
+
+def replace(records: Records, before: Row, tokens: UpstreamTokens) -> bool:
+    """Write down the tokens after some; False if somebody else did, or took them away."""
+    sealed = records.vault.seal(pack(tokens), binding(before.id, before.user_id))
+    done = records.db.execute(
+        "UPDATE upstream SET sealed = ?, version = version + 1 WHERE id = ? AND version = ?",
+        (sealed, before.id, before.version),
+    )
+    return done.rowcount == 1
+
+
+def remove(records: Records, id: str) -> Row | None:
+    """Forget tokens; what they were, to be revoked."""
+    try:
+        found = row(records, id)
+    except UsageError:  # what cannot be read can still be thrown away
+        found = None
+    records.db.execute("DELETE FROM upstream WHERE id = ?", (id,))
+    return found
+
+
+def rows_of(records: Records, user_id: str) -> list[tuple[str, str]]:
+    """Id and provider of all tokens of a user."""
+    return records.db.execute(
+        "SELECT id, provider FROM upstream WHERE user_id = ? ORDER BY provider, id", (user_id,)
+    ).fetchall()
+
+
+def ended(records: Records, id: str) -> int:
+    """Revoke the grants that stand on some tokens; how many that were."""
+    found = records.db.execute(
+        "SELECT id, client_id, user_id FROM grant_ WHERE upstream_id = ? AND revoked_at IS NULL",
+        (id,),
+    ).fetchall()
+    for grant_id, client_id, user_id in found:
+        records.revoke_grant(grant_id)
+        records.audit("upstream_ended", client_id=client_id, user_id=user_id, grant_id=grant_id)
+    return len(found)
+
+
+def purge(records: Records) -> list[Row]:
+    """Forget tokens that nobody can use: no grant was made of them, or it is over."""
+    gone = records.db.execute(
+        "SELECT id FROM upstream u WHERE id NOT LIKE 'connection-%' AND (expires_at IS NULL OR "
+        "expires_at <= ?) AND NOT EXISTS (SELECT 1 FROM grant_ g WHERE g.upstream_id = u.id AND "
+        "g.revoked_at IS NULL AND g.expires_at > ?) LIMIT 100",
+        (records.now, records.now),
+    ).fetchall()
+    return [found for (id,) in gone if (found := remove(records, id)) is not None]
+
+
+def take_turn(records: Records, before: Row, seconds: float) -> bool:
+    """Whether this process is the one to renew some tokens; others wait for it, so long at most.
+
+    Two that used one refresh token would look like a thief to the provider.
+    """
+    name = f"{before.id}/{before.version}"
+    records.db.execute(
+        "DELETE FROM jti WHERE issuer = ? AND jti = ? AND expires_at <= ?",
+        (RENEWING, name, records.now),
+    )
+    return records.first_use(RENEWING, name, records.now + seconds)
+
+
+def end_turn(records: Records, before: Row) -> None:
+    """It did not come to a renewal; the next who needs one may try."""
+    name = f"{before.id}/{before.version}"
+    records.db.execute("DELETE FROM jti WHERE issuer = ? AND jti = ?", (RENEWING, name))
+
+
+def binding(id: str, user_id: str) -> str:
+    """What sealed tokens are tied to, so that no row can be given to another user."""
+    return f"upstream/{msgspec.json.encode([id, user_id]).decode()}"
