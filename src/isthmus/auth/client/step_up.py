@@ -24,11 +24,13 @@ class StepUps:
     Args:
         session: the tokens.
         url: the MCP server, for messages.
+        tries: how often one operation may ask for more.
     """
 
-    def __init__(self, session: AuthSession, url: str) -> None:
+    def __init__(self, session: AuthSession, url: str, *, tries: int = TRIES) -> None:
         self._session = session
         self._url = url
+        self._most_tries = tries
         self._tries: dict[str, int] = {}
 
     async def tokens(
@@ -55,10 +57,10 @@ class StepUps:
             )
         # spec 2026-07-28 basic/authorization#step-up-authorization-flow: no more than a few
         # times, and what was tried is remembered
-        if self._tries.get(want.operation, 0) >= TRIES:
+        if self._tries.get(want.operation, 0) >= self._most_tries:
             raise ScopeShortfall(
                 f"{self._url} wants yet other scopes for {want.operation}{listed(needed)} after "
-                f"{TRIES} attempts to get them: ask whoever runs it",
+                f"{self._most_tries} attempt(s) to get them: ask whoever runs it",
                 needed - before,
             )
         if patient:
