@@ -253,10 +253,9 @@ class AuthSession:
                 f"the server does not let in a token that {tokens.issuer} has just issued for "
                 f"{tokens.resource}: do the two agree on who issues, and for which URL?"
             )
-        if tokens is not None and not want.more and not self.untried:
-            await self._refreshed(tokens, want)
-            if self.untried:
-                return
+        old = None if want.more or self.untried else tokens
+        if old is not None and await self._refreshed(old, want):
+            return
         if may:
             self.tokens, self.untried = await self._grant.obtain(want), "obtained"
 

@@ -1,0 +1,329 @@
+"""Where the browser comes back to: a server on this machine, for one answer.
+
+:class:`Loopback` listens before the browser is opened, so that nobody else can take the port in
+between, and keeps listening past what is not meant for it: favicons, guesses, answers with a state
+that nobody has asked for. It answers the same page to everybody and repeats nothing of what it was
+sent. :class:`ByHand` is for programs that have another way to learn where the browser was sent.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from isthmus.auth.secret import Secret
+from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
+
+__all__ = ["ByHand", "Landing", "Loopback", "Params", "Redirect", "parsed"]
+
+WAIT = 300.0
+"""Seconds that a user has for logging in."""
+
+READ = 10.0
+"""Seconds that a browser has for sending its request."""
+
+LARGEST = 8 * 1024
+"""Bytes of a request."""
+
+AT_ONCE = 16
+"""Connections that are open at a time."""
+
+Params: TypeAlias = Mapping[str, str]
+"""The parameters of an authorization response, each of which was there once."""
+
+Shown: TypeAlias = Callable[[str], Awaitable[None]]
+"""Shows the user a URL."""
+
+
+class Landing(Protocol):
+    """A place where one user's browser may come back to, as long as it is open.
+
+    Attributes:
+        uri: the redirect URI.
+    """
+
+    uri: str
+
+    async def visit(self, url: str, state: Secret, show: Shown) -> Params:
+        """Send the user to a URL and wait until they come back with a state.
+
+        Raises:
+            AuthRequired: nobody came in time.
+            AuthUnsafe: whoever came cannot be meant.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Nobody is waited for any more."""
+        ...
+
+
+class Redirect(Protocol):
+    """A way for users to come back.
+
+    Attributes:
+        uri: as it is configured; port 0 stands for any.
+        native: the program runs on its user's machine, and is no web application.
+    """
+
+    uri: str
+    native: bool
+
+    async def open(self, before: str | None = None) -> Landing:
+        """Be ready for somebody.
+
+        Args:
+            before: the redirect URI of the time before, which is used again if it is free.
+
+        Raises:
+            AuthRequired: the port is taken.
+        """
+        ...
+
+
+class Loopback:
+    """Users come back to a port of this machine (RFC 8252 7.3).
+
+    Args:
+        host: ``127.0.0.1``, ``localhost`` or ``[::1]``.
+        port: 0 takes a free one.
+        path: which one there.
+        wait: seconds that a user has for logging in.
+
+    Raises:
+        UsageError: it is no such place.
+    """
+
+    native = True
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        path: str = "/callback",
+        *,
+        wait: float = WAIT,
+    ) -> None:
+        # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+        if host not in ADDRESSES or not path.startswith("/") or not 0 <= port < 65536:
+            raise UsageError(
+                f"users cannot come back to {host}:{port}{path}: host= is 127.0.0.1, localhost or "
+                "[::1], and path= begins with /"
+            )
+        self.uri = f"http://{host}:{port}{path}"
+        self._host = host
+        self._port = port
+        self._path = path
+        self._wait = wait
+
+    async def open(self, before: str | None = None) -> "Listening":
+        """Listen, on the port of the time before where that is free."""
+        wanted = self._port or port_of(before)
+        try:
+            servers = await self._listen(wanted)
+        except OSError as error:
+            if self._port:
+                raise AuthRequired(
+                    f"port {self._port} is taken, and the user is to come back there after logging "
+                    "in: end the program that uses it, or leave port= out"
+                ) from error
+            servers = await self._listen(0)
+        return servers
+
+    async def _listen(self, port: int) -> "Listening":
+        listening = Listening(self._host, self._path, self._wait)
+        try:
+            for address in ADDRESSES[self._host]:
+                port = await listening.bind(address, port)
+        except OSError:
+            await listening.close()
+            raise
+        return listening
+
+
+ADDRESSES: Mapping[str, tuple[str, ...]] = {
+    "127.0.0.1": ("127.0.0.1",),
+    "[::1]": ("::1",),
+    "localhost": ("127.0.0.1", "::1"),
+}
+"""What to listen on: a browser may take either address for a name."""
+
+
+def port_of(uri: str | None) -> int:
+    """The port of a redirect URI; 0 without one."""
+    port = (uri or "").partition("://")[2].partition("/")[0].rpartition(":")[2]
+    return int(port) if port.isdigit() else 0
+
+
+class Listening:
+    """An open :class:`Loopback`."""
+
+    def __init__(self, host: str, path: str, wait: float) -> None:
+        self.uri = ""
+        self._host = host
+        self._path = path
+        self._wait = wait
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[asyncio.Task[None]] = set()
+        self._state: Secret | None = None
+        self._came: asyncio.Future[Params] = asyncio.get_running_loop().create_future()
+
+    async def bind(self, address: str, port: int) -> int:
+        """Listen on one address more; the port."""
+        try:
+            server = await asyncio.start_server(self._served, address, port, limit=LARGEST)
+        except OSError:
+            if address == "::1" and self._servers:
+                return port  # no IPv6 here, or somebody else's: the browser takes the other one
+            raise
+        self._servers.append(server)
+        port = int(server.sockets[0].getsockname()[1])
+        self.uri = f"http://{self._host}:{port}{self._path}"
+        return port
+
+    async def visit(self, url: str, state: Secret, show: Shown) -> Params:
+        """Send the user to a URL and wait until they come back with a state."""
+        self._state = state
+        await show(url)
+        try:
+            async with asyncio.timeout(self._wait):
+                return await self._came
+        except TimeoutError:
+            raise AuthRequired(
+                f"nobody has logged in within {self._wait:g} s: try again when the user is there"
+            ) from None
+
+    async def close(self) -> None:
+        """Listen no more; what is being answered is answered."""
+        servers, self._servers = self._servers, []
+        for server in servers:
+            server.close()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=1.0)
+        for task in self._connections:
+            task.cancel()
+        for server in servers:
+            await server.wait_closed()
+
+    async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request, and close the connection."""
+        task = asyncio.current_task()
+        if task is None or len(self._connections) >= AT_ONCE:
+            writer.close()
+            return
+        self._connections.add(task)
+        try:
+            async with asyncio.timeout(READ):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(page(*self._judged(head)))
+                await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # whoever that was, it was not the browser
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    def _judged(self, head: bytes) -> tuple[str, str]:
+        """What to answer to a request; takes the response where it is the one waited for."""
+        line, _, rest = head.decode("latin-1").partition("\r\n")
+        method, _, target = line.partition(" ")
+        target = target.partition(" ")[0]
+        path, _, query = target.partition("?")
+        hosts = [h[5:].strip().lower() for h in rest.split("\r\n") if h.lower().startswith("host:")]
+        # A page elsewhere may point a name of its own at this machine.
+        if hosts != [self.uri.partition("://")[2].partition("/")[0]] or path != self._path:
+            return NOT_FOUND
+        if method != "GET":
+            return NOT_ALLOWED
+        params = parsed(query)
+        # spec 2026-07-28 basic/authorization/security-considerations#open-redirection: discard
+        # what has not the state that was sent
+        if params is None or self._state is None or params.get("state", "") != self._state:
+            return NOT_MEANT
+        if not self._came.done():
+            self._came.set_result(params)
+        return DONE
+
+
+class ByHand:
+    """The application itself learns where the browser was sent, and says it.
+
+    For programs without a browser, web applications that have a callback of their own, and tests.
+
+    Example::
+
+        async def visit(url: str) -> str:
+            print("Log in at", url)
+            return input("The address you were sent to: ")
+
+        OAuth(redirect=ByHand("http://127.0.0.1:8976/callback", visit))
+
+    Args:
+        uri: the redirect URI; nothing of isthmus listens there.
+        visit: gets the URL to show, and returns the one the browser was sent to.
+        native: False where this is a web application at an https URL.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        visit: Callable[[str], Awaitable[str]],
+        *,
+        native: bool | None = None,
+    ) -> None:
+        self.uri = uri
+        self.native = uri.startswith("http:") if native is None else native
+        self._visit = visit
+
+    async def open(self, before: str | None = None) -> "ByHand":  # noqa: ARG002 - nothing to choose
+        """Nothing has to be prepared."""
+        return self
+
+    async def visit(self, url: str, state: Secret, show: Shown) -> Params:  # noqa: ARG002 - as above
+        """Have the application send the user there, and take what it says."""
+        from isthmus.auth.urls import safe_browser_url
+
+        landed = await self._visit(safe_browser_url(url))
+        params = parsed(landed.partition("#")[0].partition("?")[2])
+        if params is None or params.get("state", "") != state:
+            raise AuthUnsafe(
+                "the user was sent back with a state that is not the one of this login: nothing "
+                "of it is used; log in anew, and copy the whole address"
+            )
+        return params
+
+    async def close(self) -> None:
+        """Nothing has to be closed."""
+
+
+def parsed(query: str) -> Params | None:
+    """The parameters of a query; None where one is there twice, or there are too many."""
+    from urllib.parse import parse_qsl  # the HTTP client has imported it already
+
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50)
+    except ValueError:
+        return None
+    params = dict(pairs)
+    return params if len(params) == len(pairs) else None
+
+
+DONE = ("200 OK", "You may close this window and go back to the program.")
+NOT_MEANT = ("400 Bad Request", "This is not the answer that is waited for.")
+NOT_FOUND = ("404 Not Found", "There is nothing here.")
+NOT_ALLOWED = ("405 Method Not Allowed", "There is nothing to send here.")
+
+
+def page(status: str, text: str) -> bytes:
+    """A response with a page that nothing can be made of."""
+    body = f"<!doctype html><meta charset=utf-8><title>Login</title><p>{text}</p>".encode()
+    head = (
+        f"HTTP/1.1 {status}",
+        "Content-Type: text/html; charset=utf-8",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        "Cache-Control: no-store",
+        "Referrer-Policy: no-referrer",
+        "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options: nosniff",
+    )
+    return "\r\n".join((*head, "", "")).encode() + body

@@ -1,0 +1,356 @@
+"""Who may issue tokens for an MCP server, and where: what the servers' metadata say, checked.
+
+Two documents lead to a token endpoint. The protected resource's names its authorization servers
+(RFC 9728), and an authorization server's names its endpoints (RFC 8414, or OpenID Connect's way).
+Either is somebody else's word: what does not fit the URL it was found by is not used.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from isthmus.auth.client.token_request import said
+from isthmus.auth.network import Network, NetworkFailed
+from isthmus.auth.urls import (
+    canonical_resource,
+    covers,
+    is_loopback,
+    is_secure,
+    origin,
+    same_issuer,
+    split,
+    well_known,
+)
+from isthmus.errors import AuthUnsafe, DiscoveryFailed
+from isthmus.revisions import LATEST
+
+__all__ = ["Compat", "Discovery", "Place", "ServerMetadata"]
+
+T = TypeVar("T")
+
+VERSION: Mapping[str, str] = {"mcp-protocol-version": LATEST.name}
+# spec 2025-03-26 basic/authorization#mcp-specific-headers-for-discovery: SHOULD be sent
+
+MOST = 10
+"""Authorization servers of one resource that are looked at."""
+
+
+class Compat(msgspec.Struct, frozen=True, kw_only=True):
+    """What is put up with for servers that do not keep to the specification.
+
+    Attributes:
+        cross_origin_metadata: the challenge may name metadata of another origin than the server's.
+        assume_s256: issuers whose metadata do not list ``S256``, and who are known to check it.
+        legacy: where a server has no metadata, do as 2025-03-26 says: its origin is the
+            authorization server.
+    """
+
+    cross_origin_metadata: bool = False
+    assume_s256: frozenset[str] = frozenset()
+    legacy: bool = True
+
+
+class ResourceMetadata(msgspec.Struct):
+    """What a protected resource says of itself (RFC 9728)."""
+
+    resource: str
+    authorization_servers: list[str] | None = None
+    scopes_supported: list[str] | None = None
+    dpop_bound_access_tokens_required: bool | None = None
+
+
+class ServerMetadata(msgspec.Struct, kw_only=True):
+    """What an authorization server says of itself (RFC 8414, OpenID Connect Discovery).
+
+    Attributes:
+        issuer: its name, as it spells it.
+    """
+
+    issuer: str
+    authorization_endpoint: str = ""
+    token_endpoint: str = ""
+    registration_endpoint: str | None = None
+    revocation_endpoint: str | None = None
+    scopes_supported: list[str] | None = None
+    grant_types_supported: list[str] | None = None
+    token_endpoint_auth_methods_supported: list[str] | None = None
+    code_challenge_methods_supported: list[str] | None = None
+    client_id_metadata_document_supported: bool | None = None
+    authorization_response_iss_parameter_supported: bool | None = None
+    dpop_signing_alg_values_supported: list[str] | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """How clients may authenticate at the token endpoint; empty where it does not say."""
+        return tuple(self.token_endpoint_auth_methods_supported or ())
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where tokens for an MCP server are to be had.
+
+    Attributes:
+        resource: what they are asked for.
+        server: who issues them.
+        scopes: what the resource says are its basic ones; None where it does not say.
+        bound: the resource wants tokens that are bound to a key.
+        legacy: nobody published metadata, and 2025-03-26 says where the endpoints are.
+    """
+
+    resource: str
+    server: ServerMetadata
+    scopes: frozenset[str] | None = None
+    bound: bool = False
+    legacy: bool = False
+
+
+class Discovery:
+    """Finds the authorization server of one MCP server.
+
+    Args:
+        url: the MCP server.
+        network: fetches what stands at URLs that somebody else has chosen.
+        authorization_server: the issuer, where the application knows it; nobody is asked then.
+        known: the issuers with which a client is registered already, which are preferred.
+        compat: what is put up with.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        network: Network,
+        *,
+        authorization_server: str | None = None,
+        known: Callable[[str], bool] = lambda _issuer: False,
+        compat: Compat | None = None,
+    ) -> None:
+        self._url = url
+        self._network = network
+        self._issuer = authorization_server
+        self._known = known
+        self._compat = compat or Compat()
+
+    async def find(self, announced: str | None = None, *, prefer: str | None = None) -> Place:
+        """Where tokens are to be had.
+
+        Args:
+            announced: where the server's challenge says its metadata stand.
+            prefer: the issuer that was used before; taken if the server still names it.
+
+        Raises:
+            DiscoveryFailed: nobody says.
+            AuthUnsafe: what is said cannot be believed.
+        """
+        if self._issuer is not None:
+            server = await self.server(self._issuer)
+            return Place(resource=canonical_resource(self._url), server=server)
+        resource = await self._resource(announced)
+        if resource is None:
+            return await self._without()
+        server = await self._chosen(resource, prefer)
+        return Place(
+            resource=resource.resource,
+            server=server,
+            scopes=None
+            if resource.scopes_supported is None
+            else frozenset(resource.scopes_supported),
+            bound=bool(resource.dpop_bound_access_tokens_required),
+        )
+
+    # The resource
+
+    async def _resource(self, announced: str | None) -> ResourceMetadata | None:
+        """The metadata of the MCP server; None where it has none."""
+        # spec 2026-07-28 basic/authorization/authorization-server-discovery#protected-resource-metadata-discovery-requirements:
+        # what the challenge names, or else the well-known URI of the path and then the root's
+        if announced is not None:
+            return self._checked(await self._document(self._announced(announced)), announced)
+        suffix = "oauth-protected-resource"
+        places = [
+            well_known(self._url.partition("?")[0], suffix),
+            well_known(origin(self._url), suffix),
+        ]
+        for place in dict.fromkeys(places):
+            document = await self._document(place, optional=True)
+            if document is not None:
+                return self._checked(document, place)
+        return None
+
+    def _announced(self, url: str) -> str:
+        try:
+            same = origin(url) == origin(self._url)
+        except ValueError as error:
+            raise AuthUnsafe(f"{self._url} names no usable URL of its metadata: {error}") from None
+        if not same and not self._compat.cross_origin_metadata:
+            raise AuthUnsafe(
+                f"{self._url} says that its metadata stand at {said(url)}, which is another "
+                "origin: allow that by Compat(cross_origin_metadata=True) if you trust it"
+            )
+        return url
+
+    def _checked(self, document: Any, place: str) -> ResourceMetadata:
+        """Metadata that are about this server."""
+        metadata = shaped(document, ResourceMetadata, place)
+        # spec 2025-06-18 basic/authorization#server-metadata-discovery, RFC 9728 3.3: what is
+        # about another resource must not be used
+        if not covers(metadata.resource, self._url):
+            raise AuthUnsafe(
+                f"the metadata at {said(place)} are about {said(metadata.resource)}, which does "
+                f"not cover {self._url}: no token is asked for; the server has to name its own URL"
+            )
+        if not metadata.authorization_servers:
+            raise DiscoveryFailed(
+                f"the metadata at {said(place)} name no authorization server: name it by "
+                "OAuth(authorization_server=…)"
+            )
+        return metadata
+
+    async def _chosen(self, resource: ResourceMetadata, prefer: str | None) -> ServerMetadata:
+        """One of the authorization servers: one that knows us, or the first that can be used."""
+        # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-location
+        named = (resource.authorization_servers or [])[:MOST]
+        rank = {prefer: 0} if prefer is not None else {}
+        named = sorted(named, key=lambda one: rank.get(one, 1 if self._known(one) else 2))
+        failed: Exception | None = None
+        for issuer in named:
+            try:
+                return await self.server(issuer)
+            except (DiscoveryFailed, AuthUnsafe, NetworkFailed) as error:
+                failed = failed or error
+        raise failed or DiscoveryFailed(f"{self._url} names no authorization server")
+
+    # The authorization server
+
+    async def server(self, issuer: str) -> ServerMetadata:
+        """The metadata of an issuer, checked.
+
+        Raises:
+            DiscoveryFailed: it publishes none.
+            AuthUnsafe: they are not its own, or lack what keeps a flow safe.
+        """
+        try:
+            places = metadata_places(issuer)
+        except ValueError as error:
+            raise AuthUnsafe(f"{self._url} names an issuer that cannot be one: {error}") from None
+        for place in places:
+            document = await self._document(place, optional=True)
+            if document is not None:
+                return self._usable(shaped(document, ServerMetadata, place), issuer, place)
+        raise DiscoveryFailed(
+            f"{said(issuer)} publishes no metadata at {', '.join(map(said, places))}"
+        )
+
+    def _usable(self, server: ServerMetadata, issuer: str, place: str) -> ServerMetadata:
+        # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery:
+        # the issuer MUST be identical, or the metadata MUST NOT be used
+        if not same_issuer(server.issuer, issuer):
+            raise AuthUnsafe(
+                f"the metadata at {said(place)} are those of {said(server.issuer)} and not of "
+                f"{said(issuer)}: none of their endpoints is used"
+            )
+        self._secure(server)
+        return server
+
+    def _secure(self, server: ServerMetadata) -> None:
+        """Nothing is sent where anybody on the way could read it."""
+        local = is_loopback(split(self._url).host)
+        for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
+            url = getattr(server, name)
+            # spec 2026-07-28 basic/authorization/security-considerations#communication-security:
+            # all endpoints over HTTPS
+            secure = not url or (is_secure(url) and (local or url.lower().startswith("https:")))
+            if not secure:
+                raise AuthUnsafe(
+                    f"the {name} of {said(server.issuer)} is {said(url)}, which is not https: "
+                    "nothing is sent there"
+                )
+
+    def proves_code(self, place: Place) -> None:
+        """See to it that codes are bound to us by PKCE.
+
+        Raises:
+            AuthUnsafe: the authorization server does not say that it checks ``S256``.
+        """
+        listed = place.server.code_challenge_methods_supported
+        # spec 2026-07-28 basic/authorization/security-considerations#authorization-code-protection:
+        # without the member clients MUST refuse
+        trusted = place.legacy or place.server.issuer in self._compat.assume_s256
+        if "S256" not in (listed or ()) and not (trusted and listed is None):
+            raise AuthUnsafe(
+                f"the metadata of {said(place.server.issuer)} do not say that it checks PKCE with "
+                "S256 (code_challenge_methods_supported), so a stolen code could be used; if you "
+                "know that it does: Compat(assume_s256={issuer})"
+            )
+
+    # 2025-03-26
+
+    async def _without(self) -> Place:
+        """What holds where a server publishes nothing about itself."""
+        base = origin(self._url)
+        if not self._compat.legacy:
+            raise DiscoveryFailed(
+                f"{self._url} publishes no metadata about its authorization: name the server by "
+                "OAuth(authorization_server=…)"
+            )
+        resource = canonical_resource(self._url)
+        # spec 2025-03-26 basic/authorization#authorization-base-url: the origin, without the path
+        place = well_known(base, "oauth-authorization-server")
+        document = await self._document(place, optional=True)
+        if document is not None:
+            server = self._usable(shaped(document, ServerMetadata, place), base, place)
+            listed = server.code_challenge_methods_supported is not None
+            return Place(resource=resource, server=server, legacy=not listed)
+        # spec 2025-03-26 basic/authorization#fallbacks-for-servers-without-metadata-discovery
+        server = ServerMetadata(
+            issuer=base,
+            authorization_endpoint=f"{base}/authorize",
+            token_endpoint=f"{base}/token",
+            registration_endpoint=f"{base}/register",
+        )
+        self._secure(server)
+        return Place(resource=resource, server=server, legacy=True)
+
+    # Documents
+
+    async def _document(self, url: str, *, optional: bool = False) -> Any:
+        """A JSON document; None where there is none, and that is no fault."""
+        answer = await self._network.fetch(
+            "GET", url, headers={"accept": "application/json", **VERSION}
+        )
+        if answer.status == 200:
+            try:
+                return answer.json()
+            except NetworkFailed:
+                if optional:  # a page for people, as catch-all routes give
+                    return None
+                raise
+        if optional and 300 <= answer.status < 500:
+            return None
+        raise NetworkFailed(f"{said(url)} answered with HTTP status {answer.status}")
+
+
+def metadata_places(issuer: str) -> list[str]:
+    """Where the metadata of an issuer may stand, in the order in which they are looked for.
+
+    Raises:
+        ValueError: it is no URL of HTTP, or has a query or fragment.
+    """
+    # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
+    if "?" in issuer:
+        raise ValueError("an issuer has no query")
+    oauth = well_known(issuer, "oauth-authorization-server")
+    openid = well_known(issuer, "openid-configuration")
+    appended = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+    return list(dict.fromkeys([oauth, openid, appended]))
+
+
+def shaped(document: Any, kind: type[T], place: str) -> T:
+    """A document as what it must be.
+
+    Raises:
+        AuthUnsafe: it is something else.
+    """
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise AuthUnsafe(f"the metadata at {said(place)} are malformed: {error}") from None
