@@ -131,7 +131,7 @@ async def test_a_unix_socket_says_which_user_connects(path):
     @server.tool
     def who(ctx: Context) -> str:
         """Say who calls."""
-        return f"{ctx.origin.transport} {ctx.principal} {ctx.origin.session}"
+        return f"{ctx.origin.transport} {ctx.principal.subject} {ctx.origin.session}"
 
     async with listening(server, "unix", path) as (url, _), connected(url) as wire:
         await wire.says(call(1, "who"))

@@ -21,7 +21,9 @@ class Caching:
             for those left out.
         scope: who may share any of the lists; or for each method its own, and ``"private"`` for
             those left out. What is discovered is the same for everybody, unless this says
-            otherwise for ``server/discover``.
+            otherwise for ``server/discover``, or authorization is asked for.
+        guarded: whoever asks has been authorized, so that nothing is public that is not said to be.
+        hides: what a list holds depends on who asks, so that no list is public.
 
     Raises:
         UsageError: there is no such method, or a hint is none.
@@ -30,14 +32,25 @@ class Caching:
     __slots__ = ("_scopes", "_ttls")
 
     def __init__(
-        self, ttl_ms: int | Mapping[str, int], scope: CacheScope | Mapping[str, CacheScope]
+        self,
+        ttl_ms: int | Mapping[str, int],
+        scope: CacheScope | Mapping[str, CacheScope],
+        *,
+        guarded: bool = False,
+        hides: bool = False,
     ) -> None:
         ttls = dict.fromkeys(CACHEABLE, ttl_ms) if isinstance(ttl_ms, int) else _known(ttl_ms)
         scopes = dict.fromkeys(LISTS, scope) if isinstance(scope, str) else _known(scope)
         for method in CACHEABLE:
             checked_hints(ttls.get(method, 0), scopes.get(method, "private"), method)
         self._ttls: dict[str, int] = ttls
-        self._scopes: dict[str, CacheScope] = scopes
+        self._scopes: dict[str, CacheScope] = {
+            "server/discover": "private" if guarded else "public",
+            **scopes,
+            # spec 2026-07-28 server/utilities/caching#choosing-a-cache-scope: what depends on who
+            # asks MUST be private
+            **(dict.fromkeys(LISTS, "private") if hides else {}),
+        }
 
     def ttl_ms(self, method: str) -> int:
         """Milliseconds that a client may keep what a method gave."""
@@ -47,7 +60,7 @@ class Caching:
         """Who may share what a method gave."""
         # spec 2026-07-28 server/utilities/caching#interaction-with-pagination: MUST be the same
         # for all pages of a list, and so it is one for the list
-        return self._scopes.get(method, "public" if method == "server/discover" else "private")
+        return self._scopes.get(method, "private")
 
 
 def _known(hints: Mapping[str, Any]) -> dict[str, Any]:

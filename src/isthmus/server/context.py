@@ -9,10 +9,12 @@ from msgspec import UNSET, Raw, Struct
 
 from isthmus.core.extensions import settings_of
 from isthmus.core.meta import meta_in
+from isthmus.core.principal import Principal
 from isthmus.core.surrogates import without_surrogates
 from isthmus.core.trace import Trace, trace_of
-from isthmus.errors import UsageError
+from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import Revision
+from isthmus.revisions.codes import UNAUTHENTICATED
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.extensions import ask_own, check_own, require_extension
@@ -110,9 +112,29 @@ class Context(Questions):
         return self._inbound.caller.capabilities
 
     @property
-    def principal(self) -> Any:
-        """Who authenticated, or None."""
-        return self._inbound.principal
+    def principal(self) -> Principal | None:
+        """Who authenticated, or None; a parameter of this type is filled with it, too.
+
+        It is what the token says that came with this request, and never what a client says of
+        itself. The token is not in it.
+        """
+        return self._inbound.principal  # type: ignore[no-any-return]  # transports give nothing else
+
+    @property
+    def authenticated(self) -> Principal:
+        """Who authenticated.
+
+        Raises:
+            Refuse: nobody has.
+        """
+        principal = self.principal
+        if principal is None:
+            raise Refuse(
+                UNAUTHENTICATED,
+                f"{self.method} of this takes an authenticated caller: over {self.origin.transport} "
+                "nobody has authenticated",
+            )
+        return principal
 
     @property
     def origin(self) -> Origin:

@@ -42,7 +42,10 @@ def custom_handler(fn: Callable[..., Any], facilities: Facilities) -> Handler:
 
     async def serve(params: Any, inbound: Inbound) -> Any:
         async def body(context: Context) -> Any:
-            given = [context if name == signature.context else params for name in signature.order]
+            given = [
+                signature.fill(name, context) if name in signature.filled else params
+                for name in signature.order
+            ]
             if signature.is_async:
                 return await fn(*given)
             value = await facilities.workers.run(lambda: fn(*given), context.leave)

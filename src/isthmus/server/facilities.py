@@ -12,6 +12,7 @@ from isthmus.server.limiting import Limiters
 from isthmus.server.limits import Limits
 from isthmus.server.redaction import Redact
 from isthmus.server.sanitise import Sanitise
+from isthmus.server.scopes import Visible
 from isthmus.server.workers import Workers
 from isthmus.wire import Implementation
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from isthmus.runtime.inbound import Inbound
     from isthmus.server.client_tasks import ClientTasks
     from isthmus.store.kv import KV
+    from isthmus.transports.http.bearer import Authorizer
     from isthmus.wire import TaskStatusParams
 
 __all__ = ["Facilities"]
@@ -45,9 +47,11 @@ class Facilities:
         sanitise: how tool output is made safe, or None.
         redact: takes secrets out of log messages, or None.
         task_store: keeps what is known of tasks; None for this process's memory.
+        auth: says who may do what; None lets everybody do everything.
 
     Attributes:
         limiters: those of the limits that are rates.
+        visible: what of a list its reader sees; None where everybody sees everything.
         wrapped: there is a middleware, so results are not made into bytes before it saw them.
 
     Raises:
@@ -70,6 +74,7 @@ class Facilities:
         sanitise: Sanitise | None,
         redact: Redact | None,
         task_store: "KV | None" = None,
+        auth: "Authorizer | None" = None,
     ) -> None:
         self.info = info
         self.lifespan = lifespan
@@ -84,6 +89,8 @@ class Facilities:
         self.sanitise = sanitise
         self.redact = redact
         self.task_store = task_store
+        self.auth = auth
+        self.visible = Visible(auth) if auth is not None and auth.hides else None
         self.wrapped = False
         self.workers = Workers()
         self._client_tasks: ClientTasks | None = None

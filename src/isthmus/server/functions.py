@@ -197,6 +197,10 @@ class Function:
         """
         return self.bind(msgspec.json.encode(arguments))
 
+    def named(self, bound: Any) -> dict[str, Any]:
+        """Bound arguments by the names of the parameters they are for."""
+        return {p.name: getattr(bound, f"p{i}") for i, p in enumerate(self.parameters)}
+
     def _compiled(self) -> tuple[type[msgspec.Struct], Schema]:
         """The struct its arguments decode into, and their schema."""
         builder = SchemaBuilder("input")
@@ -357,7 +361,8 @@ def _parsed(text: str) -> Any:
 def _caller(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any], Any]:
     """The call itself, compiled: ``lambda s, c: f(s.p0, c, limit=s.p1)``."""
     fields = {parameter.name: f"s.p{i}" for i, parameter in enumerate(signature.parameters)}
-    fields[signature.context or ""] = "c"
+    for name, source in signature.filled.items():
+        fields[name] = f"c.{source}" if source else "c"
     named = {parameter.name for parameter in signature.parameters if parameter.by_name}
     passed = [f"{n}={fields[n]}" if n in named else fields[n] for n in signature.order]
     source = f"lambda f: lambda s, c: f({', '.join(passed)})"

@@ -1,9 +1,10 @@
 """What a server offers is declared on it: one decorator for each kind of thing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
+from isthmus.core.scopes import NONE
 from isthmus.errors import UsageError
 from isthmus.server.custom import custom_handler, custom_row
 from isthmus.server.extensions import Listeners, notice_row, only_declared
@@ -20,6 +21,7 @@ from isthmus.server.options import (
     ToolOptions,
     known,
 )
+from isthmus.server.scopes import fixed
 from isthmus.wire import TASKS
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from isthmus.revisions import Method
     from isthmus.runtime.extension import Extension
     from isthmus.runtime.middleware import Handler
+    from isthmus.runtime.router import Needs
 
 __all__ = ["Offers"]
 
@@ -330,6 +333,35 @@ class Offers:
             return fn
 
         return decorate
+
+    # What it takes
+
+    def _needs(self) -> "Mapping[str, Needs]":
+        """What requests take to be served, by method."""
+        tools, prompts, resources = self._tools, self._prompts, self._resources
+        return {
+            "tools/call": tools.needs,
+            "prompts/get": prompts.needs,
+            "completion/complete": self._completions.needs,
+            "resources/read": lambda params, who: resources.needs(params.uri, who),
+            "resources/subscribe": lambda params, who: resources.needs(params.uri, who),
+            "subscriptions/listen": lambda params, who: NONE.union(
+                *(
+                    resources.needs(uri, who)
+                    for uri in params.notifications.resource_subscriptions or ()
+                )
+            ),
+        }
+
+    def _known_scopes(self) -> frozenset[str]:
+        """Every scope that anything offered takes, whoever asks."""
+        offered = (
+            self._tools.listing,
+            self._prompts.listing,
+            self._resources.listing,
+            self._resources.templates,
+        )
+        return NONE.union(*(fixed(listing.demands()) for listing in offered))
 
     def _claim(self, name: str, row: "Method") -> None:
         if name in self._custom:

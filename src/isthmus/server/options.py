@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
+from isthmus.server.scopes import Scopes
 from isthmus.wire import Annotations, Icon, Implementation
 from isthmus.wire.base import Meta
 from isthmus.wire.results import CacheScope
@@ -83,6 +84,8 @@ class ToolOptions(TypedDict, total=False):
         task_starts: ``"in_body"`` leaves it to ``ctx.start_task()`` when a call becomes a task,
             where the server may decide that (since 2026-07-28); ``"at_call"`` by default.
         immediate_response: what the model may be told while its call runs as a task (2025-11-25).
+        scopes: what its caller must have been granted: a set, or ``(arguments, principal) -> set``
+            with all that this call takes. The arguments are as the function gets them, by name.
     """
 
     name: str | None
@@ -101,6 +104,7 @@ class ToolOptions(TypedDict, total=False):
     task: TaskSupport | None
     task_starts: TaskStarts
     immediate_response: str | None
+    scopes: Scopes
 
 
 class ResourceOptions(TypedDict, total=False):
@@ -119,6 +123,7 @@ class ResourceOptions(TypedDict, total=False):
         cache_scope: who may share what was read; ``"private"`` by default.
         blocking: whether a plain function may block, and belongs in a thread; True by default.
         completes: functions that complete its arguments, by their names; see ``Server.completes``.
+        scopes: what its reader must have been granted; as for tools.
     """
 
     name: str | None
@@ -133,6 +138,7 @@ class ResourceOptions(TypedDict, total=False):
     cache_scope: CacheScope
     blocking: bool | None
     completes: Mapping[str, Callable[..., Any]] | None
+    scopes: Scopes
 
 
 class FolderOptions(TypedDict, total=False):
@@ -150,6 +156,7 @@ class FolderOptions(TypedDict, total=False):
         meta: anything else.
         ttl_ms: milliseconds a client may keep what it read; 0 by default.
         cache_scope: who may share what was read; ``"private"`` by default.
+        scopes: what the reader of a file must have been granted; as for tools.
     """
 
     pattern: str | Sequence[str]
@@ -163,6 +170,7 @@ class FolderOptions(TypedDict, total=False):
     meta: Meta | None
     ttl_ms: int
     cache_scope: CacheScope
+    scopes: Scopes
 
 
 class PromptOptions(TypedDict, total=False):
@@ -176,6 +184,7 @@ class PromptOptions(TypedDict, total=False):
         meta: anything else.
         blocking: whether a plain function may block, and belongs in a thread; True by default.
         completes: functions that complete its arguments, by their names; see ``Server.completes``.
+        scopes: what whoever gets it must have been granted; as for tools.
     """
 
     name: str | None
@@ -185,6 +194,7 @@ class PromptOptions(TypedDict, total=False):
     meta: Meta | None
     blocking: bool | None
     completes: Mapping[str, Callable[..., Any]] | None
+    scopes: Scopes
 
 
 class HttpOptions(TypedDict, total=False):

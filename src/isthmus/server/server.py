@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from isthmus.server.features.listing import Listing
     from isthmus.store.kv import KV
     from isthmus.transports.http.app import HttpApp
+    from isthmus.transports.http.bearer import Authorizer
 
 __all__ = ["Server"]
 
@@ -95,6 +96,9 @@ class Server(Offers):
         ping_misses: how many pings in a row without an answer mean that the client is gone.
         task_store: keeps what is known of tasks: a :class:`~isthmus.store.kv.KV` that other
             processes may read, too. In this process's memory if not given.
+        auth: who may ask for what, over HTTP and WebSockets: a
+            :class:`~isthmus.auth.resource_server.ResourceAuth`. Everybody may do everything if not
+            given, and always over stdio, where whoever starts the server is its user.
 
     Raises:
         UsageError: the secret is too short, there are no such revisions, an extension cannot be
@@ -128,7 +132,13 @@ class Server(Offers):
         ping_every: float | None = None,
         ping_misses: int = 3,
         task_store: "KV | None" = None,
+        auth: "Authorizer | None" = None,
     ) -> None:
+        if auth is not None and not hasattr(auth, "admit"):
+            raise UsageError(
+                f"auth= takes isthmus.auth.resource_server.ResourceAuth(…), not {auth!r}"
+            )
+        self.auth = auth
         fitting("limits", limits, Limits)
         fitting("sanitise", sanitise, Sanitise, None)
         fitting("redact", redact, Redact, None)
@@ -145,13 +155,19 @@ class Server(Offers):
             changes=self._changes,
             debug=debug,
             page_size=page_size,
-            caching=Caching(list_ttl_ms, list_cache_scope),
+            caching=Caching(
+                list_ttl_ms,
+                list_cache_scope,
+                guarded=auth is not None,
+                hides=auth is not None and auth.hides,
+            ),
             max_rounds=max_rounds,
             state_ttl=state_ttl,
             limits=limits,
             sanitise=sanitise,
             redact=redact,
             task_store=task_store,
+            auth=auth,
         )
         super().__init__(facilities)
         self._opening = Opening(
@@ -213,6 +229,8 @@ class Server(Offers):
                 debug=self._debug,
                 depth=self._facilities.limits.depth,
                 in_flight=self._facilities.limits.in_flight,
+                needs=self._needs(),
+                known_scopes=self._known_scopes,
             )
             self._completions.settle()
         return self._router
@@ -222,7 +240,11 @@ class Server(Offers):
         from isthmus.transports.http.app import HttpApp
 
         return HttpApp(
-            self.router, on_start=self.open, on_stop=self.close, **known(options, HttpOptions)
+            self.router,
+            auth=self.auth,
+            on_start=self.open,
+            on_stop=self.close,
+            **known(options, HttpOptions),
         )
 
     @overload

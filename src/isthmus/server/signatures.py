@@ -15,6 +15,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import NODEFAULT
 
+from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 from isthmus.server import pydantic_types
 from isthmus.server.annotations import bare, is_union
@@ -57,9 +58,10 @@ class Signature(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the function's own name, "" if it has none to speak of.
-        order: the names of all parameters that are passed, the context's included.
+        order: the names of all parameters that are passed, those the server fills included.
         parameters: those the caller fills.
-        context: the one that gets the context, if there is one.
+        filled: those the server fills, by name: the attribute of the context that they get, or ""
+            for the context itself.
         returns: the return annotation; Any where there is none.
         doc: what the docstring says.
         is_async: calling it gives something to await.
@@ -68,10 +70,20 @@ class Signature(msgspec.Struct, frozen=True):
     name: str
     order: tuple[str, ...]
     parameters: tuple[Parameter, ...]
-    context: str | None
+    filled: Mapping[str, str]
     returns: Any
     doc: Docstring
     is_async: bool
+
+    @property
+    def context(self) -> str | None:
+        """The parameter that gets the context, if there is one."""
+        return next((name for name, source in self.filled.items() if not source), None)
+
+    def fill(self, name: str, context: Any) -> Any:
+        """What a parameter that the server fills is given."""
+        source = self.filled[name]
+        return getattr(context, source) if source else context
 
 
 def read_signature(
@@ -83,7 +95,8 @@ def read_signature(
 
     Args:
         function: plain, bound or partial, or an object with ``__call__``.
-        context_type: the class, or its name, of the parameter that gets the context.
+        context_type: the class, or its name, of the parameter that gets the context. Where there
+            is one, parameters of the types in ``FILLED`` are filled from it, too.
         namespace: names for annotations that are strings, beside the function's globals.
 
     Raises:
@@ -92,14 +105,18 @@ def read_signature(
     code = _code_of(function)
     hints = _hints(code, context_type, namespace or {})
     doc = parse_docstring(code.__doc__)
-    order, parameters, context = [], [], None
+    order, parameters = [], []
+    filled: dict[str, str] = {}
     for parameter in _listed(function):
         order.append(parameter.name)
         annotation = hints.get(parameter.name, Any)
-        if _is_context(annotation, context_type):
-            if context is not None:
-                raise UsageError(f"{context!r} and {parameter.name!r} both take the context")
-            context = parameter.name
+        source = None if context_type is None else _source(annotation, context_type)
+        if source is not None:
+            other = next((name for name, taken in filled.items() if taken == source), None)
+            if other is not None:
+                what = source or "context"
+                raise UsageError(f"{other!r} and {parameter.name!r} both take the {what}")
+            filled[parameter.name] = source
         else:
             if context_type is not None:
                 _check_meant(parameter, context_type)
@@ -108,7 +125,7 @@ def read_signature(
         name=_name_of(function),
         order=tuple(order),
         parameters=tuple(parameters),
-        context=context,
+        filled=filled,
         returns=hints.get("return", Any),
         doc=doc,
         is_async=inspect.iscoroutinefunction(code),
@@ -189,7 +206,8 @@ def _hints(
         raise UsageError(f"an annotation cannot be evaluated: {wrong}") from wrong
     if isinstance(context_type, str):
         context_type = type(context_type, (), {})
-    everything = {getattr(context_type, "__name__", ""): context_type}
+    everything = {kind.__name__: kind for kind in FILLED} if context_type else {}
+    everything[getattr(context_type, "__name__", "")] = context_type  # type: ignore[assignment]  # a class by now
     everything.update(getattr(code, "__globals__", {}))
     try:
         return get_type_hints(code, everything, dict(known), include_extras=True)
@@ -220,17 +238,31 @@ def _unresolved(code: Any, missing: NameError) -> str:
     )
 
 
-def _is_context(annotation: Any, context_type: type | str | None) -> bool:
-    """Whether the annotation is the context's class, perhaps generic, annotated or optional."""
+FILLED: Mapping[type, tuple[str, str]] = {Principal: ("authenticated", "principal")}
+"""What of the context a parameter of a type gets: where it must be there, and where it may be None."""
+
+
+def _source(annotation: Any, context_type: type | str) -> str | None:
+    """Which attribute of the context fills a parameter, "" for the context; None for the caller."""
+    if _is(annotation, context_type):
+        return ""
+    for kind, (required, optional) in FILLED.items():
+        if _is(annotation, kind):
+            return optional if _is(annotation, type(None)) else required
+    return None
+
+
+def _is(annotation: Any, wanted: type | str) -> bool:
+    """Whether the annotation is a class, or its name, perhaps generic, annotated or optional."""
     annotation = bare(annotation)
     if is_union(annotation):
-        return any(_is_context(branch, context_type) for branch in get_args(annotation))
+        return any(_is(branch, wanted) for branch in get_args(annotation))
     kind = get_origin(annotation) or annotation
-    if not isinstance(kind, type) or context_type is None:
+    if not isinstance(kind, type):
         return False
-    if isinstance(context_type, str):
-        return any(base.__name__ == context_type for base in kind.__mro__)
-    return issubclass(kind, context_type)
+    if isinstance(wanted, str):
+        return any(base.__name__ == wanted for base in kind.__mro__)
+    return issubclass(kind, wanted)
 
 
 def _check_meant(parameter: inspect.Parameter, context_type: type | str) -> None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from isthmus.core.framing import Oversize
+from isthmus.core.principal import Principal
 from isthmus.errors import ConnectFailed, ConnectionLost, UsageError
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.transports.lines import LineChannel
@@ -153,8 +154,8 @@ def prepared(sock: socket.socket) -> socket.socket:
 def origin_of(sock: socket.socket, number: int) -> Origin:
     """Where the messages of an accepted connection come from.
 
-    Its principal is the user at the other end of a Unix socket, as ``"uid:1000"``, where the
-    kernel tells (Linux). Nothing is known of who is at the other end of a TCP connection.
+    Its principal is the user at the other end of a Unix socket, with ``"uid:1000"`` as subject,
+    where the kernel tells (Linux). Nothing is known of who is at the other end of a TCP connection.
 
     Args:
         sock: the connection.
@@ -166,7 +167,8 @@ def origin_of(sock: socket.socket, number: int) -> Origin:
     if sys.platform == "linux":
         size = struct.calcsize("3i")
         told = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        principal = f"uid:{struct.unpack('3i', told)[1]}"
+        user = struct.unpack("3i", told)[1]
+        principal = Principal(issuer="unix", subject=f"uid:{user}")
     return Origin("unix", principal=principal, session=f"unix-{number}")
 
 

@@ -7,11 +7,14 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
+from isthmus.core.principal import Principal
+from isthmus.core.scopes import NONE
 from isthmus.errors import Refuse, UsageError
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.prompts import Prompts
 from isthmus.server.features.resources import Resources
+from isthmus.server.scopes import demanded
 from isthmus.wire import CompleteParams, CompleteResult, Completion, PromptReference, Reference
 
 __all__ = ["Completer", "Completions", "ranked"]
@@ -123,6 +126,20 @@ class Completions:
         if isinstance(given, Completion):
             return CompleteResult(completion=_cut(given))
         return _result(ranked(given or (), typed, keep=arity > 0))
+
+    def needs(self, params: CompleteParams, principal: Principal | None) -> frozenset[str]:
+        """The scopes that completing takes: those of what is completed, as far as it is filled in."""
+        ref = params.ref
+        found: Any
+        if isinstance(ref, PromptReference):
+            found = self._prompts.listing.get(ref.name)
+        else:
+            found = self._resources.templates.get(ref.uri) or self._resources.listing.get(ref.uri)
+        if found is None or not found.scopes:
+            return NONE
+        others = params.context.arguments or {} if params.context is not UNSET else {}
+        filled = {**others, params.argument.name: params.argument.value}
+        return demanded(found.scopes, principal, "what is completed", lambda: filled)
 
     async def _run(self, call: "partial[Any]") -> Any:
         if inspect.iscoroutinefunction(call.func):

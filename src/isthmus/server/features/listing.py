@@ -6,21 +6,37 @@ removed: a list of hundreds of tools costs no more than a short one.
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from isthmus.core.pagination import BadCursor, paginate
+from isthmus.core.principal import owner_of
+from isthmus.core.scopes import NONE
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import Revision, project
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.stamp import Stamp
 from isthmus.server.facilities import Facilities
+from isthmus.server.scopes import Demand, seen_by
 from isthmus.wire.base import Wire
 
 __all__ = ["Listing"]
 
-T = TypeVar("T")
+
+class Entry(Protocol):
+    """Something that can be listed."""
+
+    @property
+    def scopes(self) -> Demand:
+        """What it takes to use it."""
+        ...
+
+
+T = TypeVar("T", bound=Entry)
+
+MOST = 256
+"""Pages kept, where they differ by what their reader was granted."""
 
 
 class Listing(Generic[T]):
@@ -51,7 +67,7 @@ class Listing(Generic[T]):
     ) -> None:
         self.used = False
         self.live = False
-        self._sources: dict[str, Callable[[], Iterable[Wire]]] = {}
+        self._sources: dict[str, tuple[Callable[[], Iterable[Wire]], Demand]] = {}
         self._what = what
         self._method = method
         self._show = show
@@ -59,7 +75,7 @@ class Listing(Generic[T]):
         self._facilities = facilities
         self._announce = announce
         self._entries: dict[str, T] = {}
-        self._pages: dict[tuple[Revision, str | UnsetType], Raw] = {}
+        self._pages: dict[tuple[Revision, str | UnsetType, frozenset[str] | None], Raw] = {}
         self.get = self._entries.get
 
     def __iter__(self) -> Iterator[T]:
@@ -89,15 +105,22 @@ class Listing(Generic[T]):
             raise UsageError(f"there is no {self._what} {key!r}")
         self._changed()
 
-    def add_source(self, key: str, source: Callable[[], Iterable[Wire]]) -> None:
+    def add_source(
+        self, key: str, source: Callable[[], Iterable[Wire]], scopes: Demand = NONE
+    ) -> None:
         """List what a function gives whenever it is called, beside the entries.
+
+        Args:
+            key: what it is known by.
+            source: the function.
+            scopes: what it takes to use what is listed.
 
         Raises:
             UsageError: there is one under this key.
         """
         if key in self._sources:
             raise UsageError(f"there are {self._what}s of {key!r} already")
-        self._sources[key] = source
+        self._sources[key] = source, scopes
         self.live = True
         self._changed()
 
@@ -122,28 +145,40 @@ class Listing(Generic[T]):
             raise Refuse(-32601, f"Method not found: this server has no {self._what}s")
         revision: Revision = inbound.caller.revision
         cursor = UNSET if params.cursor is None else params.cursor
-        known = self._pages.get((revision, cursor))
+        visible = self._facilities.visible
+        granted = None if visible is None else visible.to(inbound, self.demands())
+        known = self._pages.get((revision, cursor, granted))
         if known is not None:
             return known
+        scope = self._method if granted is None else f"{self._method} {owner_of(inbound.principal)}"
         if self.live:
-            return await self._facilities.workers.run(partial(self._paged, cursor))
-        result = self._paged(cursor)
+            return await self._facilities.workers.run(partial(self._paged, cursor, scope, granted))
+        result = self._paged(cursor, scope, granted)
         if self._facilities.wrapped:
             return result  # a middleware may want to look into it
         stamp = Stamp(revision, self._facilities.info, cacheable=True)
-        raw = self._pages[revision, cursor] = Raw(stamp.write(project(result, revision)))
+        raw = Raw(stamp.write(project(result, revision)))
+        # A page of what somebody may see is for everybody who may see as much, but for a cursor
+        # in it, which is theirs alone.
+        if granted is None or (self._facilities.page_size is None and len(self._pages) < MOST):
+            self._pages[revision, cursor, granted] = raw
         return raw
 
-    def _paged(self, cursor: str | UnsetType) -> Wire:
+    def demands(self) -> list[Demand]:
+        """What it takes to use the things listed."""
+        sources = [scopes for _, scopes in self._sources.values()]
+        return [*(entry.scopes for entry in self._entries.values()), *sources]
+
+    def _paged(self, cursor: str | UnsetType, scope: str, granted: frozenset[str] | None) -> Wire:
         size = self._facilities.page_size
         try:
             items, following = paginate(
-                self._items(),
+                self._items(granted),
                 _key,
                 cursor=None if cursor is UNSET else cursor,
                 size=size,
                 secret=b"" if size is None and cursor is UNSET else self._facilities.cursor_secret,
-                scope=self._method,
+                scope=scope,
             )
         except BadCursor as error:
             # spec 2026-07-28 server/utilities/pagination#error-handling
@@ -154,10 +189,13 @@ class Listing(Generic[T]):
             result, ttl_ms=caching.ttl_ms(self._method), cache_scope=caching.scope(self._method)
         )
 
-    def _items(self) -> Iterator[Wire]:
-        yield from (self._show(entry) for entry in tuple(self._entries.values()))
-        for source in tuple(self._sources.values()):
-            yield from source()
+    def _items(self, granted: frozenset[str] | None) -> Iterator[Wire]:
+        for entry in tuple(self._entries.values()):
+            if seen_by(granted, entry.scopes):
+                yield self._show(entry)
+        for source, scopes in tuple(self._sources.values()):
+            if seen_by(granted, scopes):
+                yield from source()
 
 
 def _key(shown: Any) -> str:

@@ -5,6 +5,8 @@ from typing import Any
 
 from msgspec import UNSET
 
+from isthmus.core.principal import Principal
+from isthmus.core.scopes import NONE
 from isthmus.errors import Refuse
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.context import Context
@@ -13,6 +15,7 @@ from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
 from isthmus.server.results import to_prompt_messages
 from isthmus.server.running import Run, run_refusing, runner
+from isthmus.server.scopes import Demand, Scopes, demand, demanded
 from isthmus.wire import (
     GetPromptParams,
     GetPromptResult,
@@ -34,11 +37,13 @@ class RegisteredPrompt:
         function: the function.
         shown: how it is listed.
         run: runs the function.
+        scopes: what its caller must have been granted.
     """
 
-    __slots__ = ("function", "run", "shown")
+    __slots__ = ("function", "run", "scopes", "shown")
 
-    def __init__(self, function: Function, shown: Prompt, run: Run) -> None:
+    def __init__(self, function: Function, shown: Prompt, run: Run, scopes: Demand = NONE) -> None:
+        self.scopes = scopes
         self.function = function
         self.shown = shown
         self.run = run
@@ -72,6 +77,7 @@ class Prompts:
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
         blocking: bool | None = None,
+        scopes: Scopes = NONE,
     ) -> str:
         """Offer a function as a prompt; see ``Server.prompt`` for the arguments.
 
@@ -99,8 +105,23 @@ class Prompts:
             meta=meta or UNSET,
         )
         run = runner(function, self._facilities.workers)
-        self.listing.add(function.name, RegisteredPrompt(function, shown, run))
+        takes = demand(scopes, f"prompt {function.name!r}")
+        self.listing.add(function.name, RegisteredPrompt(function, shown, run, takes))
         return function.name
+
+    def needs(self, params: GetPromptParams, principal: Principal | None) -> frozenset[str]:
+        """The scopes that getting a prompt takes."""
+        prompt = self.listing.get(params.name)
+        if prompt is None or not prompt.scopes:
+            return NONE
+
+        def arguments() -> dict[str, Any] | None:
+            try:
+                return prompt.function.named(prompt.function.bind_text(params.arguments or {}))
+            except ArgumentError:
+                return None
+
+        return demanded(prompt.scopes, principal, f"prompt {params.name!r}", arguments)
 
     async def get(self, params: GetPromptParams, inbound: Inbound) -> Wire:
         """Handle ``prompts/get``.

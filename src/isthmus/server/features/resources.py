@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from isthmus.core.principal import Principal
+from isthmus.core.scopes import NONE
 from isthmus.core.uri_template import UriTemplate
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import resource_not_found_code
@@ -19,6 +21,7 @@ from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
 from isthmus.server.results import to_resource_contents
 from isthmus.server.running import Run, run_refusing, runner
+from isthmus.server.scopes import Scopes, demand, demanded
 from isthmus.wire import (
     Annotations,
     Icon,
@@ -52,9 +55,14 @@ class RegisteredResource:
         ttl_ms: milliseconds a client may keep what it read.
         scope: who may share what was read.
         now: says what of the listing has changed by itself, or None.
+        scopes: what its reader must have been granted.
+
+    Raises:
+        UsageError: a hint on caching is none, or would share it with whoever may not read it.
     """
 
-    __slots__ = ("_now", "_shown", "function", "mime_type", "run", "scope", "template", "ttl_ms")
+    __slots__ = ("_now", "_shown", "function", "mime_type", "run", "scope", "scopes", "template",
+                 "ttl_ms")  # fmt: skip
 
     def __init__(
         self,
@@ -66,8 +74,10 @@ class RegisteredResource:
         ttl_ms: int,
         scope: CacheScope,
         now: Callable[[Any], dict[str, Any]] | None = None,
+        scopes: Scopes = NONE,
     ) -> None:
         checked_hints(ttl_ms, scope, f"resource {function.name!r}")
+        self.scopes = demand(scopes, f"resource {function.name!r}", scope)
         self.function = function
         self._shown = shown
         self._now = now
@@ -130,6 +140,7 @@ class Resources:
         cache_scope: CacheScope = "private",
         blocking: bool | None = None,
         now: Callable[[Any], dict[str, Any]] | None = None,
+        scopes: Scopes = NONE,
     ) -> None:
         """Offer a function as a resource; see ``Server.resource`` for the arguments.
 
@@ -155,13 +166,20 @@ class Resources:
         if template.names:
             shown = ResourceTemplate(uri_template=uri, **common)
             entry = RegisteredResource(
-                function, shown, run, template, ttl_ms=ttl_ms, scope=cache_scope
+                function, shown, run, template, ttl_ms=ttl_ms, scope=cache_scope, scopes=scopes
             )
             self.templates.add(uri, entry)
         else:
             shown = Resource(uri=uri, size=UNSET if size is None else size, **common)
             entry = RegisteredResource(
-                function, shown, run, None, ttl_ms=ttl_ms, scope=cache_scope, now=now
+                function,
+                shown,
+                run,
+                None,
+                ttl_ms=ttl_ms,
+                scope=cache_scope,
+                now=now,
+                scopes=scopes,
             )
             self.listing.live = self.listing.live or now is not None
             self.listing.add(uri, entry)
@@ -172,17 +190,19 @@ class Resources:
     ) -> None:
         """Offer the files of a folder; see ``Server.add_directory`` for the options."""
         ttl_ms, scope = options.pop("ttl_ms", 0), options.pop("cache_scope", "private")
-        listed = options.pop("listed", True)
+        listed, scopes = options.pop("listed", True), options.pop("scopes", NONE)
         function = Function.of(offered.read, context_type=Context, name=options["name"])
         given: Any = {key: UNSET if value is None else value for key, value in options.items()}
         shown = ResourceTemplate(uri_template=uris.template, **given)
         run = runner(function, self._facilities.workers)
-        entry = RegisteredResource(function, shown, run, uris, ttl_ms=ttl_ms, scope=scope)
+        entry = RegisteredResource(
+            function, shown, run, uris, ttl_ms=ttl_ms, scope=scope, scopes=scopes
+        )
         self.templates.add(uris.template, entry)
         self.listing.used = True
         self._folders[prefix] = uris.template
         if listed:
-            self.listing.add_source(uris.template, offered.listed)
+            self.listing.add_source(uris.template, offered.listed, entry.scopes)
 
     def remove(self, uri: str) -> None:
         """Offer it no longer.
@@ -196,6 +216,21 @@ class Resources:
             self.listing.remove_source(template)
             return
         (self.templates if self.templates.get(uri) else self.listing).remove(uri)
+
+    def needs(self, uri: str, principal: Principal | None) -> frozenset[str]:
+        """The scopes that reading a resource takes, or hearing of its changes."""
+        entry, values = self._find(uri)
+        if entry is None or not entry.scopes:
+            return NONE
+        function = entry.function
+
+        def arguments() -> dict[str, Any] | None:
+            try:
+                return function.named(function.bind(encode(values) if values else EMPTY))
+            except ArgumentError:
+                return None
+
+        return demanded(entry.scopes, principal, f"resource {uri!r}", arguments)
 
     async def read(self, params: ReadResourceParams, inbound: Inbound) -> Wire:
         """Handle ``resources/read``.

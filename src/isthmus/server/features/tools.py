@@ -1,12 +1,15 @@
 """Tools: the functions a model may call."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.core.http_params import BadAnnotation, HeaderParam, check, header_params
+from isthmus.core.principal import Principal
+from isthmus.core.scopes import NONE
 from isthmus.errors import (
     CapabilityMissing,
     NotInRevision,
@@ -27,6 +30,7 @@ from isthmus.server.options import TaskStarts, TaskSupport, starts_in_body
 from isthmus.server.results import to_call_result
 from isthmus.server.returns import Returns
 from isthmus.server.running import Body, Run, report, rounds, runner
+from isthmus.server.scopes import Demand, Scopes, demand, demanded
 from isthmus.server.validation import Validator
 from isthmus.wire import (
     CallToolParams,
@@ -66,17 +70,18 @@ class RegisteredTool:
         task: whether its calls may or must run as tasks; None where they must not.
         in_body: it says itself when a call becomes a task.
         immediate: what the model may be told while its call runs as a task.
+        scopes: what its caller must have been granted.
 
     Attributes:
         mirrored: its arguments that travel in HTTP headers, too.
         checks: results are held against a schema an author wrote.
-        alone: it takes no context, so that it is run without further ado.
+        alone: it takes nothing of the context, so that it is run without further ado.
 
     Raises:
         UsageError: a hand-written schema cannot be that of a tool.
     """
 
-    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "immediate", "in_body", "mirrored", "name", "returns", "run", "shown", "task",)  # fmt: skip
+    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "immediate", "in_body", "mirrored", "name", "returns", "run", "scopes", "shown", "task",)  # fmt: skip
 
     def __init__(
         self,
@@ -89,7 +94,9 @@ class RegisteredTool:
         task: TaskSupport | None = None,
         in_body: bool = False,
         immediate: str | None = None,
+        scopes: Demand = NONE,
     ) -> None:
+        self.scopes = scopes
         self.task = task
         self.in_body = in_body
         self.immediate = immediate
@@ -97,7 +104,7 @@ class RegisteredTool:
         self.name = shown.name
         self.shown = shown
         self.returns = returns
-        self.alone = function.signature.context is None
+        self.alone = not function.signature.filled
         self.bind: Callable[[Raw | UnsetType], Any] = self._bind if given[0] else function.bind
         self._admits = Validator(shown.input_schema)
         self.checks = given[1]
@@ -120,6 +127,15 @@ class RegisteredTool:
         if problems:
             raise ArgumentError(self.name, problems)
         return self.function.bind(raw if self._whole is None else Raw(self._whole % bytes(raw)))
+
+    def arguments(self, raw: Raw | UnsetType) -> Mapping[str, Any] | None:
+        """The arguments of a call as the function will get them, by name; None if they do not fit."""
+        try:
+            named = self.function.named(self.bind(raw))
+        except ArgumentError:
+            return None
+        whole = None if self._whole is None else next(iter(named.values()))
+        return whole if isinstance(whole, Mapping) else named
 
     def checked(self, result: CallToolResult | InputRequiredResult) -> Wire:
         """A result held against the output schema an author wrote.
@@ -196,6 +212,7 @@ class Tools:
         task: TaskSupport | None = None,
         task_starts: TaskStarts = "at_call",
         immediate_response: str | None = None,
+        scopes: Scopes = NONE,
     ) -> None:
         """Offer a function as a tool; see ``Server.tool`` for the arguments."""
         function = Function.of(
@@ -230,9 +247,18 @@ class Tools:
             task=task,
             in_body=in_body,
             immediate=immediate_response,
+            scopes=demand(scopes, f"tool {shown.name!r}"),
         )
         self.listing.add(tool.name, tool)
         warn_of(tool.name, tool.mirrored)
+
+    def needs(self, params: CallToolParams, principal: Principal | None) -> frozenset[str]:
+        """The scopes that a call takes."""
+        tool = self._get(params.name)
+        if tool is None or not tool.scopes:
+            return NONE
+        what = f"tool {tool.name!r}"
+        return demanded(tool.scopes, principal, what, partial(tool.arguments, params.arguments))
 
     async def call(self, params: CallToolParams, inbound: Inbound) -> Wire:
         """Handle ``tools/call``.

@@ -1,0 +1,73 @@
+"""What a request brings along: exactly one token, in the one place where it may be."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+__all__ = ["Credentials", "Malformed", "read_credentials", "read_proof"]
+
+LONGEST = 8 * 1024
+"""Bytes that the value of an Authorization header may have."""
+
+TOKEN68 = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")
+SCHEMES = {b"bearer": "bearer", b"dpop": "dpop"}
+
+
+class Malformed(Exception):
+    """Credentials that are none: the message says what is wrong with them."""
+
+
+class Credentials(NamedTuple):
+    """A token as it was presented.
+
+    Attributes:
+        scheme: ``bearer`` or ``dpop``.
+        token: what may be a token; nothing has been checked yet.
+    """
+
+    scheme: str
+    token: str
+
+
+def read_credentials(headers: Iterable[tuple[bytes, bytes]]) -> Credentials | None:
+    """The token of a request; None where it brings none of a kind that is known here.
+
+    Nothing but the ``Authorization`` header is looked at.
+
+    Raises:
+        Malformed: there are several, or it is no token.
+    """
+    # spec 2025-11-25 basic/authorization#token-requirements: MUST NOT be in the query string, so
+    # that one there is none
+    values = [value for name, value in headers if name == b"authorization"]
+    if not values:
+        return None
+    if len(values) > 1:
+        raise Malformed("there is more than one Authorization header")
+    value = values[0].strip(b" \t")
+    if len(value) > LONGEST:
+        raise Malformed(f"the Authorization header is longer than {LONGEST} bytes")
+    scheme, _, token = value.partition(b" ")
+    known = SCHEMES.get(scheme.lower())
+    if known is None:
+        return None
+    token = token.strip(b" ")
+    if not TOKEN68.fullmatch(token):
+        raise Malformed("the Authorization header has a scheme and no token after it")
+    return Credentials(known, token.decode("ascii"))
+
+
+def read_proof(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The DPoP proof of a request, or None.
+
+    Raises:
+        Malformed: there are several (RFC 9449 4.3), or it is far too long.
+    """
+    values = [value for name, value in headers if name == b"dpop"]
+    if not values:
+        return None
+    if len(values) > 1:
+        raise Malformed("there is more than one DPoP header")
+    if len(values[0]) > LONGEST:
+        raise Malformed(f"the DPoP header is longer than {LONGEST} bytes")
+    return values[0].decode("latin-1").strip()

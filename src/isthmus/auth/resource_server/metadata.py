@@ -1,0 +1,98 @@
+"""The page that tells clients whom to ask for tokens: protected resource metadata (RFC 9728)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from isthmus.auth.urls import split, well_known
+from isthmus.transports.http.bearer import Asgi
+from isthmus.transports.http.reply import Header, Receive, Scope, Send
+
+__all__ = ["SUFFIX", "document", "page", "places"]
+
+SUFFIX = "oauth-protected-resource"
+
+# The metadata is the same for everybody and tells nothing that is not public.
+ANYBODY: tuple[Header, ...] = (
+    (b"access-control-allow-origin", b"*"),
+    (b"cache-control", b"public, max-age=300"),
+)
+ASKED: tuple[Header, ...] = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"GET"),
+    (b"access-control-allow-headers", b"*"),
+    (b"access-control-max-age", b"7200"),
+)
+
+
+def document(
+    resource: str,
+    authorization_servers: Sequence[str],
+    scopes: frozenset[str],
+    *,
+    algorithms: Sequence[str] = (),
+    bound: bool = False,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The metadata.
+
+    Args:
+        resource: the resource, as it is spelt in tokens.
+        authorization_servers: who issues them.
+        scopes: those to ask for in the beginning.
+        algorithms: of DPoP proofs, where they are taken.
+        bound: only tokens bound to a key are taken.
+        more: further members; those that are None are left out.
+    """
+    found: dict[str, Any] = {
+        "resource": resource,
+        # spec 2025-06-18 basic/authorization#authorization-server-location: at least one
+        "authorization_servers": list(authorization_servers),
+        "scopes_supported": sorted(scopes) or None,
+        "bearer_methods_supported": ["header"],
+        "dpop_signing_alg_values_supported": list(algorithms) or None,
+        "dpop_bound_access_tokens_required": bound or None,
+        **more,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def places(resource: str, *, alone: bool) -> list[str]:
+    """The paths where the metadata of a resource is looked for, best first.
+
+    Args:
+        resource: the resource.
+        alone: nothing else on its origin has metadata, so that it may be at the root, too.
+    """
+    # spec 2025-11-25 basic/authorization#protected-resource-metadata-discovery-requirements
+    found = [split(well_known(resource, SUFFIX)).path]
+    root = f"/.well-known/{SUFFIX}"
+    return [*found, root] if alone and root not in found else found
+
+
+def page(members: Mapping[str, Any]) -> Asgi:
+    """What serves the metadata."""
+    body = msgspec.json.encode(members)
+    found = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        *ANYBODY,
+    ]
+
+    async def serve(scope: Scope, _receive: Receive, send: Send) -> None:
+        verb = scope["method"]
+        if verb in {"GET", "HEAD"}:
+            await _say(send, 200, found, body if verb == "GET" else b"")
+        elif verb == "OPTIONS":
+            await _say(send, 204, list(ASKED), b"")
+        else:
+            allowed = [(b"allow", b"GET, HEAD, OPTIONS"), (b"content-length", b"0"), *ANYBODY]
+            await _say(send, 405, allowed, b"")
+
+    return serve
+
+
+async def _say(send: Send, status: int, headers: list[Header], body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,317 @@
+"""An MCP server as an OAuth resource server: whose token it is, and what it is good for."""
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from isthmus.auth.resource_server.credentials import (
+    Credentials,
+    Malformed,
+    read_credentials,
+    read_proof,
+)
+from isthmus.auth.resource_server.metadata import SUFFIX, document, page, places
+from isthmus.auth.resource_server.refusals import Challenges
+from isthmus.auth.resource_server.scopes import ScopeModel
+from isthmus.auth.resource_server.verifier import Presented, TokenVerifier, VerifierUnavailable
+from isthmus.auth.secret import Secret
+from isthmus.auth.urls import is_secure, origin, split, well_known
+from isthmus.core.http_rules import Refusal
+from isthmus.core.principal import Principal
+from isthmus.errors import UsageError
+from isthmus.transports.http.bearer import Asgi, Asked, Known
+from isthmus.transports.http.reply import Scope
+
+if TYPE_CHECKING:
+    from isthmus.auth.dpop import Nonces
+
+__all__ = ["ResourceAuth"]
+
+LEEWAY = 30.0
+"""Seconds that clocks may differ by: what verifiers allow a token, a stream is allowed, too."""
+
+Upstream = Callable[[Principal, str], Awaitable[Any]]
+"""``(principal, name)``: the way to a service behind the server; see ``ctx.upstream``."""
+
+NO_ROUTES: Mapping[str, Asgi] = {}
+
+
+class ResourceAuth:
+    """Lets in whoever has a token for this server, and to what the token allows.
+
+    Example:
+        >>> from isthmus import Server
+        >>> from isthmus.auth.resource_server import JWTVerifier, ResourceAuth, ScopeModel
+        >>> auth = ResourceAuth(
+        ...     "https://mcp.example/mcp",
+        ...     authorization_servers=["https://login.example"],
+        ...     verifier=JWTVerifier(
+        ...         issuer="https://login.example", audience="https://mcp.example/mcp"
+        ...     ),
+        ...     scopes=ScopeModel({"files:read"}, implies={"files:admin": {"files:write"}}),
+        ... )  # doctest: +SKIP
+        >>> server = Server("files", auth=auth)  # doctest: +SKIP
+
+    Args:
+        resource: the URL of the MCP endpoint as clients know it, which tokens must be issued for;
+            kept letter by letter. The origin alone, where clients of 2024-11-05 log in, too.
+        authorization_servers: the issuers to get tokens from, one or more.
+        verifier: tells whose a token is, and whether it is good.
+        scopes: what every request takes, or a model of all there is.
+        anonymous: JSON-RPC methods that nobody has to authenticate for, such as ``tools/list``;
+            with ``initialize`` among them, anybody may open sessions.
+        dpop: whether tokens may, or must, be bound to a key (RFC 9449).
+        nonces: has proofs carry a nonce of the server's; none is asked for if not given.
+        list_visibility: ``"granted"`` lists only what its reader may use.
+        alone: the only server on its origin, so that its metadata is at the root as well.
+        routes: further pages of the origin, such as an authorization server's, by exact path.
+        name: what the server is called, for people.
+        documentation: a URL where developers read more.
+        upstream: gives the way to a service behind the server.
+        clock: gives seconds since the epoch.
+
+    Attributes:
+        resource: the resource.
+        scopes: the model of its scopes.
+        metadata: what its metadata says.
+        routes: all pages, by path.
+        hides: lists hold only what their reader may use.
+
+    Raises:
+        UsageError: a URL is none, or would have tokens travel where others read them; there is no
+            authorization server; something is no scope, or no choice.
+    """
+
+    def __init__(
+        self,
+        resource: str,
+        authorization_servers: Sequence[str],
+        verifier: TokenVerifier,
+        *,
+        scopes: ScopeModel | Collection[str] = (),
+        anonymous: Collection[str] = frozenset(),
+        dpop: Literal["off", "allow", "require"] = "off",
+        nonces: "Nonces | None" = None,
+        list_visibility: Literal["all", "granted"] = "all",
+        alone: bool = True,
+        routes: Mapping[str, Asgi] = NO_ROUTES,
+        name: str | None = None,
+        documentation: str | None = None,
+        upstream: Upstream | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        check_urls(resource, authorization_servers)
+        check_choice("dpop", dpop, ("off", "allow", "require"))
+        check_choice("list_visibility", list_visibility, ("all", "granted"))
+        self.resource = resource
+        self.scopes = scopes if isinstance(scopes, ScopeModel) else ScopeModel(scopes)
+        self.hides = list_visibility == "granted"
+        self._verifier = verifier
+        self._anonymous = opened(anonymous)
+        self._dpop = dpop
+        self._upstream = upstream
+        self._clock = clock
+        self._nonces = nonces
+        algorithms: Sequence[str] = ()
+        if dpop != "off":
+            from isthmus.auth.dpop import ALGORITHMS, ReplayCache  # few tokens are bound
+
+            algorithms, self._replays = ALGORITHMS, ReplayCache()
+        self.metadata = document(
+            resource,
+            authorization_servers,
+            self.scopes.base,
+            algorithms=algorithms,
+            bound=dpop == "require",
+            more={"resource_name": name, "resource_documentation": documentation},
+        )
+        self._origin, self._path = origin(resource), split(resource).path.rstrip("/")
+        self._challenges = Challenges(
+            well_known(resource, SUFFIX), self.scopes.base, dpop=dpop, algorithms=algorithms
+        )
+        serve = page(self.metadata)
+        self.routes: Mapping[str, Asgi] = {
+            **dict.fromkeys(places(resource, alone=alone), serve),
+            **routes,
+        }
+
+    def __repr__(self) -> str:
+        return f"ResourceAuth({self.resource!r})"
+
+    # Who
+
+    async def admit(self, scope: Scope) -> Principal | Refusal | None:
+        """Who sends a request, by its token; see ``Authorizer.admit``."""
+        headers = scope["headers"]
+        try:
+            found, proof = read_credentials(headers), read_proof(headers)
+        except Malformed as flaw:
+            return self._challenges.malformed(str(flaw))
+        if found is None or not self._takes(found.scheme):
+            return None if found is None and self._anonymous else self._challenges.nobody
+        presented = Presented(
+            scheme=found.scheme,
+            token=Secret(found.token),
+            method=scope.get("method", "GET"),
+            url=self._url(scope),
+            proof=proof,
+        )
+        try:
+            # spec 2025-11-25 basic/authorization#token-handling: validated, and issued for this
+            # very server
+            principal = await self._verifier.verify(presented, self.resource)
+        except VerifierUnavailable as error:
+            return self._challenges.unavailable(error.retry_after)
+        if principal is None:
+            return self._challenges.invalid(found.scheme, "the access token is not valid here")
+        return self._bound(found, presented, principal)
+
+    def _takes(self, scheme: str) -> bool:
+        return self._dpop == "allow" or (scheme == "dpop") == (self._dpop == "require")
+
+    def _bound(
+        self, found: Credentials, presented: Presented, principal: Principal
+    ) -> Principal | Refusal:
+        """Whoever presents a token bound to a key has that key."""
+        if found.scheme == "bearer":
+            if principal.jkt is None:
+                return principal
+            # RFC 9449 7.2: a bound token is good for nothing without its key
+            return self._challenges.invalid("bearer", "the access token is bound to a key")
+        if principal.jkt is None:
+            return self._challenges.invalid("dpop", "the access token is not bound to a key")
+        return self._proven(presented, principal)
+
+    def _proven(self, presented: Presented, principal: Principal) -> Principal | Refusal:
+        """RFC 9449 4.3 and 7.1: a proof for this request and this token, by the token's key."""
+        from isthmus.auth.dpop import InvalidProof, NonceNeeded, check_proof  # few tokens are bound
+
+        now, nonces = self._clock(), self._nonces
+        if presented.proof is None:
+            return self._challenges.invalid("dpop", "there is no DPoP proof", "invalid_dpop_proof")
+        try:
+            jkt = check_proof(
+                presented.proof,
+                method=presented.method,
+                url=presented.url,
+                token=presented.token,
+                now=now,
+                replays=self._replays,
+                nonce=nonces,
+            )
+        except NonceNeeded as flaw:
+            fresh = None if nonces is None else nonces.current(now)
+            return self._challenges.invalid("dpop", str(flaw), "use_dpop_nonce", nonce=fresh)
+        except InvalidProof as flaw:
+            return self._challenges.invalid("dpop", str(flaw), "invalid_dpop_proof")
+        if jkt != principal.jkt:
+            return self._challenges.invalid("dpop", "the access token is bound to another key")
+        return principal
+
+    def _url(self, scope: Scope) -> str:
+        """What a request was sent to as its client spells it, which no header is believed for."""
+        path: str = scope["path"]
+        prefix: str = scope.get("root_path", "").rstrip("/")
+        whole = path if not prefix or path.startswith(prefix) else prefix + path
+        # A proxy may have taken a prefix away; the endpoint is known all the same.
+        if self._path.endswith(whole.rstrip("/")):
+            return self.resource
+        return f"{self._origin}{whole}"
+
+    # What
+
+    def permit(
+        self,
+        principal: Principal | None,
+        asked: Sequence[Asked],
+        *,
+        modern: bool,
+        known: Known,
+    ) -> Refusal | None:
+        """Why a request is not permitted, or None; see ``Authorizer.permit``."""
+        if principal is None:
+            return None if self._is_open(asked) else self._challenges.nobody
+        required = self.scopes.base.union(*(one.scopes for one in asked))
+        if self.scopes.satisfied(principal.scopes, required):
+            return None
+        if not modern:
+            # spec 2025-11-25 basic/authorization#runtime-insufficient-scope-errors: those that were
+            # granted as well, for its clients may ask for nothing but what they are told
+            required |= principal.scopes & (known() | self.scopes.known)
+        return self._challenges.insufficient(required, bound=principal.jkt is not None)
+
+    def _is_open(self, asked: Sequence[Asked]) -> bool:
+        """Whether nobody has to authenticate for any of these; streams are part of sessions."""
+        if not asked:
+            return "initialize" in self._anonymous
+        return all(one.method in self._anonymous and not one.scopes for one in asked)
+
+    def allows(self, principal: Principal | None, scopes: frozenset[str]) -> bool:
+        """Whether somebody was granted scopes; see ``Authorizer.allows``."""
+        if principal is None:
+            return not scopes
+        return self.scopes.satisfied(principal.scopes, scopes)
+
+    async def lasts(self, principal: Principal) -> bool:
+        """Whether a token that was good still is; see ``Authorizer.lasts``."""
+        until = principal.expires_at
+        if until is not None and self._clock() >= until + LEEWAY:
+            return False
+        lasts = getattr(self._verifier, "lasts", None)
+        if lasts is None:
+            return True
+        answer = lasts(principal)
+        return bool(await answer if inspect.isawaitable(answer) else answer)
+
+    async def upstream(self, principal: Principal, name: str) -> Any:
+        """The way to a service behind the server; see ``ctx.upstream``.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if self._upstream is None:
+            raise UsageError(f"there is no service {name!r} behind this server: see upstream=")
+        return await self._upstream(principal, name)
+
+
+def check_urls(resource: str, authorization_servers: Sequence[str]) -> None:
+    """See that a resource and its authorization servers can be.
+
+    Raises:
+        UsageError: they cannot; it says why.
+    """
+    if isinstance(authorization_servers, str) or not authorization_servers:
+        raise UsageError("authorization_servers= is a list of one issuer's URL or more")
+    for what, url in (
+        ("resource", resource),
+        *(("an authorization server", url) for url in authorization_servers),
+    ):
+        try:
+            split(url)
+        except ValueError as flaw:
+            raise UsageError(f"{what}: {flaw}") from flaw
+        # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+        if not is_secure(url):
+            raise UsageError(
+                f"{what}: {url!r} would have tokens travel where others can read them: it is "
+                "https, or http on this machine; behind a proxy it is the URL that clients use"
+            )
+
+
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """See that a setting is one of its choices.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if value not in choices:
+        raise UsageError(f"{name}= is {' or '.join(map(repr, choices))}, not {value!r}")
+
+
+def opened(methods: Collection[str]) -> frozenset[str]:
+    """The methods that are open to everybody, with what a session takes beside its opening."""
+    if isinstance(methods, str):
+        raise UsageError(f"anonymous= is a set of methods, write {{{methods!r}}}")
+    more = {"notifications/initialized", "notifications/cancelled", ""}
+    return frozenset(methods) | more if "initialize" in methods else frozenset(methods)

@@ -1,0 +1,117 @@
+"""What a tool, a resource or a prompt takes: scopes that its caller must have been granted.
+
+They are settled before a call is begun, from its body: by HTTP's status where there is one. Where
+nobody authenticates, as over stdio, they do not apply.
+"""
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from isthmus.core.principal import Principal
+from isthmus.core.scopes import NONE, scope_set
+from isthmus.errors import UsageError
+from isthmus.runtime.inbound import Inbound
+from isthmus.wire.results import CacheScope
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.bearer import Authorizer
+
+__all__ = ["WEB", "Demand", "Scopes", "Visible", "demand", "demanded", "fixed", "seen_by"]
+
+ByCall: TypeAlias = Callable[[Mapping[str, Any], Principal | None], Collection[str]]
+
+Scopes: TypeAlias = Collection[str] | ByCall
+"""Scopes; or ``(arguments, principal) -> scopes``, which names all that one call takes, at once."""
+
+Demand: TypeAlias = frozenset[str] | ByCall
+"""The same, looked at."""
+
+WEB = frozenset({"http", "http+sse", "websocket"})
+"""The transports that tokens come over."""
+
+
+def demand(scopes: Scopes, what: str, cache_scope: CacheScope = "private") -> Demand:
+    """Scopes as an author gave them, looked at.
+
+    Args:
+        scopes: the scopes.
+        what: what takes them, for the message.
+        cache_scope: who may share what is given for them.
+
+    Raises:
+        UsageError: something is no scope, the function cannot be called before the call, or what
+            takes scopes would be shared with whoever lacks them.
+    """
+    found: Demand
+    if callable(scopes):
+        if inspect.iscoroutinefunction(scopes):
+            raise UsageError(
+                f"{what}: scopes= is a plain function, for nothing is waited for before a call is "
+                "permitted"
+            )
+        found = scopes
+    else:
+        found = scope_set(scopes, what)
+    # spec 2026-07-28 server/utilities/caching#choosing-a-cache-scope: what depends on who asks
+    # MUST NOT be public
+    if found and cache_scope == "public":
+        raise UsageError(f'{what}: cache_scope="public" shares it with those who lack its scopes')
+    return found
+
+
+def demanded(
+    wanted: Demand,
+    principal: Principal | None,
+    what: str,
+    arguments: Callable[[], Mapping[str, Any] | None],
+) -> frozenset[str]:
+    """The scopes that one call takes.
+
+    Args:
+        wanted: what the author said.
+        principal: who calls.
+        what: what is called.
+        arguments: gives the arguments as the function will get them; None for a call that is
+            refused for them anyhow.
+
+    Raises:
+        Exception: the author's function raised, or gave no scopes: nobody may call it then.
+    """
+    if isinstance(wanted, frozenset):
+        return wanted
+    given = arguments()
+    if given is None:
+        return NONE
+    return scope_set(wanted(given, principal), what)
+
+
+def fixed(demands: Iterable[Demand]) -> frozenset[str]:
+    """All scopes that are the same for every call."""
+    return NONE.union(*(one for one in demands if isinstance(one, frozenset)))
+
+
+class Visible:
+    """What of a list its reader may see, where lists hold only what one may use.
+
+    Args:
+        auth: says what somebody may use.
+    """
+
+    def __init__(self, auth: "Authorizer") -> None:
+        self._auth = auth
+
+    def to(self, inbound: Inbound, demands: Iterable[Demand]) -> frozenset[str] | None:
+        """The scopes among those demanded that a reader has; None for whoever sees everything.
+
+        What a function demands is not known before the call, so that everybody sees it.
+        """
+        if inbound.origin.transport not in WEB:
+            return None
+        known = (frozenset({scope}) for scope in fixed(demands))
+        return NONE.union(*(one for one in known if self._auth.allows(inbound.principal, one)))
+
+
+def seen_by(granted: frozenset[str] | None, wanted: Demand) -> bool:
+    """Whether what demands scopes is listed for whoever has these of them."""
+    return granted is None or not isinstance(wanted, frozenset) or wanted <= granted
