@@ -242,7 +242,7 @@ def login_page(view: LoginView, places: Places) -> bytes:
             action=places.login,
             handle=_text(view.handle),
             token=_text(view.token),
-            account=_text(shown(view.account, 128)),
+            account=_text(view.account, 128),
             # whoever mistyped a password goes on there, and not at the name
             first="" if view.account else " autofocus",
             second=" autofocus" if view.account else "",
@@ -262,15 +262,15 @@ def consent_page(view: ConsentView, places: Places) -> bytes:
         warning=_local(view),
         # spec 2026-07-28 basic/authorization/security-considerations#localhost-redirect-uri-risks:
         # the host is shown
-        target=_text(shown(view.target, URL_LIMIT)),
+        target=_text(view.target, URL_LIMIT),
         scopes=_scopes(view.scopes),
         provider=_provider(view),
         action=places.consent,
         handle=_text(view.handle),
         token=_text(view.token),
-        client_id=_text(shown(view.client_id, URL_LIMIT)),
-        redirect_uri=_text(shown(view.redirect_uri, URL_LIMIT)),
-        resource=_text(shown(view.resource, URL_LIMIT)),
+        client_id=_text(view.client_id, URL_LIMIT),
+        redirect_uri=_text(view.redirect_uri, URL_LIMIT),
+        resource=_text(view.resource, URL_LIMIT),
         user=_who(view, places),
     )
     heading = f"Allow {_named(view.client)} to use {_text(view.place)}?"
@@ -289,7 +289,7 @@ def message_page(
         texts: its paragraphs.
         logout: what proves that the form to sign out came from this page; None for no such form.
     """
-    content = "".join(f"<p>{_text(shown(text, 1000))}</p>\n" for text in texts)
+    content = "".join(f"<p>{_text(text, 1000)}</p>\n" for text in texts)
     if logout is not None:
         content += (
             f'<form method="post" action="{places.logout}">\n'
@@ -297,21 +297,22 @@ def message_page(
             '<div class="choice"><button class="main" type="submit">Sign out</button></div>\n'
             "</form>\n"
         )
-    return _layout(places, place, title=shown(heading), heading=_text(heading), content=content)
+    return _layout(places, place, title=heading, heading=_text(heading), content=content)
 
 
 def _layout(places: Places, place: str, *, title: str, heading: str, content: str) -> bytes:
     return LAYOUT.substitute(
-        title=f"{_text(title)} | {_text(shown(place, URL_LIMIT))}",
+        title=f"{_text(title)} | {_text(place, URL_LIMIT)}",
         style=places.style,
-        place=_text(shown(place, URL_LIMIT)),
+        place=_text(place, URL_LIMIT),
         heading=heading,
         content=content,
     ).encode("utf-8", "replace")
 
 
-def _text(text: str) -> str:
-    return html.escape(text, quote=True)
+def _text(text: str, limit: int = URL_LIMIT) -> str:
+    """A text as markup; there is no other way for one onto a page."""
+    return html.escape(shown(text, limit), quote=True)
 
 
 def _named(client: str) -> str:
@@ -325,7 +326,7 @@ def _alert(notice: str) -> str:
 
 def _badge(view: ConsentView) -> str:
     # spec 2025-11-25 basic/authorization#confused-deputy-problem: which client asks
-    domain = _text(shown(view.domain, URL_LIMIT))
+    domain = _text(view.domain, URL_LIMIT)
     style, badge, text = {
         "static": ("", "Known here", "The operator of this server has set it up."),
         "document": ("", f"Published by {domain}", "That is verified; the name is its own choice."),
@@ -349,9 +350,9 @@ def _scopes(scopes: Mapping[str, str]) -> str:
     if not scopes:
         return "<p>Know who you are, and nothing else.</p>"
     rows = "".join(
-        f"<li>{_text(shown(text))} <code>{_text(shown(name, NAME_LIMIT))}</code></li>\n"
+        f"<li>{_text(text, TEXT_LIMIT)} <code>{_text(name, NAME_LIMIT)}</code></li>\n"
         if text and text != name
-        else f"<li><code>{_text(shown(name, NAME_LIMIT))}</code></li>\n"
+        else f"<li><code>{_text(name, NAME_LIMIT)}</code></li>\n"
         for name, text in scopes.items()
     )
     return f'<ul class="scopes">\n{rows}</ul>'
@@ -360,9 +361,9 @@ def _scopes(scopes: Mapping[str, str]) -> str:
 def _provider(view: ConsentView) -> str:
     if not view.provider:
         return ""
-    asked = ", ".join(f"<code>{_text(shown(s, NAME_LIMIT))}</code>" for s in view.provider_scopes)
+    asked = ", ".join(f"<code>{_text(s, NAME_LIMIT)}</code>" for s in view.provider_scopes)
     more = f" This server then asks it for: {asked}." if asked else ""
-    provider = _text(shown(view.provider, NAME_LIMIT))
+    provider = _text(view.provider, NAME_LIMIT)
     return (
         f"<h2>How you sign in</h2>\n<p>You are asked to sign in at <strong>{provider}</strong> "
         f"next.{more}</p>\n"
@@ -372,7 +373,7 @@ def _provider(view: ConsentView) -> str:
 def _who(view: ConsentView, places: Places) -> str:
     if view.user is None:
         return ""
-    name = _text(shown(view.user, NAME_LIMIT))
+    name = _text(view.user, NAME_LIMIT)
     signed_in = f"<span>Signed in as <strong><bdi>{name}</bdi></strong></span>"
     if view.logout is None:
         return f'<div class="who">{signed_in}</div>\n'

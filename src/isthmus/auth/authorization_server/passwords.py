@@ -94,7 +94,7 @@ class PasswordUsers:
             user = await self._in_thread(lambda: self.check(account, password))
         finally:
             self._inside -= 1
-        return user or LoginPage(notice=WRONG, account=account, status=401)
+        return user or LoginPage(notice=WRONG, account=account, status=403)
 
     async def get(self, user_id: str) -> User | None:
         """The user of that id as they are now; None if there is none."""
