@@ -10,6 +10,8 @@ when it is.
 
 from typing import TYPE_CHECKING, Any
 
+from isthmus.auth import redaction
+
 if TYPE_CHECKING:
     from isthmus.auth.jose import PrivateKey as PrivateKey
     from isthmus.auth.network import PUBLIC as PUBLIC
@@ -67,6 +69,9 @@ _HOMES = {
     "VerifierUnavailable": "isthmus.auth.resource_server.verifier",
     "desktop": "isthmus.auth.network",
 }
+
+
+redaction.install()  # before anything of authorization can say anything
 
 
 def __getattr__(name: str) -> Any:
