@@ -7,8 +7,8 @@ import pytest
 
 SNAPSHOT = Path(__file__).with_name("exports.txt")
 MODULES = (
-    "isthmus", "isthmus.client", "isthmus.errors", "isthmus.linter", "isthmus.server", "isthmus.store",
-    "isthmus.testing", "isthmus.types",
+    "isthmus", "isthmus.auth", "isthmus.client", "isthmus.errors", "isthmus.linter", "isthmus.server",
+    "isthmus.store", "isthmus.testing", "isthmus.types",
 )  # fmt: skip
 
 
