@@ -7,16 +7,16 @@ In one terminal ``python shared.py serve ./notes.sock``, in others
 import asyncio
 import sys
 
-from isthmus import Client, Context, Server
+from isthmus import Client, Principal, Server
 
 server = Server("notebook", version="1.0")
 notes: list[str] = []
 
 
 @server.tool
-def note(text: str, ctx: Context) -> list[str]:
+def note(text: str, who: Principal) -> list[str]:
     """Write a note, and read all there are."""
-    notes.append(f"{text} ({ctx.principal})")
+    notes.append(f"{text} ({who.subject})")
     return notes
 
 

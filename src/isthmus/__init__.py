@@ -1,6 +1,6 @@
 """The Model Context Protocol: servers, clients and the host between them and the user.
 
-Servers: :class:`Server`, :class:`Context`, and what tools return and raise. Clients:
+Servers: :class:`Server`, :class:`Context`, :class:`Principal`, and what tools return and raise. Clients:
 :class:`Client`, :class:`Command`, :class:`Http`, and how questions are answered. Types of the wire are in
 ``isthmus.types``, exceptions in ``isthmus.errors``, help for tests in ``isthmus.testing``.
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from isthmus.core.answers import Accepted as Accepted
     from isthmus.core.answers import Cancelled as Cancelled
     from isthmus.core.answers import Declined as Declined
+    from isthmus.core.principal import Principal as Principal
     from isthmus.errors import IsthmusError as IsthmusError
     from isthmus.errors import Refuse as Refuse
     from isthmus.errors import ToolError as ToolError
@@ -41,6 +42,7 @@ __all__ = [
     "HttpSse",
     "Image",
     "IsthmusError",
+    "Principal",
     "Refuse",
     "Server",
     "ToolError",
@@ -60,6 +62,7 @@ _HOMES = {
     "HttpSse": "isthmus.transports.http.address",
     "Image": "isthmus.server.media",
     "IsthmusError": "isthmus.errors",
+    "Principal": "isthmus.core.principal",
     "Refuse": "isthmus.errors",
     "Server": "isthmus.server.server",
     "ToolError": "isthmus.errors",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     )
     from isthmus.auth.resource_server.issuers import ByIssuer as ByIssuer
     from isthmus.auth.resource_server.jwt import JWTVerifier as JWTVerifier
+    from isthmus.auth.resource_server.resource_auth import ResourceAuth as ResourceAuth
+    from isthmus.auth.resource_server.scopes import ScopeModel as ScopeModel
     from isthmus.auth.resource_server.static import StaticTokens as StaticTokens
     from isthmus.auth.resource_server.verifier import Presented as Presented
     from isthmus.auth.resource_server.verifier import TokenVerifier as TokenVerifier
@@ -44,6 +46,8 @@ __all__ = [
     "Presented",
     "Principal",
     "PrivateKey",
+    "ResourceAuth",
+    "ScopeModel",
     "Secret",
     "StaticTokens",
     "TokenVerifier",
@@ -63,6 +67,8 @@ _HOMES = {
     "Presented": "isthmus.auth.resource_server.verifier",
     "Principal": "isthmus.core.principal",
     "PrivateKey": "isthmus.auth.jose",
+    "ResourceAuth": "isthmus.auth.resource_server.resource_auth",
+    "ScopeModel": "isthmus.auth.resource_server.scopes",
     "Secret": "isthmus.auth.secret",
     "StaticTokens": "isthmus.auth.resource_server.static",
     "TokenVerifier": "isthmus.auth.resource_server.verifier",
