@@ -14,7 +14,8 @@ import msgspec
 from isthmus.auth.authorization_server.pending import ClientKind
 from isthmus.auth.authorization_server.style import STYLE_NAME
 
-__all__ = ["ConsentView", "LoginView", "Places", "consent_page", "login_page", "message_page",
+__all__ = ["ConnectView", "ConsentView", "LoginView", "Places", "connect_page", "consent_page",
+           "login_page", "message_page",
            "page_headers", "shown"]  # fmt: skip
 
 NAME_LIMIT = 64
@@ -162,6 +163,29 @@ def page_headers(retry_after: int | None = None) -> list[tuple[bytes, bytes]]:
 
 UNVERIFIED = "It calls itself that, and nobody has checked it."
 
+
+class ConnectView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page says that asks whether an account elsewhere may be used.
+
+    Attributes:
+        place: the host of the server that is asked.
+        client: what the client calls itself for which this is.
+        provider: what the service is called that the account is with.
+        provider_scopes: what we ask of it.
+        user: who is asked.
+        action: where the answer is sent.
+        fields: what goes with it.
+    """
+
+    place: str
+    client: str
+    provider: str
+    provider_scopes: Sequence[str]
+    user: str
+    action: str
+    fields: Mapping[str, str]
+
+
 LAYOUT = Template("""\
 <!DOCTYPE html>
 <html lang="en" dir="ltr">
@@ -221,6 +245,46 @@ $provider<form method="post" action="$action">
 </dl>
 </details>
 $user""")
+
+
+CONNECT = Template("""\
+<p>$client asks for it. Go on only if you have just been told there that you would be sent here.</p>
+<p>You sign in at <strong>$provider</strong> next. $asked</p>
+<form method="post" action="$action">
+$fields<div class="choice">
+<button class="main" type="submit" name="decision" value="allow">Continue</button>
+<button type="submit" name="decision" value="deny">Cancel</button>
+</div>
+</form>
+<p class="soft">Signed in here as <strong><bdi>$user</bdi></strong></p>
+""")
+
+
+def connect_page(view: ConnectView, places: Places) -> bytes:
+    """The question whether this server may use somebody's account elsewhere.
+
+    Args:
+        view: what it says.
+        places: where our other pages are.
+    """
+    provider = _text(view.provider, NAME_LIMIT)
+    asked = ", ".join(f"<code>{_text(s, NAME_LIMIT)}</code>" for s in view.provider_scopes)
+    fields = "".join(
+        f'<input type="hidden" name="{_text(name)}" value="{_text(value)}">\n'
+        for name, value in view.fields.items()
+    )
+    content = CONNECT.substitute(
+        client=_named(view.client),
+        provider=provider,
+        asked=f"This server then asks it for: {asked}." if asked else "",
+        action=_text(view.action),
+        fields=fields,
+        user=_text(view.user, NAME_LIMIT),
+    )
+    heading = f"Let {_text(view.place)} use your account at {provider}?"
+    return _layout(
+        places, view.place, title="Connect an account?", heading=heading, content=content
+    )
 
 
 def login_page(view: LoginView, places: Places) -> bytes:
