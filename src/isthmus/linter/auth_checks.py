@@ -1,0 +1,417 @@
+"""What must hold on the way to a token, one table for each document that says something about it.
+
+Every check looks at one observation and gives the words for what is wrong with it, or None. What it
+rests on, and how it is mended, stands beside it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from isthmus.auth.challenge import Challenge
+from isthmus.auth.urls import covers, is_secure, origin, same_issuer
+
+__all__ = [
+    "CHALLENGE",
+    "ISSUER",
+    "REGISTRATION",
+    "RESOURCE",
+    "Check",
+    "Fault",
+    "Seen",
+    "faults",
+]
+
+PAGE = "2026-07-28 basic/authorization"
+DISCOVERY = f"{PAGE}/authorization-server-discovery"
+SECURITY = f"{PAGE}/security-considerations"
+LONGEST = 120
+"""Characters of another side's words that are shown."""
+
+Severity: TypeAlias = Literal["problem", "warning"]
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something that is wrong at one hop.
+
+    Attributes:
+        severity: ``problem`` where a client cannot or must not go on, ``warning`` where some do.
+        said: what was found.
+        clause: the clause of the specification or of an RFC that says otherwise.
+        mend: what to do about it.
+    """
+
+    severity: Severity
+    said: str
+    clause: str
+    mend: str
+
+
+class Seen(msgspec.Struct):
+    """What was observed, as far as a check may need it.
+
+    Attributes:
+        url: the MCP server.
+        status: with what it answered a request without a token.
+        challenges: what it asked for.
+        where: where the document at hand stands.
+        document: the document.
+        issuer: whom the document ought to be about.
+        registered: the user has a client that is registered already.
+    """
+
+    url: str
+    status: int = 0
+    challenges: Sequence[Challenge] = ()
+    where: str = ""
+    document: Mapping[str, Any] = {}
+    issuer: str = ""
+    registered: bool = False
+
+    @property
+    def bearer(self) -> Challenge | None:
+        """The challenge that a client of OAuth answers."""
+        return next((c for c in self.challenges if c.scheme in {"bearer", "dpop"}), None)
+
+    @property
+    def pointer(self) -> str | None:
+        """Where the challenge says that the metadata stand."""
+        challenge = self.bearer
+        return None if challenge is None else challenge.params.get("resource_metadata")
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that must hold.
+
+    Attributes:
+        wrong: gives the words for what is wrong, or None.
+        clause: what demands it.
+        mend: what to do about it.
+        severity: what breaking it means.
+    """
+
+    wrong: Any  # Callable[[Seen], str | None]; msgspec cannot check callables
+    clause: str
+    mend: str
+    severity: Severity = "problem"
+
+
+def faults(checks: Sequence[Check], seen: Seen) -> Iterator[Fault]:
+    """What is wrong with an observation."""
+    for check in checks:
+        said = check.wrong(seen)
+        if said is not None:
+            yield Fault(check.severity, said, check.clause, check.mend)
+
+
+def shown(value: Any) -> str:
+    """Another side's words, of a bounded length."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def strings(document: Mapping[str, Any], name: str) -> list[str]:
+    """A list of texts in a document; empty where there is none."""
+    listed = document.get(name)
+    return [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+
+
+# The challenge
+
+
+def unchallenged(seen: Seen) -> str | None:
+    """A 401 that does not say what to bring."""
+    if seen.bearer is not None:
+        return None
+    others = sorted({c.scheme for c in seen.challenges})
+    return f"the 401 asks for {', '.join(others)}" if others else "the 401 has no WWW-Authenticate"
+
+
+def unpointed(seen: Seen) -> str | None:
+    """A challenge that does not say where the metadata stand."""
+    return "its challenge has no resource_metadata" if seen.bearer and not seen.pointer else None
+
+
+def pointed_insecurely(seen: Seen) -> str | None:
+    """Metadata that anybody on the way could change."""
+    at = seen.pointer
+    return f"resource_metadata={shown(at)} is not https" if at and not is_secure(at) else None
+
+
+def pointed_away(seen: Seen) -> str | None:
+    """Metadata that another host answers for."""
+    at = seen.pointer
+    if not at or not is_secure(at) or origin(at) == origin(seen.url):
+        return None
+    return f"resource_metadata={shown(at)} is on another origin than the server"
+
+
+def unasked_scope(seen: Seen) -> str | None:
+    """A challenge that does not say which scopes to ask for."""
+    bearer = seen.bearer
+    return "its challenge names no scope" if bearer and not bearer.scopes else None
+
+
+def offline_in_challenge(seen: Seen) -> str | None:
+    """A scope that is no business of a resource's."""
+    scopes = seen.bearer.scopes if seen.bearer else None
+    return "its challenge asks for offline_access" if "offline_access" in (scopes or ()) else None
+
+
+CHALLENGE = (
+    Check(
+        unchallenged,
+        f"RFC 9110 11.6.1; {DISCOVERY}#protected-resource-metadata-discovery-requirements",
+        'answer with WWW-Authenticate: Bearer resource_metadata="…"',
+    ),
+    Check(
+        pointed_insecurely,
+        f"{SECURITY}#communication-security",
+        "serve the metadata by https and name that URL",
+    ),
+    Check(
+        pointed_away,
+        "RFC 9728 3.3, 7.7",
+        "serve the metadata on the server's own origin: clients do not go where a challenge sends them",
+    ),
+    Check(
+        unpointed,
+        "2025-06-18 basic/authorization#authorization-server-location; RFC 9728 5.1",
+        "add resource_metadata: clients of 2025-06-18 look nowhere else",
+        "warning",
+    ),
+    Check(
+        unasked_scope,
+        f"{PAGE}#scope-selection-strategy; RFC 6750 3",
+        "name in scope what a client needs to begin with",
+        "warning",
+    ),
+    Check(
+        offline_in_challenge,
+        f"{PAGE}#refresh-tokens",
+        "leave offline_access to the authorization server",
+        "warning",
+    ),
+)
+
+
+# The protected resource's metadata
+
+
+def resource_unnamed(seen: Seen) -> str | None:
+    """Metadata about nothing in particular."""
+    return None if isinstance(seen.document.get("resource"), str) else "it names no resource"
+
+
+def resource_of_another(seen: Seen) -> str | None:
+    """Metadata about another resource."""
+    named = seen.document.get("resource")
+    if not isinstance(named, str) or covers(named, seen.url):
+        return None
+    return f"it is about {shown(named)}, which does not cover {seen.url}"
+
+
+def issuers_unnamed(seen: Seen) -> str | None:
+    """Metadata that name no authorization server."""
+    named = strings(seen.document, "authorization_servers")
+    return None if named else "it names no authorization server"
+
+
+def header_unsupported(seen: Seen) -> str | None:
+    """A resource that takes no token where clients put it."""
+    ways = strings(seen.document, "bearer_methods_supported")
+    return (
+        f"it takes tokens by {', '.join(map(shown, ways))}"
+        if ways and "header" not in ways
+        else None
+    )
+
+
+def offline_in_metadata(seen: Seen) -> str | None:
+    """A scope that is no business of a resource's."""
+    listed = strings(seen.document, "scopes_supported")
+    return "its scopes_supported has offline_access" if "offline_access" in listed else None
+
+
+RESOURCE = (
+    Check(
+        resource_unnamed,
+        "RFC 9728 2",
+        "add resource: the URL under which clients reach the MCP server",
+    ),
+    Check(
+        resource_of_another,
+        "RFC 9728 3.3",
+        "set resource to the URL under which clients reach the MCP server, path and port included",
+    ),
+    Check(
+        issuers_unnamed,
+        f"{DISCOVERY}#authorization-server-location; RFC 9728 2",
+        "add authorization_servers with the issuer's URL",
+    ),
+    Check(
+        header_unsupported,
+        f"{PAGE}#token-requirements",
+        "take tokens in the Authorization header, and say header in bearer_methods_supported",
+    ),
+    Check(
+        offline_in_metadata,
+        f"{PAGE}#refresh-tokens",
+        "leave offline_access to the authorization server",
+        "warning",
+    ),
+)
+
+
+# The authorization server's metadata
+
+
+def issuer_unnamed(seen: Seen) -> str | None:
+    """Metadata of nobody."""
+    return None if isinstance(seen.document.get("issuer"), str) else "it names no issuer"
+
+
+def issuer_of_another(seen: Seen) -> str | None:
+    """Metadata of another authorization server."""
+    named = seen.document.get("issuer")
+    if not isinstance(named, str) or same_issuer(named, seen.issuer):
+        return None
+    return f"its issuer is {shown(named)}, and {shown(seen.issuer)} was asked for"
+
+
+def issuer_respelt(seen: Seen) -> str | None:
+    """The same issuer, spelt in two ways."""
+    named = seen.document.get("issuer")
+    if not isinstance(named, str) or named == seen.issuer or not same_issuer(named, seen.issuer):
+        return None
+    return f"its issuer is {shown(named)}, and the resource's metadata say {shown(seen.issuer)}"
+
+
+def s256_missing(seen: Seen) -> str | None:
+    """An authorization server that does not say that it checks verifiers."""
+    if "authorization_endpoint" not in seen.document:
+        return None  # nobody is sent there, so there is no code to protect
+    methods = strings(seen.document, "code_challenge_methods_supported")
+    if "S256" in methods:
+        return None
+    return (
+        f"it offers {', '.join(map(shown, methods))}" if methods else "it says nothing about PKCE"
+    )
+
+
+def endpoint_missing(name: str) -> Callable[[Seen], str | None]:
+    """An endpoint that has to be there."""
+
+    def wrong(seen: Seen) -> str | None:
+        return None if isinstance(seen.document.get(name), str) else f"it has no {name}"
+
+    return wrong
+
+
+ENDPOINTS = (
+    "authorization_endpoint",
+    "token_endpoint",
+    "registration_endpoint",
+    "revocation_endpoint",
+    "jwks_uri",
+)
+
+
+def insecure_endpoint(seen: Seen) -> str | None:
+    """Endpoints that anybody on the way could read along at."""
+    wrong = [
+        f"{name} is {shown(url)}"
+        for name in ENDPOINTS
+        if isinstance(url := seen.document.get(name), str) and not is_secure(url)
+    ]
+    return "; ".join(wrong) or None
+
+
+def iss_missing(seen: Seen) -> str | None:
+    """An authorization server whose answers do not say whose they are."""
+    if "authorization_endpoint" not in seen.document:
+        return None
+    told = seen.document.get("authorization_response_iss_parameter_supported") is True
+    return None if told else "it does not say that its answers name their issuer"
+
+
+ISSUER = (
+    Check(issuer_unnamed, "RFC 8414 2", "add issuer: the authorization server's own URL"),
+    Check(
+        issuer_of_another,
+        f"RFC 8414 3.3; {DISCOVERY}#authorization-server-metadata-discovery",
+        "have authorization_servers of the resource name exactly the issuer, to the letter",
+    ),
+    Check(
+        issuer_respelt,
+        "RFC 8414 3.3",
+        "spell both alike: strict clients take the one with a slash for somebody else",
+        "warning",
+    ),
+    Check(
+        endpoint_missing("token_endpoint"),
+        "RFC 8414 2",
+        "add token_endpoint: there are no tokens else",
+    ),
+    Check(
+        endpoint_missing("authorization_endpoint"),
+        "RFC 8414 2",
+        "add authorization_endpoint, unless only machines log in",
+        "warning",
+    ),
+    Check(
+        insecure_endpoint,
+        f"{SECURITY}#communication-security",
+        "serve every endpoint by https",
+    ),
+    Check(
+        s256_missing,
+        f"{SECURITY}#authorization-code-protection; RFC 8414 2",
+        "add code_challenge_methods_supported with S256, and check verifiers",
+    ),
+    Check(
+        iss_missing,
+        "RFC 9207 2.3; 2026-07-28 basic/authorization#authorization-response-validation",
+        "add iss to answers, and say so in authorization_response_iss_parameter_supported",
+        "warning",
+    ),
+)
+
+
+# Registration
+
+
+def no_way_in(seen: Seen) -> str | None:
+    """An authorization server that no client can introduce itself to."""
+    document = seen.document
+    if seen.registered or isinstance(document.get("registration_endpoint"), str):
+        return None
+    if document.get("client_id_metadata_document_supported") is True:
+        return None
+    return "it takes neither client metadata documents nor registrations, and no client is given"
+
+
+def secrets_only(seen: Seen) -> str | None:
+    """An authorization server that lets no public client in."""
+    methods = strings(seen.document, "token_endpoint_auth_methods_supported")
+    if not methods or "none" in methods or seen.registered:
+        return None
+    return (
+        f"clients authenticate by {', '.join(map(shown, methods))} only, and have to keep a secret"
+    )
+
+
+REGISTRATION = (
+    Check(
+        no_way_in,
+        f"{PAGE}/client-registration#pre-registration",
+        "register a client there by hand and name it: --client-id ID, or OAuth(clients={…})",
+    ),
+    Check(
+        secrets_only,
+        f"{PAGE}/client-registration",
+        "add none to token_endpoint_auth_methods_supported for programs on users' machines",
+        "warning",
+    ),
+)
