@@ -1,0 +1,83 @@
+"""T2: a name has a public address when it is checked, and another when it is used."""
+
+import socket
+
+import pytest
+
+from isthmus.auth import dialling
+from isthmus.auth.network import PUBLIC, Network, NetworkFailed, NetworkPolicy, NetworkRefused
+from local_web import as_json, serving
+
+
+class Rebinding:
+    """A resolver whose answers change."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = 0
+
+    async def __call__(self, host, port):
+        self.asked += 1
+        return self.answers.pop(0)
+
+
+@pytest.mark.covers("auth.threat.t02-dns-rebinding")
+async def test_the_address_that_was_judged_is_the_one_that_is_dialled(monkeypatch):
+    """Ours: a name is looked up once for a connection, and there is no second answer to believe."""
+    resolve = Rebinding(["93.184.215.14"], ["127.0.0.1"])
+    dialled = []
+
+    class Refusing(socket.socket):
+        """Connects to nothing, and tells where it was to."""
+
+        def connect(self, address):
+            dialled.append(address)
+            raise ConnectionRefusedError(111, "no network in tests")
+
+    monkeypatch.setattr(dialling.socket, "socket", Refusing)
+    async with serving(lambda asked: as_json({})) as web:
+        network = Network(PUBLIC, resolve=resolve)
+        with pytest.raises(NetworkFailed):
+            await network.fetch("GET", f"https://rebind.example:{web.port}/")
+        await network.close()
+
+    assert 1 == resolve.asked
+    assert [("93.184.215.14", web.port)] == dialled
+    assert 0 == web.connections
+
+
+@pytest.mark.covers("auth.threat.t02-dns-rebinding")
+async def test_the_next_connection_is_judged_again():
+    """Ours: what was right once gives nobody a right; a later answer is judged like the first."""
+    resolve = Rebinding(["127.0.0.1"])
+    async with serving(lambda asked: as_json({})) as web:
+        network = Network(PUBLIC, resolve=resolve)
+        with pytest.raises(NetworkRefused, match="loopback"):
+            await network.fetch("GET", f"https://rebind.example:{web.port}/")
+        await network.close()
+
+    assert 0 == web.connections
+
+
+async def test_a_socket_is_made_for_judged_addresses_alone():
+    """Ours: the last step before dialling holds what the steps before it promised."""
+    with pytest.raises(OSError, match="not judged"):
+        dialling.make_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 80)))
+    with dialling.admitting(None), pytest.raises(OSError, match="not judged"):
+        dialling.make_socket((socket.AF_UNIX, socket.SOCK_STREAM, 0, "", "/run/x.sock"))
+
+
+async def test_name_and_certificate_stay_what_was_asked_for():
+    """Ours: dialling an address changes neither Host nor the name that TLS checks."""
+
+    async def resolve(host, port):
+        return ["127.0.0.1"]
+
+    async with serving(lambda asked: as_json({})) as web:
+        own = NetworkPolicy(origins=frozenset({f"http://mine.example:{web.port}"}))
+        network = Network(own, resolve=resolve)
+        await network.json(f"http://mine.example:{web.port}/a?b=%2e")
+        await network.close()
+
+    assert ["/a?b=%2e"] == [asked.target for asked in web.requests]
+    assert f"mine.example:{web.port}" == web.requests[0].headers["host"]
