@@ -201,26 +201,27 @@ class AuthDoctor:
     async def _resource(self) -> list[str]:
         """Find the metadata of the resource; gives the issuers that are named there."""
         hop, seen = self.hops["resource metadata"], self._seen
-        for place in self._resource_places():
+        places = self._resource_places()
+        for place in places:
             seen.where = hop.url = place
             document = await self._document(hop, place)
-            if document is None:
-                continue
-            seen.document = document
-            hop.found.append(f"resource {shown(document.get('resource'))}")
-            scopes = strings(document, "scopes_supported")
-            hop.found.append(f"scopes {', '.join(map(shown, scopes)) or 'not named'}")
-            hop.judge(RESOURCE, seen)
-            return strings(document, "authorization_servers")[:MOST_ISSUERS]
-        if hop.verdict != "problem" and seen.status // 100 == 2:
+            if document is not None:
+                seen.document = document
+                hop.found.append(f"resource {shown(document.get('resource'))}")
+                scopes = strings(document, "scopes_supported")
+                hop.found.append(f"scopes {', '.join(map(shown, scopes)) or 'not named'}")
+                hop.judge(RESOURCE, seen)
+                return strings(document, "authorization_servers")[:MOST_ISSUERS]
+        if not places:
+            hop.found.append("not fetched: no client goes where the challenge says")
+        elif seen.status // 100 == 2:
             hop.found.append("there is none, and none is needed where nobody is asked to log in")
             hop.settle()
-            return []
-        if hop.verdict != "problem":
+        elif hop.verdict != "problem":
             hop.problem(
                 "there is none",
                 f"{DISCOVERY}#authorization-server-location; RFC 9728 3.1",
-                f"serve it at {self._resource_places()[0]}",
+                f"serve it at {places[0]}",
             )
         return []
 
