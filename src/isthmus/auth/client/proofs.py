@@ -41,9 +41,8 @@ class Proofs:
         return None if self.key is None else self.key.secret_jwk()
 
     def load(self, tokens: Tokens) -> None:
-        """Go on with the key that kept tokens are bound to."""
-        if tokens.proof_key is not None:
-            self.key = self._key(tokens.proof_key)
+        """Go on with the key that kept tokens are bound to, or without one."""
+        self.key = None if tokens.proof_key is None else self._key(tokens.proof_key)
 
     # Token requests
 

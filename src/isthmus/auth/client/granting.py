@@ -1,0 +1,77 @@
+"""What every way of getting tokens has in common: one session for each MCP server, shared."""
+
+import asyncio
+from functools import partial
+
+import msgspec
+
+from isthmus.auth.client.proofs import Proofs
+from isthmus.auth.client.requests import AuthorizedRequests
+from isthmus.auth.client.session import AuthSession, Grant
+from isthmus.auth.client.step_up import StepUps
+from isthmus.transports.http.requests import Requests
+
+__all__ = ["Granting"]
+
+
+class Shared(msgspec.Struct):
+    """What all connections to one MCP server share, and how many there are."""
+
+    session: AuthSession
+    proofs: Proofs
+    step_ups: StepUps
+    loop: asyncio.AbstractEventLoop
+    users: int = 0
+
+
+class Granting:
+    """An :class:`~isthmus.transports.http.bearer.Authorization` that gets tokens by a grant.
+
+    It may serve several clients, also to several MCP servers: each server has tokens of its own.
+    Subclasses say what grant it is.
+    """
+
+    def __init__(self) -> None:
+        self._shared: dict[str, Shared] = {}
+
+    def grant(self, url: str, proofs: Proofs) -> Grant:
+        """The way to tokens for one MCP server.
+
+        Args:
+            url: the MCP endpoint.
+            proofs: binds tokens to a key, where they are to be bound.
+        """
+        raise NotImplementedError
+
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests to the server at a URL that carry credentials.
+
+        Args:
+            url: the MCP endpoint.
+            requests: what sends them; closed with what is returned.
+        """
+        loop = asyncio.get_running_loop()
+        shared = self._shared.get(url)
+        if shared is None or shared.loop is not loop:
+            proofs = Proofs()
+            session = AuthSession(self.grant(url, proofs))
+            shared = Shared(session, proofs, StepUps(session, url), loop)
+            self._shared[url] = shared
+        shared.users += 1
+        return AuthorizedRequests(
+            url,
+            requests,
+            shared.session,
+            proofs=shared.proofs,
+            step_ups=shared.step_ups,
+            closed=partial(self._left, url, shared),
+        )
+
+    async def _left(self, url: str, shared: Shared) -> None:
+        """The last one who leaves takes the session along; what is kept is in the store."""
+        shared.users -= 1
+        if shared.users:
+            return
+        if self._shared.get(url) is shared:
+            del self._shared[url]
+        await shared.session.close()

@@ -1,0 +1,218 @@
+"""The client as OAuth client of a user: ``Client(url, auth=OAuth(…))``."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from inspect import isawaitable
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from isthmus.auth.client.browser import OpenBrowser, default_opener
+from isthmus.auth.client.callback import Loopback, Redirect
+from isthmus.auth.client.discovery import Compat
+from isthmus.auth.client.granting import Granting
+from isthmus.auth.client.proofs import Proofs
+from isthmus.auth.client.registration import Preregistered, Program
+from isthmus.auth.client.tokens import TokenStore
+from isthmus.auth.client.user_grant import UserGrant
+from isthmus.auth.network import Network, NetworkPolicy, desktop
+from isthmus.errors import UsageError
+
+__all__ = ["ApproveScopes", "OAuth", "OnStatus", "ScopeRequest", "Status"]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What is going on while a client gets tokens.
+
+    Attributes:
+        step: ``"discovering"``, ``"registering"``, ``"authorizing"``, ``"exchanging"``,
+            ``"refreshing"`` or ``"ready"``.
+        url: the MCP server it is for.
+        page: where the user is sent to, while they are; else empty.
+    """
+
+    step: str
+    url: str
+    page: str = ""
+
+
+OnStatus: TypeAlias = Callable[[Status], object]
+"""Told of each step; what it returns does not matter."""
+
+
+class ScopeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user is about to be asked for.
+
+    Attributes:
+        url: the MCP server.
+        issuer: the authorization server.
+        scopes: what is to be asked for.
+        granted: what was granted before.
+        operation: for what, as in ``"tools/call delete"``; empty for the first login.
+    """
+
+    url: str
+    issuer: str
+    scopes: frozenset[str]
+    granted: frozenset[str]
+    operation: str = ""
+
+
+ApproveScopes: TypeAlias = Callable[
+    [ScopeRequest], "bool | Collection[str] | Awaitable[bool | Collection[str]]"
+]
+"""Says whether a user is asked for scopes: True, False, or only some of them."""
+
+
+class OAuth(Granting):
+    """Has the user log in to whatever a server names as its authorization server.
+
+    The browser is opened when a server first answers 401 or wants more scopes, and at no other
+    time: tokens are kept, and renewed by themselves before they end, also after a restart.
+
+    Example::
+
+        async with Client("https://mcp.example.com/mcp", auth=OAuth()) as client:
+            print(await client.list_tools())
+
+    Args:
+        client_name: what users read when they are asked.
+        client_uri: a page about the program.
+        client_metadata_url: where its metadata document stands (an ``https`` URL with a path),
+            which then is its ``client_id`` wherever a server takes such documents.
+        client_key: a ``PrivateKey`` whose public half that document has.
+        clients: who the program is where it was registered beforehand:
+            ``{issuer: StaticClient(…)}``.
+        authorization_server: the issuer, where the MCP server does not name it.
+        scopes: what to ask for at first; None asks for what the server says.
+        approve_scopes: may refuse scopes before the user is asked for them.
+        redirect: where users come back to: ``Loopback()``, or ``ByHand(…)``.
+        open_browser: shows the user a URL; by default their browser does.
+        store: keeps tokens and registrations; None takes an encrypted file where its key can be
+            kept, and memory elsewhere.
+        account: tells several accounts of the user at one server apart.
+        dpop: bind tokens to a key of this program's: ``"auto"`` where the authorization server
+            can, ``"off"``, ``"require"``.
+        network: where discovery may go; by default the origins named here, and public addresses.
+        compat: what is put up with for servers that do not keep to the specification.
+        on_status: told of each step.
+
+    Raises:
+        UsageError: the metadata document has no URL that could be a ``client_id``, or ``dpop`` is
+            none of the three.
+    """
+
+    def __init__(
+        self,
+        client_name: str = "isthmus",
+        *,
+        client_uri: str | None = None,
+        client_metadata_url: str | None = None,
+        client_key: Any = None,
+        clients: Mapping[str, Preregistered] | None = None,
+        authorization_server: str | None = None,
+        scopes: Iterable[str] | None = None,
+        approve_scopes: ApproveScopes | None = None,
+        redirect: Redirect | None = None,
+        open_browser: OpenBrowser = default_opener,
+        store: TokenStore | None = None,
+        account: str = "",
+        dpop: Literal["auto", "off", "require"] = "auto",
+        network: NetworkPolicy | None = None,
+        compat: Compat | None = None,
+        on_status: OnStatus | None = None,
+    ) -> None:
+        super().__init__()
+        if client_metadata_url is not None and not document_url(client_metadata_url):
+            raise UsageError(
+                f"client_metadata_url={client_metadata_url!r}: it is an https URL with a path, "
+                "such as https://app.example.com/client.json"
+            )
+        if dpop not in {"auto", "off", "require"}:
+            raise UsageError(f"dpop={dpop!r}: it is 'auto', 'off' or 'require'")
+        self.program = Program(
+            name=client_name,
+            uri=client_uri,
+            metadata_url=client_metadata_url,
+            key=client_key,
+            clients=dict(clients or {}),
+        )
+        self.authorization_server = authorization_server
+        self.scopes = None if scopes is None else frozenset(scopes)
+        self.redirect: Redirect = redirect or Loopback()
+        self.open_browser = open_browser
+        self.account = account
+        self.dpop = dpop
+        self.compat = compat or Compat()
+        self.now: Callable[[], float] = time.time
+        self._approve = approve_scopes
+        self._store = store
+        self._policy = network
+        self._on_status = on_status
+
+    def grant(self, url: str, proofs: Proofs) -> UserGrant:
+        """The way to tokens for one MCP server."""
+        return UserGrant(url, self, self.reach(url), proofs)
+
+    @property
+    def store(self) -> TokenStore:
+        """Where tokens and registrations are kept."""
+        if self._store is None:
+            from isthmus.auth.client.keyring_store import default_store
+
+            self._store = default_store()
+        return self._store
+
+    def reach(self, url: str) -> Network:
+        """The way to the servers that an MCP server names."""
+        policy = self._policy
+        if policy is None:
+            named = [self.authorization_server] if self.authorization_server else []
+            policy = desktop(url, *named, *self.program.clients)
+        return Network(policy)
+
+    def tell(self, step: str, url: str, page: str = "") -> None:
+        """Say what is going on, to whoever wants to know."""
+        if self._on_status is not None:
+            self._on_status(Status(step, url, page))
+
+    async def approved(self, request: ScopeRequest) -> frozenset[str]:
+        """The scopes that the application lets the user be asked for; nothing where it does not."""
+        if self._approve is None:
+            return request.scopes
+        said: Any = self._approve(request)
+        if isawaitable(said):
+            said = await said
+        if isinstance(said, bool):
+            return request.scopes if said else frozenset()
+        return request.scopes & frozenset(said)
+
+    async def logout(self, url: str | None = None, *, registrations: bool = False) -> int:
+        """Forget tokens, and tell the authorization server where it wants to know (RFC 7009).
+
+        Args:
+            url: of the one MCP server; None for all of this account.
+            registrations: forget how the program is registered, too.
+
+        Returns:
+            How many records were forgotten.
+        """
+        from isthmus.auth.client.leaving import forget_all  # needed for a logout only
+
+        for known, shared in self._shared.items():
+            if url is None or known == url:
+                shared.session.forget()
+        return await asyncio.shield(forget_all(self, url, registrations=registrations))
+
+
+def document_url(url: str) -> bool:
+    """Whether a URL can be the ``client_id`` of a client with a metadata document."""
+    from isthmus.auth.urls import split
+
+    try:
+        parts = split(url)
+    except ValueError:
+        return False
+    # spec 2026-07-28 basic/authorization/client-registration#implementation-requirements
+    return parts.scheme == "https" and len(parts.path) > 1

@@ -1,0 +1,257 @@
+"""How an authorization server comes to know the client: told before, by a document, or by itself.
+
+What a server gave a client is kept under that server's issuer, to the letter, and shown to nobody
+else. A client that is known by its metadata document is known everywhere, since it names itself.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from isthmus.auth.client.callback import Redirect
+from isthmus.auth.client.discovery import Place, ServerMetadata
+from isthmus.auth.client.token_request import METHODS, Identity, said
+from isthmus.auth.client.tokens import Key, Registration, Tokens, TokenStore
+from isthmus.auth.network import Network
+from isthmus.auth.secret import Secret
+from isthmus.auth.urls import redirect_matches, same_issuer
+from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe
+
+__all__ = ["Preregistered", "Program", "Registrar"]
+
+
+class Preregistered(Protocol):
+    """A client that a server was told about beforehand; :class:`StaticClient` is one."""
+
+    @property
+    def identity(self) -> Identity:
+        """Who it is there."""
+        ...
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client says of itself to whoever registers it.
+
+    Attributes:
+        name: for the user, when they are asked.
+        uri: a page about it, or None.
+        metadata_url: where its metadata document stands, or None.
+        key: authenticates it wherever it is known by that document, or None.
+        clients: who it is where it was registered beforehand, by issuer.
+    """
+
+    name: str
+    uri: str | None = None
+    metadata_url: str | None = None
+    key: Any = None
+    clients: Mapping[str, Preregistered] = {}
+
+    def known(self, issuer: str) -> Identity | None:
+        """Who it is at an issuer where it was registered beforehand."""
+        for named, client in self.clients.items():
+            if same_issuer(named, issuer):
+                return client.identity
+        return None
+
+
+class Registrar:
+    """Sees to it that one authorization server after the other knows the client.
+
+    Args:
+        program: what the client says of itself.
+        redirect: where users come back to.
+        store: keeps what servers give.
+        network: reaches them.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        redirect: Redirect,
+        store: TokenStore,
+        network: Network,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._program = program
+        self._redirect = redirect
+        self._store = store
+        self._network = network
+        self._now = now
+
+    async def kept(self, issuer: str) -> Registration | None:
+        """What an issuer gave the client when it registered itself, as long as it is good."""
+        record = await self._store.get(Key(issuer, redirect=self._redirect.uri))
+        if not isinstance(record, Registration):
+            return None
+        return None if (record.expires_at or self._now() + 1) <= self._now() else record
+
+    async def forget(self, issuer: str) -> None:
+        """Forget what an issuer gave the client."""
+        await self._store.delete(Key(issuer, redirect=self._redirect.uri))
+
+    async def of(self, tokens: Tokens) -> Identity | None:
+        """The client that some tokens were issued to; None where it is no more."""
+        told = self._program.known(tokens.issuer)
+        if told is not None:
+            return told if told.client_id == tokens.client_id else None
+        if tokens.client_id == self._program.metadata_url:
+            return self._documented()
+        kept = await self.kept(tokens.issuer)
+        if kept is None or kept.client_id != tokens.client_id:
+            return None
+        return identified(kept)
+
+    async def identity(self, place: Place, landing: str, kept: Registration | None) -> Identity:
+        """Who the client is at an authorization server, which is told of it if need be.
+
+        Args:
+            place: the server.
+            landing: the redirect URI that will be used.
+            kept: what the server gave before.
+
+        Raises:
+            AuthRequired: the server has to be told by hand.
+            AuthRefused: it does not register the client.
+            AuthUnsafe: what it answered cannot be used.
+        """
+        # spec 2026-07-28 basic/authorization/client-registration: pre-registered, document,
+        # dynamic registration, and at last the user
+        server = place.server
+        told = self._program.known(server.issuer)
+        if told is not None:
+            return told
+        if self._program.metadata_url is not None and server.client_id_metadata_document_supported:
+            return self._documented()
+        if kept is not None and kept.redirect_uri == landing:
+            return identified(kept)
+        if server.registration_endpoint:
+            return identified(await self._register(server, server.registration_endpoint, landing))
+        raise AuthRequired(
+            f"{said(server.issuer)} registers no client by itself: register this one there, with "
+            f"the redirect URI {self._redirect.uri}, and pass the client_id it gives you as "
+            f"OAuth(clients={{{said(server.issuer)!r}: StaticClient(…)}})"
+        )
+
+    def _documented(self) -> Identity:
+        url, key = self._program.metadata_url or "", self._program.key
+        return Identity(client_id=url, method="private_key_jwt" if key else "none", key=key)
+
+    async def _register(self, server: ServerMetadata, endpoint: str, landing: str) -> Registration:
+        """Register, and keep what comes of it."""
+        document = self._document(server, landing)
+        answer = await self._network.fetch(
+            "POST",
+            endpoint,
+            headers={"accept": "application/json", "content-type": "application/json"},
+            body=msgspec.json.encode(document),
+        )
+        try:
+            read: Any = msgspec.json.decode(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            read = None
+        if answer.status not in {200, 201}:
+            raise self._refused(server.issuer, answer.status, read)
+        registration = self._checked(read, server, landing, document)
+        await self._store.put(registration.key, registration)
+        return registration
+
+    def _document(self, server: ServerMetadata, landing: str) -> dict[str, Any]:
+        grants = ["authorization_code"]
+        # spec 2026-07-28 basic/authorization#refresh-tokens: SHOULD be there
+        if "refresh_token" in (server.grant_types_supported or ["refresh_token"]):
+            grants.append("refresh_token")
+        key = self._program.key
+        able = {*METHODS} if key is not None else {*METHODS} - {"private_key_jwt"}
+        method = next((m for m in METHODS if m in able and m in server.methods), "none")
+        document: dict[str, Any] = {
+            "client_name": self._program.name,
+            "redirect_uris": [landing],
+            "grant_types": grants,
+            "response_types": ["code"],
+            "token_endpoint_auth_method": method,
+            # spec 2026-07-28 basic/authorization/client-registration#application-type-and-redirect-uri-constraints:
+            # MUST be said
+            "application_type": "native" if self._redirect.native else "web",
+        }
+        if self._program.uri is not None:
+            document["client_uri"] = self._program.uri
+        if method == "private_key_jwt":
+            document["jwks"] = {"keys": [dict(key.jwk)]}
+        return document
+
+    def _refused(self, issuer: str, status: int, read: Any) -> AuthRefused:
+        error = read.get("error") if isinstance(read, dict) else None
+        more = read.get("error_description") if isinstance(read, dict) else None
+        why = ": ".join(said(one) for one in (error, more) if isinstance(one, str) and one)
+        # spec 2026-07-28 basic/authorization/client-registration#application-type-and-redirect-uri-constraints:
+        # a refusal SHOULD be told in a way that helps
+        return AuthRefused(
+            f"{said(issuer)} does not register this client: {why or f'HTTP {status}'}; register it "
+            f"there by hand with the redirect URI {self._redirect.uri}, and pass its client_id by "
+            "OAuth(clients=…), or choose another redirect=",
+            said(error) if isinstance(error, str) else "",
+        )
+
+    def _checked(
+        self, read: Any, server: ServerMetadata, landing: str, asked: Mapping[str, Any]
+    ) -> Registration:
+        """What a server made of the client, if that is of any use."""
+        try:
+            made = msgspec.convert(read, Registered)
+        except msgspec.ValidationError as error:
+            raise AuthUnsafe(
+                f"{said(server.issuer)} answered the registration with nonsense: {error}"
+            ) from None
+        uris = made.redirect_uris
+        if uris and not any(redirect_matches(uri, landing) for uri in uris):
+            raise AuthUnsafe(
+                f"{said(server.issuer)} registered other redirect URIs than {landing}: users "
+                "would be sent elsewhere"
+            )
+        method = made.token_endpoint_auth_method or implied(made, server, asked)
+        if method not in METHODS or ("secret" in method and not made.client_secret):
+            raise AuthUnsafe(
+                f"{said(server.issuer)} wants the client to authenticate by {said(method)}, and "
+                "gave it nothing to do that with"
+            )
+        return Registration(
+            issuer=server.issuer,
+            client_id=made.client_id,
+            redirect_uri=landing,
+            redirect=self._redirect.uri,
+            method=method,
+            secret=Secret(made.client_secret) if made.client_secret else None,
+            expires_at=made.client_secret_expires_at or None,
+        )
+
+
+class Registered(msgspec.Struct):
+    """What a server answers to a registration (RFC 7591 3.2.1)."""
+
+    client_id: str
+    client_secret: str | None = None
+    client_secret_expires_at: float | None = None
+    redirect_uris: list[str] | None = None
+    token_endpoint_auth_method: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Registered({self.client_id!r})"
+
+
+def implied(made: Registered, server: ServerMetadata, asked: Mapping[str, Any]) -> str:
+    """How a client authenticates where its registration does not say."""
+    if not made.client_secret:
+        return str(asked["token_endpoint_auth_method"])
+    with_secret = [m for m in METHODS if "secret" in m]
+    # RFC 7591 2: Basic, if nothing is said
+    return next((m for m in with_secret if m in server.methods), with_secret[0])
+
+
+def identified(registration: Registration) -> Identity:
+    """Who a client is that registered itself."""
+    return Identity(
+        client_id=registration.client_id, method=registration.method, secret=registration.secret
+    )

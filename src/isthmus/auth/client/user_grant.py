@@ -1,0 +1,328 @@
+"""How a user's tokens are had: discovered, registered, authorized, exchanged, and then refreshed."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from isthmus.auth.client.browser import show
+from isthmus.auth.client.callback import Params
+from isthmus.auth.client.discovery import Discovery, Place
+from isthmus.auth.client.flow import Login, granted_tokens
+from isthmus.auth.client.proofs import Proofs
+from isthmus.auth.client.registration import Registrar
+from isthmus.auth.client.session import Want
+from isthmus.auth.client.token_request import Identity, request_token, said
+from isthmus.auth.client.tokens import Registration, Tokens
+from isthmus.auth.network import Network
+from isthmus.auth.urls import covers, same_issuer
+from isthmus.errors import (
+    AuthRefused,
+    AuthRequired,
+    AuthUnsafe,
+    IssuerChanged,
+    ScopeShortfall,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from isthmus.auth.client.oauth import OAuth
+
+__all__ = ["UserGrant"]
+
+DEAD = frozenset(
+    {"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"}
+)
+"""Errors after which a refresh token is of no use any more."""
+
+REFRESH_SKEW = 1.0
+"""Seconds that tokens of another program's have to be good for, so that they are taken."""
+
+
+class UserGrant:
+    """The way to tokens for one MCP server, with its user.
+
+    Args:
+        url: the MCP server.
+        auth: what the application has said.
+        network: reaches the servers that are named on the way.
+        proofs: binds tokens to a key, where they are to be bound.
+    """
+
+    asks_user = True
+
+    def __init__(self, url: str, auth: "OAuth", network: Network, proofs: Proofs) -> None:
+        self._url = url
+        self._auth = auth
+        self._network = network
+        self._proofs = proofs
+        self._registrar = Registrar(auth.program, auth.redirect, auth.store, network, auth.now)
+        self._discovery = Discovery(
+            url,
+            network,
+            authorization_server=auth.authorization_server,
+            known=lambda issuer: auth.program.known(issuer) is not None,
+            compat=auth.compat,
+        )
+        self._last: Tokens | None = None  # whose issuer the next ones are held against
+
+    # Without the user
+
+    async def load(self) -> Tokens | None:
+        """The newest tokens that were kept for this server."""
+        store = self._auth.store
+        for key in reversed(await store.keys()):
+            wanted = key.account == self._auth.account and covers(key.resource, self._url)
+            record = await store.get(key) if wanted and not key.redirect else None
+            if isinstance(record, Tokens) and self._expected(record.issuer):
+                self._last = record
+                return record
+        return None
+
+    def _expected(self, issuer: str) -> bool:
+        named = self._auth.authorization_server
+        return named is None or same_issuer(named, issuer)
+
+    async def refresh(self, tokens: Tokens, want: Want) -> Tokens | None:
+        """Newer tokens for the refresh token; None where it leads nowhere."""
+        if tokens.refresh is None or not tokens.token_endpoint:
+            return None
+        if want.challenged and self._auth.authorization_server is None:
+            # spec 2026-07-28 basic/authorization/client-registration#authorization-server-binding:
+            # the server may name another authorization server by now
+            place = await self._discovery.find(want.metadata, prefer=tokens.issuer)
+            if place.server.issuer != tokens.issuer:
+                return None
+        self._auth.tell("refreshing", self._url)
+        async with self._auth.store.lock(tokens.key):
+            kept = await self._auth.store.get(tokens.key)
+            if isinstance(kept, Tokens) and kept.access != tokens.access and not self._over(kept):
+                return kept  # another program has been here
+            # what is there no more was logged out of
+            return await self._refreshed(kept) if isinstance(kept, Tokens) else None
+
+    async def _refreshed(self, tokens: Tokens) -> Tokens | None:
+        identity = await self._registrar.of(tokens)
+        if identity is None or tokens.refresh is None:
+            return None
+        self._proofs.load(tokens)
+        form = {
+            "grant_type": "refresh_token",
+            "refresh_token": tokens.refresh.reveal(),
+            "resource": tokens.resource,
+        }
+        try:
+            granted = await request_token(
+                self._network,
+                tokens.token_endpoint,
+                form,
+                identity,
+                issuer=tokens.issuer,
+                methods=tokens.methods,
+                proofs=self._proofs,
+            )
+        except AuthRefused as error:
+            if error.error not in DEAD:
+                raise
+            await self._auth.store.delete(tokens.key)
+            if error.error == "invalid_client":
+                await self._registrar.forget(tokens.issuer)
+            return None
+        now = self._auth.now()
+        newer = msgspec.structs.replace(
+            tokens,
+            access=granted.access,
+            kind=granted.kind,
+            # spec 2026-07-28 basic/authorization#refresh-tokens: the server may keep the old one
+            refresh=granted.refresh or tokens.refresh,
+            issued_at=now,
+            expires_at=None if granted.expires_in is None else now + granted.expires_in,
+            scopes=tokens.scopes if granted.scopes is None else granted.scopes,
+        )
+        await self._auth.store.put(newer.key, newer)
+        self._auth.tell("ready", self._url)
+        return newer
+
+    def _over(self, tokens: Tokens) -> bool:
+        end = tokens.expires_at
+        return end is not None and self._auth.now() + REFRESH_SKEW >= end
+
+    # With the user
+
+    async def obtain(self, want: Want) -> Tokens:
+        """New tokens, after the user has logged in, and keep them."""
+        for last in (False, True):
+            self._auth.tell("discovering", self._url)
+            before = want.before or self._last
+            place = await self._discovery.find(
+                want.metadata, prefer=before.issuer if before else None
+            )
+            before = await self._same_issuer(place, before)
+            kept = await self._registrar.kept(place.server.issuer)
+            try:
+                return await self._logged_in(place, want, before, kept)
+            except AuthRefused as error:
+                # what the server has forgotten is registered anew, once
+                if last or error.error != "invalid_client" or kept is None:
+                    raise
+                await self._registrar.forget(place.server.issuer)
+            except AuthRequired:
+                # It may have shown the user a page that says it does not know the client.
+                if kept is not None:
+                    await self._registrar.forget(place.server.issuer)
+                raise
+        raise AuthRequired(f"no login at {place.server.issuer}")  # pragma: no cover
+
+    async def _same_issuer(self, place: Place, before: Tokens | None) -> Tokens | None:
+        """What was granted before, as far as it is of the same authorization server.
+
+        Raises:
+            IssuerChanged: the client was registered by hand with the one before.
+        """
+        if before is None or before.issuer == place.server.issuer:
+            return before
+        # spec 2026-07-28 basic/authorization/client-registration#authorization-server-binding
+        program, issuer = self._auth.program, place.server.issuer
+        if program.known(before.issuer) is not None and program.known(issuer) is None:
+            raise IssuerChanged(
+                f"{self._url} now names {said(issuer)} as its authorization server, and this "
+                f"client is registered with {said(before.issuer)}: if that is right, register it "
+                "there and add it to OAuth(clients=…)",
+                before.issuer,
+                issuer,
+            )
+        await self._auth.store.delete(before.key)
+        return None
+
+    async def _logged_in(
+        self, place: Place, want: Want, before: Tokens | None, kept: Registration | None
+    ) -> Tokens:
+        self._discovery.proves_code(place)
+        scopes = await self._scopes(place, want, before)
+        self._bind(place)
+        landing = await self._auth.redirect.open(kept.redirect_uri if kept else None)
+        try:
+            self._auth.tell("registering", self._url)
+            identity = await self._registrar.identity(place, landing.uri, kept)
+            login = Login(
+                place=place,
+                identity=identity,
+                redirect_uri=landing.uri,
+                scopes=scopes,
+                proof_key=None if self._proofs.key is None else self._proofs.key.jkt,
+            )
+            url = login.url()
+            self._auth.tell("authorizing", self._url, url)
+            params = await landing.visit(url, login.state, self._show)
+        finally:
+            await landing.close()
+        return await self._exchanged(login, identity, params)
+
+    async def _show(self, url: str) -> None:
+        await show(self._auth.open_browser, url)
+
+    async def _exchanged(self, login: Login, identity: Identity, params: Params) -> Tokens:
+        """Tokens for what the user came back with, kept."""
+        code, place = login.code(params), login.place
+        self._auth.tell("exchanging", self._url)
+        granted = await request_token(
+            self._network,
+            place.server.token_endpoint,
+            login.form(code),
+            identity,
+            issuer=place.server.issuer,
+            methods=place.server.methods,
+            proofs=self._proofs,
+        )
+        tokens = granted_tokens(
+            granted,
+            place=place,
+            client_id=identity.client_id,
+            asked=login.scopes,
+            proofs=self._proofs,
+            now=self._auth.now(),
+            account=self._auth.account,
+        )
+        if self._must_bind(place) and tokens.kind != "DPoP":
+            raise AuthUnsafe(
+                f"{said(place.server.issuer)} bound the token to no key, and dpop='require' wants "
+                "that: it is not used"
+            )
+        self._last = tokens
+        await self._auth.store.put(tokens.key, tokens)
+        self._auth.tell("ready", self._url)
+        return tokens
+
+    async def _scopes(self, place: Place, want: Want, before: Tokens | None) -> frozenset[str]:
+        """What the user is asked for; nothing leaves it to the authorization server."""
+        # spec 2026-07-28 basic/authorization#scope-selection-strategy: the challenge's, or else
+        # what the resource lists, or else none
+        first = self._auth.scopes
+        wanted = want.scopes
+        if wanted is None:
+            wanted = first if first is not None else (place.scopes or frozenset())
+        scopes = wanted | (first or frozenset())
+        granted = frozenset[str]()
+        if before is not None:
+            # spec 2026-07-28 basic/authorization#step-up-authorization-flow: and those of before
+            granted = before.scopes
+            scopes |= before.asked | granted
+        # spec 2026-07-28 basic/authorization#refresh-tokens: only where the server lists it
+        if scopes and "offline_access" in (place.server.scopes_supported or ()):
+            scopes |= {"offline_access"}
+        return await self._approved(place, scopes, granted, want)
+
+    async def _approved(
+        self, place: Place, scopes: frozenset[str], granted: frozenset[str], want: Want
+    ) -> frozenset[str]:
+        from isthmus.auth.client.oauth import ScopeRequest  # which imports this module
+
+        approved = await self._auth.approved(
+            ScopeRequest(
+                url=self._url,
+                issuer=place.server.issuer,
+                scopes=scopes,
+                granted=granted,
+                operation=want.operation if want.more else "",
+            )
+        )
+        missing = (want.scopes or frozenset()) - approved
+        if missing or (scopes and not approved):
+            raise ScopeShortfall(
+                f"this program does not ask its user for {', '.join(sorted(missing or scopes))}, "
+                f"which {self._url} wants: approve_scopes= refused it",
+                missing or scopes,
+            )
+        return approved
+
+    def _must_bind(self, place: Place) -> bool:
+        return self._auth.dpop == "require" or place.bound
+
+    def _bind(self, place: Place) -> None:
+        """Have a key for tokens to be bound to, where they are to be.
+
+        Raises:
+            AuthUnsafe: they must be, and the authorization server cannot.
+        """
+        listed = place.server.dpop_signing_alg_values_supported or ()
+        able, must = "ES256" in listed, self._must_bind(place)
+        if must and not able and place.server.dpop_signing_alg_values_supported is not None:
+            raise AuthUnsafe(
+                f"{said(place.server.issuer)} takes no proofs signed with ES256, so it cannot "
+                "bind tokens to a key, and dpop='require' wants that"
+            )
+        if self._auth.dpop == "off" or not (able or must):
+            self._proofs.key = None
+            return
+        if self._proofs.key is not None:
+            return
+        from isthmus.auth.dpop import DpopKey  # the JOSE library is loaded where it is needed
+
+        try:
+            self._proofs.key = DpopKey.generate()
+        except UsageError:  # it is not installed
+            if must:
+                raise
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._network.close()
