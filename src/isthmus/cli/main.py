@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -11,11 +10,12 @@ from typing import Annotated, TypeAlias
 import typer
 
 import isthmus
-from isthmus.cli.exits import MEANINGS, Exit, exit_for
-from isthmus.cli.output import note
+from isthmus.cli.auth import app as auth
+from isthmus.cli.ending import finish
+from isthmus.cli.exits import MEANINGS, Exit
 from isthmus.cli.talk import Options, Talk
 from isthmus.cli.targets import resolve
-from isthmus.errors import InternalError, Refused, UsageError
+from isthmus.errors import InternalError, UsageError
 
 __all__ = ["app", "main"]
 
@@ -33,6 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(auth)
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 Revision: TypeAlias = Annotated[
@@ -41,29 +42,6 @@ Revision: TypeAlias = Annotated[
 Timeout: TypeAlias = Annotated[
     float | None, typer.Option(help="Seconds that one call may take.", min=0.001)
 ]
-
-
-def finish(work: Callable[[], Exit | None]) -> None:
-    """Do the work and leave with its exit code; a foreseen error is one message on stderr."""
-    try:
-        code = work() or Exit.OK
-    except BrokenPipeError:  # whoever read our output has enough of it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = Exit.OK
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
-        code = exit_for(error)
-        note(f"isthmus: {_explained(error, code)}")
-    raise typer.Exit(code)
-
-
-def _explained(error: BaseException, code: Exit) -> str:
-    if code is Exit.INTERRUPTED:
-        return "interrupted"
-    if code is Exit.BROKEN:
-        return "".join(traceback.format_exception(error)).rstrip()
-    more = "; --timeout SECONDS allows more" if code is Exit.TIMED_OUT else ""
-    data = f": {error.data}" if isinstance(error, Refused) and error.data else ""
-    return f"{error}{data}{more}"
 
 
 def talk(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from isthmus.auth.authorization_server.users import LoginPage, LoginRequest, User
+from isthmus.auth.extra import require
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
 
@@ -181,12 +182,9 @@ class PasswordUsers:
 
     def _hasher(self) -> "PasswordHasher":
         if self._made is None:
-            try:
-                from argon2 import PasswordHasher  # of the extra, and slow to import
-            except ImportError as error:
-                raise UsageError(
-                    "passwords need argon2-cffi: pip install 'isthmus[auth]'"
-                ) from error
+            require("argon2", "Logging in with a password")
+            from argon2 import PasswordHasher  # slow to import
+
             rounds, memory, lanes = self._cost
             self._made = PasswordHasher(rounds, memory, lanes)
         return self._made

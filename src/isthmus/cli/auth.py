@@ -1,0 +1,193 @@
+"""``isthmus auth``: the commands about authorization, each in a file of its own."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from isthmus.cli.ending import finish
+from isthmus.cli.exits import Exit
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="auth",
+    help="Run an authorization server, and look after its users, clients and grants.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Config: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Settings as TOML; isthmus-auth.toml if it is here."),
+]
+Store: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Where clients, grants and keys are kept.")
+]
+Users: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Where users and passwords are kept.")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+Several: TypeAlias = list[str] | None
+
+
+@app.command()
+def serve(
+    *,
+    issuer: Annotated[str | None, typer.Option(metavar="URL", help="Its public URL.")] = None,
+    resource: Annotated[
+        Several, typer.Option(metavar="URL", help="An MCP server that tokens are for; repeat it.")
+    ] = None,
+    scope: Annotated[
+        Several, typer.Option(metavar="NAME=TEXT", help="What can be allowed; repeat it.")
+    ] = None,
+    listen: Annotated[str | None, typer.Option(metavar="HOST:PORT")] = None,
+    config: Config = None,
+    store: Store = None,
+    users: Users = None,
+) -> None:
+    """Run an authorization server. The key of its store is in ISTHMUS_AUTH_KEY."""
+
+    def served() -> Exit:
+        from isthmus.cli.auth_config import load, scopes_of
+        from isthmus.cli.auth_serve import serve as run
+
+        return run(
+            load(
+                config,
+                issuer=issuer,
+                resources=resource,
+                scopes=scopes_of(scope or ()),
+                listen=listen,
+                store=store,
+                users=users,
+            )
+        )
+
+    finish(served)
+
+
+@app.command("add-user")
+def add_user(
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", show_default=False)],
+    *,
+    name: Annotated[str, typer.Option(metavar="NAME", help="What pages call the user.")] = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Set another password, and let a disabled user in.")
+    ] = False,
+    config: Config = None,
+    users: Users = None,
+) -> None:
+    """Add a user. The password is asked for, or read from standard input; never an option."""
+
+    def added() -> Exit:
+        from isthmus.cli.auth_config import load
+        from isthmus.cli.auth_people import add_user as add
+
+        return add(load(config, users=users), account, name, replace=replace)
+
+    finish(added)
+
+
+@app.command("add-client")
+def add_client(
+    client_id: Annotated[str, typer.Argument(metavar="CLIENT_ID", show_default=False)],
+    *,
+    name: Annotated[str, typer.Option(metavar="NAME", help="What people see at consent.")] = "",
+    redirect_uri: Annotated[
+        Several, typer.Option(metavar="URI", help="Where codes may be sent; repeat it.")
+    ] = None,
+    grant: Annotated[
+        Several,
+        typer.Option(metavar="TYPE", help="authorization_code, refresh_token, client_credentials."),
+    ] = None,
+    auth_method: Annotated[
+        str | None,
+        typer.Option(help="none, client_secret_basic, client_secret_post or private_key_jwt."),
+    ] = None,
+    scope: Annotated[
+        Several, typer.Option(metavar="NAME", help="What it may ask for; all if left out.")
+    ] = None,
+    jwks: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its public keys, for private_key_jwt.")
+    ] = None,
+    introspects: Annotated[
+        bool, typer.Option("--introspects", help="It may ask about tokens of others.")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Change one that is there.")] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Add a client. A secret is made where it needs one, and printed this once."""
+
+    def added() -> Exit:
+        from isthmus.cli.auth_config import load
+        from isthmus.cli.auth_people import ClientWords
+        from isthmus.cli.auth_people import add_client as add
+
+        words = ClientWords(
+            client_id, name, redirect_uri or (), grant or (), auth_method, scope, jwks, introspects
+        )
+        return add(load(config, store=store), words, replace=replace, as_json=as_json)
+
+    finish(added)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[
+        Several, typer.Argument(metavar="[clients|users|grants]", show_default=False)
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    config: Config = None,
+    store: Store = None,
+    users: Users = None,
+) -> None:
+    """List clients, users and grants, or only what is named."""
+
+    def listed() -> Exit:
+        from isthmus.cli.auth_config import load
+        from isthmus.cli.auth_records import listing
+
+        return listing(load(config, store=store, users=users), what or (), as_json=as_json)
+
+    finish(listed)
+
+
+@app.command()
+def revoke(
+    kind: Annotated[str, typer.Argument(metavar="grant|client|user", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
+    *,
+    config: Config = None,
+    store: Store = None,
+    users: Users = None,
+) -> None:
+    """End a grant, forget a client, or disable a user; all their tokens end with it."""
+
+    def revoked() -> Exit:
+        from isthmus.cli.auth_config import load
+        from isthmus.cli.auth_records import revoke as end
+
+        return end(load(config, store=store, users=users), kind, name)
+
+    finish(revoked)
+
+
+@app.command("rotate-keys")
+def rotate_keys(
+    *,
+    as_json: AsJson = False,
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Sign with the next key from now on; what the former one signed stays good until it ends."""
+
+    def rotated() -> Exit:
+        from isthmus.cli.auth_config import load
+        from isthmus.cli.auth_records import rotate_keys as rotate
+
+        return rotate(load(config, store=store), as_json=as_json)
+
+    finish(rotated)

@@ -1,0 +1,180 @@
+"""Adding users and clients to an authorization server."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from getpass import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isthmus.auth.secret import Secret
+from isthmus.cli.exits import Exit
+from isthmus.cli.output import note, print_json
+from isthmus.errors import UsageError
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.clients import RegisteredClient
+    from isthmus.auth.authorization_server.records import Records
+    from isthmus.cli.auth_config import AuthConfig
+
+__all__ = ["ClientWords", "add_client", "add_user"]
+
+WITH_SECRET = ("client_secret_basic", "client_secret_post")
+METHODS = ("none", *WITH_SECRET, "private_key_jwt")
+CODE, REFRESH, MACHINE = "authorization_code", "refresh_token", "client_credentials"
+
+
+def add_user(config: "AuthConfig", account: str, name: str, *, replace: bool) -> Exit:
+    """Add a user with the password that is typed or piped in.
+
+    Raises:
+        UsageError: the name is taken, or it or the password will not do.
+    """
+    users = config.passwords()
+    user = users.add(account, read_password(), name, replace=replace)
+    note(f"{user.id} can sign in ({users.path})")
+    return Exit.OK
+
+
+def read_password() -> Secret:
+    """A password from the terminal, typed twice; or the first line of standard input.
+
+    Raises:
+        UsageError: the two differ, or there is none.
+    """
+    if not sys.stdin.isatty():
+        piped = Secret(sys.stdin.readline().rstrip("\r\n"))
+        if not piped:
+            raise UsageError("no password came on standard input")
+        return piped
+    typed = Secret(getpass("Password: "))
+    if typed != Secret(getpass("Once more: ")):
+        raise UsageError("the two passwords differ")
+    return typed
+
+
+@dataclass(frozen=True)
+class ClientWords:
+    """A client as the command line describes it."""
+
+    client_id: str
+    name: str
+    redirect_uris: Sequence[str]
+    grants: Sequence[str]
+    auth_method: str | None
+    scopes: Sequence[str] | None
+    jwks: str | None
+    introspects: bool
+
+    def client(self) -> "RegisteredClient":
+        """The client that is meant.
+
+        Raises:
+            UsageError: what was said does not go together.
+        """
+        from isthmus.auth.authorization_server.clients import RegisteredClient
+
+        grants = tuple(self.grants) or self._usual_grants()
+        method: Any = self.auth_method or ("private_key_jwt" if self.jwks else self._usual(grants))
+        if method not in METHODS:
+            raise UsageError(f"--auth-method {method}: one of {', '.join(METHODS)}")
+        if unknown := set(grants) - {CODE, REFRESH, MACHINE}:
+            raise UsageError(f"--grant {unknown.pop()}: one of {CODE}, {REFRESH}, {MACHINE}")
+        if (CODE in grants) != bool(self.redirect_uris):
+            raise UsageError(f"--redirect-uri goes with --grant {CODE}, and the other way round")
+        if MACHINE in grants and method == "none":
+            raise UsageError(f"--grant {MACHINE} needs a client that authenticates: --auth-method")
+        if (method == "private_key_jwt") != bool(self.jwks):
+            raise UsageError("--jwks goes with --auth-method private_key_jwt")
+        return RegisteredClient(
+            client_id=self.client_id,
+            name=self.name,
+            redirect_uris=tuple(map(checked_redirect, self.redirect_uris)),
+            grant_types=grants,
+            auth_method=method,
+            jwks=read_keys(self.jwks) if self.jwks else None,
+            scopes=tuple(self.scopes) if self.scopes else None,
+            introspects=self.introspects,
+        )
+
+    def _usual_grants(self) -> tuple[str, ...]:
+        if self.redirect_uris:
+            return (CODE, REFRESH)
+        return () if self.introspects else (MACHINE,)
+
+    def _usual(self, grants: Sequence[str]) -> str:
+        return "client_secret_basic" if MACHINE in grants or self.introspects else "none"
+
+
+def checked_redirect(uri: str) -> str:
+    """A redirect URI that an operator typed.
+
+    Raises:
+        UsageError: codes must not be sent there.
+    """
+    from isthmus.auth.urls import is_secure
+
+    scheme, colon, _ = uri.partition(":")
+    private = colon and scheme not in {"http", "https"} and uri.isascii() and uri.isprintable()
+    # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+    if not private and not is_secure(uri):
+        raise UsageError(f"--redirect-uri {uri}: https, http on this machine, or an app's scheme")
+    if "#" in uri or " " in uri or scheme.lower() in {"javascript", "data", "file", "vbscript"}:
+        raise UsageError(f"--redirect-uri {uri} is nowhere to send a code")
+    return uri
+
+
+def read_keys(file: str) -> dict[str, Any]:
+    """A file with a JWK set, or with one key.
+
+    Raises:
+        UsageError: it is none, or it holds a private key.
+    """
+    try:
+        found = json.loads(Path(file).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--jwks {file} cannot be read: {error}") from None
+    keys = found.get("keys", [found]) if isinstance(found, dict) else []
+    if not keys or not all(isinstance(key, dict) and "kty" in key for key in keys):
+        raise UsageError(f"--jwks {file} holds no JWK set")
+    if any(key.keys() & {"d", "k"} for key in keys):
+        raise UsageError(f"--jwks {file} holds a private key: give the public half only")
+    return {"keys": keys}
+
+
+def add_client(config: "AuthConfig", words: ClientWords, *, replace: bool, as_json: bool) -> Exit:
+    """Add a client, and print its secret where it has one; it is not to be had again.
+
+    Raises:
+        UsageError: there is such a client already, or it makes no sense.
+    """
+    client = words.client()
+    secret = Secret.random() if client.auth_method in WITH_SECRET else None
+    asyncio.run(_save(config, client, secret, replace=replace))
+    shown = None if secret is None else secret.reveal()
+    if as_json:
+        print_json({"client_id": client.client_id, "client_secret": shown})
+    elif shown is not None:
+        note(f"{client.client_id} is added; its secret is shown this once:")
+        print(shown)
+    else:
+        note(f"{client.client_id} is added")
+    return Exit.OK
+
+
+async def _save(
+    config: "AuthConfig", client: "RegisteredClient", secret: Secret | None, *, replace: bool
+) -> None:
+    def save(records: "Records") -> None:
+        if records.client(client.client_id) is not None and not replace:
+            raise UsageError(f"there is a client {client.client_id} already: --replace changes it")
+        records.save_client(client, None if secret is None else secret.reveal())
+        records.audit("client_added", client_id=client.client_id)
+
+    store = config.opened_store()
+    try:
+        await store.write(save)
+    finally:
+        await store.close()

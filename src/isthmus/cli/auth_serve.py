@@ -1,0 +1,86 @@
+"""An authorization server of its own, run by uvicorn."""
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from isthmus.cli.exits import Exit
+from isthmus.cli.output import note
+from isthmus.cli.run import address
+from isthmus.errors import ConnectFailed
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.authority import AuthorizationServer
+    from isthmus.cli.auth_config import AuthConfig
+
+__all__ = ["serve"]
+
+HOW = """\
+issuer    {issuer}
+metadata  {metadata}
+
+A server trusts it like this:
+
+    from isthmus import Server
+    from isthmus.auth import JWTVerifier, ResourceAuth
+
+    server = Server("…", auth=ResourceAuth(
+        resource="{resource}",
+        authorization_servers=["{issuer}"],
+        verifier=JWTVerifier("{issuer}"),
+    ))
+"""
+
+
+def serve(config: "AuthConfig") -> Exit:
+    """Run the authorization server until it is told to stop.
+
+    Raises:
+        UsageError: the configuration lacks something.
+        ConnectFailed: the address cannot be listened on.
+    """
+    host, port = address(config.listen, "listen")
+    authority = config.authority()
+    asyncio.run(_serve(authority, host, port))
+    return Exit.OK
+
+
+async def _serve(authority: "AuthorizationServer", host: str, port: int) -> None:
+    import uvicorn  # the other commands do without
+
+    class Server(uvicorn.Server):
+        """Says where it listens once it does."""
+
+        async def startup(self, sockets: list[Any] | None = None) -> None:
+            await super().startup(sockets)
+            note(instructions(authority))
+            sys.stderr.write(f"isthmus auth listens on {host}:{port} (Ctrl-C to stop)\n")
+            sys.stderr.flush()
+
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")  # what is refused, and why
+    config = uvicorn.Config(
+        authority,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        # a header that anybody can send does not say where somebody is
+        proxy_headers=False,
+        timeout_graceful_shutdown=2,
+    )
+    try:
+        await Server(config).serve()
+    except SystemExit as error:  # uvicorn's way of saying so; its log has the reason
+        raise ConnectFailed(f"cannot listen on {host}:{port}") from error
+    finally:
+        await authority.store.close()
+
+
+def instructions(authority: "AuthorizationServer") -> str:
+    """How an MCP server is made to trust this one."""
+    from isthmus.auth.urls import well_known
+
+    metadata = well_known(authority.issuer, "oauth-authorization-server")
+    return HOW.format(issuer=authority.issuer, metadata=metadata, resource=authority.resources[0])
