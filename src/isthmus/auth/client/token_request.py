@@ -180,14 +180,13 @@ def authenticated(
     Raises:
         AuthRequired: it lacks what the method takes.
     """
-    method, form = method_of(identity, methods), dict(fields)
+    # Also beside Basic, where it is not needed: servers made with PyPI mcp look for it there first.
+    method, form = method_of(identity, methods), {**fields, "client_id": identity.client_id}
     if method == "private_key_jwt":
-        form["client_id"] = identity.client_id
         form["client_assertion_type"] = ASSERTION
         form["client_assertion"] = assertion(identity, issuer).reveal()
         return form, {}
     if method == "none":
-        form["client_id"] = identity.client_id
         return form, {}
     if identity.secret is None:
         raise AuthRequired(
@@ -195,7 +194,7 @@ def authenticated(
             "give it one, or register it as a public client"
         )
     if method == "client_secret_post":
-        form |= {"client_id": identity.client_id, "client_secret": identity.secret.reveal()}
+        form["client_secret"] = identity.secret.reveal()
         return form, {}
     return form, {"Authorization": basic(identity.client_id, identity.secret)}
 
