@@ -12,8 +12,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import logins
+
 from isthmus import Accepted, Client
-from isthmus.errors import IsthmusError
+from isthmus.errors import AuthError, AuthUnsafe, IsthmusError, ScopeShortfall
 from isthmus.revisions import BY_NAME, Feature
 from isthmus.types import Tool
 
@@ -91,6 +93,12 @@ async def carry_state(client: Client) -> None:
         await client.call_tool(f"test_mrtr_{kind}")
 
 
+async def call_first(client: Client) -> None:
+    """List the tools and call the first."""
+    for tool in (await look(client))[:1]:
+        await client.call_tool(tool.name, {})
+
+
 SCENARIOS: dict[str, Scenario] = {
     "initialize": look,
     "tools_call": add,
@@ -104,6 +112,20 @@ SCENARIOS: dict[str, Scenario] = {
     "json-schema-2020-12-preservation": echo_schema,
     "sep-2322-client-request-state": carry_state,
 }
+
+AUTHORIZED = "auth/"
+"""How the names of scenarios begin that are about authorization; :mod:`logins` logs in for them."""
+
+REFUSED: dict[str, type[AuthError]] = {
+    "auth/iss-normalized": AuthUnsafe,
+    "auth/iss-supported-missing": AuthUnsafe,
+    "auth/iss-unexpected": AuthUnsafe,
+    "auth/iss-wrong-issuer": AuthUnsafe,
+    "auth/metadata-issuer-mismatch": AuthUnsafe,
+    "auth/resource-mismatch": AuthUnsafe,
+    "auth/scope-retry-limit": ScopeShortfall,
+}
+"""How scenarios end in which a client must not go on."""
 
 FORMS: dict[str, dict[str, Any]] = {"sep-2322-client-request-state": {"confirmed": True}}
 """What the user fills into forms; nothing elsewhere, so that defaults show."""
@@ -129,27 +151,37 @@ async def run(url: str, name: str) -> None:
     stated = BY_NAME.get(os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", ""))
     revision = stated if stated and not stated.has(Feature.EXTENSIONS) else None
     form = FORMS.get(name, {})
+    play, auth = SCENARIOS.get(name), None
+    if play is None:
+        scenario = name.removeprefix(AUTHORIZED)
+        play, auth = call_first, await logins.authorization(scenario, url, context())
     async with Client(
         url,
         name="isthmus-conformance",
         revision=revision,
+        auth=auth,
         elicit=lambda _question: Accepted(form),
         sample=lambda _request: "A sampled answer.",
         roots=[],
     ) as client:
-        await SCENARIOS[name](client)
+        await play(client)
 
 
 def main() -> int:
     """Play the scenario that the environment names."""
     name = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
-    if len(sys.argv) < 2 or name not in SCENARIOS:
+    known = name in SCENARIOS or name.startswith(AUTHORIZED)
+    if len(sys.argv) < 2 or not known:
         print(f"no such scenario: {name!r}", file=sys.stderr)
         return UNKNOWN
+    expected = REFUSED.get(name)
     try:
         asyncio.run(run(sys.argv[-1], name))
+        ended = expected is None
     except IsthmusError as error:
         print(f"{name}: {error!r}", file=sys.stderr)
+        ended = expected is not None and isinstance(error, expected)
+    if not ended:
         return 1
     print("done")
     return 0

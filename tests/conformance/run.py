@@ -46,7 +46,11 @@ SIDES = ("server", "client", "authorization")
 
 OPEN: dict[str, dict[str, str]] = {
     "server": {},
-    "client": {"auth/*": "authorization is not built yet"},
+    "client": {
+        "auth/client-credentials-*": "the grants of machines are not built yet",
+        "auth/enterprise-managed-authorization": "the same",
+        "auth/wif-jwt-bearer": "the same",
+    },
     "authorization": {},
 }
 """What may still fail, by side: a pattern of scenario names, and what it waits for."""

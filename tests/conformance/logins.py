@@ -1,0 +1,68 @@
+"""How the client that the official suite tests logs in: as a user without a browser, or as a machine.
+
+The suite's authorization servers say yes at once, so that the browser's part is one request whose
+redirect is not followed.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+
+from isthmus.auth.client.callback import ByHand
+from isthmus.auth.client.discovery import Discovery
+from isthmus.auth.client.oauth import OAuth
+from isthmus.auth.client.static import StaticClient
+from isthmus.auth.client.tokens import MemoryTokenStore
+from isthmus.auth.network import Network, desktop
+from isthmus.auth.secret import Secret
+from isthmus.transports.http.bearer import Authorization
+
+REDIRECT = "http://localhost:3000/callback"
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+
+Login = Callable[[str, dict[str, Any]], Awaitable[Authorization]]
+
+
+async def visit(url: str) -> str:
+    """Go where a browser would go, and say where one would be sent to."""
+    async with aiohttp.ClientSession() as session, session.get(url, allow_redirects=False) as page:
+        return page.headers["Location"]
+
+
+async def user(_url: str, _context: dict[str, Any], **options: Any) -> Authorization:
+    """A user who agrees to everything."""
+    return OAuth(
+        "isthmus-conformance",
+        client_metadata_url=DOCUMENT,
+        redirect=ByHand(REDIRECT, visit),
+        store=MemoryTokenStore(),
+        **options,
+    )
+
+
+async def preregistered(url: str, context: dict[str, Any]) -> Authorization:
+    """The same, with a client that the authorization server knows: who that is, is found out."""
+    network = Network(desktop(url))
+    place = await Discovery(url, network).find()
+    await network.close()
+    client = StaticClient(context["client_id"], secret=Secret(context["client_secret"]))
+    return await user(url, context, clients={place.server.issuer: client})
+
+
+async def bound(url: str, context: dict[str, Any]) -> Authorization:
+    """The same, with tokens that are of no use without a key."""
+    return await user(url, context, dpop="require")
+
+
+LOGINS: dict[str, Login] = {
+    "pre-registration": preregistered,
+    "dpop": bound,
+    "dpop-nonce": bound,
+}
+"""Who logs in, by scenario; a user where none is named."""
+
+
+async def authorization(name: str, url: str, context: dict[str, Any]) -> Authorization:
+    """What a scenario has its client log in with."""
+    return await LOGINS.get(name, user)(url, context)
