@@ -1,0 +1,295 @@
+"""``isthmus auth``: users, clients, grants and keys from the command line."""
+
+import asyncio
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from isthmus.auth.authorization_server.keys import Keyring
+from isthmus.auth.authorization_server.passwords import PasswordUsers
+from isthmus.auth.authorization_server.records import Grant
+from isthmus.auth.authorization_server.store import SQLiteAuthStore
+from isthmus.cli.main import main
+
+KEY = "k" * 43
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in, with a key in the environment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ISTHMUS_AUTH_KEY", KEY)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, capsys, monkeypatch):
+    """Runs ``isthmus auth`` in this process: its exit code, stdout and stderr."""
+
+    def command(*words, typed=""):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        with pytest.raises(SystemExit) as ended:
+            main(("auth", *words))
+        out, err = capsys.readouterr()
+        return ended.value.code or 0, out, err
+
+    return command
+
+
+def stored(folder, work):
+    async def done():
+        store = SQLiteAuthStore(folder / "auth.db")
+        try:
+            return await store.write(work)
+        finally:
+            await store.close()
+
+    return asyncio.run(done())
+
+
+def granted(grant_id, client="app", user="alice"):
+    return Grant(
+        id=grant_id, client_id=client, user_id=user, scope="files:read", gen=0,
+        resource="https://mcp.example/mcp", created_at=1e9, rotated_at=None, expires_at=1e10, ends_at=1e10,
+        revoked_at=None, jkt=None, upstream_id=None,
+    )  # fmt: skip
+
+
+def test_a_user_is_added_with_a_password_from_standard_input(run, folder):
+    """We demand that a password is never an argument, which every process could read."""
+    code, out, err = run("add-user", "Alice", "--name", "Alice A.", typed=PASSWORD + "\n")
+    assert (0, "") == (code, out)
+    assert "alice can sign in" in err
+    assert PASSWORD not in err
+    users = PasswordUsers(folder / "users.db")
+    assert ["alice"] == [user.id for user in users.all()]
+
+
+def test_a_password_that_is_typed_is_typed_twice_and_not_shown(folder):
+    """We demand that who looks over a shoulder sees nothing."""
+    leader, terminal = pty.openpty()
+    command = [sys.executable, "-m", "isthmus", "auth", "add-user", "alice"]
+    with subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    ) as process:
+        os.close(terminal)
+        seen = b""
+        for asked in (b"Password: ", b"Once more: "):
+            while not seen.endswith(asked):
+                seen += os.read(leader, 1024)
+            os.write(leader, PASSWORD.encode() + b"\n")
+        while b"can sign in" not in seen:
+            seen += os.read(leader, 1024)
+        assert 0 == process.wait()
+    os.close(leader)
+    assert PASSWORD.encode() not in seen
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "said"),
+    [
+        (("add-user", "alice"), "short\n", "12 to 1024"),
+        (("add-user", "alice"), "", "no password came"),
+        (("add-user", "a b"), PASSWORD, "account name"),
+    ],
+)
+def test_a_user_that_cannot_be_is_refused_with_the_reason(run, folder, words, typed, said):
+    """We demand that errors of usage end with 2 and say what to do."""
+    code, _, err = run(*words, typed=typed)
+    assert 2 == code
+    assert said in err
+
+
+def test_an_existing_user_gets_another_password_on_demand_only(run):
+    """We demand that adding never changes somebody by accident."""
+    run("add-user", "alice", typed=PASSWORD)
+    code, _, err = run("add-user", "alice", typed=PASSWORD)
+    assert 2 == code
+    assert "--replace" in err
+    assert 0 == run("add-user", "alice", "--replace", typed="another password")[0]
+
+
+def test_a_clients_secret_is_printed_once_and_kept_nowhere(run, folder):
+    """We demand that `secret=$(isthmus auth add-client …)` works, and that nothing else tells it."""
+    code, secret, err = run("add-client", "nightly", "--grant", "client_credentials")
+    assert 0 == code
+    assert len(secret.strip()) >= 43
+    assert secret.strip() not in err
+    files = b"".join(path.read_bytes() for path in folder.glob("auth.db*"))
+    assert secret.strip().encode() not in files
+    assert secret.strip() not in run("list", "--json")[1]
+
+
+def test_a_client_for_people_is_public_unless_told_otherwise(run):
+    """We demand that the usual client needs a name and a redirect URI, no more."""
+    code, out, _ = run("add-client", "app", "--redirect-uri", "https://app.example/cb", "--json")
+    assert (0, {"client_id": "app", "client_secret": None}) == (code, json.loads(out))
+    assert [
+        {
+            "id": "app",
+            "name": "",
+            "kind": "static",
+            "auth_method": "none",
+            "grant_types": ["authorization_code", "refresh_token"],
+            "redirect_uris": ["https://app.example/cb"],
+        }
+    ] == json.loads(run("list", "clients", "--json")[1])["clients"]
+    code, _, err = run("add-client", "app", "--redirect-uri", "https://app.example/cb")
+    assert (2, True) == (code, "--replace" in err)
+
+
+def test_a_client_with_a_key_is_added_with_its_public_half_only(run, folder):
+    """We demand that a private key that was given by mistake is not stored."""
+    public = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+    (folder / "public.json").write_text(json.dumps(public))
+    (folder / "private.json").write_text(json.dumps({**public, "d": "secret"}))
+    assert 0 == run("add-client", "robot", "--jwks", "public.json")[0]
+    code, _, err = run("add-client", "robot2", "--jwks", "private.json")
+    assert (2, True) == (code, "private key" in err)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--grant", "password"), "--grant password"),
+        (("--grant", "authorization_code"), "--redirect-uri goes with"),
+        (("--auth-method", "tls"), "--auth-method tls"),
+        (("--grant", "client_credentials", "--auth-method", "none"), "needs a client that auth"),
+        (("--redirect-uri", "http://evil.example/cb"), "https, http on this machine"),
+        (("--redirect-uri", "javascript:alert(1)"), "nowhere to send a code"),
+        (("--redirect-uri", "https://a.example/cb#x"), "https, http on this machine"),
+        (("--auth-method", "private_key_jwt"), "--jwks goes with"),
+        (("--jwks", "absent.json"), "cannot be read"),
+    ],
+)
+def test_a_client_that_makes_no_sense_is_refused_with_the_option(run, words, said):
+    """We demand that errors name the option to change."""
+    code, _, err = run("add-client", "app", *words)
+    assert (2, said) == (code, said if said in err else err)
+
+
+def test_what_there_is_is_listed_for_people_and_for_programs(run, folder):
+    """We demand tables that people can read, and the same as JSON."""
+    run("add-user", "alice", "--name", "Alice", typed=PASSWORD)
+    run("add-client", "app", "--redirect-uri", "https://app.example/cb")
+    stored(folder, lambda records: records.add_grant(granted("g1")))
+    code, out, _ = run("list")
+    assert 0 == code
+    for text in ("1 client", "1 user", "1 grant", "app", "alice", "g1", "files:read"):
+        assert text in out
+    found = json.loads(run("list", "grants", "users", "--json")[1])
+    assert ["users", "grants"] == list(found)
+    assert [{"id": "alice", "name": "Alice", "disabled": False}] == found["users"]
+    assert ["g1"] == [grant["id"] for grant in found["grants"]]
+
+
+def test_what_cannot_be_listed_is_told_with_what_can(run):
+    """We demand that errors list the choices."""
+    code, _, err = run("list", "tokens")
+    assert (2, True) == (code, "clients, users, grants" in err)
+
+
+def test_a_store_that_is_not_there_is_not_made_by_looking(run, folder):
+    """We demand that a mistyped path is an error, not an empty answer."""
+    code, _, err = run("list", "--store", "other.db")
+    assert (2, True) == (code, "there is no store other.db" in err)
+    assert not (folder / "other.db").exists()
+
+
+def test_a_store_without_its_key_says_which_variable_to_set(run, folder, monkeypatch):
+    """We demand that a missing key is explained."""
+    run("add-client", "app", "--redirect-uri", "https://app.example/cb")
+    monkeypatch.delenv("ISTHMUS_AUTH_KEY")
+    code, _, err = run("list")
+    assert (2, True) == (code, "ISTHMUS_AUTH_KEY" in err)
+
+
+def test_a_grant_ends(run, folder):
+    """We demand that one grant can be ended, and that an unknown one is an error."""
+    run("add-client", "app", "--redirect-uri", "https://app.example/cb")
+    stored(folder, lambda records: records.add_grant(granted("g1")))
+    assert 0 == run("revoke", "grant", "g1")[0]
+    assert [] == json.loads(run("list", "grants", "--json")[1])["grants"]
+    code, _, err = run("revoke", "grant", "g1")
+    assert (2, True) == (code, "there is no grant g1" in err)
+
+
+def test_a_client_is_forgotten_with_its_grants(run, folder):
+    """We demand that no token outlives its client."""
+    run("add-client", "app", "--redirect-uri", "https://app.example/cb")
+    stored(folder, lambda records: records.add_grant(granted("g1")))
+    code, _, err = run("revoke", "client", "app")
+    assert (0, True) == (code, "with 1 grant" in err)
+    assert {"clients": [], "grants": []} == json.loads(
+        run("list", "clients", "grants", "--json")[1]
+    )
+    assert 2 == run("revoke", "client", "app")[0]
+
+
+def test_a_user_is_disabled_and_their_grants_end(run, folder):
+    """We demand that a user who has to go is gone at once, everywhere."""
+    run("add-user", "alice", typed=PASSWORD)
+    run("add-client", "app", "--redirect-uri", "https://app.example/cb")
+    stored(folder, lambda records: records.add_grant(granted("g1")))
+    assert 0 == run("revoke", "user", "alice")[0]
+    found = json.loads(run("list", "users", "grants", "--json")[1])
+    assert ([True], []) == ([user["disabled"] for user in found["users"]], found["grants"])
+    assert 2 == run("revoke", "user", "nobody")[0]
+    assert 2 == run("revoke", "token", "x")[0]
+
+
+def test_keys_are_rotated_and_the_former_one_is_kept(run, folder):
+    """We demand that tokens stay good over a change of keys."""
+    ring = Keyring("ES256", life=1e9, overlap=1e9)
+    before = stored(folder, ring.signing).kid
+    code, out, _ = run("rotate-keys", "--json")
+    keys = {key["state"]: key["kid"] for key in json.loads(out)}
+    assert 0 == code
+    assert {"current", "next", "previous"} == keys.keys()
+    assert before == keys["previous"]
+
+
+def test_paths_in_the_file_are_meant_from_where_it_is(run, folder):
+    """We demand that a configuration works from any folder."""
+    (folder / "etc").mkdir()
+    (folder / "etc" / "auth.toml").write_text('users = "people.db"\n')
+    assert 0 == run("add-user", "alice", "--config", "etc/auth.toml", typed=PASSWORD)[0]
+    assert (folder / "etc" / "people.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("usrs = 'x'", "usrs"),
+        ("resources = 'x'", "$.resources"),
+        ("consent = 'never'", "$.consent"),
+        ("issuer =", "is no TOML"),
+        ("[proxy]\nheader = 'X-User'", "trusted"),
+    ],
+)
+def test_a_file_that_is_not_understood_is_told_with_the_setting(run, folder, text, said):
+    """We demand that a typing error in the file is not ignored."""
+    (folder / "isthmus-auth.toml").write_text(text)
+    code, _, err = run("serve")
+    assert (2, said) == (code, said if said in err else err)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--resource"),
+        (("--resource", "https://m.example/mcp", "--scope", "a b"), "--scope a b"),
+        (("--resource", "https://m.example/mcp", "--listen", "here"), "--listen here"),
+        (("--config", "absent.toml"), "there is no file absent.toml"),
+    ],
+)
+def test_a_server_that_lacks_something_says_what(run, words, said):
+    """We demand that the first start tells what is missing."""
+    code, _, err = run("serve", *words)
+    assert (2, said) == (code, said if said in err else err)
