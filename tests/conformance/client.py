@@ -170,7 +170,7 @@ async def run(url: str, name: str) -> None:
 def main() -> int:
     """Play the scenario that the environment names."""
     name = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
-    known = name in SCENARIOS or name.startswith(AUTHORIZED)
+    known = name in SCENARIOS or name.removeprefix(AUTHORIZED) in logins.LOGINS
     if len(sys.argv) < 2 or not known:
         print(f"no such scenario: {name!r}", file=sys.stderr)
         return UNKNOWN

@@ -55,14 +55,27 @@ async def bound(url: str, context: dict[str, Any]) -> Authorization:
     return await user(url, context, dpop="require")
 
 
+USERS = (
+    *("2025-03-26-oauth-endpoint-fallback", "2025-03-26-oauth-metadata-backcompat"),
+    *("authorization-server-migration", "basic-cimd", "resource-mismatch"),
+    *("iss-normalized", "iss-not-advertised", "iss-supported", "iss-supported-missing"),
+    *("iss-unexpected", "iss-wrong-issuer", "metadata-default", "metadata-issuer-mismatch"),
+    *("metadata-var1", "metadata-var2", "metadata-var3"),
+    *("offline-access-not-supported", "offline-access-scope"),
+    *("scope-from-scopes-supported", "scope-from-www-authenticate", "scope-omitted-when-undefined"),
+    *("scope-retry-limit", "scope-step-up"),
+    *("token-endpoint-auth-basic", "token-endpoint-auth-none", "token-endpoint-auth-post"),
+)
+
 LOGINS: dict[str, Login] = {
+    **dict.fromkeys(USERS, user),
     "pre-registration": preregistered,
     "dpop": bound,
     "dpop-nonce": bound,
 }
-"""Who logs in, by scenario; a user where none is named."""
+"""Who logs in, by scenario."""
 
 
 async def authorization(name: str, url: str, context: dict[str, Any]) -> Authorization:
     """What a scenario has its client log in with."""
-    return await LOGINS.get(name, user)(url, context)
+    return await LOGINS[name](url, context)
