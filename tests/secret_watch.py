@@ -74,10 +74,9 @@ class SecretWatch(logging.Handler):
     def leaks(self) -> list[str]:
         """Where a secret was seen, and what is around it; forgets it all."""
         seen, self.seen = self.seen, []
+        forms = {form for hidden in self.secrets for form in (hidden, quote(hidden, safe=""))}
         return [
-            f"{where}: {text[:400]}"
-            for where, text in seen
-            if any(hidden in text or quote(hidden, safe="") in text for hidden in self.secrets)
+            f"{where}: {text[:400]}" for where, text in seen if any(form in text for form in forms)
         ]
 
 

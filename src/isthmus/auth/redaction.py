@@ -56,6 +56,9 @@ JWT = re.compile(
     r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{4,8192}\.[A-Za-z0-9_-]{2,16384}(?:\.[A-Za-z0-9_-]{0,8192}){0,3}"
 )
 
+PLAIN = re.compile(r"[A-Za-z0-9\-._~]*")
+"""What looks the same wherever it is written."""
+
 ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has; anything else was hung on it by who logged."""
 
@@ -78,13 +81,21 @@ def redact(text: str) -> str:
 
 def _within(text: str) -> Iterator[str]:
     """The live secrets that stand in a text, as they are and as URLs spell them."""
+    longest = len(text)
+    for secret in live():
+        if SHORTEST <= len(secret) <= longest:
+            yield from (form for form in _forms(secret) if form in text)
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    if PLAIN.fullmatch(secret):
+        return (secret,)
     from urllib.parse import quote, quote_plus
 
-    for secret in live():
-        if len(secret) >= SHORTEST:
-            yield from (
-                form for form in {secret, quote(secret, ""), quote_plus(secret)} if form in text
-            )
+    try:
+        return secret, quote(secret, ""), quote_plus(secret), repr(secret)[1:-1]
+    except UnicodeEncodeError:
+        return (secret,)
 
 
 class Redaction(logging.Filter):

@@ -11,7 +11,7 @@ from local_web import as_json, serving
 SPELLINGS = """
 127.0.0.1 127.1 2130706433 0x7f000001 0177.0.0.1 0x7f.0.0.1 127.0.0.1. localhost
 [::1] [::ffff:127.0.0.1] [::ffff:7f00:1] [64:ff9b::7f00:1] 0.0.0.0
-""".split()
+"""
 
 RESERVED = """
 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 100.64.0.1 100.100.100.200 169.254.169.254
@@ -19,14 +19,14 @@ RESERVED = """
 127.255.255.254 fd00::1 fe80::1 fe80::1%1 ff02::1 :: ::1 ::7f00:1 2001:db8::1 2002:7f00:1::
 2002:808:808:: 2001:0:4136:e378:8000:63bf:3fff:fdd2 64:ff9b:1::1 64:ff9b::a9fe:a9fe fec0::1
 ::ffff:10.0.0.1 ::ffff:0:7f00:1 fd00:ec2::254 4000::1
-""".split()
+"""
 
-GLOBAL = "8.8.8.8 1.1.1.1 172.32.0.1 2606:4700::1111 ::ffff:8.8.8.8 64:ff9b::808:808".split()
+GLOBAL = "8.8.8.8 1.1.1.1 172.32.0.1 2606:4700::1111 ::ffff:8.8.8.8 64:ff9b::808:808"
 
 NOT_HTTP = r"""
 file:///etc/passwd unix:///run/docker.sock http+unix://x/ ftp://h/ //h/ h gopher://h
 https://user:pw@login.example/ https://h/#f https://h\@x/ https://h:0/ https://h:99999/
-""".split()
+"""
 
 
 @pytest.mark.covers("auth.threat.t01-ssrf-by-metadata", "auth.client.ssrf-considered")
@@ -37,7 +37,7 @@ async def test_no_spelling_of_this_machine_gets_a_connection(policy):
     """Ours: whoever names this machine, in whatever letters, reaches nothing on it."""
     async with serving(lambda asked: as_json({})) as web:
         network = Network(policy)
-        for host in SPELLINGS:
+        for host in SPELLINGS.split():
             for scheme in ("https", "http"):
                 with pytest.raises(NetworkRefused):
                     await network.json(f"{scheme}://{host}:{web.port}/.well-known/x")
@@ -47,7 +47,7 @@ async def test_no_spelling_of_this_machine_gets_a_connection(policy):
 
 
 @pytest.mark.covers("auth.threat.t01-ssrf-by-metadata")
-@pytest.mark.parametrize("address", RESERVED)
+@pytest.mark.parametrize("address", RESERVED.split())
 async def test_a_name_with_one_reserved_address_is_refused_whole(address):
     """Ours: an address that is not for everybody is not dialled, nor what stands beside it."""
 
@@ -60,7 +60,7 @@ async def test_a_name_with_one_reserved_address_is_refused_whole(address):
     await network.close()
 
 
-@pytest.mark.parametrize("address", GLOBAL)
+@pytest.mark.parametrize("address", GLOBAL.split())
 def test_public_addresses_are_for_everybody(address):
     """Ours: the guard stops nobody on the way to the internet."""
     assert None is purpose(ip_address(address))
@@ -90,7 +90,7 @@ async def test_what_the_user_typed_opens_nothing_beside_it():
     assert 1 == web.connections
 
 
-@pytest.mark.parametrize("url", NOT_HTTP)
+@pytest.mark.parametrize("url", NOT_HTTP.split())
 async def test_only_http_is_asked(url):
     """Ours: sockets of Unix, files and URLs that hide where they lead are no places to go."""
     with pytest.raises(NetworkRefused):

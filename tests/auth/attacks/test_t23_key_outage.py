@@ -1,0 +1,168 @@
+"""T23: a flood of unknown keys, and an issuer that is out of reach."""
+
+import asyncio
+
+import pytest
+
+from isthmus.auth.jose import PrivateKey, sign
+from isthmus.auth.jwks import Jwks
+from isthmus.auth.network import Network, desktop
+from isthmus.auth.resource_server.issuers import ByIssuer
+from isthmus.auth.resource_server.jwt import JWTVerifier
+from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
+from isthmus.auth.secret import Secret
+from local_web import answer, as_json, serving
+
+RESOURCE, NOW = "https://mcp.example/mcp", 1_800_000_000.0
+KEY = PrivateKey.generate("RS256", kid="first")
+NEXT = PrivateKey.generate("RS256", kid="second")
+
+
+class Clock:
+    """A time that somebody sets."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def presented(issuer, key=KEY, kid=None):
+    """A good token, or one whose key has another name."""
+    claims = {"iss": issuer, "aud": RESOURCE, "sub": "ada", "client_id": "c", "exp": NOW + 600}
+    token = sign(claims, key, typ="at+jwt", headers={"kid": kid or key.kid})
+    return Presented("bearer", Secret(token))
+
+
+class Issuer:
+    """An authorization server with metadata and keys, which may be broken."""
+
+    def __init__(self):
+        self.keys = [KEY.jwk]
+        self.broken = False
+        self.url = ""
+
+    def __call__(self, asked):
+        if self.broken:
+            return answer(b"down for maintenance", 503)
+        if asked.target == "/jwks":
+            return as_json({"keys": self.keys})
+        return as_json({"issuer": self.url, "jwks_uri": f"{self.url}/jwks"})
+
+    def fetches(self, web):
+        return [asked.target for asked in web.requests].count("/jwks")
+
+
+def judge(web, clock, **options):
+    """A verifier whose keys are fetched, with a clock of its own."""
+    verifier = JWTVerifier(web.url, clock=lambda: NOW, **options)
+    network = Network(desktop(web.url), keep=False)
+    verifier._keys = Jwks(f"{web.url}/jwks", network, clock=clock)
+    return verifier
+
+
+@pytest.mark.covers("auth.threat.t23-key-outage")
+async def test_a_thousand_unknown_keys_are_one_request():
+    """Ours: who invents names of keys does not have the issuer asked for each."""
+    issuer, clock = Issuer(), Clock()
+    async with serving(issuer) as web:
+        verifier = judge(web, clock)
+        assert await verifier.verify(presented(web.url), RESOURCE)
+        clock.now += 31
+        before = issuer.fetches(web)
+        flood = [presented(web.url, kid=f"k{number}") for number in range(1000)]
+        got = await asyncio.gather(*(verifier.verify(one, RESOURCE) for one in flood))
+
+    assert {None} == set(got)
+    assert 1 == before
+    assert 1 == issuer.fetches(web) - before
+
+
+@pytest.mark.covers("auth.threat.t23-key-outage")
+async def test_a_new_key_is_found():
+    """Ours: an issuer changes its keys without telling, and a token with the new one is good."""
+    issuer, clock = Issuer(), Clock()
+    async with serving(issuer) as web:
+        verifier = judge(web, clock)
+        assert await verifier.verify(presented(web.url), RESOURCE)
+        issuer.keys = [NEXT.jwk]
+        clock.now += 31
+        assert await verifier.verify(presented(web.url, NEXT), RESOURCE)
+
+        assert None is await verifier.verify(presented(web.url), RESOURCE), "the old key is gone"
+
+
+@pytest.mark.covers("auth.threat.t23-key-outage")
+async def test_an_issuer_out_of_reach_is_no_bad_token():
+    """Ours: 401 would have every client log in again, at the server that is down."""
+    issuer, clock = Issuer(), Clock()
+    issuer.broken = True
+    async with serving(issuer) as web:
+        verifier = judge(web, clock)
+        for _ in range(10):
+            with pytest.raises(VerifierUnavailable, match="503") as raised:
+                await verifier.verify(presented(web.url), RESOURCE)
+        asked = len(web.requests)
+        issuer.broken = False
+        clock.now += 6
+        assert await verifier.verify(presented(web.url), RESOURCE)
+
+    assert 0 < raised.value.retry_after <= 30
+    assert 1 == asked, "it is not asked again for each of them"
+
+
+@pytest.mark.covers("auth.threat.t23-key-outage")
+async def test_known_keys_stay_good_while_the_issuer_is_away():
+    """Ours: an outage of the issuer is none of ours; only what is new waits for it."""
+    issuer, clock = Issuer(), Clock()
+    async with serving(issuer) as web:
+        verifier = judge(web, clock, remember=0)
+        assert await verifier.verify(presented(web.url), RESOURCE)
+        issuer.broken = True
+        clock.now += 3600
+        assert await verifier.verify(presented(web.url), RESOURCE)
+        with pytest.raises(VerifierUnavailable):
+            await verifier.verify(presented(web.url, NEXT), RESOURCE)
+        clock.now += 24 * 3600
+        with pytest.raises(VerifierUnavailable):
+            await verifier.verify(presented(web.url), RESOURCE)
+
+
+async def test_everybody_waits_for_one_request_and_nobody_takes_it_away():
+    """Ours: a hundred calls at start-up are one fetch, and one that gives up ends only its own."""
+    issuer, clock = Issuer(), Clock()
+    async with serving(issuer) as web:
+        verifier = judge(web, clock)
+        waiting = [
+            asyncio.create_task(verifier.verify(presented(web.url), RESOURCE)) for _ in range(100)
+        ]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        got = await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert isinstance(got[0], asyncio.CancelledError)
+    assert ["ada"] * 99 == [principal.subject for principal in got[1:]]
+    assert 1 == issuer.fetches(web)
+
+
+async def test_keys_are_found_by_the_issuers_metadata():
+    """RFC 8414: an issuer's URL is all that has to be configured."""
+    issuer = Issuer()
+    async with serving(issuer) as web:
+        issuer.url = web.url
+        verifier = JWTVerifier(web.url, clock=lambda: NOW)
+        assert await ByIssuer({web.url: verifier}).verify(presented(web.url), RESOURCE)
+
+    assert ["/.well-known/oauth-authorization-server", "/jwks"] == [a.target for a in web.requests]
+
+
+async def test_metadata_of_another_issuer_is_not_believed():
+    """RFC 8414 3.3: what names another issuer says nothing about this one's keys."""
+    issuer = Issuer()
+    async with serving(issuer) as web:
+        issuer.url = "https://login.example"
+        with pytest.raises(VerifierUnavailable, match="another issuer"):
+            await JWTVerifier(web.url).verify(presented(web.url), RESOURCE)
+
+    assert "/jwks" not in [asked.target for asked in web.requests]
