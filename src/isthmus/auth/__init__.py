@@ -13,6 +13,17 @@ from typing import TYPE_CHECKING, Any
 from isthmus.auth import redaction
 
 if TYPE_CHECKING:
+    from isthmus.auth.client.callback import ByHand as ByHand
+    from isthmus.auth.client.callback import Loopback as Loopback
+    from isthmus.auth.client.discovery import Compat as Compat
+    from isthmus.auth.client.oauth import OAuth as OAuth
+    from isthmus.auth.client.oauth import ScopeRequest as ScopeRequest
+    from isthmus.auth.client.oauth import Status as Status
+    from isthmus.auth.client.tokens import Key as Key
+    from isthmus.auth.client.tokens import MemoryTokenStore as MemoryTokenStore
+    from isthmus.auth.client.tokens import Registration as Registration
+    from isthmus.auth.client.tokens import Tokens as Tokens
+    from isthmus.auth.client.tokens import TokenStore as TokenStore
     from isthmus.auth.jose import PrivateKey as PrivateKey
     from isthmus.auth.network import PUBLIC as PUBLIC
     from isthmus.auth.network import Network as Network
@@ -36,42 +47,64 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PUBLIC",
+    "ByHand",
     "ByIssuer",
+    "Compat",
     "IntrospectionVerifier",
     "JWTVerifier",
+    "Key",
+    "Loopback",
+    "MemoryTokenStore",
     "Network",
     "NetworkFailed",
     "NetworkPolicy",
     "NetworkRefused",
+    "OAuth",
     "Presented",
     "Principal",
     "PrivateKey",
+    "Registration",
     "ResourceAuth",
     "ScopeModel",
+    "ScopeRequest",
     "Secret",
     "StaticTokens",
+    "Status",
+    "TokenStore",
     "TokenVerifier",
+    "Tokens",
     "VerifierUnavailable",
     "desktop",
 ]
 
 _HOMES = {
+    "ByHand": "isthmus.auth.client.callback",
     "ByIssuer": "isthmus.auth.resource_server.issuers",
+    "Compat": "isthmus.auth.client.discovery",
     "IntrospectionVerifier": "isthmus.auth.resource_server.introspection",
     "JWTVerifier": "isthmus.auth.resource_server.jwt",
+    "Key": "isthmus.auth.client.tokens",
+    "Loopback": "isthmus.auth.client.callback",
+    "MemoryTokenStore": "isthmus.auth.client.tokens",
     "Network": "isthmus.auth.network",
     "NetworkFailed": "isthmus.auth.network",
     "NetworkPolicy": "isthmus.auth.network",
     "NetworkRefused": "isthmus.auth.network",
+    "OAuth": "isthmus.auth.client.oauth",
     "PUBLIC": "isthmus.auth.network",
     "Presented": "isthmus.auth.resource_server.verifier",
     "Principal": "isthmus.core.principal",
     "PrivateKey": "isthmus.auth.jose",
+    "Registration": "isthmus.auth.client.tokens",
     "ResourceAuth": "isthmus.auth.resource_server.resource_auth",
     "ScopeModel": "isthmus.auth.resource_server.scopes",
+    "ScopeRequest": "isthmus.auth.client.oauth",
     "Secret": "isthmus.auth.secret",
     "StaticTokens": "isthmus.auth.resource_server.static",
+    "Status": "isthmus.auth.client.oauth",
+    "TokenStore": "isthmus.auth.client.tokens",
     "TokenVerifier": "isthmus.auth.resource_server.verifier",
+    "Tokens": "isthmus.auth.client.tokens",
     "VerifierUnavailable": "isthmus.auth.resource_server.verifier",
     "desktop": "isthmus.auth.network",
 }
