@@ -37,7 +37,7 @@ other side's, and both from a broken wire::
             └── UrlRequired       by a server: the user must visit a page first
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 __all__ = [
@@ -75,6 +75,7 @@ __all__ = [
     "ToolError",
     "ToolFailed",
     "UnsupportedRevision",
+    "UpstreamRequired",
     "UrlElicitationRequired",
     "UrlRequired",
     "UsageError",
@@ -385,3 +386,25 @@ class UrlRequired(Refuse):
     ) -> None:
         super().__init__(-32042, message)
         self.pages = tuple((page, message) if isinstance(page, str) else page for page in pages)
+
+
+class UpstreamRequired(ToolError):
+    """The user has no account yet, with a service behind the server, that a call needs.
+
+    ``await ctx.upstream(name)`` sees to it; who calls an ``Authorizer`` directly may get it.
+
+    Args:
+        message: what the user is asked for.
+        page: makes the URL of the page where the account is connected; good once, for this user.
+        connected: waits so many seconds, and tells whether the account is connected.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        page: Callable[[], Awaitable[str]],
+        connected: Callable[[float], Awaitable[bool]],
+    ) -> None:
+        super().__init__(message)
+        self.page = page
+        self.connected = connected

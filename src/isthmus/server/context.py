@@ -136,6 +136,32 @@ class Context(Questions):
             )
         return principal
 
+    async def upstream(self, name: str) -> Any:
+        """The API of a service behind the server, as the caller of this.
+
+        It carries the service's own token, never the caller's. A user who has connected no
+        account there is asked to, on a page of the server's; the call goes on afterwards.
+
+        Example::
+
+            github = await ctx.upstream("github")
+            return await github.json("/user")
+
+        Args:
+            name: of the provider, as the authorization server knows it.
+
+        Returns:
+            A :class:`~isthmus.auth.upstream.api.Upstream`.
+
+        Raises:
+            UsageError: the server has no authorization, or no such provider.
+            Refuse: nobody has authenticated.
+            ToolError: no account was connected, or the service does not answer.
+        """
+        from isthmus.server.upstream import reach  # few servers have services behind them
+
+        return await reach(self, self._facilities, name)
+
     @property
     def origin(self) -> Origin:
         """Where the request came from."""

@@ -40,6 +40,9 @@ class Consent:
                 await send_away(send, desk.at(desk.places.login, opened.handle))
                 return
             user = found
+        if opened.pending.login_only:
+            await send_away(send, opened.pending.redirect_uri)
+            return
         token = await desk.token("consent", opened, user)
         if not visit.posted:
             await send_page(send, 200, await self._question(opened, user, token))

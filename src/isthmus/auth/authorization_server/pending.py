@@ -40,6 +40,8 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
         query: all parameters as they came, for the grant to be made of once more.
         created_at: seconds since the epoch.
         expires_at: after that it is gone.
+        login_only: nothing is asked for but who is at the browser, which then goes to
+            ``redirect_uri``, a page of ours; it cannot be approved.
     """
 
     txn: str
@@ -54,6 +56,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     query: tuple[tuple[str, str], ...]
     created_at: float
     expires_at: float
+    login_only: bool = False
 
 
 class Front(Protocol):

@@ -24,7 +24,12 @@ LONGEST_ID, LONGEST_SUB, LONGEST_NAME = 255, 255, 200
 
 
 async def identify(
-    provider: "Provider", tokens: UpstreamTokens, told: Mapping[str, Any], nonce: Secret
+    provider: "Provider",
+    tokens: UpstreamTokens,
+    told: Mapping[str, Any],
+    nonce: Secret,
+    *,
+    required: bool = True,
 ) -> tuple[str, str]:
     """The user's id at the provider, and what they are called.
 
@@ -33,6 +38,7 @@ async def identify(
         tokens: what a code was just exchanged for.
         told: the whole answer, which may have an ID token.
         nonce: what the authorization request had.
+        required: it has to be known; else both are empty where nothing says it.
 
     Raises:
         UpstreamDenied: the provider vouches for nobody, or for somebody else.
@@ -49,6 +55,8 @@ async def identify(
         raise UpstreamDenied(f"{provider.title} gave no ID token")
     elif endpoints.userinfo is not None:
         claims = await user_info(provider, endpoints.userinfo, tokens)
+    elif not required:
+        return "", ""
     else:
         raise UpstreamDenied(
             f"nothing says who a user of {provider.title} is: give the provider user_id=, or the "
@@ -59,9 +67,9 @@ async def identify(
 
 def user_of(provider: "Provider", subject: str, name: str) -> User:
     """A provider's user as one of ours: no other provider's user has the same id."""
-    id = f"{provider.issuer}#{subject}"
+    id = f"{provider.issuer}|{subject}"
     if len(id) > LONGEST_ID:
-        id = f"{provider.name}#{hashlib.sha256(id.encode()).hexdigest()}"
+        id = f"{provider.name}|{hashlib.sha256(id.encode()).hexdigest()}"
     return User(id=id, name=name)
 
 

@@ -1,0 +1,219 @@
+"""Connecting an account at a provider, for a user that is logged in here already.
+
+The link comes by way of the client, which may hand it to anybody. So it is good for one user only,
+who must be the one at the browser; what comes back from the provider goes to nobody else.
+"""
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from isthmus.auth.authorization_server.browser import (
+    Unfit,
+    Visit,
+    binding_of,
+    send_away,
+    send_page,
+)
+from isthmus.auth.authorization_server.desk import Opened
+from isthmus.auth.authorization_server.pages import ConnectView, connect_page
+from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
+from isthmus.auth.authorization_server.users import Delegated, User
+from isthmus.auth.secret import Secret
+from isthmus.auth.upstream import rows
+from isthmus.auth.upstream.faults import UpstreamDenied
+from isthmus.auth.upstream.identity import identify
+from isthmus.auth.upstream.journey import LOST
+from isthmus.auth.upstream.tickets import TICKET, Ticket
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.records import Records
+    from isthmus.auth.upstream.provider import Provider
+    from isthmus.auth.upstream.services import Services
+    from isthmus.transports.http.reply import Send
+
+__all__ = ["Connect"]
+
+KNOWN = "upstream-known"
+KNOWN_LIFE = 600
+
+OTHER = (
+    "This link was made for another account than the one you are signed in with here. Nothing was "
+    "done. If somebody sent it to you, tell them that it does not work."
+)
+
+
+class Connect:
+    """The page that a user is sent to when a tool needs their account at a provider.
+
+    Args:
+        services: whose page it is.
+    """
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+
+    async def page(self, visit: Visit, send: "Send") -> None:
+        """Answer a visit."""
+        desk = self._services.desk
+        name = Secret(visit.fields.get("ticket", ""))
+        ticket = await self._ticket(name)
+        browser = desk.cookies.opaque(visit, desk.cookies.browser)
+        pending = self._pending(ticket, name)
+        user = None if browser is None else await self._user(visit, pending, browser)
+        if user is None or browser is None:
+            await self._log_in(pending, browser, send)
+            return
+        # spec 2026-07-28 client/elicitation#phishing: whoever opens it is the user who caused it
+        if user.id != ticket.user_id:
+            raise Unfit(403, OTHER)
+        token = (await desk.seal()).tie("connect", name.reveal(), binding_of(browser), user.id)
+        if visit.posted:
+            desk.check(visit, token)
+            await self._answered(visit, name, send)
+            return
+        await send_page(send, 200, await self._question(ticket, name, user, token))
+
+    async def arrived(self, provider: "Provider", visit: Visit, send: "Send") -> None:
+        """Answer a browser that comes back from a provider."""
+        services = self._services
+        arrival = await services.journeys.end(provider, visit)
+        journey = arrival.journey
+        if arrival.code is None:
+            text = f"Your account at {provider.title} was not connected."
+            await services.say(send, "Not connected", text, cookies=arrival.cookies)
+            return
+        try:
+            tokens, told = await provider.exchange(
+                arrival.code, Secret(journey.verifier), journey.redirect_uri
+            )
+            subject, _ = await identify(
+                provider, tokens, told, Secret(journey.nonce), required=False
+            )
+        except UpstreamDenied as denial:
+            services.note(provider, denial)
+            text = f"{provider.title} did not let this server in. Your account was not connected."
+            await services.say(send, "Not connected", text, status=403, cookies=arrival.cookies)
+            return
+        tokens = msgspec.structs.replace(tokens, subject=subject)
+        id = rows.connection_id(journey.user_id, provider.name)
+        await services.connections.add(id, journey.user_id, tokens)
+        services.arrived(journey.user_id, provider)
+        text = f"Your account at {provider.title} is connected. You may close this page."
+        await services.say(send, "Connected", text, cookies=arrival.cookies)
+
+    async def known(self, user: User, ticket: str, cookies: tuple[str, ...], send: "Send") -> None:
+        """Somebody was found to be at a browser, by the provider of logins: go on.
+
+        Args:
+            user: who.
+            ticket: what they came with.
+            cookies: to be set as well.
+            send: the ASGI callable.
+        """
+        services, known = self._services, Secret.random()
+
+        def keep(records: "Records") -> None:
+            records.put_ticket(KNOWN, known.reveal(), user.id.encode(), records.now + KNOWN_LIFE)
+
+        await services.authority.store.write(keep)
+        cookie = services.desk.cookies.set(self._cookie, known, KNOWN_LIFE)
+        await send_away(send, services.connect_url(Secret(ticket)), (*cookies, cookie))
+
+    @property
+    def _cookie(self) -> str:
+        return self._services.desk.cookies.named("isthmus-known")
+
+    async def _ticket(self, name: Secret, *, once: bool = False) -> "Ticket":
+        """What a link is good for.
+
+        Raises:
+            Unfit: nothing; it was used, or is too old.
+        """
+        store = self._services.authority.store
+        packed = await store.write(
+            lambda records: (records.take_ticket if once else records.ticket)(TICKET, name.reveal())
+        )
+        if packed is None:
+            raise Unfit(410, LOST)
+        return msgspec.json.decode(packed, type=Ticket)
+
+    def _pending(self, ticket: "Ticket", name: Secret) -> Pending:
+        """What the login page is about, if one has to log in."""
+        services, now = self._services, time.time()
+        return Pending(
+            txn=Secret.random().reveal(),
+            client_id=ticket.client_id,
+            client_name=ticket.client_name,
+            client_kind="static",
+            redirect_uri=services.connect_url(name),
+            scopes=(),
+            resource="",
+            query=(),
+            created_at=now,
+            expires_at=now + PENDING_LIFE,
+            login_only=True,
+        )
+
+    async def _user(self, visit: Visit, pending: Pending, browser: Secret) -> User | None:
+        """Who is at the browser; None where that is not known yet."""
+        desk = self._services.desk
+        if isinstance(desk.users, Delegated):
+            known = desk.cookies.opaque(visit, self._cookie)
+            if known is None:
+                return None
+            found = await desk.authority.store.read(
+                lambda records: records.ticket(KNOWN, known.reveal())
+            )
+            user = None if found is None else await desk.users.get(found.decode())
+            return None if user is None or user.disabled else user
+        session, user = await desk.login(visit)
+        opened = Opened(pending, "", binding_of(browser), session, user)
+        outcome = await desk.recognise(visit, opened)
+        return outcome if isinstance(outcome, User) else None
+
+    async def _log_in(self, pending: Pending, browser: Secret | None, send: "Send") -> None:
+        """Find out who is at the browser, and have it come back."""
+        services, desk = self._services, self._services.desk
+        fresh = Secret.random()
+        cookies = () if browser else (desk.cookies.set(desk.cookies.browser, fresh),)
+        if services.login is not None:
+            ticket = pending.redirect_uri.rpartition("=")[2]
+            url, more = await services.journeys.begin(
+                services.login, services.redirect_uri(services.login), "know", ticket
+            )
+            await send_away(send, url, (*cookies, *more))
+            return
+        await desk.authority.store.write(lambda records: records.save_pending(pending))
+        handle = await desk.handle(pending, binding_of(browser or fresh))
+        await send_away(send, desk.at(desk.places.login, handle), cookies)
+
+    async def _answered(self, visit: Visit, name: Secret, send: "Send") -> None:
+        services = self._services
+        ticket = await self._ticket(name, once=True)
+        provider = services.connections.providers[ticket.provider]
+        if visit.fields.get("decision") != "allow":
+            text = f"Your account at {provider.title} was not connected."
+            await services.say(send, "Not connected", text)
+            return
+        url, cookies = await services.journeys.begin(
+            provider, services.redirect_uri(provider), "connect", "", ticket.user_id
+        )
+        await send_away(send, url, cookies)
+
+    async def _question(self, ticket: "Ticket", name: Secret, user: User, token: str) -> bytes:
+        services, desk = self._services, self._services.desk
+        provider = services.connections.providers.get(ticket.provider)
+        if provider is None:
+            raise Unfit(410, LOST)
+        view = ConnectView(
+            place=desk.place,
+            client=ticket.client_name,
+            provider=provider.title,
+            provider_scopes=provider.scopes,
+            user=user.label,
+            action=services.connect_path,
+            fields={"ticket": name.reveal(), "token": token},
+        )
+        return connect_page(view, desk.places)

@@ -1,0 +1,175 @@
+"""A browser's way to a provider and back: state, verifier and nonce, good once and in that browser.
+
+A journey begins when somebody has agreed on a page of ours, and never before: the provider may
+approve without asking, so that whatever begins a journey is as good as an approval.
+"""
+
+import hashlib
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from isthmus.auth.authorization_server.browser import Cookies, Unfit, Visit, binding_of
+from isthmus.auth.secret import Secret
+from isthmus.auth.upstream.faults import code_of
+from isthmus.core.base64url import to_text
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.records import Records
+    from isthmus.auth.authorization_server.store import AuthStore
+    from isthmus.auth.upstream.provider import Provider
+
+__all__ = ["LOST", "Arrival", "Journey", "Journeys"]
+
+LIFE = 600
+"""Seconds from leaving to coming back."""
+
+KIND = "upstream-state"
+
+LOST = (
+    "This sign-in was finished before, or it took too long, or it was begun in another browser. "
+    "Nothing was done. If you still want to connect, start again in the program that sent you here."
+)
+
+Purpose: TypeAlias = Literal["login", "know", "connect"]
+
+
+class Journey(msgspec.Struct, frozen=True, kw_only=True):
+    """What we remember while a browser is away.
+
+    Attributes:
+        provider: where it went.
+        purpose: ``login`` for an authorization request that was approved, ``know`` to find out
+            who is at the browser, ``connect`` for an account that somebody wants to use.
+        about: the authorization request, or the ticket of the connection.
+        user_id: whose connection it is to be.
+        verifier: of the code challenge that the provider got.
+        nonce: what the ID token has to hold.
+        binding: what the browser is recognised by.
+        redirect_uri: where it comes back to.
+    """
+
+    provider: str
+    purpose: Purpose
+    about: str
+    user_id: str = ""
+    verifier: str
+    nonce: str
+    binding: str
+    redirect_uri: str
+
+    def __repr__(self) -> str:
+        return f"Journey(provider={self.provider!r}, purpose={self.purpose!r})"
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """A browser that came back, and what it brought.
+
+    Attributes:
+        journey: what it left for.
+        code: the provider's code; None where it brought none that can be used.
+        error: the code of the provider's error, where it is one that is known.
+        cookies: values of ``Set-Cookie`` that go with the answer.
+    """
+
+    journey: Journey
+    code: Secret | None
+    error: str
+    cookies: tuple[str, ...]
+
+
+class Journeys:
+    """Sends browsers away and takes them back.
+
+    Args:
+        store: remembers them meanwhile.
+        cookies: how our cookies are set.
+    """
+
+    def __init__(self, store: "AuthStore", cookies: Cookies) -> None:
+        self._store = store
+        self._cookies = cookies
+
+    async def begin(
+        self,
+        provider: "Provider",
+        redirect_uri: str,
+        purpose: Purpose,
+        about: str,
+        user_id: str = "",
+    ) -> tuple[str, tuple[str, ...]]:
+        """Where a browser is to go, and the cookies that go with it.
+
+        Raises:
+            UpstreamUnavailable: the provider does not say where.
+        """
+        # spec 2025-11-25 basic/authorization#confused-deputy-problem: state is made, kept and bound
+        # to the browser after approval only
+        state, verifier, nonce, browser = (Secret.random() for _ in range(4))
+        hashed = hashlib.sha256(verifier.reveal().encode()).digest()
+        url = await provider.login_url(
+            state=state, challenge=to_text(hashed), nonce=nonce, redirect_uri=redirect_uri
+        )
+        journey = Journey(
+            provider=provider.name,
+            purpose=purpose,
+            about=about,
+            user_id=user_id,
+            verifier=verifier.reveal(),
+            nonce=nonce.reveal(),
+            binding=binding_of(browser),
+            redirect_uri=redirect_uri,
+        )
+
+        def keep(records: "Records") -> None:
+            packed = msgspec.json.encode(journey)
+            records.put_ticket(KIND, state.reveal(), packed, records.now + LIFE)
+
+        await self._store.write(keep)
+        return url, (self._cookies.set(self._name(state), browser, LIFE),)
+
+    async def end(self, provider: "Provider", visit: Visit) -> Arrival:
+        """Take a browser back.
+
+        The order is: our state, once; the same browser; the provider that we sent it to; and only
+        then what it brought.
+
+        Raises:
+            Unfit: there is no such journey, or it is another browser's.
+        """
+        state = Secret(visit.fields.get("state", ""))
+        packed = await self._store.write(
+            lambda records: records.take_ticket(KIND, state.reveal()) if state else None
+        )
+        if packed is None:
+            raise Unfit(410, LOST)
+        journey = msgspec.json.decode(packed, type=Journey)
+        name = self._name(state)
+        binding = binding_of(self._cookies.opaque(visit, name))
+        if Secret(journey.binding) != binding or journey.provider != provider.name:
+            raise Unfit(410, LOST)
+        cookies = (self._cookies.clear(name),)
+        if not await told_by(provider, visit):
+            return Arrival(journey, None, "", cookies)
+        error, code = visit.fields.get("error"), visit.fields.get("code")
+        if error is not None or not code:
+            return Arrival(journey, None, code_of({"error": error}), cookies)
+        return Arrival(journey, Secret(code), "", cookies)
+
+    def _name(self, state: Secret) -> str:
+        """One cookie for each journey: two of them in one browser do not disturb each other."""
+        digest = hashlib.sha256(state.reveal().encode()).hexdigest()
+        return self._cookies.named(f"isthmus-upstream-{digest[:16]}")
+
+
+async def told_by(provider: "Provider", visit: Visit) -> bool:
+    """Whether an answer is from the provider that was asked (RFC 9207).
+
+    What is not says nothing, not even an error.
+    """
+    # spec 2026-07-28 basic/authorization/security-considerations#mix-up-attacks
+    endpoints = await provider.endpoints()
+    iss = visit.fields.get("iss")
+    if iss is None:
+        return not endpoints.says_issuer
+    return iss == endpoints.issuer

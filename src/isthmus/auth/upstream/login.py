@@ -1,0 +1,178 @@
+"""Users who log in at another authorization server, after they have agreed on a page of ours.
+
+The third-party flow: a client comes to our ``/authorize``; our consent page asks about this very
+client; only then the browser goes to the provider, with a state and a verifier made at that moment.
+What comes back is exchanged by us, the provider's tokens are encrypted under the new grant, and
+the client gets a code and tokens of ours, for our resource.
+
+spec 2025-03-26 basic/authorization#third-party-authorization-flow
+"""
+
+import inspect
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from isthmus.auth.authorization_server.browser import Unfit, Visit, send_away
+from isthmus.auth.authorization_server.users import LoginRequest, Redirect, Refused, User
+from isthmus.auth.secret import Secret
+from isthmus.auth.upstream import rows
+from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.identity import identify, user_of
+from isthmus.auth.upstream.journey import LOST, Arrival
+from isthmus.auth.upstream.tokens import UpstreamTokens
+from isthmus.errors import AuthRefused, UsageError
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.authority import AuthorizationServer
+    from isthmus.auth.authorization_server.pending import Pending
+    from isthmus.auth.upstream.provider import Provider
+    from isthmus.auth.upstream.services import Services
+    from isthmus.transports.http.bearer import Asgi
+    from isthmus.transports.http.reply import Send
+
+__all__ = ["UpstreamLogin"]
+
+ELSEWHERE = "Users of this server sign in elsewhere. Start again in the program that sent you here."
+
+Allow = Callable[[User], bool | Awaitable[bool]]
+
+ERRORS = frozenset({"access_denied", "temporarily_unavailable"})
+"""Codes of a provider that a client hears as they are; any other is ``server_error``."""
+
+
+class UpstreamLogin:
+    """Users of a provider: whoever can log in there can log in here.
+
+    Their id is ``ISSUER|SUBJECT``, so that users of two providers are never the same. What they
+    granted ends when the provider ends their login, and ``ctx.upstream(NAME)`` reaches its API.
+
+    Example::
+
+        AuthorizationServer(issuer="https://mcp.example", users=UpstreamLogin(
+            Provider("keycloak", issuer="https://login.example/realms/staff", client_id="mcp",
+                client_secret=os.environ["KEYCLOAK_SECRET"], scopes=["openid", "profile"])), …)
+
+    The provider sends users back to ``ISSUER/auth/upstream/NAME``, which is to be registered there.
+
+    Args:
+        provider: where users log in.
+        allow: whether a user of the provider is one of ours; everybody is if not given.
+
+    Attributes:
+        provider: what pages call the provider.
+        provider_scopes: what is asked of it.
+    """
+
+    def __init__(self, provider: "Provider", *, allow: Allow | None = None) -> None:
+        self.source = provider
+        self.provider = provider.title
+        self.provider_scopes = provider.scopes
+        self._allow = allow
+        self._services: Services | None = None
+
+    def attach(self, authority: "AuthorizationServer") -> Mapping[str, "Asgi"]:
+        """The page where users come back; see ``Delegated.attach``."""
+        if self._services is not None:
+            raise UsageError("a UpstreamLogin is of one AuthorizationServer: make another one")
+        services = authority.services
+        if services is None:
+            raise UsageError("this AuthorizationServer has no services, and cannot log users in")
+        self._services = services
+        services.login = self.source
+        services.add(self.source, self._arrived)
+        return services.routes
+
+    async def begin(self, request: LoginRequest) -> Redirect | Refused:
+        """Send a browser to the provider, once its user has agreed on our consent page."""
+        services = self._attached()
+        try:
+            url, cookies = await services.journeys.begin(
+                self.source, services.redirect_uri(self.source), "login", request.pending.txn
+            )
+        except UpstreamUnavailable:
+            url, cookies = await self._denied(request.pending, "temporarily_unavailable"), ()
+        return Redirect(url=url, cookies=cookies)
+
+    async def submit(self, request: LoginRequest, form: Mapping[str, str]) -> Refused:  # noqa: ARG002 - there is no form
+        """Nobody logs in by a form of ours."""
+        return Refused(text=ELSEWHERE)
+
+    async def get(self, user_id: str) -> User | None:
+        """The user of an id, if it is one of this provider's."""
+        mine = user_id.startswith((f"{self.source.issuer}|", f"{self.source.name}|"))
+        return User(id=user_id) if mine else None
+
+    def _attached(self) -> "Services":
+        if self._services is None:
+            raise UsageError("give this UpstreamLogin to an AuthorizationServer: users=…")
+        return self._services
+
+    async def _arrived(self, provider: "Provider", visit: Visit, send: "Send") -> None:
+        """Answer a browser that comes back."""
+        services = self._attached()
+        arrival = await services.journeys.end(provider, visit)
+        if arrival.journey.purpose == "know":
+            user, _ = await self._user(arrival)
+            await services.connect.known(user, arrival.journey.about, arrival.cookies, send)
+            return
+        about = arrival.journey.about
+        pending = await services.authority.store.read(lambda records: records.pending(about))
+        if pending is None:
+            raise Unfit(410, LOST)
+        await send_away(send, await self._answer(pending, arrival), arrival.cookies)
+
+    async def _answer(self, pending: "Pending", arrival: Arrival) -> str:
+        """Where a browser goes on: to the client, with a code of ours or an error."""
+        if arrival.code is None:
+            # spec 2026-07-28 basic/authorization: nothing of the provider's error is handed on
+            code = arrival.error if arrival.error in ERRORS else "server_error"
+            return await self._denied(pending, code)
+        try:
+            user, tokens = await self._user(arrival)
+        except UpstreamDenied as denial:
+            self._attached().note(self.source, denial)
+            return await self._denied(pending, "access_denied")
+        except UpstreamUnavailable:
+            return await self._denied(pending, "temporarily_unavailable")
+        return await self._approved(pending, user, tokens)
+
+    async def _approved(self, pending: "Pending", user: User, tokens: UpstreamTokens) -> str:
+        """Keep the provider's tokens under a new grant, and give the client a code."""
+        services, id = self._attached(), f"login-{secrets.token_urlsafe(16)}"
+        await services.connections.add(id, user.id, tokens, waits=True)
+        try:
+            url = await services.authority.approve(pending, user, upstream_id=id)
+        except AuthRefused:
+            await services.connections.end(id)
+            raise
+        if tokens.ends_at is not None:
+            until = tokens.ends_at
+            await services.authority.store.write(lambda records: rows.cap(records, id, until))
+        return url
+
+    async def _user(self, arrival: Arrival) -> tuple[User, UpstreamTokens]:
+        """Who came back, and the tokens that the provider gave for them.
+
+        Raises:
+            UpstreamDenied: nobody that is let in.
+            UpstreamUnavailable: the provider gives no usable answer.
+        """
+        journey, provider = arrival.journey, self.source
+        if arrival.code is None:
+            raise UpstreamDenied(f"{provider.title} gave no code")
+        tokens, told = await provider.exchange(
+            arrival.code, Secret(journey.verifier), journey.redirect_uri
+        )
+        subject, name = await identify(provider, tokens, told, Secret(journey.nonce))
+        user = user_of(provider, subject, name)
+        if self._allow is not None:
+            allowed = self._allow(user)
+            if not (await allowed if inspect.isawaitable(allowed) else allowed):
+                raise UpstreamDenied(f"this user of {provider.title} is not one of ours")
+        return user, msgspec.structs.replace(tokens, subject=subject)
+
+    async def _denied(self, pending: "Pending", error: str) -> str:
+        return await self._attached().authority.deny(pending, error)
