@@ -2,13 +2,14 @@
 
 import asyncio
 from functools import partial
+from typing import ClassVar
 
 import msgspec
 
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.requests import AuthorizedRequests
 from isthmus.auth.client.session import AuthSession, Grant
-from isthmus.auth.client.step_up import StepUps
+from isthmus.auth.client.step_up import TRIES, StepUps
 from isthmus.transports.http.requests import Requests
 
 __all__ = ["Granting"]
@@ -29,7 +30,12 @@ class Granting:
 
     It may serve several clients, also to several MCP servers: each server has tokens of its own.
     Subclasses say what grant it is.
+
+    Attributes:
+        tries: how often one operation may ask for more scopes.
     """
+
+    tries: ClassVar[int] = TRIES
 
     def __init__(self) -> None:
         self._shared: dict[str, Shared] = {}
@@ -55,7 +61,7 @@ class Granting:
         if shared is None or shared.loop is not loop:
             proofs = Proofs()
             session = AuthSession(self.grant(url, proofs))
-            shared = Shared(session, proofs, StepUps(session, url), loop)
+            shared = Shared(session, proofs, StepUps(session, url, tries=self.tries), loop)
             self._shared[url] = shared
         shared.users += 1
         return AuthorizedRequests(

@@ -182,6 +182,8 @@ def authenticated(
     """
     # Also beside Basic, where it is not needed: servers made with PyPI mcp look for it there first.
     method, form = method_of(identity, methods), {**fields, "client_id": identity.client_id}
+    if not identity.client_id:  # an assertion may say it all
+        del form["client_id"]
     if method == "private_key_jwt":
         form["client_assertion_type"] = ASSERTION
         form["client_assertion"] = assertion(identity, issuer).reveal()

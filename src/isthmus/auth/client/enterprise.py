@@ -1,0 +1,124 @@
+"""A user whose company decides where they may go: an identity provider's grant (ID-JAG)."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Literal, TypeAlias
+
+from isthmus.auth.client.discovery import Compat
+from isthmus.auth.client.jwt_bearer import JWT_BEARER
+from isthmus.auth.client.machine import Asking, Machine
+from isthmus.auth.client.static import StaticClient
+from isthmus.auth.client.token_request import Granted, request_token, said
+from isthmus.auth.network import NetworkPolicy
+from isthmus.auth.secret import Secret
+from isthmus.errors import AuthUnsafe, UsageError
+
+__all__ = ["EnterpriseManaged", "SubjectToken"]
+
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # noqa: S105 - the beginning of a URN
+ID_JAG = f"{TOKEN_TYPE}id-jag"
+KINDS = ("id_token", "saml2")
+
+SubjectToken: TypeAlias = Callable[[], Awaitable[Secret | str]]
+"""Gives what the identity provider said when the user logged in."""
+
+
+class EnterpriseManaged(Machine):
+    """Tokens for a user who has logged in at their company's identity provider.
+
+    That is the extension ``io.modelcontextprotocol/enterprise-managed-authorization``: what the
+    identity provider said of the user is exchanged there for a grant for one MCP server (RFC 8693),
+    and that for a token at the server's own authorization server. Nobody is sent to a browser.
+
+    Example::
+
+        auth = EnterpriseManaged(
+            "https://acme.idp.example/oauth2/token",
+            idp_client=StaticClient("chat-app", secret=idp_secret),
+            subject_token=current_id_token,
+            client=StaticClient("chat-app-at-mcp", secret=secret),
+        )
+
+    Args:
+        idp_token_endpoint: where the identity provider exchanges tokens.
+        idp_client: the client that the user has logged in to, as the provider knows it.
+        subject_token: gives the user's ID token or SAML assertion; called for each token.
+        client: the same client, as the MCP server's authorization server knows it.
+        subject_token_type: ``"id_token"`` or ``"saml2"``.
+        idp_issuer: the identity provider's issuer, where ``idp_client`` authenticates by a key.
+        scopes: what to ask for; None asks for what the server says.
+        authorization_server: the issuer, where the MCP server does not name it.
+        network: where discovery may go; by default the origins named here, and public addresses.
+        compat: what is put up with for servers that do not keep to the specification.
+
+    Raises:
+        UsageError: the type of the token is none of the two.
+    """
+
+    def __init__(
+        self,
+        idp_token_endpoint: str,
+        *,
+        idp_client: StaticClient,
+        subject_token: SubjectToken,
+        client: StaticClient,
+        subject_token_type: Literal["id_token", "saml2"] = "id_token",  # noqa: S107 - a kind
+        idp_issuer: str | None = None,
+        scopes: Iterable[str] | None = None,
+        authorization_server: str | None = None,
+        network: NetworkPolicy | None = None,
+        compat: Compat | None = None,
+    ) -> None:
+        if subject_token_type not in KINDS:
+            raise UsageError(f"subject_token_type={subject_token_type!r}: it is id_token or saml2")
+        super().__init__(
+            client.client_id,
+            scopes=scopes,
+            authorization_server=authorization_server,
+            network=network,
+            compat=compat,
+        )
+        self._endpoint = idp_token_endpoint
+        self._idp_client = idp_client.identity
+        self._idp_issuer = idp_issuer or idp_token_endpoint
+        self._subject_token = subject_token
+        self._kind = f"{TOKEN_TYPE}{subject_token_type}"
+        self._identity = client.identity
+
+    def named(self) -> list[str]:
+        """The URLs that the application itself has named."""
+        return [*super().named(), self._endpoint]
+
+    async def ask(self, asking: Asking) -> Granted:
+        """Exchange what the provider said for a grant, and that for a token."""
+        jag = await self._exchanged(asking)
+        form = {"grant_type": JWT_BEARER, "assertion": jag.access.reveal()}
+        return await asking.token(form, self._identity, scopes=jag.scopes)
+
+    async def _exchanged(self, asking: Asking) -> Granted:
+        """The identity provider's grant for the MCP server.
+
+        Raises:
+            AuthRefused: the provider, or the company's policy, says no.
+            AuthUnsafe: what it gave is something else.
+        """
+        fields = {
+            "grant_type": EXCHANGE,
+            "requested_token_type": ID_JAG,
+            "audience": asking.place.server.issuer,
+            "resource": asking.place.resource,
+            "subject_token": Secret(await self._subject_token()).reveal(),
+            "subject_token_type": self._kind,
+        }
+        if asking.scopes:
+            fields["scope"] = " ".join(sorted(asking.scopes))
+        jag = await request_token(
+            asking.network, self._endpoint, fields, self._idp_client, issuer=self._idp_issuer
+        )
+        kind = jag.more.get("issued_token_type")
+        if kind != ID_JAG:
+            raise AuthUnsafe(
+                f"{said(self._idp_issuer)} exchanged the user's token for {said(kind)}, and not for "
+                f"{ID_JAG}: it is sent nowhere; is the exchange set up there for {self.client_id!r}?"
+            )
+        return jag
