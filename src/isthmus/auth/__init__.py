@@ -43,6 +43,13 @@ if TYPE_CHECKING:
     from isthmus.auth.resource_server.verifier import TokenVerifier as TokenVerifier
     from isthmus.auth.resource_server.verifier import VerifierUnavailable as VerifierUnavailable
     from isthmus.auth.secret import Secret as Secret
+    from isthmus.auth.upstream.api import Upstream as Upstream
+    from isthmus.auth.upstream.endpoints import Endpoints as Endpoints
+    from isthmus.auth.upstream.faults import UpstreamDenied as UpstreamDenied
+    from isthmus.auth.upstream.faults import UpstreamFailed as UpstreamFailed
+    from isthmus.auth.upstream.faults import UpstreamUnavailable as UpstreamUnavailable
+    from isthmus.auth.upstream.login import UpstreamLogin as UpstreamLogin
+    from isthmus.auth.upstream.provider import Provider as Provider
     from isthmus.core.principal import Principal as Principal
 
 __all__ = [
@@ -50,6 +57,7 @@ __all__ = [
     "ByHand",
     "ByIssuer",
     "Compat",
+    "Endpoints",
     "IntrospectionVerifier",
     "JWTVerifier",
     "Key",
@@ -63,6 +71,7 @@ __all__ = [
     "Presented",
     "Principal",
     "PrivateKey",
+    "Provider",
     "Registration",
     "ResourceAuth",
     "ScopeModel",
@@ -73,6 +82,11 @@ __all__ = [
     "TokenStore",
     "TokenVerifier",
     "Tokens",
+    "Upstream",
+    "UpstreamDenied",
+    "UpstreamFailed",
+    "UpstreamLogin",
+    "UpstreamUnavailable",
     "VerifierUnavailable",
     "desktop",
 ]
@@ -81,6 +95,7 @@ _HOMES = {
     "ByHand": "isthmus.auth.client.callback",
     "ByIssuer": "isthmus.auth.resource_server.issuers",
     "Compat": "isthmus.auth.client.discovery",
+    "Endpoints": "isthmus.auth.upstream.endpoints",
     "IntrospectionVerifier": "isthmus.auth.resource_server.introspection",
     "JWTVerifier": "isthmus.auth.resource_server.jwt",
     "Key": "isthmus.auth.client.tokens",
@@ -95,6 +110,7 @@ _HOMES = {
     "Presented": "isthmus.auth.resource_server.verifier",
     "Principal": "isthmus.core.principal",
     "PrivateKey": "isthmus.auth.jose",
+    "Provider": "isthmus.auth.upstream.provider",
     "Registration": "isthmus.auth.client.tokens",
     "ResourceAuth": "isthmus.auth.resource_server.resource_auth",
     "ScopeModel": "isthmus.auth.resource_server.scopes",
@@ -105,6 +121,11 @@ _HOMES = {
     "TokenStore": "isthmus.auth.client.tokens",
     "TokenVerifier": "isthmus.auth.resource_server.verifier",
     "Tokens": "isthmus.auth.client.tokens",
+    "Upstream": "isthmus.auth.upstream.api",
+    "UpstreamDenied": "isthmus.auth.upstream.faults",
+    "UpstreamFailed": "isthmus.auth.upstream.faults",
+    "UpstreamLogin": "isthmus.auth.upstream.login",
+    "UpstreamUnavailable": "isthmus.auth.upstream.faults",
     "VerifierUnavailable": "isthmus.auth.resource_server.verifier",
     "desktop": "isthmus.auth.network",
 }
