@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
+import machines
 
 from isthmus.auth.client.callback import ByHand
 from isthmus.auth.client.discovery import Discovery
@@ -72,6 +73,7 @@ LOGINS: dict[str, Login] = {
     "pre-registration": preregistered,
     "dpop": bound,
     "dpop-nonce": bound,
+    **machines.MACHINES,
 }
 """Who logs in, by scenario."""
 
