@@ -43,6 +43,7 @@ async def connect(
     strict: bool = True,
     wire: Wire | None = None,
     wrap: Wrap | None = None,
+    token: str | None = None,
     **options: Any,
 ) -> AsyncIterator[Client]:
     """A client connected to ``server``, for tests.
@@ -56,6 +57,7 @@ async def connect(
         strict: in memory, let every round of questions be asked twice and fail where the
             questions differ; see :mod:`isthmus.testing.replay`.
         wire: is given every message, see :class:`~isthmus.testing.wiretap.Wiretap`.
+        token: an access token, for a server with ``auth=``; sent where a transport has headers.
         wrap: puts a channel of its own around the client's, see :mod:`isthmus.testing.faults`.
         **options: for the :class:`~isthmus.client.Client`: ``elicit``, ``sample``, ``roots``, …
 
@@ -71,7 +73,8 @@ async def connect(
         raise SkipTest(reason)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(in_use(server))
-        dial = await _WAYS[transport](server, stack)
+        sent = {} if token is None else {"Authorization": f"Bearer {token}"}
+        dial = await _WAYS[transport](server, stack, sent)
         stricts: list[Strict] = []
 
         async def tapped() -> Channel:
@@ -115,8 +118,11 @@ async def in_use(server: Server) -> AsyncIterator[None]:
 
 Dial: TypeAlias = Callable[[], Awaitable[Channel]]
 
+Sent: TypeAlias = Mapping[str, str]
+"""Headers that go with every request, on transports that have some."""
 
-async def _in_memory(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+
+async def _in_memory(server: Server, stack: contextlib.AsyncExitStack, _sent: Sent) -> Dial:
     async def dial() -> Channel:
         ours, theirs = pair()
         await stack.enter_async_context(running(Peer(theirs, server.router, side="server")))
@@ -131,7 +137,7 @@ class Lines(LineChannel):
     SERVES = False
 
 
-async def _over_pipes(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+async def _over_pipes(server: Server, stack: contextlib.AsyncExitStack, _sent: Sent) -> Dial:
     async def dial() -> Channel:
         to_server, from_client = os.pipe()
         to_client, from_server = os.pipe()
@@ -142,44 +148,44 @@ async def _over_pipes(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
     return dial
 
 
-async def _over_http(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+async def _over_http(server: Server, stack: contextlib.AsyncExitStack, sent: Sent) -> Dial:
     from isthmus.transports.http.client import HttpClientChannel
 
     url = await stack.enter_async_context(serving(server, body_limit=LIMIT))
 
     async def dial() -> Channel:
-        return HttpClientChannel(url)
+        return HttpClientChannel(url, headers=sent)
 
     return dial
 
 
-async def _over_http_sse(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+async def _over_http_sse(server: Server, stack: contextlib.AsyncExitStack, sent: Sent) -> Dial:
     from isthmus.transports.http.sse_client import HttpSseChannel
 
     url = await stack.enter_async_context(serving(server, body_limit=LIMIT, sse="/sse"))
     url = url.removesuffix("/mcp") + "/sse"
 
     async def dial() -> Channel:
-        channel = HttpSseChannel(url)
+        channel = HttpSseChannel(url, headers=sent)
         await channel.open()
         return channel
 
     return dial
 
 
-async def _over_websocket(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+async def _over_websocket(server: Server, stack: contextlib.AsyncExitStack, sent: Sent) -> Dial:
     from isthmus.transports.websocket_client import connect as dial_websocket
 
     url = await stack.enter_async_context(serving(server, body_limit=LIMIT, websocket=True))
     url = url.replace("http://", "ws://", 1)
 
     async def dial() -> Channel:
-        return await dial_websocket(url, connect_timeout=CONNECT_TIMEOUT)
+        return await dial_websocket(url, headers=sent, connect_timeout=CONNECT_TIMEOUT)
 
     return dial
 
 
-async def _over_unix(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+async def _over_unix(server: Server, stack: contextlib.AsyncExitStack, _sent: Sent) -> Dial:
     from isthmus.server.sockets import serve_unix
 
     folder = stack.enter_context(TemporaryDirectory(prefix="isthmus-"))
@@ -187,7 +193,7 @@ async def _over_unix(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
     return await _listening(lambda on_bound: serve_unix(server, path, on_bound=on_bound), stack)
 
 
-async def _over_tcp(server: Server, stack: contextlib.AsyncExitStack) -> Dial:
+async def _over_tcp(server: Server, stack: contextlib.AsyncExitStack, _sent: Sent) -> Dial:
     from isthmus.server.sockets import serve_tcp
 
     return await _listening(
@@ -208,7 +214,9 @@ async def _listening(serve: "Serve", stack: contextlib.AsyncExitStack) -> Dial:
 
 CONNECT_TIMEOUT = 10.0
 
-_WAYS: Mapping[TransportName, Callable[[Server, contextlib.AsyncExitStack], Awaitable[Dial]]] = {
+_WAYS: Mapping[
+    TransportName, Callable[[Server, contextlib.AsyncExitStack, Sent], Awaitable[Dial]]
+] = {
     "memory": _in_memory,
     "stdio": _over_pipes,
     "http": _over_http,

@@ -377,7 +377,9 @@ class PostReply(WatchedReply):
     def expire(self, why: ErrorBody) -> None:
         """End the stream; where a client can come back for the rest, it does with another token."""
         streams = self._owner.streams
-        if self.streaming and streams is not None and streams.primes:
+        if not (self.streaming and self.attended):
+            return  # it is another response that listens now
+        if streams is not None and streams.primes:
             self._beating = asyncio.get_running_loop().create_task(self.let_go(0))
         else:
             super().expire(why)

@@ -87,8 +87,17 @@ class HttpSession:
             if not revision.has(Feature.RESUMPTION):
                 return None
             primes = revision.has(Feature.PRIMING)
-            self._streams = Streams(self.id, self._book.log, primes=primes)
+            self._streams = Streams(self._kept_under(), self._book.log, primes=primes)
         return self._streams
+
+    def _kept_under(self) -> str:
+        """What its streams are kept under: its owner's name, too, so that nobody else finds them."""
+        owner = owner_of(self.principal)
+        if owner is None:
+            return self.id
+        from hashlib import sha256  # where there are owners, tokens have been hashed already
+
+        return f"{self.id}@{sha256(owner.encode()).hexdigest()[:32]}"
 
     # What the client sends
 

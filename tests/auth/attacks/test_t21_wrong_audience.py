@@ -1,0 +1,84 @@
+"""T21: a token that was issued for somebody else, and a token of ours in somebody else's hands."""
+
+import pytest
+
+from asgi_driver import fetch
+from http_wire import modern_body, modern_head
+from isthmus import Context, Principal, Server
+from isthmus.auth import JWTVerifier, PrivateKey
+from isthmus.auth.jose import sign
+from protected import ISSUER, RESOURCE, challenges, guard
+
+NOW = 1_800_000_000.0
+KEY = PrivateKey.generate("ES256", kid="one")
+CLAIMS = {
+    "iss": ISSUER,
+    "sub": "ada",
+    "client_id": "app",
+    "scope": "files:read",
+    "exp": NOW + 600,
+    "iat": NOW,
+    "jti": "7",
+}
+
+
+def token(audience, issuer=ISSUER):
+    """A token of the issuer's for somebody."""
+    return sign({**CLAIMS, "aud": audience, "iss": issuer}, KEY, typ="at+jwt")
+
+
+def app(seen):
+    """A server whose tool writes down all it can get at."""
+    verifier = JWTVerifier(ISSUER, jwks=[KEY.jwk], clock=lambda: NOW)
+    server = Server("files", auth=guard(verifier=verifier, clock=lambda: NOW))
+
+    @server.tool
+    async def look(who: Principal, ctx: Context) -> str:
+        seen.append((who, ctx))
+        return who.subject
+
+    return server.asgi()
+
+
+async def ask(target, bearer):
+    """A call with a token."""
+    head = {**modern_head(name="look"), "authorization": f"Bearer {bearer}"}
+    body = modern_body(params={"name": "look", "arguments": {}})
+    return await fetch(target, headers=head, body=body)
+
+
+@pytest.mark.covers("auth.threat.t21-wrong-audience", "auth.resource.audience-checked")
+@pytest.mark.parametrize(
+    ("audience", "issuer"),
+    [
+        ("https://other.example/mcp", ISSUER),
+        (["https://other.example/mcp", "https://third.example"], ISSUER),
+        (RESOURCE + "2", ISSUER),
+        (RESOURCE, "https://upstream.example"),
+        ([], ISSUER),
+    ],
+)
+async def test_a_token_for_another_resource_or_of_another_issuer_is_401(audience, issuer):
+    """Spec 2025-11-25 basic/authorization#token-handling: MUST have been issued for this server."""
+    seen = []
+
+    answer = await ask(app(seen), token(audience, issuer))
+
+    assert (401, []) == (answer.status, seen)
+    assert 'error="invalid_token"' in challenges(answer)[0]
+
+
+@pytest.mark.covers("auth.threat.t21-wrong-audience", "auth.resource.no-passthrough")
+async def test_a_handler_is_told_who_calls_and_not_by_which_token():
+    """Ours: what is not there cannot be handed on by accident."""
+    seen, given = [], token([RESOURCE, "https://other.example"])
+
+    answer = await ask(app(seen), given)
+
+    assert 200 == answer.status
+    who, ctx = seen[0]
+    assert ("ada", "app", ISSUER) == (who.subject, who.client_id, who.issuer)
+    assert who == ctx.principal
+    assert not hasattr(who, "token")
+    assert given not in repr(who)
+    assert given not in repr(ctx.principal.claims)

@@ -1,0 +1,99 @@
+"""T40: what one user was given, kept and given to another."""
+
+import pytest
+
+from isthmus import Server
+from isthmus.client.cache import Caching, Responses, Store
+from isthmus.errors import UsageError
+from isthmus.types import ListToolsResult, Tool
+from protected import WRITE, Files, ask, guard
+
+
+async def listed(app, name, method="tools/list", member="tools"):
+    """What somebody is shown: names, and who may share the list."""
+    answer = await ask(app, name, method, {}).done()
+    result = answer.json["result"]
+    return [item["name"] for item in result[member]], result["cacheScope"]
+
+
+@pytest.mark.covers("auth.threat.t40-shared-cache", "auth.resource.private-lists")
+@pytest.mark.parametrize("order", [("ada", "eve"), ("eve", "ada"), ("ada", "eve", "ada", "root")])
+async def test_a_list_that_depends_on_its_reader_is_private_and_made_for_each(order):
+    """Spec 2026-07-28 server/utilities/caching#choosing-a-cache-scope: MUST be private."""
+    files = Files(guard(list_visibility="granted"), list_cache_scope="public", list_ttl_ms=60_000)
+    short = ["read", "publish", "whoami"]
+    expected = {
+        "ada": short,
+        "eve": ["read", "write", *short[1:]],
+        "root": ["read", "write", *short[1:]],
+    }
+
+    for name in order:
+        assert (expected[name], "private") == await listed(files.app, name)
+
+
+@pytest.mark.covers("auth.threat.t40-shared-cache", "auth.resource.private-lists")
+@pytest.mark.parametrize(
+    ("method", "member", "few", "all_"),
+    [
+        ("prompts/list", "prompts", [], ["review"]),
+        ("resources/list", "resources", ["note"], ["plan", "note"]),
+    ],
+)
+async def test_prompts_and_resources_are_listed_by_what_was_granted_too(method, member, few, all_):
+    """Ours: in every list there is."""
+    files = Files(guard(list_visibility="granted"))
+
+    assert (few, "private") == await listed(files.app, "ada", method, member)
+    assert (all_, "private") == await listed(files.app, "eve", method, member)
+
+
+@pytest.mark.covers("auth.threat.t40-shared-cache")
+async def test_lists_are_the_same_for_everybody_unless_told_otherwise():
+    """Ours: what everybody sees may be shared where the author says so."""
+    files = Files(list_cache_scope="public")
+
+    assert await listed(files.app, "ada") == await listed(files.app, "eve")
+    assert "public" == (await listed(files.app, "ada"))[1]
+
+
+@pytest.mark.covers("auth.threat.t40-shared-cache", "auth.resource.private-lists")
+def test_what_takes_scopes_cannot_be_public():
+    """Ours: a cache between would give it to who lacks them."""
+    server = Server("files", auth=guard())
+
+    with pytest.raises(UsageError, match="shares it with those who lack its scopes"):
+        server.add_resource(
+            lambda: "x", "secret://x", name="x", scopes={WRITE}, cache_scope="public"
+        )
+
+
+@pytest.mark.covers("auth.threat.t40-shared-cache", "auth.resource.private-lists")
+async def test_what_a_guarded_server_says_of_itself_is_private_unless_told_otherwise():
+    """Ours: who has no token learns nothing from a cache either."""
+    said = [
+        (await ask(Files(**more).app, "ada", "server/discover", {}).done()).json["result"][
+            "cacheScope"
+        ]
+        for more in ({}, {"list_cache_scope": {"server/discover": "public"}})
+    ]
+
+    assert ["private", "public"] == said
+
+
+@pytest.mark.covers("auth.threat.t40-shared-cache")
+def test_clients_give_private_answers_to_nobody_else():
+    """Spec 2026-07-28 server/utilities/caching#cache-scope-field: MUST NOT be shared across authorizations."""
+    shared = Store(1_000_000)
+    ada, bob = (Responses(Caching(), "https://one.example", "2026-07-28", shared) for _ in "ab")
+    tools = ListToolsResult(
+        tools=[Tool(name="write", input_schema={"type": "object"})],
+        ttl_ms=60_000,
+        cache_scope="private",
+    )
+
+    ada.keep("tools/list", None, tools, ada.changes("tools/list"))
+
+    assert ada.find("tools/list", None) is not None
+    assert bob.find("tools/list", None) is None
+    assert 0 == len(shared)
