@@ -13,17 +13,26 @@ from typing import TYPE_CHECKING, Any
 from isthmus.auth import redaction
 
 if TYPE_CHECKING:
+    from isthmus.auth.client.bearer_token import BearerToken as BearerToken
     from isthmus.auth.client.callback import ByHand as ByHand
     from isthmus.auth.client.callback import Loopback as Loopback
+    from isthmus.auth.client.client_credentials import ClientCredentials as ClientCredentials
     from isthmus.auth.client.discovery import Compat as Compat
+    from isthmus.auth.client.enterprise import EnterpriseManaged as EnterpriseManaged
+    from isthmus.auth.client.jwt_bearer import JwtBearer as JwtBearer
+    from isthmus.auth.client.keyring_store import default_store as default_store
+    from isthmus.auth.client.locks import StoreBusy as StoreBusy
     from isthmus.auth.client.oauth import OAuth as OAuth
     from isthmus.auth.client.oauth import ScopeRequest as ScopeRequest
     from isthmus.auth.client.oauth import Status as Status
+    from isthmus.auth.client.static import StaticClient as StaticClient
+    from isthmus.auth.client.store import FileTokenStore as FileTokenStore
     from isthmus.auth.client.tokens import Key as Key
     from isthmus.auth.client.tokens import MemoryTokenStore as MemoryTokenStore
     from isthmus.auth.client.tokens import Registration as Registration
     from isthmus.auth.client.tokens import Tokens as Tokens
     from isthmus.auth.client.tokens import TokenStore as TokenStore
+    from isthmus.auth.client.vault import StoreBroken as StoreBroken
     from isthmus.auth.jose import PrivateKey as PrivateKey
     from isthmus.auth.network import PUBLIC as PUBLIC
     from isthmus.auth.network import Network as Network
@@ -54,12 +63,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PUBLIC",
+    "BearerToken",
     "ByHand",
     "ByIssuer",
+    "ClientCredentials",
     "Compat",
     "Endpoints",
+    "EnterpriseManaged",
+    "FileTokenStore",
     "IntrospectionVerifier",
     "JWTVerifier",
+    "JwtBearer",
     "Key",
     "Loopback",
     "MemoryTokenStore",
@@ -77,8 +91,11 @@ __all__ = [
     "ScopeModel",
     "ScopeRequest",
     "Secret",
+    "StaticClient",
     "StaticTokens",
     "Status",
+    "StoreBroken",
+    "StoreBusy",
     "TokenStore",
     "TokenVerifier",
     "Tokens",
@@ -88,16 +105,22 @@ __all__ = [
     "UpstreamLogin",
     "UpstreamUnavailable",
     "VerifierUnavailable",
+    "default_store",
     "desktop",
 ]
 
 _HOMES = {
+    "BearerToken": "isthmus.auth.client.bearer_token",
     "ByHand": "isthmus.auth.client.callback",
     "ByIssuer": "isthmus.auth.resource_server.issuers",
+    "ClientCredentials": "isthmus.auth.client.client_credentials",
     "Compat": "isthmus.auth.client.discovery",
     "Endpoints": "isthmus.auth.upstream.endpoints",
+    "EnterpriseManaged": "isthmus.auth.client.enterprise",
+    "FileTokenStore": "isthmus.auth.client.store",
     "IntrospectionVerifier": "isthmus.auth.resource_server.introspection",
     "JWTVerifier": "isthmus.auth.resource_server.jwt",
+    "JwtBearer": "isthmus.auth.client.jwt_bearer",
     "Key": "isthmus.auth.client.tokens",
     "Loopback": "isthmus.auth.client.callback",
     "MemoryTokenStore": "isthmus.auth.client.tokens",
@@ -116,8 +139,11 @@ _HOMES = {
     "ScopeModel": "isthmus.auth.resource_server.scopes",
     "ScopeRequest": "isthmus.auth.client.oauth",
     "Secret": "isthmus.auth.secret",
+    "StaticClient": "isthmus.auth.client.static",
     "StaticTokens": "isthmus.auth.resource_server.static",
     "Status": "isthmus.auth.client.oauth",
+    "StoreBroken": "isthmus.auth.client.vault",
+    "StoreBusy": "isthmus.auth.client.locks",
     "TokenStore": "isthmus.auth.client.tokens",
     "TokenVerifier": "isthmus.auth.resource_server.verifier",
     "Tokens": "isthmus.auth.client.tokens",
@@ -127,6 +153,7 @@ _HOMES = {
     "UpstreamLogin": "isthmus.auth.upstream.login",
     "UpstreamUnavailable": "isthmus.auth.upstream.faults",
     "VerifierUnavailable": "isthmus.auth.resource_server.verifier",
+    "default_store": "isthmus.auth.client.keyring_store",
     "desktop": "isthmus.auth.network",
 }
 
