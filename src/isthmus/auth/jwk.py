@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from isthmus.auth.extra import missing
 from isthmus.auth.secret import Secret, reveal
-from isthmus.core.base64url import to_text
+from isthmus.core.base64url import from_text, to_text
 from isthmus.errors import AuthError, UsageError
 
 __all__ = [
@@ -57,7 +57,7 @@ MOST_KEYS = 100
 TRIES = 4
 """Keys that are tried for a token that names none."""
 
-SHORTEST_RSA = 2048
+SHORTEST_RSA, LONGEST_RSA = 2048, 8192
 """Bits."""
 
 
@@ -108,17 +108,15 @@ class Key:
         if kind not in THUMBPRINT or use not in (None, "sig") or not checks:
             raise InvalidToken("this key is not for signatures")
         public = {name: jwk.get(name) for name in THUMBPRINT[kind]}
+        if kind == "RSA":
+            check_rsa(public)
         try:
-            key = joserfc().keys[kind].import_key(public)
-            size = key.public_key.key_size if kind == "RSA" else SHORTEST_RSA
+            self._key = joserfc().keys[kind].import_key(public)
         except joserfc().faults:
             raise InvalidToken("this key cannot be read") from None
-        if size < SHORTEST_RSA:
-            raise InvalidToken(f"this key has {size} bits, and RSA takes {SHORTEST_RSA}")
         self.kid = jwk.get("kid")
         self.kind = (kind, None if kind == "RSA" else public["crv"])
         self._alg = jwk.get("alg")
-        self._key = key
 
     def fits(self, alg: str) -> bool:
         """Whether it may be used with an algorithm: type and curve, and its own ``alg`` if any."""
@@ -132,6 +130,20 @@ class Key:
         except parts.faults:
             return False
         return bool(verdict)
+
+
+def check_rsa(public: Mapping[str, Any]) -> None:
+    """Refuse RSA keys that are too small to trust, or so large that checking them costs too much.
+
+    Raises:
+        InvalidToken: so it is.
+    """
+    modulus, exponent = (from_text(str(public.get(name))) or b"" for name in ("n", "e"))
+    bits = int.from_bytes(modulus, "big").bit_length()
+    if not SHORTEST_RSA <= bits <= LONGEST_RSA or len(exponent) > 8:
+        raise InvalidToken(
+            f"this key has {bits} bits, and RSA takes {SHORTEST_RSA} to {LONGEST_RSA}"
+        )
 
 
 class Keys:
