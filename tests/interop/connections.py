@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import peers  # tools/peers.py, which conftest.py puts on the path
@@ -44,16 +45,26 @@ def listening(name: str, transport: str) -> str:
     argv = [*command("server", name), transport, str(port)]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     running.append(process)
+    await_port(port, process, argv)
+    return f"http://127.0.0.1:{port}/{'sse' if transport == 'sse' else 'mcp'}"
+
+
+def await_port(port: int, process: subprocess.Popen[bytes], argv: Sequence[object]) -> None:
+    """Wait until a program listens.
+
+    Raises:
+        Broken: it ended, or took too long.
+    """
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 0.5).close()
         except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
-                raise Broken(f"{' '.join(argv)} does not listen") from None
+                raise Broken(f"{' '.join(map(str, argv))} does not listen") from None
             time.sleep(0.05)  # another program's start: there is nothing to wait on
         else:
-            return f"http://127.0.0.1:{port}/{'sse' if transport == 'sse' else 'mcp'}"
+            return
 
 
 def stop() -> None:

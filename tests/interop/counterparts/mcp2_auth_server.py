@@ -1,6 +1,6 @@
 """PyPI ``mcp`` 2.3's server and authorization server, on one port: one form, one user, one scope.
 
-Tokens last for half a minute, so that a client that renews ahead of time does so at every call;
+A token is good for three requests, so that a client has to renew it in the middle of its work;
 ``renewed`` says how often somebody did.
 """
 
@@ -20,7 +20,8 @@ from starlette.responses import HTMLResponse, RedirectResponse
 PORT = int(sys.argv[1])
 ISSUER = f"http://127.0.0.1:{PORT}"
 SCOPE = "notes"
-SECONDS = 30
+SECONDS = 600
+USES = 3
 FORM = """<!doctype html><title>Log in</title><form method="post" action="/login">
 <input type="hidden" name="ticket" value="{}"><input name="username">
 <input type="password" name="password"><button>Log in</button></form>"""
@@ -31,7 +32,7 @@ class Provider:
 
     def __init__(self):
         self.clients, self.asked, self.codes, self.access, self.refresh = {}, {}, {}, {}, {}
-        self.renewed = 0
+        self.renewed, self.used = 0, {}
 
     async def get_client(self, client_id):
         return self.clients.get(client_id)
@@ -94,7 +95,8 @@ class Provider:
         )
 
     async def load_access_token(self, token):
-        return self.access.get(token)
+        self.used[token] = self.used.get(token, 0) + 1
+        return self.access.get(token) if self.used[token] <= USES else None
 
     async def revoke_token(self, token):
         self.access.pop(token.token, None)
