@@ -25,7 +25,7 @@ PARAM = re.compile(
     rf'({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")[ \t]*(?=,|$)', re.DOTALL
 )
 TOKEN68 = re.compile(r"([A-Za-z0-9\-._~+/]+=*)[ \t]*(?=,|$)")
-BREAK = re.compile(r"[ \t]*,[ \t,]*")
+BREAK = re.compile(r"[ \t,]*")
 NAME = re.compile(TOKEN)
 WRITABLE = re.compile(r"[\t\x20-\x7e]*")
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -71,7 +71,7 @@ def parse_challenges(values: Iterable[str]) -> list[Challenge]:
 
 
 def _read(value: str) -> Iterator[Challenge]:
-    """The challenges of one line: a name and a space begin one, a parameter belongs to the last."""
+    """The challenges of one line: a name begins one, and a parameter belongs to the last."""
     scheme, params, token68 = "", dict[str, str](), None
     at = 0
     while at < len(value):
@@ -92,7 +92,6 @@ def _read(value: str) -> Iterator[Challenge]:
             at = whole.end()
         else:  # nonsense, up to the next comma that is not within quotes
             at = _skip(PIECE, value, at)
-            at += at < len(value)
     if scheme:
         yield Challenge(scheme, params, token68)
 

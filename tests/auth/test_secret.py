@@ -1,0 +1,68 @@
+"""Secrets: they show nothing, and are all known while they live."""
+
+import copy
+import gc
+import json
+import pickle
+
+import msgspec
+import pytest
+
+from isthmus.auth.secret import Secret, live, reveal
+
+
+@pytest.mark.parametrize(
+    "show", [str, repr, "{}".format, "{:>20}".format, "{!r}".format, lambda s: f"{[s]} {s!s}"]
+)
+def test_no_way_of_showing_shows_it(show):
+    """Ours: whoever prints, formats or logs it by accident has told nobody."""
+    assert "hunter2" not in show(Secret("hunter2-and-more"))
+
+
+def test_it_comes_out_by_one_word():
+    """Ours: a search for ``reveal`` finds every place where a secret leaves its wrapping."""
+    assert (
+        "hunter2"
+        == Secret("hunter2").reveal()
+        == reveal(Secret(Secret("hunter2")))
+        == reveal("hunter2")
+    )
+
+
+def test_equal_texts_are_equal_secrets():
+    """Ours: comparing is what secrets are for, with texts as well, and anything else is not one."""
+    assert Secret("a") == Secret("a") == "a"
+    assert Secret("a") != Secret("b")
+    assert Secret("a") != 1
+    assert Secret("\ud800é") == "\ud800é"
+    assert {Secret("a"): 1}[Secret("a")]
+    assert not Secret("")
+
+
+def test_nothing_writes_it_down():
+    """Ours: what turns objects into bytes gets an error rather than the text."""
+    secret = Secret("hunter2")
+    for write in (pickle.dumps, json.dumps, msgspec.json.encode):
+        with pytest.raises(TypeError):
+            write(secret)
+    assert secret is copy.deepcopy([secret])[0] is copy.copy(secret)
+
+
+def test_the_living_are_known_and_the_dead_forgotten():
+    """Ours: who looks for secrets in logs knows them all, and none is kept alive for that."""
+    first, second = Secret("text-one-here"), Secret("text-one-here")
+    assert "text-one-here" in set(live())
+    del first
+    gc.collect()
+    assert "text-one-here" in set(live()), "an equal one still lives"
+    del second
+    gc.collect()
+    assert "text-one-here" not in set(live())
+
+
+def test_random_ones_differ():
+    """Ours: 32 bytes of the system's randomness, in letters that any header takes."""
+    made = {Secret.random().reveal() for _ in range(100)}
+
+    assert 100 == len(made)
+    assert {43} == {len(text) for text in made}
