@@ -83,7 +83,7 @@ class UpstreamProvider:
         """Listen, on the same port as before."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._serve)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()
@@ -113,6 +113,8 @@ class UpstreamProvider:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(f"{request.method} {request.path}")
         page = PAGES.get(request.path)
+        if request.path.startswith("/.well-known/") and page is None:
+            return web.Response(status=404)
         if page is None:
             return await self._api(request)
         answer: web.StreamResponse = await page(self, request)

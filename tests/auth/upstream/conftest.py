@@ -1,0 +1,37 @@
+"""A provider behind the server, and what asks it."""
+
+import pytest
+
+from isthmus.auth.authorization_server.store import MemoryAuthStore
+from isthmus.auth.upstream.connections import Connections
+from upstream_flow import Clock, known
+from upstream_provider import UpstreamProvider
+
+
+@pytest.fixture
+def clock():
+    """A clock that goes on, and can be put forward."""
+    return Clock()
+
+
+@pytest.fixture
+async def remote():
+    """An OpenID provider on this machine."""
+    async with UpstreamProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+async def acme(remote, clock):
+    """That provider as our server knows it."""
+    provider = known(remote, clock)
+    yield provider
+    await provider.close()
+
+
+@pytest.fixture
+async def connections(acme, clock):
+    """Upstream tokens in a store of their own."""
+    store = MemoryAuthStore(clock=clock)
+    yield Connections(store, [acme])
+    await store.close()

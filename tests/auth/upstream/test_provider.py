@@ -1,0 +1,188 @@
+"""Tests of a provider as our server sees it: its metadata, its tokens, its refusals."""
+
+import asyncio
+
+import pytest
+
+from isthmus.auth.secret import Secret
+from isthmus.auth.upstream.endpoints import Endpoints
+from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.provider import Provider
+from isthmus.errors import UsageError
+from upstream_flow import BACK, authorized, known, logged_in
+from upstream_provider import RUDE, UpstreamProvider
+
+
+async def test_a_code_becomes_tokens_with_our_secret_and_our_verifier(remote, acme):
+    """Ours: the code flow with PKCE, as any client of the provider's."""
+    tokens, _, _ = await logged_in(remote, acme)
+
+    assert "alice" == remote.access[tokens.access.reveal()]["user"]
+    assert ("openid", "files") == tokens.scopes
+    assert "S256" == remote.authorizations[0]["code_challenge_method"]
+    assert remote.client_id == remote.authorizations[0]["client_id"]
+
+
+async def test_a_code_is_worth_nothing_with_another_verifier(remote, acme):
+    """Ours: PKCE is in force upstream, too, and the refusal is the provider's word for no."""
+    back, _, _ = await authorized(remote, acme)
+
+    with pytest.raises(UpstreamDenied) as denied:
+        await acme.exchange(Secret(back["code"]), Secret.random(), BACK)
+
+    assert "invalid_grant" == denied.value.error
+
+
+async def test_what_a_provider_says_in_its_errors_is_not_repeated(remote, acme, caplog):
+    """Ours: a provider's text may be anybody's, so no exception and no log has it."""
+    remote.refresh_error = "temporarily_unavailable"
+    tokens, _, _ = await logged_in(remote, acme)
+
+    with pytest.raises(UpstreamUnavailable) as caught:
+        await acme.renew(tokens)
+
+    assert RUDE not in str(caught.value) + caplog.text
+    assert "400 temporarily_unavailable" in caplog.text
+
+
+async def test_an_error_code_that_nobody_knows_is_not_repeated(remote, acme, caplog):
+    """Ours: an unregistered code is text like any other."""
+    remote.refresh_error = RUDE
+    tokens, _, _ = await logged_in(remote, acme)
+
+    with pytest.raises(UpstreamUnavailable):
+        await acme.renew(tokens)
+
+    assert RUDE not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("invalid_grant", UpstreamDenied),
+        ("access_denied", UpstreamDenied),
+        ("interaction_required", UpstreamDenied),
+        ("bad_refresh_token", UpstreamDenied),
+        ("invalid_client", UpstreamUnavailable),
+        ("invalid_request", UpstreamUnavailable),
+        ("server_error", UpstreamUnavailable),
+    ],
+)
+async def test_only_a_provider_that_means_the_user_ends_their_login(remote, acme, error, kind):
+    """Ours: a wrong secret of our own, or a broken provider, sends nobody into a login again."""
+    tokens, _, _ = await logged_in(remote, acme)
+    remote.refresh_error = error
+
+    with pytest.raises(kind):
+        await acme.renew(tokens)
+
+
+@pytest.mark.parametrize("status", [500, 503, 429, 404])
+async def test_a_provider_that_is_broken_is_unavailable(remote, acme, status):
+    """Ours: whatever it answers without a code of OAuth says nothing about the user."""
+    tokens, _, _ = await logged_in(remote, acme)
+    remote.fault = status
+
+    with pytest.raises(UpstreamUnavailable):
+        await acme.renew(tokens)
+
+
+async def test_a_provider_that_is_gone_is_unavailable(remote, acme):
+    """Ours: no answer says nothing about the user."""
+    tokens, _, _ = await logged_in(remote, acme)
+    await remote.stop()
+
+    with pytest.raises(UpstreamUnavailable):
+        await acme.renew(tokens)
+
+
+async def test_a_refresh_rotates_and_keeps_whose_tokens_they_are(remote, acme):
+    """Ours: after a refresh there is the next refresh token; the one before is used up."""
+    tokens, _, _ = await logged_in(remote, acme)
+
+    renewed = await acme.renew(tokens)
+
+    assert tokens.refresh != renewed.refresh
+    assert tokens.access != renewed.access
+    with pytest.raises(UpstreamDenied):
+        await acme.renew(tokens)
+
+
+async def test_a_refresh_without_a_new_refresh_token_keeps_the_old_one(remote, acme):
+    """Ours: RFC 6749 6: the provider may leave it out."""
+    tokens, _, _ = await logged_in(remote, acme)
+    remote.refreshes = False
+
+    assert tokens.refresh == (await acme.renew(tokens)).refresh
+
+
+async def test_without_refresh_token_the_session_ends_with_the_access_token(clock):
+    """Ours: what cannot be renewed caps what we issue."""
+    async with UpstreamProvider(refreshes=False, lifetime=100) as remote:
+        provider = known(remote, clock)
+        tokens, _, _ = await logged_in(remote, provider)
+        await provider.close()
+
+    assert tokens.ends_at == tokens.expires_at
+
+
+async def test_a_session_limit_is_not_prolonged_by_renewing(remote, clock):
+    """Ours: session= counts from the login."""
+    provider = known(remote, clock, session=1000)
+    tokens, _, _ = await logged_in(remote, provider)
+    clock.ahead = 500
+
+    renewed = await provider.renew(tokens)
+    await provider.close()
+
+    assert tokens.ends_at == renewed.ends_at
+
+
+async def test_metadata_of_another_issuer_are_not_used(remote, clock):
+    """Ours: RFC 8414 3.3, upstream as well."""
+    provider = known(remote, clock, issuer=f"{remote.url}/.")
+
+    with pytest.raises(UpstreamUnavailable):
+        await provider.endpoints()
+    await provider.close()
+
+
+async def test_metadata_are_asked_for_once_by_many(remote, acme):
+    """Ours: twenty logins at once make one request for metadata."""
+    await asyncio.gather(*(acme.endpoints() for _ in range(20)))
+
+    assert 1 == remote.count("GET /.well-known/openid-configuration")
+
+
+async def test_revoking_takes_both_tokens_back(remote, acme):
+    """Ours: RFC 7009: nothing that we got is good afterwards."""
+    tokens, _, _ = await logged_in(remote, acme)
+
+    await acme.revoke(tokens)
+
+    assert ({}, {}) == (remote.access, remote.refresh)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"name": "Has Spaces", "issuer": "https://a.example"}, "no name of a provider"),
+        ({"name": "a"}, "either issuer= or endpoints="),
+        (
+            {
+                "name": "a",
+                "issuer": "https://a.example",
+                "endpoints": Endpoints(
+                    authorize="https://a.example/a", token="https://a.example/t"
+                ),
+            },
+            "either issuer= or endpoints=",
+        ),
+        ({"name": "a", "issuer": "http://a.example"}, "it takes https"),
+        ({"name": "a", "issuer": "https://a.example", "api": ["http://b.example"]}, "takes https"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused_at_once(settings, words):
+    """Ours: a mistake is told where the provider is made, and says what helps."""
+    with pytest.raises(UsageError, match=words):
+        Provider(**settings, client_id="c")
