@@ -17,7 +17,7 @@ from keyring.errors import KeyringLocked
 
 from isthmus.auth.client.keyring_store import DefaultTokenStore, default_store, state_folder
 from isthmus.auth.client.store import FileTokenStore
-from isthmus.auth.client.tokens import MemoryTokenStore, Tokens
+from isthmus.auth.client.tokens import Key, MemoryTokenStore, Tokens
 from isthmus.auth.client.vault import StoreBroken
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
@@ -186,6 +186,22 @@ async def test_a_keyring_that_is_not_installed_is_like_none(tmp_path, caplog, mo
     assert "pip install 'isthmus[auth]'" in caplog.text
 
 
+async def test_without_a_home_memory_has_to_do(caplog, monkeypatch):
+    """Ours: a user without a home folder, as in some containers, is a user without a keyring."""
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    store = DefaultTokenStore(environ={})
+    empty = await store.keys()
+    await store.put(TOKENS.key, TOKENS)
+
+    assert [] == empty
+    assert TOKENS == await store.get(TOKENS.key)
+    assert "no home folder" in caplog.text
+
+
 async def test_a_key_that_the_keyring_lost_is_not_made_anew(tmp_path):
     """Ours: a file that can no longer be read is an error, and is not begun afresh."""
     backend = ring(Ring())
@@ -203,12 +219,26 @@ async def test_who_gives_up_does_not_give_up_for_others(tmp_path):
     """Ours: a task that is cancelled while the keyring is asked leaves the others their answer."""
     ring(Ring())
     store = DefaultTokenStore(environ={}, folder=tmp_path)
-    first, second = (asyncio.create_task(store.get(TOKENS.key)) for _ in range(2))
+    first, second = (asyncio.create_task(store.put(TOKENS.key, TOKENS)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
+    await asyncio.gather(first, second, return_exceptions=True)
 
-    assert await second is None
-    assert first.cancelled() or await first is None
+    assert first.cancelled()
+    assert TOKENS == await store.get(TOKENS.key)
+
+
+async def test_no_keyring_is_asked_for_what_is_not_there(tmp_path):
+    """Ours: a server that wants no login costs nobody a look into the keyring, or its prompt."""
+    backend = ring(Ring())
+    await DefaultTokenStore(environ={}, folder=tmp_path).put(TOKENS.key, TOKENS)
+    backend.get_password = None
+    store = DefaultTokenStore(environ={}, folder=tmp_path)
+    other = Key("https://another.example", "desktop", "https://mcp.example/mcp")
+    await store.delete(other)
+
+    assert [TOKENS.key] == await store.keys()
+    assert await store.get(other) is None
 
 
 def test_one_store_serves_several_loops(tmp_path):
@@ -245,7 +275,10 @@ class Silent(KeyringBackend):
     def set_password(self, service, username, password): pass
 keyring.set_keyring(Silent())
 store = DefaultTokenStore(environ={}, folder=Path(sys.argv[1]), patience=0.01)
-print(asyncio.run(store.keys()))
+async def main():
+    await store.chosen()
+    print(await store.keys())
+asyncio.run(main())
 """
     command = [sys.executable, "-c", code, str(tmp_path)]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)

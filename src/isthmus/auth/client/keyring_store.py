@@ -16,7 +16,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from isthmus.auth.client.locks import held_by_thread
-from isthmus.auth.client.store import FileTokenStore, private_folder
+from isthmus.auth.client.store import FileTokenStore, keys_of, private_folder
 from isthmus.auth.client.tokens import Key, MemoryTokenStore, Record
 from isthmus.auth.client.vault import StoreBroken
 from isthmus.auth.secret import Secret
@@ -42,6 +42,10 @@ T = TypeVar("T")
 
 class KeyringUnusable(IsthmusError):
     """There is no keyring here that keeps a secret; never leaves this module."""
+
+
+class NoHome(StoreBroken):
+    """Nobody says where files of this user go."""
 
 
 class DefaultTokenStore:
@@ -88,7 +92,9 @@ class DefaultTokenStore:
         return self._store
 
     async def get(self, key: Key) -> Record | None:
-        """What is kept under a key."""
+        """What is kept under a key; no keyring is asked where nothing is."""
+        if self._store is None and key not in await self.keys():
+            return None
         return await (await self.chosen()).get(key)
 
     async def put(self, key: Key, record: Record) -> None:
@@ -97,11 +103,17 @@ class DefaultTokenStore:
 
     async def delete(self, key: Key) -> None:
         """Keep nothing under a key any more."""
-        await (await self.chosen()).delete(key)
+        if self._store is not None or key in await self.keys():
+            await (await self.chosen()).delete(key)
 
     async def keys(self) -> list[Key]:
-        """Every key there is, the one put last at the end."""
-        return await (await self.chosen()).keys()
+        """Every key there is, the one put last at the end; no keyring is asked."""
+        if self._store is not None:
+            return await self._store.keys()
+        try:
+            return await asyncio.to_thread(keys_of, self._path())
+        except NoHome:
+            return []
 
     @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
@@ -110,10 +122,9 @@ class DefaultTokenStore:
             yield
 
     async def _choose(self) -> None:
-        given = self._environ.get(VARIABLE, "").replace(",", " ").split()
+        given = self._given()
         if given:  # what somebody said comes before what is found
-            path = self._place() / "tokens-by-variable.json"
-            self._store = FileTokenStore(path, [Secret(key) for key in given])
+            self._store = FileTokenStore(self._path(), [Secret(key) for key in given])
             return
         try:
             self._store = await in_time(self._patience, self._by_keyring)
@@ -130,18 +141,29 @@ class DefaultTokenStore:
         )
         self._store = MemoryTokenStore()
 
-    def _place(self) -> Path:
-        return self._folder or state_folder(self._environ, sys.platform)
+    def _given(self) -> list[str]:
+        """The keys that the environment names."""
+        return self._environ.get(VARIABLE, "").replace(",", " ").split()
+
+    def _path(self) -> Path:
+        """Where the file is, if there is one: another for each place that its key comes from."""
+        folder = self._folder or state_folder(self._environ, sys.platform)
+        return folder / ("tokens-by-variable.json" if self._given() else "tokens.json")
 
     def _by_keyring(self) -> FileTokenStore:
-        folder, backend = self._place(), usable_keyring()
-        path = folder / "tokens.json"
+        try:
+            path = self._path()
+        except NoHome as error:
+            raise KeyringUnusable(str(error)) from None
+        backend = usable_keyring()
         try:
             key = backend.get_password(SERVICE, ENTRY)
             if key:
                 return FileTokenStore(path, Secret(key))
-            private_folder(folder)
-            with held_by_thread(folder / "keyring.lock", self._patience):  # two programs, one key
+            private_folder(path.parent)
+            with held_by_thread(
+                path.parent / "keyring.lock", self._patience
+            ):  # two programs, one key
                 key = backend.get_password(SERVICE, ENTRY) or new_key(backend, path)
             return FileTokenStore(path, Secret(key))
         except IsthmusError:
@@ -189,12 +211,12 @@ def state_folder(environ: Mapping[str, str], platform: str) -> Path:
         platform: as :data:`sys.platform` names it.
 
     Raises:
-        StoreBroken: nobody says where the user's home is.
+        NoHome: nobody says where the user's home is.
     """
     try:
         home = Path.home()
     except RuntimeError:
-        raise StoreBroken("there is no home folder to keep tokens in: set HOME") from None
+        raise NoHome("there is no home folder to keep tokens in: set HOME") from None
     if platform == "win32":
         local = environ.get("LOCALAPPDATA")
         return (Path(local) if local else home / "AppData" / "Local") / "isthmus"

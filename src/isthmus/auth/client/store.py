@@ -21,7 +21,7 @@ from isthmus.auth.client.vault import (
     write_sheet,
 )
 
-__all__ = ["FileTokenStore", "private_folder"]
+__all__ = ["FileTokenStore", "keys_of", "private_folder"]
 
 LARGEST = 8 * 1024 * 1024
 """Bytes that a file of tokens may have."""
@@ -110,8 +110,7 @@ class FileTokenStore:
         Raises:
             StoreBroken: the file is none of ours.
         """
-        sheet = await asyncio.to_thread(self._read)
-        return [named(text) for text in sheet.records]
+        return await asyncio.to_thread(keys_of, self._path)
 
     @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
@@ -129,37 +128,50 @@ class FileTokenStore:
 
     def strange(self) -> bool:
         """Whether there are records, and none of them was sealed with a key of this store."""
-        records = self._read().records
+        records = read(self._path).records
         return bool(records) and not any(map(self._vault.knows, records.values()))
 
     def _get(self, key: Key) -> Record | None:
-        sealed = self._read().records.get(key.text)
+        sealed = read(self._path).records.get(key.text)
         return None if sealed is None else self._vault.open(key, sealed, str(self._path))
-
-    def _read(self) -> Sheet:
-        try:
-            with self._path.open("rb") as file:
-                data = file.read(LARGEST + 1)
-        except FileNotFoundError:
-            return empty_sheet()
-        except OSError as error:
-            raise StoreBroken(f"{self._path} cannot be read: {error.strerror}") from error
-        if len(data) > LARGEST:
-            raise StoreBroken(
-                f"{self._path} has more than {LARGEST} bytes: it is no file of tokens"
-            )
-        return read_sheet(data, str(self._path))
 
     def _change(self, work: Callable[[Sheet], None]) -> None:
         private_folder(self._path.parent)
         with held_by_thread(self._path.with_name(f"{self._path.name}.lock"), self._patience):
-            sheet = self._read()
+            sheet = read(self._path)
             work(sheet)
             self._vault.renew(sheet, str(self._path))
             try:
                 replace(self._path.resolve(), write_sheet(sheet))
             except OSError as error:
                 raise StoreBroken(f"{self._path} cannot be written: {error.strerror}") from error
+
+
+def read(path: Path) -> Sheet:
+    """A file of tokens, which is empty where there is none.
+
+    Raises:
+        StoreBroken: it is none of ours, or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        return empty_sheet()
+    except OSError as error:
+        raise StoreBroken(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > LARGEST:
+        raise StoreBroken(f"{path} has more than {LARGEST} bytes: it is no file of tokens")
+    return read_sheet(data, str(path))
+
+
+def keys_of(path: Path) -> list[Key]:
+    """What a file has records of, which can be read without any secret.
+
+    Raises:
+        StoreBroken: as :func:`read`.
+    """
+    return [named(text) for text in read(path).records]
 
 
 def private_folder(folder: Path) -> None:
