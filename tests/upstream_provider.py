@@ -5,7 +5,7 @@ tokens, revokes, introspects, and writes down every bearer token it sees. It can
 slow, broken, gone or rude.
 """
 
-import asyncio  # noqa: TC003 - annotations are read by who uses this
+import asyncio
 import base64
 import hashlib
 import json
@@ -41,6 +41,7 @@ class UpstreamProvider:
         refresh_error: refuses each refresh with this code.
         fault: a status that token, user and introspection endpoints answer with instead.
         hold: waits for this event before a token request is answered.
+        held: a token request waits for that.
         deny: refuses each authorization with this code, rudely.
         iss: what it says as ``iss`` of responses; "" says nothing.
         claims: what else its ID tokens say; None as a value leaves a claim out.
@@ -60,6 +61,7 @@ class UpstreamProvider:
         self.refresh_error: str | None = None
         self.fault: int | None = None
         self.hold: asyncio.Event | None = None
+        self.held = asyncio.Event()
         self.deny: str | None = None
         self.iss: str | None = None
         self.claims: dict[str, Any] = {}
@@ -173,6 +175,7 @@ class UpstreamProvider:
     async def _token(self, request: web.Request) -> web.Response:
         form = dict(parse_qsl(await request.text()))
         if self.hold is not None:
+            self.held.set()
             await self.hold.wait()
         if self.fault is not None:
             return web.Response(status=self.fault, text=NASTY)

@@ -1,0 +1,244 @@
+"""Tests of upstream tokens while they are used: renewed once, checked, ended, and never in clear."""
+
+import asyncio
+
+import pytest
+
+from isthmus.auth.authorization_server.records import Grant
+from isthmus.auth.authorization_server.store import MemoryAuthStore, SQLiteAuthStore
+from isthmus.auth.upstream.connections import Connections
+from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
+from isthmus.errors import UsageError
+from upstream_flow import known, logged_in
+
+
+@pytest.fixture
+async def login(remote, acme, connections):
+    """Alice's tokens, with a grant that stands on them."""
+    tokens, _, _ = await logged_in(remote, acme)
+    await connections.add("login-1", "alice", tokens)
+    await connections._store.write(lambda records: records.add_grant(grant(records.now)))
+    return tokens
+
+
+def grant(now, id="g1", upstream_id="login-1"):
+    """A grant that stands on a login."""
+    return Grant(
+        id=id,
+        client_id="c",
+        user_id="alice",
+        scope="files",
+        resource="https://mcp.example/mcp",
+        gen=0,
+        created_at=now,
+        rotated_at=None,
+        expires_at=now + 3600,
+        ends_at=None,
+        revoked_at=None,
+        jkt=None,
+        upstream_id=upstream_id,
+    )
+
+
+async def revoked(connections, id="g1"):
+    """Whether a grant was revoked."""
+    found = await connections._store.read(lambda records: records.grant(id))
+    return found.revoked_at is not None
+
+
+async def test_good_tokens_are_used_without_asking_anybody(remote, connections, login):
+    """Ours: a status that is known costs nothing."""
+    before = len(remote.asked)
+
+    assert all([await connections.stands("login-1") for _ in range(5)])
+    assert before == len(remote.asked)
+
+
+@pytest.mark.covers("auth.authority.third-party-bound")
+async def test_twenty_that_find_a_token_expired_renew_it_once(remote, connections, login, clock):
+    """Spec: renewal is handled; ours: in one flight, since the refresh token is good once."""
+    clock.ahead = 3600
+
+    assert all(await asyncio.gather(*(connections.stands("login-1") for _ in range(20))))
+    assert 2 == remote.count("POST /token")  # the login's own, and one
+    assert not await revoked(connections)
+
+
+@pytest.mark.covers("auth.authority.third-party-bound")
+async def test_a_refresh_that_is_refused_revokes_the_grant_for_all(
+    remote, connections, login, clock
+):
+    """Spec: our tokens have the life of the third party's."""
+    clock.ahead, remote.refresh_error = 3600, "invalid_grant"
+
+    found = await asyncio.gather(*(connections.stands("login-1") for _ in range(20)))
+
+    assert ([False] * 20, 2) == (found, remote.count("POST /token"))
+    assert await revoked(connections)
+    assert await connections.get("login-1") is None
+
+
+async def test_a_provider_that_is_down_ends_nothing(remote, connections, login, clock):
+    """Ours: unavailable is not refused; when it is back, everything goes on."""
+    clock.ahead = 3600
+    await remote.stop()
+
+    with pytest.raises(UpstreamUnavailable):
+        await connections.stands("login-1")
+    assert not await revoked(connections)
+    await remote.start()
+    assert await connections.stands("login-1")
+
+
+async def test_a_token_is_looked_at_again_after_the_interval(remote, clock):
+    """Ours: check_interval asks the provider, by introspection."""
+    provider = known(remote, clock, check_interval=60)
+    connections = Connections(_memory(clock), [provider])
+    tokens, _, _ = await logged_in(remote, provider)
+    await connections.add("login-1", "alice", tokens)
+
+    assert await connections.stands("login-1")
+    assert 0 == remote.count("POST /introspect")
+    clock.ahead = 61
+    assert await connections.stands("login-1")
+    assert await connections.stands("login-1")
+    assert 1 == remote.count("POST /introspect")
+    clock.ahead = 122
+    remote.revoke_all()
+    assert not await connections.stands("login-1")
+    await _closed(connections)
+
+
+async def test_a_session_that_is_over_is_not_renewed(remote, clock):
+    """Ours: session= ends a login however good its refresh token is."""
+    provider = known(remote, clock, session=100)
+    connections = Connections(_memory(clock), [provider])
+    tokens, _, _ = await logged_in(remote, provider)
+    await connections.add("login-1", "alice", tokens)
+    clock.ahead = 101
+
+    assert not await connections.stands("login-1")
+    assert 1 == remote.count("POST /token")
+    await _closed(connections)
+
+
+async def test_two_processes_renew_a_token_once(remote, clock, tmp_path):
+    """Ours: a refresh token that is used twice looks stolen, so processes take turns."""
+    path, key = tmp_path / "auth.db", "k" * 43
+    both = [
+        Connections(SQLiteAuthStore(path, key=key, clock=clock), [known(remote, clock)])
+        for _ in range(2)
+    ]
+    tokens, _, _ = await logged_in(remote, both[0].providers["acme"])
+    await both[0].add("login-1", "alice", tokens)
+    clock.ahead = 3600
+    remote.hold = asyncio.Event()
+
+    waiting = asyncio.gather(*(c.usable("login-1") for c in both for _ in range(5)))
+    await remote.held.wait()
+    remote.hold.set()
+    found = await waiting
+
+    assert 2 == remote.count("POST /token")
+    assert 1 == len({row.tokens.access for row in found})
+    for connections in both:
+        await _closed(connections)
+
+
+async def test_who_gives_up_waiting_does_not_stop_a_renewal(remote, connections, login, clock):
+    """Ours: the refresh token was sent; whoever comes next finds the new one."""
+    clock.ahead = 3600
+    remote.hold = asyncio.Event()
+    waiting = asyncio.ensure_future(connections.stands("login-1"))
+    await remote.held.wait()
+    waiting.cancel()
+    remote.hold.set()
+
+    assert await connections.stands("login-1")
+    assert 2 == remote.count("POST /token")
+
+
+@pytest.mark.covers("auth.authority.third-party-bound")
+async def test_ending_a_login_takes_it_back_at_the_provider(remote, connections, login):
+    """Spec: one lifecycle: what is revoked with us is revoked there (RFC 7009)."""
+    assert await connections.end("login-1")
+    await connections.settled()
+
+    assert ({}, {}, True) == (remote.access, remote.refresh, await revoked(connections))
+    assert not await connections.end("login-1")
+
+
+async def test_a_login_that_got_no_grant_is_not_kept(remote, acme, connections, clock):
+    """Ours: a crash before our code was issued leaves tokens that nobody can use, and they go."""
+    tokens, _, _ = await logged_in(remote, acme)
+    await connections.add("login-2", "alice", tokens, waits=True)
+    await connections.sweep()
+    assert await connections.get("login-2") is not None
+    clock.ahead = 601
+
+    await connections.sweep()
+    await connections.settled()
+
+    assert await connections.get("login-2") is None
+    assert {} == remote.refresh
+
+
+async def test_a_login_whose_grant_stands_is_kept(connections, login, clock):
+    """Ours: what is in use is not swept away."""
+    clock.ahead = 601
+
+    await connections.sweep()
+
+    assert await connections.get("login-1") is not None
+
+
+@pytest.mark.covers("auth.all.tokens-stored-safely")
+@pytest.mark.covers("auth.authority.third-party-safe")
+async def test_nothing_of_a_token_is_in_the_file(remote, acme, clock, tmp_path):
+    """Spec: third-party credentials are stored securely."""
+    store = SQLiteAuthStore(tmp_path / "auth.db", key="k" * 43, clock=clock)
+    connections = Connections(store, [acme])
+    tokens, _, _ = await logged_in(remote, acme)
+    await connections.add("login-1", "alice", tokens)
+    await store.close()
+
+    whole = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert tokens.access.reveal().encode() not in whole
+    assert tokens.refresh.reveal().encode() not in whole
+
+
+async def test_tokens_cannot_be_given_to_another_user(connections, login):
+    """Ours: a row is sealed for its user and its id; who edits the file gains nothing."""
+    store = connections._store
+    await store.write(lambda r: r.db.execute("UPDATE upstream SET user_id = 'mallory'"))
+    with pytest.raises(UsageError):
+        await connections.get("login-1")
+    await store.write(lambda r: r.db.execute("UPDATE upstream SET user_id = 'alice', id = 'other'"))
+    with pytest.raises(UsageError):
+        await connections.get("other")
+
+
+async def test_tokens_of_a_provider_that_is_configured_no_more_say_so(remote, acme, clock):
+    """Ours: the error names the provider."""
+    store = _memory(clock)
+    tokens, _, _ = await logged_in(remote, acme)
+    await Connections(store, [acme]).add("login-1", "alice", tokens)
+
+    with pytest.raises(UsageError, match="'acme'"):
+        await Connections(store, []).usable("login-1")
+    await store.close()
+
+
+async def test_without_a_row_there_is_no_login(connections):
+    """Ours: what was taken away is gone at once."""
+    with pytest.raises(UpstreamDenied):
+        await connections.usable("login-7")
+
+
+def _memory(clock):
+    return MemoryAuthStore(clock=clock)
+
+
+async def _closed(connections):
+    await connections.close()
+    await connections._store.close()
