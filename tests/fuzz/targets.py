@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec import UNSET
 
+from isthmus.auth.challenge import parse_challenges, write_challenge
+from isthmus.auth.dpop import InvalidProof, ReplayCache, check_proof
+from isthmus.auth.jose import InvalidToken, Keys, PrivateKey, read_token, sign, verify
 from isthmus.core.batch import MAX_MEMBERS
 from isthmus.core.caller import read_envelope
 from isthmus.core.events import Called, Send
@@ -41,6 +46,14 @@ KEY = b"k" * 32
 BOUND = binding("tools/call", "book", None, None)
 SEALED = seal(Journal(), [KEY], b"n" * 12, 2.0, BOUND)
 REDACT = Redact()
+ED25519 = Ed25519PrivateKey.from_private_bytes(
+    b"k" * 32
+)  # the same in each run, and so its signatures
+SIGNING = PrivateKey(
+    ED25519.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), alg="Ed25519"
+)
+PUBLIC_KEYS = Keys([SIGNING.jwk])
+SIGNED = sign({"sub": "ada", "exp": 1000}, SIGNING, typ="at+jwt")
 NAMES = [f"item {number}" for number in range(40)]
 
 
@@ -233,6 +246,41 @@ def redaction(data: bytes) -> None:
     assert "hunter2-Zq8" not in REDACT(f"{text}\npassword=hunter2-Zq8\n")
 
 
+def challenges(data: bytes) -> None:
+    """A ``WWW-Authenticate``: read without fail, and what was read means the same when written."""
+    text = data.decode("utf-8", "replace")
+    for found in parse_challenges(text.split("\n")):
+        assert found.scheme == found.scheme.lower()
+        if all(
+            sign == "\t" or " " <= sign <= "~" for value in found.params.values() for sign in value
+        ):
+            (again,) = parse_challenges([write_challenge(found.scheme, found.params)])
+            assert (found.scheme, found.params) == (again.scheme, again.params)
+
+
+def jwts(data: bytes) -> None:
+    """A token: nothing is believed but what we signed, letter by letter."""
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        read_token(text)
+        verify(text, PUBLIC_KEYS)
+    except InvalidToken:
+        return
+    assert text == SIGNED
+
+
+def proofs(data: bytes) -> None:
+    """A DPoP proof: it is by a key of its own, for this request, and good once."""
+    text, replays = data.decode("utf-8", "surrogateescape"), ReplayCache()
+    asked = {"method": "POST", "url": "https://h/mcp", "token": "t", "now": 1000.0}
+    for first in (True, False):
+        try:
+            check_proof(text, replays=replays, **asked)
+        except InvalidProof:
+            return
+        assert first
+
+
 @dataclass(frozen=True)
 class Target:
     """One way in.
@@ -355,6 +403,34 @@ def secrets() -> Iterator[bytes]:
     yield b"-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----"
 
 
+def authentications() -> Iterator[bytes]:
+    """Challenges, plain and spoilt."""
+    yield b'Bearer realm="x", scope="a b", error_description="x, scope=\\"admin\\""'
+    yield b"Negotiate abc==, DPoP algs=ES256\nBasic realm = y ,, Bearer"
+    yield b'Bearer "unterminated, Bearer a=b c=d'
+
+
+def signed() -> Iterator[bytes]:
+    """A token, and something like one."""
+    yield SIGNED.encode()
+    yield b"eyJhbGciOiJub25lIn0.e30."
+    yield b"eyJhbGciOiJSUzI1NiIsImNyaXQiOlsiYjY0Il0sImI2NCI6ZmFsc2V9.e30.AAAA"
+
+
+def proven() -> Iterator[bytes]:
+    """A proof, and something like one."""
+    claims = {
+        "jti": "1",
+        "htm": "POST",
+        "htu": "https://h/mcp",
+        "iat": 1000,
+        "ath": token_hash("t"),
+    }
+    for wrong in ({}, {"htm": "GET", "htu": "https://h/%2e%2e/mcp"}, {"iat": 1e300}):
+        headers = {"jwk": SIGNING.bare, "kid": None}
+        yield sign({**claims, **wrong}, SIGNING, typ="dpop+jwt", headers=headers).encode()
+
+
 TARGETS = {
     "frames": Target(frames, lines),
     "sse": Target(sse, streams),
@@ -368,5 +444,8 @@ TARGETS = {
     "nesting": Target(nesting, nests),
     "surrogates": Target(surrogates, halves),
     "redaction": Target(redaction, secrets),
+    "challenges": Target(challenges, authentications),
+    "jwts": Target(jwts, signed),
+    "proofs": Target(proofs, proven),
 }
 """Every target by its name."""
