@@ -250,7 +250,9 @@ async def town(server=None):
     """A town until the block is left."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         here = Town(f"http://127.0.0.1:{listening.getsockname()[1]}", server)
-        config = uvicorn.Config(here, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            here, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+        )
         running = uvicorn.Server(config)
         running.install_signal_handlers = lambda: None
         task = asyncio.create_task(running._serve([listening]))

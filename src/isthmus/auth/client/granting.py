@@ -1,6 +1,8 @@
 """What every way of getting tokens has in common: one session for each MCP server, shared."""
 
 import asyncio
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -38,6 +40,7 @@ class Granting:
     tries: ClassVar[int] = TRIES
 
     def __init__(self) -> None:
+        self.now: Callable[[], float] = time.time
         self._shared: dict[str, Shared] = {}
 
     def grant(self, url: str, proofs: Proofs) -> Grant:
@@ -60,7 +63,7 @@ class Granting:
         shared = self._shared.get(url)
         if shared is None or shared.loop is not loop:
             proofs = Proofs()
-            session = AuthSession(self.grant(url, proofs))
+            session = AuthSession(self.grant(url, proofs), now=self.now)
             shared = Shared(session, proofs, StepUps(session, url, tries=self.tries), loop)
             self._shared[url] = shared
         shared.users += 1

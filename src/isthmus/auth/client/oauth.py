@@ -1,7 +1,6 @@
 """The client as OAuth client of a user: ``Client(url, auth=OAuth(…))``."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from inspect import isawaitable
 from typing import Any, Literal, TypeAlias
@@ -145,7 +144,6 @@ class OAuth(Granting):
         self.account = account
         self.dpop = dpop
         self.compat = compat or Compat()
-        self.now: Callable[[], float] = time.time
         self._approve = approve_scopes
         self._store = store
         self._policy = network
@@ -187,6 +185,27 @@ class OAuth(Granting):
         if isinstance(said, bool):
             return request.scopes if said else frozenset()
         return request.scopes & frozenset(said)
+
+    def document(self) -> dict[str, Any]:
+        """The metadata document that ``client_metadata_url`` has to have, to be published there."""
+        key = self.program.key
+        document: dict[str, Any] = {
+            # spec 2026-07-28 basic/authorization/client-registration#implementation-requirements:
+            # the very URL, a name and the redirect URIs
+            "client_id": self.program.metadata_url,
+            "client_name": self.program.name,
+            # without a port, which is whatever is free (RFC 8252 7.3)
+            "redirect_uris": [self.redirect.uri.replace(":0/", "/")],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none" if key is None else "private_key_jwt",
+            "application_type": "native" if self.redirect.native else "web",
+        }
+        if self.program.uri is not None:
+            document["client_uri"] = self.program.uri
+        if key is not None:
+            document["jwks"] = {"keys": [dict(key.jwk)]}
+        return document
 
     async def logout(self, url: str | None = None, *, registrations: bool = False) -> int:
         """Forget tokens, and tell the authorization server where it wants to know (RFC 7009).
