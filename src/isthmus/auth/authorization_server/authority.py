@@ -1,44 +1,253 @@
 """An OAuth authorization server of our own: what it is configured with, and its ASGI app."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from isthmus.auth import redaction
+from isthmus.auth.authorization_server.asking import Asking
+from isthmus.auth.authorization_server.documents import Documents, is_document_id
+from isthmus.auth.authorization_server.endpoints import Endpoints, serving
+from isthmus.auth.authorization_server.keys import Keyring
+from isthmus.auth.authorization_server.limits import Limits
+from isthmus.auth.authorization_server.local import LocalVerifier
+from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.pending import Front, Pending
+from isthmus.auth.authorization_server.requests import Asked
+from isthmus.auth.authorization_server.settings import (
+    Registration,
+    TrustedIdp,
+    Workload,
+    gathered,
+)
+from isthmus.auth.authorization_server.tidying import tidy
 from isthmus.auth.authorization_server.users import User, UserBackend
-from isthmus.auth.urls import is_secure
+from isthmus.auth.network import PUBLIC, Network
+from isthmus.auth.resource_server.resource_auth import ResourceAuth
+from isthmus.auth.urls import origin
 from isthmus.errors import UsageError
 from isthmus.transports.http.bearer import Asgi
 from isthmus.transports.http.reply import Receive, Scope, Send
 
 if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.provider import Approval, Found, Provider
+    from isthmus.auth.authorization_server.records import Records
     from isthmus.auth.authorization_server.store import AuthStore
+    from isthmus.auth.upstream.provider import Provider as UpstreamProvider
+    from isthmus.auth.upstream.services import Services
 
 __all__ = ["AuthorizationServer"]
+
+T = TypeVar("T")
+
+MONTH = 30 * 86_400
+HOUSEKEEPING = 300.0
+"""Seconds between two rounds of it."""
 
 
 class AuthorizationServer:
     """Issues tokens for MCP servers: OAuth 2.1 with PKCE, as every revision since 2025-03-26 wants.
 
+    It is an ASGI app; beside an MCP server, that server's app answers for it, too.
+
+    Example::
+
+        authority = AuthorizationServer(
+            issuer="https://mcp.example",
+            resources=["https://mcp.example/mcp"],
+            scopes={"files:read": "Read your files"},
+            users=PasswordUsers("users.json"),
+            store=SQLiteAuthStore("auth.db"),
+        )
+        server = Server("files", auth=authority.resource_auth("https://mcp.example/mcp"))
+
+    Args:
+        issuer: its URL, without a slash at the end unless it shall have one; kept letter by letter.
+        resources: the URLs of the MCP servers that it issues tokens for; the first is the default.
+        scopes: each scope, and the sentence that people read about it.
+        users: who can log in; None where machines alone get tokens.
+        store: where everything is kept.
+        registration: how clients come to be known.
+        consent: ``"always"`` asks each time, ``"remember"`` asks once per client and scopes.
+        usual_scopes: the scopes of a request that names none; None is all there are.
+        access_ttl: seconds that an access token lives.
+        refresh_ttl: seconds that a refresh token may go unused.
+        rotation_grace: seconds in which a refresh token that was just used gives the same next one
+            again; 0 is strict, and ends the grants of clients that refresh twice at a time.
+        trusted_idps: identity providers whose assertions about users are taken (ID-JAG).
+        workloads: programs that are known by a JWT of their platform.
+        providers: services behind the server, for ``ctx.upstream``.
+        legacy_paths: answer at ``/authorize``, ``/token`` and ``/register`` of the origin, too, as
+            clients of 2025-03-26 want that find no metadata.
+        openid_alias: serve the metadata as ``openid-configuration``, too.
+        dpop_nonce: want a nonce of ours in DPoP proofs.
+        signing_alg: what access tokens are signed with.
+        key_life: seconds after which the signing key changes.
+        code_ttl: seconds that a code lives.
+        front: makes what browsers see; our own pages by default.
+        network: makes requests for documents and keys of clients.
+        limits: how often one may ask.
+        clock: says the seconds since the epoch.
+
     Attributes:
         issuer: as it was given.
-        resources: the MCP servers it issues tokens for; the first is the default.
-        scopes: each scope and the sentence that people read about it.
-        users: who can log in, or None where machines alone get tokens.
-        store: where everything is kept.
-        consent: ``"always"`` asks each time, ``"remember"`` asks once.
+        users: as given.
+        store: as given.
+        consent: as given.
         front: what browsers see.
+        settings: what requests are judged by.
         routes: its endpoints and pages by exact path.
+
+    Raises:
+        UsageError: a URL is none or not secure, or there is no resource.
     """
 
-    issuer: str
-    resources: tuple[str, ...]
-    scopes: Mapping[str, str]
-    users: UserBackend | None
-    store: "AuthStore"
-    consent: Literal["always", "remember"]
-    front: Front
-    routes: Mapping[str, Asgi]
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        resources: Sequence[str],
+        scopes: Mapping[str, str],
+        users: UserBackend | None,
+        store: "AuthStore",
+        registration: Registration | None = None,
+        consent: Literal["always", "remember"] = "always",
+        usual_scopes: Sequence[str] | None = None,
+        access_ttl: int = 600,
+        refresh_ttl: int = MONTH,
+        rotation_grace: float = 30.0,
+        trusted_idps: Mapping[str, TrustedIdp] | Iterable[TrustedIdp] = (),
+        workloads: Iterable[Workload] = (),
+        providers: "Iterable[UpstreamProvider]" = (),
+        legacy_paths: bool = True,
+        openid_alias: bool = False,
+        dpop_nonce: bool = False,
+        signing_alg: str = "ES256",
+        key_life: float = 3.0 * MONTH,
+        code_ttl: float = 60.0,
+        front: "Callable[[AuthorizationServer], Front] | None" = None,
+        network: Network | None = None,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        redaction.install()
+        self.settings = gathered(
+            issuer=issuer,
+            resources=tuple(resources),
+            scopes=dict(scopes),
+            usual_scopes=tuple(scopes if usual_scopes is None else usual_scopes),
+            registration=registration or Registration(),
+            trusted_idps=trusted_idps,
+            workloads=workloads,
+            access_ttl=access_ttl,
+            refresh_ttl=refresh_ttl,
+            rotation_grace=rotation_grace,
+            code_ttl=code_ttl,
+            signing_alg=signing_alg,
+            key_life=key_life,
+            dpop_nonce=dpop_nonce,
+            has_users=users is not None,
+            legacy_paths=legacy_paths,
+            openid_alias=openid_alias,
+        )
+        self.issuer = issuer
+        self.users = users
+        self.store = store
+        self.consent = consent
+        self.clock = clock
+        self._network = network or Network(PUBLIC)
+        self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
+        self._verifier: LocalVerifier | None = None
+        self._tidied = float("-inf")
+        self._providers = tuple(providers)
+        self._services: Services | None = None
+        self._asking, lookups = self._parts()
+        self.front = (front or browser_front)(self)
+        endpoints = Endpoints(self, lookups, limits or Limits(self._dcr.per_ip_hour))
+        self.routes = self._all_routes(endpoints)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The MCP servers it issues tokens for; the first is the default."""
+        return self.settings.resources
+
+    @property
+    def scopes(self) -> Mapping[str, str]:
+        """Each scope, and the sentence that people read about it."""
+        return self.settings.scopes
+
+    @property
+    def services(self) -> "Services":
+        """The services behind it; see :meth:`resource_auth`."""
+        if self._services is None:
+            from isthmus.auth.upstream.services import Services
+
+            self._services = Services(self, self._providers)
+        return self._services
+
+    def __repr__(self) -> str:
+        return f"AuthorizationServer({self.issuer!r})"
+
+    # Set up
+
+    @property
+    def _dcr(self) -> Any:
+        return self.settings.registration.dcr
+
+    def _parts(self) -> tuple[Asking, Lookups]:
+        registration = self.settings.registration
+        schemes = tuple(registration.dcr.schemes)
+        documents = Documents(registration.cimd, self._network, schemes=schemes)
+        lookups = Lookups(self.settings, self.store, self.users, documents, self._network)
+        return Asking(self, lookups), lookups
+
+    def _all_routes(self, endpoints: Endpoints) -> Mapping[str, Asgi]:
+        services = self.services.routes if self._providers else {}
+        return {**self.front.routes, **services, **endpoints.routes}
+
+    def resource_auth(self, resource: str, **more: Any) -> ResourceAuth:
+        """What guards an MCP server that takes our tokens.
+
+        Our endpoints and pages are answered by that server's app where it is on our origin.
+
+        Args:
+            resource: the URL of the MCP server, one of ``resources``.
+            more: further arguments of :class:`ResourceAuth`, such as ``scopes``.
+
+        Raises:
+            UsageError: it is none of ``resources``.
+        """
+        if resource not in self.resources:
+            known = ", ".join(self.resources)
+            raise UsageError(
+                f"{resource!r} is none of the resources tokens are issued for: {known}"
+            )
+        if self._providers or self._services is not None:
+            more.setdefault("upstream", self.services.upstream)
+        if origin(resource) == origin(self.issuer):
+            more["routes"] = {**self.routes, **more.get("routes", {})}
+        more.setdefault("clock", self.clock)
+        return ResourceAuth(resource, [self.issuer], self.verifier, **more)
+
+    @property
+    def verifier(self) -> LocalVerifier:
+        """Tells whose one of our tokens is, without a request to anybody."""
+        if self._verifier is None:
+            self._verifier = LocalVerifier(self)
+        return self._verifier
+
+    # Requests for authorization
+
+    async def ask(self, asked: Asked) -> Pending | str:
+        """Judge a request to ``/authorize``.
+
+        Returns:
+            The request, which is in the store now; or where to send the browser with an error.
+
+        Raises:
+            Unfit: neither client nor redirect URI can be believed, and nobody is sent anywhere.
+        """
+        return await self._asking.ask(asked)
 
     async def approve(
         self,
@@ -47,6 +256,7 @@ class AuthorizationServer:
         *,
         scopes: Collection[str] | None = None,
         upstream_id: str | None = None,
+        ends_at: float | None = None,
     ) -> str:
         """Give the client a code, because its user said yes.
 
@@ -55,6 +265,7 @@ class AuthorizationServer:
             user: who said yes.
             scopes: what of it was allowed; None is all.
             upstream_id: the row of upstream tokens that stands behind the new grant.
+            ends_at: when the grant ends in any case, such as with a session upstream.
 
         Returns:
             Where to send the browser: the client's redirect URI with code, state and iss.
@@ -62,7 +273,13 @@ class AuthorizationServer:
         Raises:
             AuthRefused: it was answered before, or is too old.
         """
-        raise NotImplementedError
+        from isthmus.auth.authorization_server.provider import Approval
+
+        if user.disabled:
+            return await self.deny(pending)
+        allowed = None if scopes is None else frozenset(scopes)
+        approval = Approval(user=user, scopes=allowed, upstream_id=upstream_id, ends_at=ends_at)
+        return await self._asking.approve(pending, approval)
 
     async def deny(self, pending: Pending, error: str = "access_denied") -> str:
         """Tell the client that it gets nothing.
@@ -77,4 +294,102 @@ class AuthorizationServer:
         Raises:
             AuthRefused: it was answered before, or is too old.
         """
-        raise NotImplementedError
+        return await self._asking.deny(pending, error)
+
+    async def serve(
+        self, work: "Callable[[Provider], T]", found: "Found", approval: "Approval | None" = None
+    ) -> T:
+        """Have Authlib do something in one transaction: what it answers is committed.
+
+        Args:
+            work: what to do.
+            found: what was looked up before.
+            approval: what somebody said yes to.
+        """
+        done = await self.store.write(serving(work, self.settings, self._keyring, found, approval))
+        now = self.clock()
+        if now - self._tidied > HOUSEKEEPING:
+            self._tidied = now
+            await self.store.write(self._tidy)
+        return done
+
+    def _tidy(self, records: "Records") -> None:
+        tidy(records)
+        self._keyring.retire(records)
+
+    # What was granted
+
+    async def revoke(self, grant_id: str) -> bool:
+        """End a grant with all its tokens; False if it had ended."""
+        grant = await self.store.read(lambda records: records.grant(grant_id))
+        done = await self.store.write(lambda records: records.revoke_grant(grant_id))
+        self.forget()
+        if done and grant is not None and grant.upstream_id is not None:
+            await self.services.end(grant.upstream_id)
+        return done
+
+    def forget(self) -> None:
+        """Something was revoked: nothing that was looked up before counts any more."""
+        if self._verifier is not None:
+            self._verifier.forget()
+
+    async def rotate_keys(self) -> None:
+        """Sign with the next key from now on; tokens that were issued before stay good."""
+        await self.store.write(self._keyring.rotate)
+
+    async def public_keys(self) -> list[dict[str, Any]]:
+        """The keys that tokens are verified with, as ``/jwks`` shows them."""
+
+        def made(records: "Records") -> list[dict[str, Any]]:
+            self._keyring.signing(records)
+            return self._keyring.public(records)
+
+        whole = await self.store.read(self._keyring.complete)
+        return await (self.store.read(self._keyring.public) if whole else self.store.write(made))
+
+    async def known_client(self, client_id: str) -> bool:
+        """Whether a client that got a token may still use it: it was not removed."""
+        if client_id in self.settings.static or is_document_id(client_id):
+            return True
+        return await self.store.read(lambda records: records.client(client_id)) is not None
+
+    async def upstream_stands(self, upstream_id: str) -> bool:
+        """Whether the login at a provider that a grant stands on still does."""
+        return await self.services.stands(upstream_id)
+
+    # The app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
+        if scope["type"] == "lifespan":
+            await lifespan(self, receive, send)
+        elif scope["type"] == "http":
+            prefix, path = scope.get("root_path", "").rstrip("/"), scope["path"]
+            page = self.routes.get(path) or self.routes.get(prefix + path)
+            if page is None:
+                await self.front.problem(404, "There is no such page.", send)
+            else:
+                await page(scope, receive, send)
+
+    async def close(self) -> None:
+        """Let go of the store and of connections; safe to call twice."""
+        if self._services is not None:
+            await self._services.close()
+        await self._network.close()
+        await self.store.close()
+
+
+def browser_front(authority: AuthorizationServer) -> Front:
+    """Our own pages."""
+    from isthmus.auth.authorization_server.front import BrowserFront
+
+    return BrowserFront(authority)
+
+
+async def lifespan(authority: AuthorizationServer, receive: Receive, send: Send) -> None:
+    """The life of a server that runs an authority alone."""
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await authority.close()
+    await send({"type": "lifespan.shutdown.complete"})

@@ -22,6 +22,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: 128 random bits.
         gen: the generation of its refresh token.
+        expires_at: when it ends unless its refresh token is used before.
+        ends_at: when it ends in any case, or None.
         jkt: the key that its refresh token is bound to, for public clients with DPoP.
         upstream_id: the upstream tokens behind it, or None.
     """
@@ -35,6 +37,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     rotated_at: float | None
     expires_at: float
+    ends_at: float | None
     revoked_at: float | None
     jkt: str | None
     upstream_id: str | None

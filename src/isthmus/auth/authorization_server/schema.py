@@ -22,7 +22,8 @@ CREATE TABLE client (
 CREATE TABLE grant_ (
     id TEXT PRIMARY KEY, client_id TEXT NOT NULL, user_id TEXT NOT NULL, scope TEXT NOT NULL,
     resource TEXT NOT NULL, gen INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL,
-    rotated_at REAL, expires_at REAL NOT NULL, revoked_at REAL, jkt TEXT, upstream_id TEXT
+    rotated_at REAL, expires_at REAL NOT NULL, ends_at REAL, revoked_at REAL, jkt TEXT,
+    upstream_id TEXT
 ) WITHOUT ROWID;
 CREATE INDEX grant_user ON grant_ (user_id);
 CREATE INDEX grant_expires ON grant_ (expires_at);

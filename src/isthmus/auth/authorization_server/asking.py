@@ -1,0 +1,149 @@
+"""A request for authorization from its arrival to its answer; between the two people decide."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from isthmus.auth.authorization_server.lookups import Lookups
+from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
+from isthmus.auth.authorization_server.requests import Asked, Unfit
+from isthmus.auth.authorization_server.tokens import fresh_id
+from isthmus.errors import AuthRefused
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.authority import AuthorizationServer
+    from isthmus.auth.authorization_server.clients import Known
+    from isthmus.auth.authorization_server.provider import Approval, FormRequest, Provider
+    from isthmus.auth.authorization_server.records import Records
+
+__all__ = ["Asking"]
+
+OVER = "this request was answered before, or is too old"
+
+
+class Asking:
+    """Judges requests for authorization, and answers them.
+
+    Args:
+        authority: whose they are.
+        lookups: finds their clients.
+    """
+
+    def __init__(self, authority: "AuthorizationServer", lookups: Lookups) -> None:
+        self._authority = authority
+        self._settings = authority.settings
+        self._lookups = lookups
+
+    async def ask(self, asked: Asked) -> Pending | str:
+        """Judge a request; see :meth:`AuthorizationServer.ask`."""
+        from isthmus.auth.authorization_server.provider import Found
+
+        if not self._settings.has_users:
+            raise Unfit("nobody can log in at this server", status=400)
+        found = Found(document=await self._lookups.document(asked.get("client_id")))
+        try:
+            return await self._authority.serve(lambda provider: self._judge(provider, asked), found)
+        except ValueError:
+            # Authlib raises it for an error text with characters that none may have.
+            raise Unfit("the link has characters that it must not have") from None
+
+    def _judge(self, provider: "Provider", asked: Asked) -> Pending | str:
+        from authlib.oauth2 import OAuth2Error
+
+        request = self._request(asked)
+        try:
+            grant = provider.get_consent_grant(request)
+        except OAuth2Error as error:
+            # spec 2026-07-28 basic/authorization/security-considerations#open-redirection
+            if not error.redirect_uri:
+                raise Unfit(why(error.error)) from None
+            return self._refused(error.redirect_uri, error.error, asked.get("state"))
+        known: Known = request.client
+        now, client = provider.records.now, known.client
+        pending = Pending(
+            txn=fresh_id() + fresh_id(),
+            client_id=client.client_id,
+            client_name=client.label,
+            client_kind=client.kind,
+            client_uri=client.client_uri,
+            redirect_uri=grant.redirect_uri,
+            scopes=tuple((request.scope or "").split()),
+            resource=request.resource,
+            state=asked.get("state"),
+            query=asked.pairs,
+            created_at=now,
+            expires_at=now + PENDING_LIFE,
+        )
+        provider.records.save_pending(pending)
+        return pending
+
+    async def approve(self, pending: Pending, approval: "Approval") -> str:
+        """Give the client a code; see :meth:`AuthorizationServer.approve`."""
+        from isthmus.auth.authorization_server.provider import Found
+
+        try:
+            found = Found(document=await self._lookups.document(pending.client_id))
+        except Unfit as unfit:
+            raise AuthRefused(unfit.text, "temporarily_unavailable") from None
+
+        def work(provider: "Provider") -> str:
+            from authlib.oauth2 import OAuth2Error
+
+            take(provider.records, pending)
+            request = self._request(Asked(method="GET", pairs=pending.query))
+            try:
+                grant = provider.get_consent_grant(request)
+            except OAuth2Error as error:
+                raise AuthRefused("the client may no longer have this", error.error) from None
+            if grant.redirect_uri != pending.redirect_uri or request.resource != pending.resource:
+                raise AuthRefused("the client has changed since it asked", "invalid_request")
+            provider.records.audit("approved", client_id=pending.client_id,
+                                   user_id=approval.user.id)  # fmt: skip
+            response = provider.create_authorization_response(request, approval.user, grant)
+            return str(response.location)
+
+        return await self._authority.serve(work, found, approval)
+
+    async def deny(self, pending: Pending, error: str) -> str:
+        """Tell the client that it gets nothing; see :meth:`AuthorizationServer.deny`."""
+
+        def work(records: "Records") -> None:
+            take(records, pending)
+            records.audit("denied", client_id=pending.client_id, detail=error)
+
+        await self._authority.store.write(work)
+        return self._refused(pending.redirect_uri, error, pending.state)
+
+    def _refused(self, redirect_uri: str, error: str, state: str | None) -> str:
+        """Where to send a browser with an error."""
+        # spec 2026-07-28 basic/authorization#authorization-response-validation: errors have iss too
+        pairs = [("error", error), ("state", state), ("iss", self._settings.issuer)]
+        return with_query(redirect_uri, ((name, value) for name, value in pairs if value))
+
+    def _request(self, asked: Asked) -> "FormRequest":
+        from isthmus.auth.authorization_server.provider import FormRequest
+
+        return FormRequest(asked, self._settings.url("authorize"))
+
+
+def take(records: "Records", pending: Pending) -> None:
+    """Take a request out of the store, since it is being answered.
+
+    Raises:
+        AuthRefused: somebody did before, or it is too old.
+    """
+    if records.take_pending(pending.txn) is None:
+        raise AuthRefused(OVER, "access_denied")
+
+
+def why(error: str) -> str:
+    """What a page says about a request that nobody is redirected for; nothing of it is repeated."""
+    if error == "invalid_client":
+        return "the program that sent you here is not known to this server"
+    return "the program that sent you here did not ask as it should, and it is not clear where to send you back"
+
+
+def with_query(uri: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """A URI with more parameters."""
+    from urllib.parse import urlencode
+
+    return f"{uri}{'&' if '?' in uri else '?'}{urlencode(list(pairs))}"

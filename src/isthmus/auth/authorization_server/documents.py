@@ -1,0 +1,199 @@
+"""Clients whose id is the URL of a document about them: fetched, checked, and kept for a while."""
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.policy import (
+    ClientMetadata,
+    Unacceptable,
+    check_jwks,
+    check_redirects,
+    fitting_grants,
+)
+from isthmus.auth.authorization_server.settings import CimdPolicy
+from isthmus.auth.dialling import NetworkFailed, NetworkRefused
+from isthmus.auth.network import Fetched, Network
+from isthmus.auth.urls import split
+
+__all__ = ["Documents", "is_document_id"]
+
+LIMIT = 5 * 1024
+"""Bytes of a document."""
+
+MOST = 1000
+"""Documents that are remembered."""
+
+AT_ONCE = 20
+"""Documents that are being fetched at a time."""
+
+LEAST = 60.0
+"""Seconds that a document is believed at least, unless it must not be kept at all."""
+
+DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
+JSON = re.compile(r"application/(?:[a-z0-9.\-]+\+)?json", re.IGNORECASE)
+METHODS = frozenset({"none", "private_key_jwt"})
+FORBIDDEN = frozenset({"client_secret", "client_secret_expires_at"})
+
+
+def is_document_id(client_id: str) -> bool:
+    """Whether a client's id means a document."""
+    return client_id.lower().startswith("https://")
+
+
+def check_id(client_id: str, policy: CimdPolicy) -> None:
+    """See that a URL may be a client's id.
+
+    Raises:
+        Unacceptable: it may not.
+    """
+    # spec 2026-07-28 basic/authorization/client-registration#implementation-requirements
+    try:
+        parts = split(client_id)
+    except ValueError:
+        raise Unacceptable("the client_id is no usable URL") from None
+    if not client_id.startswith("https://") or parts.path in {"", "/"} or DOTS.search(parts.path):
+        raise Unacceptable("the client_id has to be an https URL with a path, without dot segments")
+    if policy.allow_domains is not None and parts.host not in policy.allow_domains:
+        raise Unacceptable("clients of this domain are not accepted here")
+
+
+class Documents:
+    """Fetches the documents of clients, one request for all who ask at the same time.
+
+    What goes wrong is not remembered: the next request tries again.
+
+    Args:
+        policy: whose documents are taken, and for how long.
+        network: makes the requests.
+        schemes: schemes of apps that redirect URIs may have.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        policy: CimdPolicy,
+        network: Network,
+        *,
+        schemes: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._policy = policy
+        self._network = network
+        self._schemes = schemes
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[RegisteredClient, float]] = OrderedDict()
+        self._fetching: dict[str, asyncio.Task[RegisteredClient]] = {}
+
+    async def find(self, client_id: str) -> RegisteredClient:
+        """The client of a document.
+
+        Raises:
+            Unacceptable: there is none, or not one that can be believed.
+        """
+        known = self._known.get(client_id)
+        if known is not None and known[1] > self._clock():
+            self._known.move_to_end(client_id)
+            return known[0]
+        if not self._policy.enabled:
+            raise Unacceptable("clients are not known by documents here")
+        check_id(client_id, self._policy)
+        task = self._fetching.get(client_id)
+        if task is None:
+            if len(self._fetching) >= AT_ONCE:
+                raise Unacceptable("too many documents are being fetched: try again")
+            task = asyncio.create_task(self._fetch(client_id))
+            self._fetching[client_id] = task
+            task.add_done_callback(lambda _: self._fetching.pop(client_id, None))
+        # Whoever gives up waiting does not take the request away from the others.
+        return await asyncio.shield(task)
+
+    async def _fetch(self, client_id: str) -> RegisteredClient:
+        # spec 2026-07-28
+        # basic/authorization/security-considerations#authorization-server-abuse-protection
+        try:
+            answer = await self._network.fetch(
+                "GET", client_id, headers={"accept": "application/json"}, limit=LIMIT
+            )
+        except (NetworkRefused, NetworkFailed):
+            raise Unacceptable("the client's document cannot be fetched") from None
+        client = read_document(client_id, answer, self._schemes)
+        life = lifetime(answer.headers.get("cache-control", ""), self._policy)
+        if life > 0:
+            self._known[client_id] = (client, self._clock() + life)
+            self._known.move_to_end(client_id)
+            while len(self._known) > MOST:
+                self._known.popitem(last=False)
+        return client
+
+
+def lifetime(header: str, policy: CimdPolicy) -> float:
+    """Seconds that a document may be believed, by its ``Cache-Control`` and within our bounds."""
+    said = {part.strip().lower() for part in header.split(",")}
+    if said & {"no-store", "no-cache", "private"}:
+        return 0.0
+    for part in said:
+        name, _, value = part.partition("=")
+        digits = value.strip('"')
+        if name == "max-age" and digits.isascii() and digits.isdigit() and len(digits) < 10:
+            return min(max(float(digits), LEAST), policy.cache_most)
+    return min(policy.cache, policy.cache_most)
+
+
+def read_document(client_id: str, answer: Fetched, schemes: tuple[str, ...]) -> RegisteredClient:
+    """The client that a document describes.
+
+    Raises:
+        Unacceptable: the document is not what it has to be.
+    """
+    if answer.status != 200:
+        raise Unacceptable("the client's document is not there")
+    if not JSON.fullmatch(answer.headers.get("content-type", "").partition(";")[0].strip()):
+        raise Unacceptable("the client's document is not JSON")
+    try:
+        raw: Any = msgspec.json.decode(answer.body)
+        metadata = msgspec.convert(raw, ClientMetadata)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Unacceptable("the client's document is no client metadata") from None
+    # spec 2026-07-28 basic/authorization/client-registration#implementation-requirements
+    if raw.get("client_id") != client_id:
+        raise Unacceptable("the client's document is about another client")
+    if not metadata.client_name or FORBIDDEN & set(raw):
+        raise Unacceptable("the client's document lacks a name, or holds a secret")
+    check_redirects(metadata.redirect_uris, schemes)
+    return RegisteredClient(
+        client_id=client_id,
+        name=metadata.client_name[:200],
+        redirect_uris=tuple(metadata.redirect_uris),
+        grant_types=fitting_grants(metadata.grant_types),
+        auth_method=authentication(metadata),
+        jwks=metadata.jwks,
+        jwks_uri=metadata.jwks_uri,
+        application_type=metadata.application_type or "web",
+        client_uri=metadata.client_uri or "",
+        kind="document",
+        dpop_bound=metadata.dpop_bound_access_tokens,
+    )
+
+
+def authentication(metadata: ClientMetadata) -> Any:
+    """How a client of a document authenticates: not by a secret, since all could read it.
+
+    Raises:
+        Unacceptable: it wants to do it otherwise, or its keys are none.
+    """
+    method = metadata.token_endpoint_auth_method or "none"
+    if method not in METHODS:
+        raise Unacceptable("the client's document wants a secret, which nobody can give it")
+    if method == "private_key_jwt":
+        if (metadata.jwks is None) == (metadata.jwks_uri is None):
+            raise Unacceptable("the client's document names its keys by one of jwks and jwks_uri")
+        if metadata.jwks is not None:
+            check_jwks(metadata.jwks)
+    return method

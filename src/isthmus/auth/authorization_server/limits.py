@@ -1,0 +1,94 @@
+"""How often somebody may ask, per address and per client."""
+
+import ipaddress
+import math
+
+from isthmus.auth.authorization_server.requests import Unfit
+from isthmus.store.meter import MemoryMeter, Rate
+
+__all__ = ["Limits", "TooMany", "network_of"]
+
+PER_ADDRESS = Rate(300, seconds=60)
+PER_CLIENT = Rate(1200, seconds=60)
+
+
+class TooMany(Unfit):
+    """Somebody asks too often.
+
+    Attributes:
+        retry_after: seconds until another request has a chance.
+    """
+
+    def __init__(self, wait: float) -> None:
+        super().__init__("too many requests: try again later", status=429, error="slow_down")
+        self.retry_after = max(1, math.ceil(wait))
+
+
+class Limits:
+    """Counts requests in this process, and refuses those beyond a rate.
+
+    Args:
+        per_ip_hour: registrations of one address in an hour.
+        per_address: other requests of one address.
+        per_client: token requests of one client.
+    """
+
+    def __init__(
+        self,
+        per_ip_hour: int,
+        *,
+        per_address: Rate = PER_ADDRESS,
+        per_client: Rate = PER_CLIENT,
+    ) -> None:
+        self._registrations = MemoryMeter(Rate(per_ip_hour, seconds=3600))
+        self._addresses = MemoryMeter(per_address)
+        self._clients = MemoryMeter(per_client)
+
+    def address(self, address: str) -> None:
+        """A request came from an address.
+
+        Raises:
+            TooMany: too often.
+        """
+        judge(self._addresses, network_of(address))
+
+    def client(self, client_id: str) -> None:
+        """A token request came from somebody who says that they are this client.
+
+        Raises:
+            TooMany: too often.
+        """
+        judge(self._clients, client_id)
+
+    def registration(self, address: str) -> None:
+        """A registration came from an address.
+
+        Raises:
+            TooMany: too often.
+        """
+        judge(self._registrations, network_of(address))
+
+
+def judge(meter: MemoryMeter, key: str) -> None:
+    """Take one out of what a key has left.
+
+    Raises:
+        TooMany: there is nothing left.
+    """
+    wait = meter.spend(key[:512])
+    if wait:
+        raise TooMany(wait)
+
+
+def network_of(address: str) -> str:
+    """What counts as one address: of IPv6 the /64 that a household or a machine has."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    mapped = parsed.ipv4_mapped
+    if mapped is not None:
+        return str(mapped)
+    return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))

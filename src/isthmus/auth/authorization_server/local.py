@@ -1,0 +1,164 @@
+"""The verifier of an MCP server whose authorization server runs beside it, on the same store."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from isthmus.auth.authorization_server.tokens import ACCESS_TYPE, REVOKED
+from isthmus.auth.jose import Claims, InvalidToken, UnknownKey, audiences, check_times, verify
+from isthmus.auth.jwk import Keys
+from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
+from isthmus.core.principal import Principal
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.authority import AuthorizationServer
+    from isthmus.auth.authorization_server.records import Records
+
+__all__ = ["LocalVerifier"]
+
+BELIEVED = 2.0
+"""Seconds after which it is looked up again whether a token still stands."""
+
+KEYS_LIFE = 30.0
+"""Seconds after which the keys are read again."""
+
+KEYS_PAUSE = 1.0
+"""Seconds between two looks for a key that is unknown."""
+
+MOST = 10_000
+"""Tokens that are remembered."""
+
+
+class LocalVerifier:
+    """Tells whose a token of our own authorization server is, and that it was not revoked.
+
+    A token that was revoked in this process ends at once, one that another process revoked within
+    two seconds.
+
+    Args:
+        authority: whose tokens they are.
+    """
+
+    def __init__(self, authority: "AuthorizationServer") -> None:
+        self._authority = authority
+        self._clock = authority.clock
+        self._keys: Keys | None = None
+        self._algorithms: tuple[str, ...] = ()
+        self._read = float("-inf")
+        self._known: OrderedDict[bytes, Claims] = OrderedDict()
+        self._standing: OrderedDict[str, tuple[float, bool]] = OrderedDict()
+
+    def forget(self) -> None:
+        """Something was revoked: look everything up again."""
+        self._standing.clear()
+
+    async def verify(self, presented: Presented, resource: str) -> Principal | None:
+        """Whose a token is; see :meth:`TokenVerifier.verify`."""
+        try:
+            claims = await self._claims(presented.token.reveal())
+            # What others accept as late, its own server need not.
+            check_times(claims, self._clock(), leeway=0.0)
+        except InvalidToken:
+            return None
+        # spec 2025-06-18 basic/authorization#token-audience-binding-and-validation
+        if claims.get("iss") != self._authority.issuer or resource not in audiences(claims):
+            return None
+        principal = principal_of(claims)
+        return principal if await self.lasts(principal) else None
+
+    async def lasts(self, principal: Principal) -> bool:
+        """Whether a token still stands: its grant, its user and its client are there."""
+        jti, now = str(principal.claims.get("jti")), self._clock()
+        known = self._standing.get(jti)
+        if known is not None and now < known[0]:
+            return known[1]
+        stands = await self._stands(principal)
+        self._standing[jti] = (now + BELIEVED, stands)
+        self._standing.move_to_end(jti)
+        while len(self._standing) > MOST:
+            self._standing.popitem(last=False)
+        return stands
+
+    async def _stands(self, principal: Principal) -> bool:
+        import sqlite3
+
+        try:
+            found = await self._authority.store.read(lambda records: looked_up(records, principal))
+        except sqlite3.Error as error:
+            raise VerifierUnavailable(f"the store does not answer: {error}", 5.0) from None
+        if found is None:
+            return False
+        client_id, upstream_id = found
+        if not await self._authority.known_client(client_id):
+            return False
+        if principal.subject != principal.client_id and not await self._is_user(principal):
+            return False
+        return upstream_id is None or await self._authority.upstream_stands(upstream_id)
+
+    async def _is_user(self, principal: Principal) -> bool:
+        users = self._authority.users
+        if users is None:
+            return True
+        user = await users.get(principal.subject)
+        if user is None:  # somebody that an identity provider vouched for has no account here
+            return "gid" not in principal.claims
+        return not user.disabled
+
+    async def _claims(self, token: str) -> Claims:
+        """What a token says, by its signature; which is looked at once.
+
+        Raises:
+            InvalidToken: it is none of ours.
+        """
+        name = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        known = self._known.get(name)
+        if known is not None:
+            self._known.move_to_end(name)
+            return known
+        keys = await self._read_keys(KEYS_LIFE)
+        try:
+            claims = verify(token, keys, algorithms=self._algorithms, typ=ACCESS_TYPE)
+        except UnknownKey:
+            keys = await self._read_keys(KEYS_PAUSE)
+            claims = verify(token, keys, algorithms=self._algorithms, typ=ACCESS_TYPE)
+        self._known[name] = claims
+        while len(self._known) > MOST:
+            self._known.popitem(last=False)
+        return claims
+
+    async def _read_keys(self, life: float) -> Keys:
+        if self._keys is None or self._clock() - self._read >= life:
+            listed = await self._authority.public_keys()
+            self._keys = Keys(listed)
+            self._algorithms = tuple({key["alg"] for key in listed})
+            self._read = self._clock()
+        return self._keys
+
+
+def principal_of(claims: Mapping[str, Any]) -> Principal:
+    """Who a token is about."""
+    known = {"iss", "sub", "client_id", "scope", "exp", "cnf"}
+    bound = claims.get("cnf")
+    return Principal(
+        issuer=claims["iss"],
+        subject=claims["sub"],
+        client_id=claims["client_id"],
+        scopes=frozenset(claims["scope"].split()),
+        expires_at=float(claims["exp"]),
+        claims={name: value for name, value in claims.items() if name not in known},
+        jkt=bound["jkt"] if bound else None,
+    )
+
+
+def looked_up(records: "Records", principal: Principal) -> tuple[str, str | None] | None:
+    """The client of a token and the upstream tokens behind it; None where it was revoked."""
+    if records.used(REVOKED, str(principal.claims.get("jti"))):
+        return None
+    gid = principal.claims.get("gid")
+    if gid is None:
+        return principal.client_id, None
+    grant = records.grant(str(gid))
+    if grant is None or grant.revoked_at is not None:
+        return None
+    return grant.client_id, grant.upstream_id

@@ -1,0 +1,116 @@
+"""What all grants have in common: which resource, which key, and that no stock token is made.
+
+Importing this takes the extra ``auth``.
+"""
+
+import hmac
+from typing import TYPE_CHECKING, Any
+
+from authlib.oauth2 import OAuth2Error
+
+from isthmus.auth.authorization_server.records import Records
+from isthmus.auth.authorization_server.requests import Asked
+from isthmus.auth.authorization_server.settings import Settings
+from isthmus.auth.dpop import InvalidProof, NonceNeeded, Nonces, ReplayCache, check_proof
+from isthmus.auth.urls import canonical_resource
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.provider import Provider
+
+__all__ = ["BY_ANY", "Minting", "choose_resource", "nonces"]
+
+BY_ANY = ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
+"""Every way to authenticate at the token endpoint."""
+
+
+class Minting:
+    """A grant whose tokens are ours: it knows the key they are bound to before it judges anything."""
+
+    server: "Provider"
+    request: Any
+
+    def authenticate_token_endpoint_client(self) -> Any:
+        """The client of a token request, after its proof of possession."""
+        self.request.jkt = shown_key(self.server, self.request.asked)
+        self.request.client = super().authenticate_token_endpoint_client()  # type: ignore[misc]  # Authlib's grant comes next
+        return self.request.client
+
+
+def choose_resource(settings: Settings, asked: Asked, granted: str | None = None) -> str:
+    """The MCP server that tokens are for, spelt as ours.
+
+    Args:
+        settings: which there are.
+        asked: the request, which may name one.
+        granted: what was granted before: it may be repeated, not changed.
+
+    Raises:
+        OAuth2Error: ``invalid_target``.
+    """
+    # spec 2026-07-28 basic/authorization#resource-parameter-implementation: RFC 8707
+    named = set(asked.all("resource"))
+    if not named:
+        return granted or settings.resources[0]
+    known = {canonical_resource(one): one for one in settings.resources}
+    try:
+        found = {known.get(canonical_resource(one)) for one in named}
+    except ValueError:
+        found = {None}
+    resource = found.pop()
+    if found or resource is None or (granted is not None and resource != granted):
+        raise OAuth2Error(
+            error="invalid_target",
+            description="The resource is none that tokens are issued for here, or not the one "
+            "that was granted.",
+        )
+    return resource
+
+
+class StoredProofs(ReplayCache):
+    """The proofs that were taken already, by any process.
+
+    Args:
+        records: the store, in a transaction.
+    """
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(0)
+        self._records = records
+
+    def first(self, jkt: str, jti: str, now: float, until: float) -> bool:
+        """Whether a proof is new; see :meth:`ReplayCache.first`."""
+        return self._records.first_use(f"dpop {jkt}", jti, until)
+
+
+def shown_key(provider: "Provider", asked: Asked) -> str | None:
+    """The thumbprint of the key that a request proves; None where it proves none.
+
+    Raises:
+        OAuth2Error: it has a proof, which is not good.
+    """
+    if asked.proof is None:
+        return None
+    wanted = nonces(provider) if provider.settings.dpop_nonce else None
+    try:
+        return check_proof(
+            asked.proof,
+            method="POST",
+            url=provider.settings.url("token"),
+            token=None,
+            now=provider.records.now,
+            replays=StoredProofs(provider.records),
+            nonce=wanted,
+        )
+    except NonceNeeded:
+        raise OAuth2Error(
+            error="use_dpop_nonce", description="The proof needs the nonce that is given here."
+        ) from None
+    except InvalidProof as flaw:
+        text = "".join(sign for sign in str(flaw) if sign not in '"\\' and " " <= sign <= "~")
+        raise OAuth2Error(error="invalid_dpop_proof", description=text) from None
+
+
+def nonces(provider: "Provider") -> Nonces:
+    """The nonces for proofs, the same in every process."""
+    mac = provider.keyring.mac(provider.records)
+    return Nonces(hmac.digest(mac, b"dpop nonces", "sha256"))

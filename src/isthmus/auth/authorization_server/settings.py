@@ -1,0 +1,202 @@
+"""What an authorization server was set up with, in the form that its parts read it."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.urls import is_secure, split, well_known
+from isthmus.errors import UsageError
+
+__all__ = ["CimdPolicy", "DcrPolicy", "Registration", "Settings", "TrustedIdp", "Workload",
+           "gathered"]  # fmt: skip
+
+SCOPE = re.compile(r"[!#-\[\]-~]+")
+APP_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf", "zed", "claude")
+
+
+class CimdPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Clients whose id is the URL of a document about them.
+
+    Attributes:
+        enabled: whether there are such clients.
+        allow_domains: the hosts that may serve such documents; None allows all.
+        cache: seconds that a document is believed for which says nothing about it.
+        cache_most: seconds that it is believed at most, whatever it says.
+    """
+
+    enabled: bool = True
+    allow_domains: frozenset[str] | None = None
+    cache: float = 300.0
+    cache_most: float = 86_400.0
+
+
+class DcrPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Clients that register themselves (RFC 7591).
+
+    Attributes:
+        enabled: whether anybody may register.
+        per_ip_hour: registrations of one address in an hour.
+        ttl_unused_days: after so many days a client that never got a token is forgotten.
+        most: clients that may be registered at a time.
+        schemes: schemes of apps that redirect URIs may have beside ``https``, loopback ``http`` and
+            those that contain a dot.
+    """
+
+    enabled: bool = True
+    per_ip_hour: int = 20
+    ttl_unused_days: float = 1.0
+    most: int = 10_000
+    schemes: Sequence[str] = APP_SCHEMES
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """How clients come to be known.
+
+    Attributes:
+        cimd: by the documents that their ids name.
+        dcr: by registering themselves.
+        static: by being listed here. Those of ``isthmus auth add-client`` are in the store.
+    """
+
+    cimd: CimdPolicy = CimdPolicy()
+    dcr: DcrPolicy = DcrPolicy()
+    static: Sequence[RegisteredClient] = ()
+
+
+class TrustedIdp(msgspec.Struct, frozen=True, kw_only=True):
+    """An identity provider whose assertions about users are taken (ID-JAG).
+
+    Attributes:
+        issuer: as its assertions spell it.
+        jwks_uri: where its keys are.
+        jwks: its keys, instead.
+        user: the id of our user for the claims of an assertion, or None to refuse it. By default
+            ``ISSUER|SUBJECT``.
+        algorithms: what its assertions may be signed with.
+    """
+
+    issuer: str
+    jwks_uri: str | None = None
+    jwks: Mapping[str, Any] | None = None
+    user: Callable[[Mapping[str, Any]], str | None] | None = None
+    algorithms: tuple[str, ...] = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that is known by a JWT of the platform that it runs on.
+
+    Attributes:
+        issuer: the platform, as its tokens spell it.
+        subject: the program, as they spell it.
+        client_id: the client that it is.
+        jwks_uri: where the platform's keys are.
+        jwks: its keys, instead.
+        audience: what its tokens are for; None is our issuer.
+        algorithms: what they may be signed with.
+    """
+
+    issuer: str
+    subject: str
+    client_id: str
+    jwks_uri: str | None = None
+    jwks: Mapping[str, Any] | None = None
+    audience: str | None = None
+    algorithms: tuple[str, ...] = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that requests are judged by."""
+
+    issuer: str
+    resources: tuple[str, ...]
+    scopes: Mapping[str, str]
+    usual_scopes: tuple[str, ...]
+    static: Mapping[str, RegisteredClient]
+    registration: Registration
+    trusted_idps: Mapping[str, TrustedIdp]
+    workloads: Mapping[tuple[str, str], Workload]
+    access_ttl: int
+    refresh_ttl: int
+    rotation_grace: float
+    code_ttl: float
+    signing_alg: str
+    key_life: float
+    dpop_nonce: bool
+    has_users: bool
+    legacy_paths: bool
+    openid_alias: bool
+
+    def url(self, name: str) -> str:
+        """The URL of one of our endpoints, such as ``token``."""
+        return f"{self.issuer.rstrip('/')}/{name}"
+
+    def path(self, name: str) -> str:
+        """Where that is on our origin."""
+        return f"{split(self.issuer).path.rstrip('/')}/{name}"
+
+    def metadata_paths(self) -> list[str]:
+        """Where our metadata is."""
+        suffixes = ["oauth-authorization-server"]
+        suffixes += ["openid-configuration"] if self.openid_alias else []
+        return [split(well_known(self.issuer, suffix)).path for suffix in suffixes]
+
+
+def gathered(
+    *,
+    registration: Registration,
+    trusted_idps: Mapping[str, TrustedIdp] | Iterable[TrustedIdp],
+    workloads: Iterable[Workload],
+    **rest: Any,
+) -> Settings:
+    """Settings from what an authorization server was given.
+
+    Raises:
+        UsageError: they cannot be; says which and why.
+    """
+    idps = trusted_idps.values() if isinstance(trusted_idps, Mapping) else trusted_idps
+    settings = Settings(
+        registration=registration,
+        static={client.client_id: client for client in registration.static},
+        trusted_idps={idp.issuer: idp for idp in idps},
+        workloads={(one.issuer, one.subject): one for one in workloads},
+        **rest,
+    )
+    check(settings)
+    return settings
+
+
+def check(settings: Settings) -> None:
+    """See that settings can be.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    if not settings.resources:
+        raise UsageError("resources= lists the URLs of the MCP servers that tokens are for")
+    for what, url in (("issuer", settings.issuer), *(("resource", r) for r in settings.resources)):
+        try:
+            parts = split(url)
+        except ValueError as flaw:
+            raise UsageError(f"{what}: {flaw}") from None
+        # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+        if not is_secure(url) or (what == "issuer" and parts.query):
+            raise UsageError(
+                f"{what}: {url!r} has to be https, or http on this machine, and an issuer has no "
+                "query; behind a proxy it is the URL that clients use"
+            )
+    unknown = [scope for scope in settings.usual_scopes if scope not in settings.scopes]
+    if unknown:
+        raise UsageError(f"usual_scopes= names {unknown[0]!r}, which scopes= does not have")
+    bad = [scope for scope in settings.scopes if not SCOPE.fullmatch(scope)]
+    if bad:
+        raise UsageError(
+            f"{bad[0]!r} is no scope: RFC 6749 3.3 has no spaces, quotes or backslashes"
+        )
+    if settings.access_ttl <= 0 or settings.refresh_ttl <= 0 or settings.rotation_grace < 0:
+        raise UsageError("access_ttl= and refresh_ttl= are more than 0, rotation_grace= not less")
+    for static in settings.static.values():
+        if static.auth_method.startswith("client_secret") and static.secret is None:
+            raise UsageError(f"the client {static.client_id!r} authenticates by a secret: give one")
