@@ -73,6 +73,11 @@ def _tcp(server: "Server", given: Given) -> None:
     host, port = given.pop("host", ADDRESS[0]), given.pop("port", None)
     if port is None:
         raise UsageError("which port? write run('tcp', port=9000)")
+    if server.auth is not None:
+        raise UsageError(
+            "auth= guards HTTP and WebSockets: on a TCP socket nothing asks who is there, so that "
+            "everybody on this machine would get past it; write run('http', ...)"
+        )
     from isthmus.server.sockets import run_tcp
 
     run_tcp(server, host, port, known(given, TcpOptions))

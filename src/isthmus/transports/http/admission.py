@@ -5,7 +5,7 @@ of all others there is nothing of this.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,7 @@ from isthmus.revisions import MODERN
 from isthmus.revisions.codes import UNAUTHENTICATED
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router, log_failure
-from isthmus.transports.http.bearer import Asked, Authorizer
+from isthmus.transports.http.bearer import Asgi, Asked, Authorizer
 from isthmus.transports.http.exchange import Exchange
 from isthmus.transports.http.guard import Guard
 from isthmus.transports.http.lookout import Lookout
@@ -57,9 +57,17 @@ class Admission:
         self._present: WeakKeyDictionary[asyncio.Task[Any], Principal] = WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._placed = False
+
+    def attached(self) -> Mapping[str, Asgi]:
+        """The pages, for somebody who puts them where they belong on the origin."""
+        self._placed = True
+        return self.routes
 
     async def who(self, scope: Scope) -> Principal | Refusal | None:
         """Who sends a request; a refusal for whoever may not, or where that cannot be told."""
+        if not self._placed and scope.get("root_path"):
+            self._tell_of_pages(scope["root_path"])
         try:
             found = await self.auth.admit(scope)
         except Exception as error:  # noqa: BLE001 - whatever breaks in there must let nobody in
@@ -69,6 +77,22 @@ class Admission:
         if isinstance(found, Principal) and task is not None:
             self._present[task] = found
         return found
+
+    def _tell_of_pages(self, prefix: str) -> None:
+        """Say once what is missing where the app has only a part of its origin."""
+        import logging  # not needed until something is missing
+
+        self._placed = True
+        pages = [path for path in self.routes if not path.startswith(prefix)]
+        if pages:
+            logging.getLogger("isthmus").warning(
+                "this server is mounted under %s, and clients look for %s at the root of its origin: "
+                "put it there by app.attach(outer, %r), by a route for each of auth.routes, or by "
+                "having the proxy pass these paths on",
+                prefix,
+                " and ".join(pages),
+                prefix,
+            )
 
     async def admit(self, exchange: Exchange) -> bool:
         """Find out who sends a request, before its body is read; False where it was refused."""

@@ -144,6 +144,7 @@ class HttpApp:
             public_url=public_url,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
+            resource=None if auth is None else auth.resource,
         )
         self._body_limit = body_limit
         self._body_timeout = body_timeout
@@ -402,7 +403,7 @@ class HttpApp:
         """
         prefix = "/" + prefix.strip("/")
         self._paths |= {prefix}  # a route, unlike a mount, leaves the path as it is
-        attach(self, outer, prefix, {} if self._admission is None else self._admission.routes)
+        attach(self, outer, prefix, {} if self._admission is None else self._admission.attached())
 
     async def start(self) -> None:
         """Get ready; the first request does it where nobody did before.

@@ -45,6 +45,11 @@ class Authorizer(Protocol):
     routes: Mapping[str, Asgi]
     hides: bool
 
+    @property
+    def resource(self) -> str | None:
+        """The URL of the endpoint as clients know it, whose host is a name of the server's; or None."""
+        ...
+
     async def admit(self, scope: Scope) -> Principal | Refusal | None:
         """Who sends this request, from its head alone; None for nobody, where nobody may ask.
 

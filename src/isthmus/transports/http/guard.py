@@ -51,6 +51,8 @@ class Guard:
             any (``example.com``); ``"*"`` switches the check off.
         allowed_origins: pages elsewhere that may call it (``https://app.example.com``); ``"*"``
             switches the check off.
+        resource: a URL of this server, for which tokens are issued. Requests over loopback may
+            name its host, as those do that a proxy on this machine passes on.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Guard:
         public_url: str | None = None,
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
+        resource: str | None = None,
     ) -> None:
         self._supported = supported
         self._any_host = ANY in allowed_hosts
@@ -70,6 +73,8 @@ class Guard:
             hosts.add(_host_of(public_url))
         # A public name does not take away the local ones: health checks come in under those.
         near = hosts if hosts and not public_url else {*hosts, *LOCAL_NAMES}
+        if resource:
+            near = {*near, _host_of(resource)}
         self._near = Site(frozenset(near), origins)
         self._far = Site(frozenset(hosts), origins)
         self._passed: set[tuple[str | None, str | None, str]] = set()

@@ -31,8 +31,10 @@ def attach(app: Any, outer: Any, prefix: str, pages: Mapping[str, Any]) -> None:
     """
     from starlette.routing import Mount, Route, WebSocketRoute  # it is there
 
+    taken = {getattr(route, "path", None) for route in outer.router.routes}
     for path, page in pages.items():
-        outer.router.routes.append(Route(path, Page(page)))
+        if path not in taken:  # another server's, which came first
+            outer.router.routes.append(Route(path, Page(page)))
     outer.router.routes.append(Route(prefix, app))
     outer.router.routes.append(WebSocketRoute(prefix, app))
     outer.router.routes.append(Mount(prefix, app))

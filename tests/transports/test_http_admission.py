@@ -1,0 +1,350 @@
+"""What stands between the guard and the messages: when it is asked, and what it costs not to be let in."""
+
+import contextlib
+import json
+from types import MappingProxyType
+
+import aiohttp
+import pytest
+
+from asgi_driver import Exchange, fetch
+from http_wire import INITIALIZE, legacy_head, modern_body, modern_head
+from isthmus import Server
+from isthmus.core.http_rules import Refusal
+from isthmus.testing import serving
+from isthmus.transports.http.app import HttpApp
+from protected import (
+    METADATA,
+    Files,
+    ask,
+    bearer,
+    call,
+    challenges,
+    guard,
+    old_head,
+    opened,
+    tool_call,
+)
+
+GET = {"host": "localhost:8000", "accept": "text/event-stream"}
+
+
+# Before anything else
+
+
+@pytest.mark.covers("auth.resource.validates-first", "auth.all.every-request")
+@pytest.mark.parametrize(
+    ("verb", "path", "head"),
+    [
+        ("POST", "/mcp", modern_head(name="read")),
+        ("POST", "/mcp", legacy_head()),
+        ("POST", "/mcp", {"host": "localhost:8000"}),
+        ("GET", "/mcp", GET),
+        ("GET", "/mcp", {"host": "localhost:8000"}),
+        ("DELETE", "/mcp", legacy_head("1")),
+        ("PUT", "/mcp", legacy_head()),
+        ("GET", "/sse", GET),
+        ("POST", "/messages", legacy_head()),
+    ],
+)
+async def test_who_has_no_token_is_401_whatever_they_ask_and_their_body_is_not_read(
+    verb, path, head
+):
+    """Spec 2025-11-25 basic/authorization#token-handling: before any processing."""
+    files = Files()
+    exchange = Exchange(files.app, verb, path, headers=head, body=INITIALIZE)
+    await exchange.done()
+
+    assert (401, 0) == (exchange.status, exchange.read)
+    assert METADATA in challenges(exchange)[0]
+
+
+@pytest.mark.covers("auth.resource.validates-first")
+async def test_strangers_start_nothing_and_leave_nothing():
+    """Ours: a server does not even enter its lifespan for who may not ask."""
+    entered = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_server):
+        entered.append(True)
+        yield None
+
+    server = Server("files", auth=guard(), lifespan=lifespan)
+    app = server.asgi()
+    for body in (INITIALIZE, modern_body("server/discover", {})):
+        answer = await fetch(app, headers=legacy_head(), body=body)
+
+        assert (401, None) == (answer.status, answer.header("mcp-session-id"))
+    assert [] == entered
+
+
+@pytest.mark.covers("auth.resource.origin-checked")
+@pytest.mark.parametrize("name", ["ada", None, "unknown"])
+@pytest.mark.parametrize("path", ["/mcp", "/messages"])
+async def test_a_foreign_page_is_refused_before_its_token_is_looked_at(name, path):
+    """Spec 2025-11-25 basic/transports#security-warning: Origin comes first, and the page reads nothing."""
+    head = {**modern_head(name="read"), "origin": "https://evil.example", **bearer(name)}
+
+    answer = await fetch(Files().app, "POST", path, headers=head, body=modern_body())
+
+    assert (403, []) == (answer.status, challenges(answer))
+    assert answer.header("access-control-allow-origin") is None
+
+
+async def test_a_browser_may_ask_whether_it_may_and_reads_the_challenge():
+    """Ours: a preflight has no token, and a page has to see where to get one."""
+    files = Files()
+    page = {"host": "localhost:8000", "origin": "http://localhost:8000"}
+
+    asked = await fetch(files.app, "OPTIONS", headers=page)
+    refused = await fetch(
+        files.app, headers={**modern_head(name="read"), **page}, body=modern_body()
+    )
+
+    assert 204 == asked.status
+    assert {"Authorization", "DPoP"} <= set(
+        asked.header("access-control-allow-headers").split(", ")
+    )
+    exposed = set(refused.header("access-control-expose-headers").split(", "))
+    assert (401, True) == (refused.status, {"WWW-Authenticate", "DPoP-Nonce"} <= exposed)
+
+
+# What is permitted
+
+
+@pytest.mark.covers("auth.resource.scope-403", "auth.resource.body-decides")
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {"name": "write", "arguments": {"path": "a"}}),
+        ("tools/call", {"name": "publish", "arguments": {}}),
+        ("tools/call", {"name": "publish", "arguments": None}),
+        ("prompts/get", {"name": "review", "arguments": {"path": "a"}}),
+        ("resources/read", {"uri": "secret://plan"}),
+        ("resources/read", {"uri": "project://x/log"}),
+    ],
+)
+async def test_whoever_lacks_a_scope_gets_a_403_and_nothing_is_run(method, params):
+    """Spec 2026-07-28 basic/authorization#runtime-insufficient-scope-errors."""
+    files = Files()
+
+    answer = await ask(files.app, "ada", method, params).done()
+
+    assert (403, 1, []) == (answer.status, answer.json["id"], files.done)
+    assert 'error="insufficient_scope"' in challenges(answer)[0]
+    assert METADATA in challenges(answer)[0]
+
+
+@pytest.mark.covers("auth.resource.scope-403")
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "review"},
+                                 "argument": {"name": "path", "value": ""}}),
+        ("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["secret://plan"]}}),
+    ],
+)  # fmt: skip
+async def test_what_leads_around_it_takes_the_same(method, params):
+    """Ours: to complete a prompt, or to hear of a resource, takes what it takes to use it."""
+    files = Files()
+
+    answer = await ask(files.app, "ada", method, params).done()
+
+    assert (403, []) == (answer.status, files.done)
+
+
+@pytest.mark.covers("auth.resource.scope-403")
+async def test_a_subscription_of_a_session_takes_what_reading_takes():
+    """Ours: as above, up to 2025-11-25."""
+    files = Files()
+    session = await opened(files.app, "ada")
+    message = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe"}
+
+    async def subscribed(uri):
+        body = {**message, "params": {"uri": uri}}
+        return (await fetch(files.app, headers=old_head(session, "ada"), body=body)).status
+
+    assert [403, 200] == [await subscribed("secret://plan"), await subscribed("open://note")]
+    await files.app.close()
+
+
+async def test_what_is_not_there_is_told_as_ever():
+    """Ours: a scope is needed for what there is; the rest is refused for what it is."""
+    files = Files()
+
+    answers = [
+        await call(files.app, "ada", "unknown"),
+        await ask(files.app, "ada", "no/such", {}, "x").done(),
+        await ask(files.app, "eve", "resources/read", {"uri": "none://x"}).done(),
+    ]
+
+    assert [-32602, -32601, -32602] == [one.json["error"]["code"] for one in answers]
+
+
+async def test_arguments_that_do_not_fit_are_told_to_the_model_and_not_to_the_scopes():
+    """Ours: the function of scopes gets arguments as the tool gets them, or is not asked."""
+    asked = []
+    server = Server("files", auth=guard())
+
+    @server.tool(scopes=lambda args, who: asked.append((dict(args), who.subject)) or set())
+    async def add(numbers: list[int], times: int = 2) -> int:
+        return sum(numbers) * times
+
+    app = server.asgi()
+    wrong = await call(app, "ada", "add", numbers=["x"])
+    repaired = await call(app, "ada", "add", numbers="[1, 2]")
+
+    assert (200, True) == (wrong.status, wrong.json["result"]["isError"])
+    assert "6" == repaired.json["result"]["content"][0]["text"]
+    assert [({"numbers": [1, 2], "times": 2}, "ada")] == asked
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda args, who: args["nothing"],
+        lambda args, who: None,
+        lambda args, who: "files:read",
+        lambda args, who: [1],
+        lambda args, who: True,
+        lambda args, who: 1 / 0,
+    ],
+)
+async def test_scopes_that_cannot_be_told_let_nobody_in(broken):
+    """Ours: what fails, fails closed, says so in the log, and is no reason for anybody to log in."""
+    done = []
+    server = Server("files", auth=guard())
+    server.add_tool(lambda: done.append(1), name="act", scopes=broken)
+
+    answer = await call(server.asgi(), "root", "act")
+
+    assert (500, -32603, []) == (answer.status, answer.json["error"]["code"], challenges(answer))
+    assert [] == done
+
+
+async def test_an_authorizer_that_breaks_lets_nobody_in():
+    """Ours: a bug in a verifier is no way past it."""
+
+    class Broken:
+        async def verify(self, presented, resource):
+            raise KeyError("oops")
+
+    files = Files(guard(verifier=Broken()))
+
+    answer = await call(files.app, "ada", "read", path="a")
+
+    assert (500, []) == (answer.status, files.done)
+
+
+# HTTP+SSE
+
+
+@pytest.mark.covers("auth.resource.scope-403")
+async def test_messages_of_2024_are_held_to_scopes_before_they_are_accepted():
+    """Ours: what 2024-11-05 leaves open is closed by the same statuses."""
+    files = Files()
+    stream = Exchange(files.app, "GET", "/sse", headers={**GET, **bearer("ada")})
+    await stream.bytes_sent(b"session_id=")
+    query = stream.body.partition(b"?")[2].partition(b"\n")[0].strip()
+    head = {"host": "localhost:8000", "content-type": "application/json", **bearer("ada")}
+
+    async def posted(body):
+        return await fetch(
+            files.app, "POST", "/messages", headers=head, body=body, scope={"query_string": query}
+        )
+
+    refused = await posted(tool_call("write", path="a"))
+    together = await posted([tool_call("read", path="a"), tool_call("write", 2, path="a")])
+    taken = await posted(tool_call("read", 3, path="a"))
+
+    assert [403, 403, 202] == [one.status for one in (refused, together, taken)]
+    assert 'scope="files:read files:write"' in challenges(refused)[0]
+    await files.app.close()
+    await stream.done()
+
+
+# WebSockets
+
+
+@contextlib.asynccontextmanager
+async def socket(files, name):
+    """A WebSocket in somebody's name, opened by hand."""
+    async with serving(files.server, websocket=True) as url, aiohttp.ClientSession() as session:
+        where = url.replace("http", "ws", 1)
+        async with session.ws_connect(where, protocols=["mcp"], headers=bearer(name)) as wire:
+            yield wire
+
+
+@pytest.mark.covers("auth.all.every-request")
+async def test_a_handshake_without_a_token_is_401_with_the_challenge():
+    """Ours: a WebSocket is opened by a request like any other."""
+    with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
+        async with socket(Files(), None):
+            pass
+
+    assert (401, True) == (
+        caught.value.status,
+        METADATA in caught.value.headers["www-authenticate"],
+    )
+
+
+async def test_what_lacks_a_scope_on_a_websocket_is_an_error_that_says_which():
+    """Ours: there is no status there, so the error has what a challenge has."""
+    files = Files()
+    async with socket(files, "ada") as wire:
+        await wire.send_str(json.dumps(INITIALIZE))
+        await wire.receive()
+        await wire.send_str(json.dumps(tool_call("write", path="a")))
+        refused = json.loads(await wire.receive_str())["error"]
+        await wire.send_str(json.dumps(tool_call("whoami", 2)))
+        served = json.loads(await wire.receive_str())["result"]
+
+    assert (-31403, "insufficient_scope") == (refused["code"], refused["data"]["error"])
+    assert "files:read files:write" == refused["data"]["scope"]
+    assert METADATA == refused["data"]["resource_metadata"]
+    assert ("ada", []) == (served["content"][0]["text"], files.done)
+
+
+async def test_a_websocket_ends_when_its_token_does(monkeypatch):
+    """Ours: it is told by the close code that is registered for it."""
+    monkeypatch.setattr("isthmus.transports.http.admission.EVERY", 0.01)
+    auth = guard()
+    files = Files(auth)
+    async with socket(files, "ada") as wire:
+
+        async def never(_principal):
+            return False
+
+        auth.lasts = never
+        message = await wire.receive()
+
+    assert (aiohttp.WSMsgType.CLOSE, 3000) == (message.type, message.data)
+
+
+# Without any of it
+
+
+async def test_a_server_without_authorization_has_nothing_of_it():
+    """Ours: scopes are no obstacle where nobody can have any."""
+    files = Files()
+    answer = await call(HttpApp(files.server.router), None, "write", path="a")
+
+    assert (200, ["write a"]) == (answer.status, files.done)
+
+
+async def test_an_authorizer_of_ones_own_is_asked_for_everything():
+    """Ours: the protocol is all there is to it."""
+
+    class Closed:
+        resource = None
+        routes = MappingProxyType({})
+        hides = False
+
+        async def admit(self, scope):
+            return Refusal(401, -31401, "closed")
+
+    server = Server("files", auth=Closed())
+
+    answer = await fetch(server.asgi(), headers=legacy_head(), body=INITIALIZE)
+
+    assert (401, "closed") == (answer.status, answer.json["error"]["message"])
