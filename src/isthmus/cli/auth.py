@@ -1,5 +1,8 @@
 """``isthmus auth``: the commands about authorization, each in a file of its own."""
 
+import asyncio
+import os
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
@@ -191,3 +194,38 @@ def rotate_keys(
         return rotate(load(config, store=store), as_json=as_json)
 
     finish(rotated)
+
+
+@app.command()
+def doctor(
+    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    *,
+    login: Annotated[bool, typer.Option("--login", help="Log in, and try the token.")] = False,
+    token_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Try the token that this variable holds.")
+    ] = None,
+    scope: Annotated[
+        Several, typer.Option(metavar="NAME", help="Ask for this at the login; repeat it.")
+    ] = None,
+    client_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="A client that is registered already.")
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Walk the way to a token for a server, and say at which hop a client stops, and why."""
+
+    def examined() -> Exit:
+        from isthmus.cli.doctor_auth import Wishes
+        from isthmus.cli.doctor_auth import doctor as examine
+        from isthmus.cli.login import Login
+        from isthmus.cli.targets import resolve
+
+        wanted = Login(scope or (), client_id, browser=browser) if login else None
+        wishes = Wishes(wanted, token_env, client_id is not None, as_json)
+        where = resolve(target, (), Path.cwd(), os.environ)
+        return asyncio.run(examine(where, wishes, os.environ))
+
+    finish(examined)

@@ -3,6 +3,7 @@
 from enum import IntEnum
 
 from isthmus.errors import (
+    AuthError,
     CallTimedOut,
     CapabilityMissing,
     ConnectFailed,
@@ -49,6 +50,7 @@ _BY_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (ConnectionLost, Exit.UNREACHABLE),
     (ToolFailed, Exit.TOOL_FAILED),
     (PeerError, Exit.REFUSED),
+    (AuthError, Exit.REFUSED),
     (TooManyRounds, Exit.REFUSED),
     (CapabilityMissing, Exit.REFUSED),
     (NotInRevision, Exit.REFUSED),

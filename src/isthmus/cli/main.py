@@ -42,6 +42,10 @@ Revision: TypeAlias = Annotated[
 Timeout: TypeAlias = Annotated[
     float | None, typer.Option(help="Seconds that one call may take.", min=0.001)
 ]
+TokenEnv: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Show the token that this environment variable holds."),
+]
 
 
 def talk(
@@ -152,11 +156,17 @@ def list_(
     as_json: AsJson = False,
     revision: Revision = None,
     timeout: Timeout = None,
+    token_env: TokenEnv = None,
 ) -> None:
     """List what a server offers, a line each."""
     from isthmus.cli.inspect import listing
 
-    talk(context, target or [], Options(as_json, revision, timeout), lambda t, _: listing(t))
+    talk(
+        context,
+        target or [],
+        Options(as_json, revision, timeout, token_env),
+        lambda t, _: listing(t),
+    )
 
 
 @app.command(epilog=TARGETS.format("list"))
@@ -167,11 +177,17 @@ def inspect(
     as_json: AsJson = False,
     revision: Revision = None,
     timeout: Timeout = None,
+    token_env: TokenEnv = None,
 ) -> None:
     """Say what a server is and can do, with every tool and its parameters."""
     from isthmus.cli.inspect import inspect as inspected
 
-    talk(context, target or [], Options(as_json, revision, timeout), lambda t, _: inspected(t))
+    talk(
+        context,
+        target or [],
+        Options(as_json, revision, timeout, token_env),
+        lambda t, _: inspected(t),
+    )
 
 
 @app.command(epilog=TARGETS.format("list"))
@@ -185,11 +201,12 @@ def call(
     as_json: AsJson = False,
     revision: Revision = None,
     timeout: Timeout = None,
+    token_env: TokenEnv = None,
 ) -> None:
     """Call a tool; values are read as the tool's schema wants them."""
     from isthmus.cli.call import call as called
 
-    options = Options(as_json, revision, timeout)
+    options = Options(as_json, revision, timeout, token_env)
     talk(context, words or [], options, lambda t, w: called(t, w[0], w[1:], json_args), "TOOL")
 
 
@@ -201,11 +218,12 @@ def read(
     as_json: AsJson = False,
     revision: Revision = None,
     timeout: Timeout = None,
+    token_env: TokenEnv = None,
 ) -> None:
     """Read a resource."""
     from isthmus.cli.call import read as read_it
 
-    options = Options(as_json, revision, timeout)
+    options = Options(as_json, revision, timeout, token_env)
     talk(context, words or [], options, lambda t, w: read_it(t, w[0]), "URI")
 
 
@@ -217,11 +235,12 @@ def prompt(
     as_json: AsJson = False,
     revision: Revision = None,
     timeout: Timeout = None,
+    token_env: TokenEnv = None,
 ) -> None:
     """Get a prompt with its blanks filled."""
     from isthmus.cli.call import prompt as prompted
 
-    options = Options(as_json, revision, timeout)
+    options = Options(as_json, revision, timeout, token_env)
     talk(context, words or [], options, lambda t, w: prompted(t, w[0], w[1:]), "NAME")
 
 
@@ -250,6 +269,7 @@ def check(
     as_json: AsJson = False,
     revision: Revision = None,
     timeout: Timeout = None,
+    token_env: TokenEnv = None,
 ) -> None:
     """Say what a server does wrong, clause by clause, in every revision it speaks."""
     from isthmus.cli.check import Choices, print_rules
@@ -258,7 +278,7 @@ def check(
     if rules:
         finish(print_rules)
     choices = Choices(only or (), skip or (), calls or (), call_read_only, strict)
-    options = Options(as_json, revision, timeout)
+    options = Options(as_json, revision, timeout, token_env)
     talk(context, target or [], options, lambda t, _: checked(t, choices))
 
 
@@ -291,6 +311,62 @@ def validate(
         )
 
     finish(validated)
+
+
+Scopes: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--scope", metavar="NAME", help="Ask for this; repeat it.")
+]
+
+
+@app.command()
+def login(
+    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    *,
+    scope: Scopes = None,
+    client_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="A client that is registered already.")
+    ] = None,
+    client_secret_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The variable that holds its secret.")
+    ] = None,
+    issuer: Annotated[
+        str | None, typer.Option(metavar="URL", help="The authorization server.")
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Log in to a server over HTTP; the other commands then use the tokens, and renew them."""
+
+    def logged_in() -> Exit:
+        from isthmus.cli.login import Login, secret_of
+        from isthmus.cli.login import login as enter
+
+        secret = secret_of(client_secret_env, os.environ)
+        said = Login(scope or (), client_id, secret, issuer, browser, as_json)
+        return asyncio.run(enter(resolve(target, (), Path.cwd(), os.environ), said))
+
+    finish(logged_in)
+
+
+@app.command()
+def logout(
+    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    *,
+    registration: Annotated[
+        bool, typer.Option("--registration", help="Forget how isthmus is registered there, too.")
+    ] = False,
+) -> None:
+    """Forget the tokens for a server, and have them revoked where that can be done."""
+
+    def logged_out() -> Exit:
+        from isthmus.cli.login import logout as leave
+
+        where = resolve(target, (), Path.cwd(), os.environ)
+        return asyncio.run(leave(where, registration=registration))
+
+    finish(logged_out)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,6 +1,7 @@
 """A client at the terminal: who answers questions, where progress and logs go."""
 
 import asyncio
+import os
 import sys
 from collections import deque
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from isthmus.client.client import Client
+    from isthmus.transports.http.bearer import Authorization
 
 __all__ = ["Options", "Talk"]
 
@@ -32,11 +34,25 @@ class Options:
         as_json: print JSON for a program.
         revision: speak this revision, or None for the best both know.
         timeout: seconds for a call, or None for the client's own limit.
+        token_env: the variable that holds a token, or None for those that a login has kept.
     """
 
     as_json: bool = False
     revision: str | None = None
     timeout: float | None = None
+    token_env: str | None = None
+
+    def authorization(self, target: Target) -> "Authorization | None":
+        """What gets the tokens that a server wants.
+
+        Raises:
+            UsageError: the variable is not there, or the target takes no tokens.
+        """
+        if self.token_env is None and isinstance(target.where, Command):
+            return None
+        from isthmus.cli.credentials import authorization
+
+        return authorization(target, self.token_env, os.environ)
 
 
 @dataclass
@@ -71,6 +87,7 @@ class Talk:
             name="isthmus-cli",
             revision=self.options.revision,
             headers=dict(self.target.headers) or None,
+            auth=self.options.authorization(self.target),
             **limits,
         )
 
