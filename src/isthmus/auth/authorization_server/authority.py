@@ -311,6 +311,7 @@ class AuthorizationServer:
         if now - self._tidied > HOUSEKEEPING:
             self._tidied = now
             await self.store.write(self._tidy)
+            await self.sweep()
         return done
 
     def _tidy(self, records: "Records") -> None:
@@ -332,6 +333,11 @@ class AuthorizationServer:
         """Something was revoked: nothing that was looked up before counts any more."""
         if self._verifier is not None:
             self._verifier.forget()
+
+    async def sweep(self) -> None:
+        """End logins at providers on which no grant stands any more."""
+        if self._services is not None:
+            await self._services.connections.sweep()
 
     async def rotate_keys(self) -> None:
         """Sign with the next key from now on; tokens that were issued before stay good."""

@@ -218,6 +218,7 @@ class Endpoints:
     async def _revoke(self, scope: Scope, receive: Receive) -> "Answer":
         done = await self._endpoint("revocation", "revoke", scope, receive)
         self._authority.forget()
+        await self._authority.sweep()
         return done
 
     async def _introspect(self, scope: Scope, receive: Receive) -> "Answer":
