@@ -29,6 +29,8 @@ from isthmus.auth.challenge import Challenge, parse_challenges, write_challenge
         (['Bearer a="1", a="2"'], [("bearer", {"a": "1"}, None)]),
         (['Bearer a="b", ???, c="d"'], [("bearer", {"a": "b", "c": "d"}, None)]),
         (['Bearer a="never ends, c="d"'], [("bearer", {}, None)]),
+        (['Bearer a="never ends\\'], [("bearer", {}, None)]),
+        (['Bearer a=b "\\'], [("bearer", {}, None)]),
         ([""], []),
         (["   "], []),
         (['realm="x"'], []),

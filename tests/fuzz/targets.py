@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from msgspec import UNSET
 
 from isthmus.auth.challenge import parse_challenges, write_challenge
-from isthmus.auth.dpop import InvalidProof, ReplayCache, check_proof
+from isthmus.auth.dpop import InvalidProof, ReplayCache, check_proof, token_hash
 from isthmus.auth.jose import InvalidToken, Keys, PrivateKey, read_token, sign, verify
 from isthmus.core.batch import MAX_MEMBERS
 from isthmus.core.caller import read_envelope

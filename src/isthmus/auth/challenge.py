@@ -29,7 +29,7 @@ BREAK = re.compile(r"[ \t,]*")
 NAME = re.compile(TOKEN)
 WRITABLE = re.compile(r"[\t\x20-\x7e]*")
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-PIECE = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*(?:"|$))*', re.DOTALL)
+PIECE = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.|\\$)*(?:"|$))*', re.DOTALL)
 
 
 class Challenge(msgspec.Struct, frozen=True):
