@@ -236,7 +236,7 @@ $provider<form method="post" action="$action">
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-<details>
+<details open>
 <summary>Technical details</summary>
 <dl>
 <dt>Client</dt><dd><code>$client_id</code></dd>
