@@ -1,10 +1,13 @@
 """How long clients may keep what they were given, and who may share it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import UsageError
 from isthmus.wire.results import CacheScope
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.bearer import Authorizer
 
 __all__ = ["Caching", "checked_hints"]
 
@@ -22,8 +25,8 @@ class Caching:
         scope: who may share any of the lists; or for each method its own, and ``"private"`` for
             those left out. What is discovered is the same for everybody, unless this says
             otherwise for ``server/discover``, or authorization is asked for.
-        guarded: whoever asks has been authorized, so that nothing is public that is not said to be.
-        hides: what a list holds depends on who asks, so that no list is public.
+        auth: who authorizes those who ask: then nothing is public that is not said to be, and no
+            list that depends on who asks. None lets everybody ask.
 
     Raises:
         UsageError: there is no such method, or a hint is none.
@@ -35,9 +38,7 @@ class Caching:
         self,
         ttl_ms: int | Mapping[str, int],
         scope: CacheScope | Mapping[str, CacheScope],
-        *,
-        guarded: bool = False,
-        hides: bool = False,
+        auth: "Authorizer | None" = None,
     ) -> None:
         ttls = dict.fromkeys(CACHEABLE, ttl_ms) if isinstance(ttl_ms, int) else _known(ttl_ms)
         scopes = dict.fromkeys(LISTS, scope) if isinstance(scope, str) else _known(scope)
@@ -45,11 +46,11 @@ class Caching:
             checked_hints(ttls.get(method, 0), scopes.get(method, "private"), method)
         self._ttls: dict[str, int] = ttls
         self._scopes: dict[str, CacheScope] = {
-            "server/discover": "private" if guarded else "public",
+            "server/discover": "public" if auth is None else "private",
             **scopes,
             # spec 2026-07-28 server/utilities/caching#choosing-a-cache-scope: what depends on who
             # asks MUST be private
-            **(dict.fromkeys(LISTS, "private") if hides else {}),
+            **(dict.fromkeys(LISTS, "private") if auth is not None and auth.hides else {}),
         }
 
     def ttl_ms(self, method: str) -> int:

@@ -23,6 +23,7 @@ from isthmus.server.options import (
     SocketOptions,
     TcpOptions,
     fitting,
+    guarding,
     introduced,
     known,
     spoken,
@@ -134,11 +135,7 @@ class Server(Offers):
         task_store: "KV | None" = None,
         auth: "Authorizer | None" = None,
     ) -> None:
-        if auth is not None and not hasattr(auth, "admit"):
-            raise UsageError(
-                f"auth= takes isthmus.auth.resource_server.ResourceAuth(…), not {auth!r}"
-            )
-        self.auth = auth
+        self.auth = guarding(auth)
         fitting("limits", limits, Limits)
         fitting("sanitise", sanitise, Sanitise, None)
         fitting("redact", redact, Redact, None)
@@ -155,12 +152,7 @@ class Server(Offers):
             changes=self._changes,
             debug=debug,
             page_size=page_size,
-            caching=Caching(
-                list_ttl_ms,
-                list_cache_scope,
-                guarded=auth is not None,
-                hides=auth is not None and auth.hides,
-            ),
+            caching=Caching(list_ttl_ms, list_cache_scope, auth),
             max_rounds=max_rounds,
             state_ttl=state_ttl,
             limits=limits,

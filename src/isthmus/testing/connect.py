@@ -66,11 +66,7 @@ async def connect(
             question changed when it was asked again.
         unittest.SkipTest: the revision does not have the transport; test runners skip by it.
     """
-    reason = lacking(revision, transport)
-    if reason is not None:
-        from unittest import SkipTest  # slow, and only where a test is skipped
-
-        raise SkipTest(reason)
+    skip_where_lacking(revision, transport)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(in_use(server))
         sent = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -225,6 +221,19 @@ _WAYS: Mapping[
     "tcp": _over_tcp,
     "websocket": _over_websocket,
 }
+
+
+def skip_where_lacking(revision: str | Revision | None, transport: TransportName) -> None:
+    """Skip a test whose revision does not have its transport.
+
+    Raises:
+        unittest.SkipTest: it does not.
+    """
+    reason = lacking(revision, transport)
+    if reason is not None:
+        from unittest import SkipTest  # slow, and only where a test is skipped
+
+        raise SkipTest(reason)
 
 
 def lacking(revision: str | Revision | None, transport: TransportName) -> str | None:

@@ -37,7 +37,7 @@ def read_credentials(headers: Iterable[tuple[bytes, bytes]]) -> Credentials | No
     Raises:
         Malformed: there are several, or it is no token.
     """
-    # spec 2025-11-25 basic/authorization#token-requirements: MUST NOT be in the query string, so
+    # spec 2026-07-28 basic/authorization#token-requirements: MUST NOT be in the query string, so
     # that one there is none
     values = [value for name, value in headers if name == b"authorization"]
     if not values:

@@ -47,7 +47,7 @@ def document(
     """
     found: dict[str, Any] = {
         "resource": resource,
-        # spec 2025-06-18 basic/authorization#authorization-server-location: at least one
+        # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-location: at least one
         "authorization_servers": list(authorization_servers),
         "scopes_supported": sorted(scopes) or None,
         "bearer_methods_supported": ["header"],

@@ -42,7 +42,7 @@ class Challenges:
         self._base = base
         self._schemes = SCHEMES[dpop]
         self._algorithms = " ".join(algorithms) or None
-        # spec 2025-11-25 basic/authorization#error-handling; RFC 6750 3.1: no error code where
+        # spec 2026-07-28 basic/authorization#error-handling; RFC 6750 3.1: no error code where
         # there were no credentials. Made once: it is what every stranger gets.
         self.nobody = Refusal(
             401,
@@ -123,7 +123,7 @@ class Challenges:
     ) -> tuple[tuple[str, str], ...]:
         """A challenge for each scheme that is taken; the error is about the one that was used."""
         used = self._schemes[0] if scheme not in self._schemes else scheme
-        # spec 2025-06-18 basic/authorization#authorization-server-location: MUST point to the
+        # spec 2025-06-18 basic/authorization#server-metadata-discovery: MUST point to the
         # metadata in the challenge of a 401
         shared = {
             "scope": " ".join(sorted(params["scope"])) or None,

@@ -158,7 +158,7 @@ class ResourceAuth:
             proof=proof,
         )
         try:
-            # spec 2025-11-25 basic/authorization#token-handling: validated, and issued for this
+            # spec 2026-07-28 basic/authorization#token-handling: validated, and issued for this
             # very server
             principal = await self._verifier.verify(presented, self.resource)
         except VerifierUnavailable as error:

@@ -162,25 +162,15 @@ class Resources:
             "meta": meta or UNSET,
         }
         run = runner(function, self._facilities.workers)
+        said: dict[str, Any] = {"ttl_ms": ttl_ms, "scope": cache_scope, "scopes": scopes}
         shown: Resource | ResourceTemplate
         if template.names:
             shown = ResourceTemplate(uri_template=uri, **common)
-            entry = RegisteredResource(
-                function, shown, run, template, ttl_ms=ttl_ms, scope=cache_scope, scopes=scopes
-            )
+            entry = RegisteredResource(function, shown, run, template, **said)
             self.templates.add(uri, entry)
         else:
             shown = Resource(uri=uri, size=UNSET if size is None else size, **common)
-            entry = RegisteredResource(
-                function,
-                shown,
-                run,
-                None,
-                ttl_ms=ttl_ms,
-                scope=cache_scope,
-                now=now,
-                scopes=scopes,
-            )
+            entry = RegisteredResource(function, shown, run, None, now=now, **said)
             self.listing.live = self.listing.live or now is not None
             self.listing.add(uri, entry)
         self.listing.used = self.templates.used = True  # one capability stands for both

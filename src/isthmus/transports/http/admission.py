@@ -96,7 +96,7 @@ class Admission:
 
     async def admit(self, exchange: Exchange) -> bool:
         """Find out who sends a request, before its body is read; False where it was refused."""
-        # spec 2025-11-25 basic/authorization#token-requirements: on every HTTP request, also
+        # spec 2026-07-28 basic/authorization#token-requirements: on every HTTP request, also
         # within one session
         found = await self.who(exchange.scope)
         if isinstance(found, Refusal):
