@@ -53,6 +53,7 @@ async def check(talk: Talk, choices: Choices) -> Exit:
         rules=wanted,
         calls=calls,
         call_read_only=choices.call_read_only,
+        auth=talk.options.authorization(talk.target),
     )
     if talk.options.as_json:
         print_json({"target": talk.target.label, **msgspec.to_builtins(report)})

@@ -3,12 +3,16 @@
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from isthmus.client.targets import ClientTarget, entry, resolve
 from isthmus.linter.doctor import Calls, Doctor, LineSite, Report, Site, WebSite
 from isthmus.revisions import REVISIONS, Revision
 from isthmus.transports.http.address import Http
 from isthmus.transports.http.requests import connect
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.bearer import Authorization
 
 __all__ = ["examine"]
 
@@ -25,6 +29,7 @@ async def examine(
     rules: Collection[str] | None = None,
     calls: Calls | None = None,
     call_read_only: bool = False,
+    auth: "Authorization | None" = None,
 ) -> Report:
     """Visit a server in every revision, and say what it does wrong.
 
@@ -36,11 +41,13 @@ async def examine(
         rules: the ids of the rules to apply; all by default.
         calls: tools to call, and their arguments. No other tool is called.
         call_read_only: call every tool that says it is read-only and needs no arguments, too.
+        auth: gets the tokens that a server over HTTP wants.
 
     Raises:
         UsageError: the target is of no known kind.
+        AuthError: the server wants authorization, and none was to be had.
     """
-    async with _sites(target, headers) as sites:
+    async with _sites(target, headers, auth) as sites:
         for site in sites:
             doctor = Doctor(
                 site, timeout=timeout, rules=rules, calls=calls, call_read_only=call_read_only
@@ -53,17 +60,21 @@ async def examine(
 
 @asynccontextmanager
 async def _sites(
-    target: ClientTarget, headers: Mapping[str, str] | None
+    target: ClientTarget,
+    headers: Mapping[str, str] | None,
+    auth: "Authorization | None",
 ) -> AsyncIterator[list[Site]]:
     """The ways to a server, in the order in which they are tried."""
     if isinstance(target, Mapping):
         target, headers = entry(target, headers)
-    found = resolve(target, headers=headers, connect_timeout=CONNECT)
+    found = resolve(target, headers=headers, connect_timeout=CONNECT, auth=auth)
     if not found.http or found.sse is None:
         yield [LineSite(found.dial)]
         return
     at = target if isinstance(target, Http) else Http(found.name)
     requests = connect(connect_timeout=CONNECT, tls=at.tls, proxy=at.proxy)
+    if auth is not None:
+        requests = auth.over(at.url, requests)
     try:
         carried = {**at.headers, **(headers or {})}
         web = WebSite(at.url, requests, carried, loopback=_is_near(at.url))
