@@ -2,15 +2,17 @@
 
 import hashlib
 import time
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import aiohttp
 
+from asgi_driver import fetch
+from house import VERIFIER, Visitor, answer
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.provider import Provider
 from isthmus.core.base64url import to_text
 
-__all__ = ["BACK", "Clock", "authorized", "known", "logged_in"]
+__all__ = ["BACK", "Clock", "Traveller", "authorized", "known", "logged_in", "posted", "redeemed"]
 
 BACK = "http://127.0.0.1:1/auth/upstream/acme"
 
@@ -62,3 +64,60 @@ async def logged_in(remote, provider):
     back, verifier, nonce = await authorized(remote, provider)
     tokens, told = await provider.exchange(Secret(back["code"]), verifier, BACK)
     return tokens, told, nonce
+
+
+class Traveller(Visitor):
+    """A browser without a window that visits our server and a provider, with cookies for both.
+
+    Args:
+        authority: our ASGI app.
+        issuer: its URL.
+    """
+
+    def __init__(self, authority, issuer):
+        super().__init__(authority, issuer)
+        self.elsewhere = {}
+        self.visited = []
+
+    async def abroad(self, url):
+        """Open a URL of the provider's; where it sends one back to."""
+        self.visited.append(url)
+        async with (
+            aiohttp.ClientSession(cookies=self.elsewhere) as browser,
+            browser.get(url, allow_redirects=False) as answer,
+        ):
+            self.elsewhere.update({name: found.value for name, found in answer.cookies.items()})
+            return answer.headers["Location"]
+
+    async def consent(self, url, decision="allow"):
+        """Open an authorization request, answer our consent page; the answer to that."""
+        page = await self.follow(await self.get(url))
+        assert page.status == 200, page.body
+        return await self.decide(page, decision)
+
+    async def log_in_upstream(self, url):
+        """The whole way: our consent, the provider, and back; our last answer."""
+        sent = await self.consent(url)
+        back = await self.abroad(sent.header("location"))
+        return await self.get(back)
+
+
+async def redeemed(authority, issuer, exchange):
+    """The answer of our token endpoint to the code that a client was sent."""
+    fields = {
+        "grant_type": "authorization_code",
+        "code": answer(exchange)["code"],
+        "redirect_uri": "https://notes.example/cb",
+        "client_id": "app",
+        "code_verifier": VERIFIER,
+    }
+    return await posted(authority, issuer, "/token", fields)
+
+
+async def posted(authority, issuer, path, fields):
+    """The answer to a form that a client posts."""
+    headers = {
+        "host": urlsplit(issuer).netloc,
+        "content-type": "application/x-www-form-urlencoded",
+    }
+    return await fetch(authority, path=path, headers=headers, body=urlencode(fields).encode())

@@ -18,7 +18,6 @@ import msgspec
 from isthmus.auth.authorization_server.browser import Unfit, Visit, send_away
 from isthmus.auth.authorization_server.users import LoginRequest, Redirect, Refused, User
 from isthmus.auth.secret import Secret
-from isthmus.auth.upstream import rows
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
 from isthmus.auth.upstream.identity import identify, user_of
 from isthmus.auth.upstream.journey import LOST, Arrival
@@ -76,11 +75,8 @@ class UpstreamLogin:
     def attach(self, authority: "AuthorizationServer") -> Mapping[str, "Asgi"]:
         """The page where users come back; see ``Delegated.attach``."""
         if self._services is not None:
-            raise UsageError("a UpstreamLogin is of one AuthorizationServer: make another one")
-        services = authority.services
-        if services is None:
-            raise UsageError("this AuthorizationServer has no services, and cannot log users in")
-        self._services = services
+            raise UsageError("an UpstreamLogin is of one AuthorizationServer: make another one")
+        services = self._services = authority.services
         services.login = self.source
         services.add(self.source, self._arrived)
         return services.routes
@@ -144,14 +140,12 @@ class UpstreamLogin:
         services, id = self._attached(), f"login-{secrets.token_urlsafe(16)}"
         await services.connections.add(id, user.id, tokens, waits=True)
         try:
-            url = await services.authority.approve(pending, user, upstream_id=id)
+            return await services.authority.approve(
+                pending, user, upstream_id=id, ends_at=tokens.ends_at
+            )
         except AuthRefused:
             await services.connections.end(id)
             raise
-        if tokens.ends_at is not None:
-            until = tokens.ends_at
-            await services.authority.store.write(lambda records: rows.cap(records, id, until))
-        return url
 
     async def _user(self, arrival: Arrival) -> tuple[User, UpstreamTokens]:
         """Who came back, and the tokens that the provider gave for them.

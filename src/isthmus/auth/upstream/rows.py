@@ -149,12 +149,3 @@ def end_turn(records: Records, before: Row) -> None:
 def binding(id: str, user_id: str) -> str:
     """What sealed tokens are tied to, so that no row can be given to another user."""
     return f"upstream/{msgspec.json.encode([id, user_id]).decode()}"
-
-
-def cap(records: Records, id: str, ends_at: float) -> None:
-    """Have the grant on some tokens end when they do."""
-    records.db.execute(
-        "UPDATE grant_ SET ends_at = min(coalesce(ends_at, ?), ?), expires_at = min(expires_at, ?) "
-        "WHERE upstream_id = ?",
-        (ends_at, ends_at, ends_at, id),
-    )

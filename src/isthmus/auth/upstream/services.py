@@ -12,6 +12,7 @@ import msgspec
 from isthmus.auth.authorization_server.browser import Unfit, Visit, read_visit, send_page
 from isthmus.auth.authorization_server.desk import Desk
 from isthmus.auth.authorization_server.pages import message_page
+from isthmus.auth.resource_server.verifier import VerifierUnavailable
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream import rows
 from isthmus.auth.upstream.api import Upstream
@@ -35,6 +36,9 @@ __all__ = ["Services"]
 
 LOOK = 1.0
 """Seconds between two looks at whether another process has connected an account."""
+
+RETRY = 5.0
+"""Seconds after which a client may try again where a provider does not answer."""
 
 IDLE, LIFE = 3600.0, 12 * 3600.0
 
@@ -227,8 +231,16 @@ class Services:
             waiting.set()
 
     async def stands(self, upstream_id: str) -> bool:
-        """Whether the login that a grant stands on still does; see :meth:`Connections.stands`."""
-        return await self.connections.stands(upstream_id)
+        """Whether the login that a grant stands on still does; see :meth:`Connections.stands`.
+
+        Raises:
+            VerifierUnavailable: the provider has to be asked, and does not answer.
+        """
+        try:
+            return await self.connections.stands(upstream_id)
+        except UpstreamUnavailable as error:
+            # Not 401: the client would start a login, which fails for the same reason.
+            raise VerifierUnavailable(str(error), RETRY) from None
 
     async def end(self, upstream_id: str) -> None:
         """A grant was revoked: its login at the provider is ended, too."""
