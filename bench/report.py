@@ -18,6 +18,7 @@ TITLES = {
     "client http": "Clients, over HTTP against one fixed fast server",
     "client memory": "Client and server in one process",
     "start": "Start-up: the least of some runs",
+    "tokens": "Verifying an access token (a JWT), the issuer's keys at hand",
     "sessions": "KiB of server memory for each legacy session",
 }
 COLUMNS = {
@@ -30,6 +31,8 @@ COLUMNS = {
     "list_500_ms": "list of 500 tools, ms",
     "import_ms": "import and a tool, CPU ms",
     "answer_ms": "spawn to `initialize` answered, ms",
+    "warm_us": "a token that came before, µs",
+    "new_us": "a new token, µs",
     "idle_kib": "idle",
     "stream_kib": "with its stream open",
 }

@@ -123,6 +123,8 @@ FLOORS = (
     Floor("idle legacy session", "sessions", "idle_kib", MCP, 0.25, 0.1, most=True, starred=True),
     Floor("legacy session with its stream", "sessions", "stream_kib", MCP, 0.25, 0.1, most=True),
     Floor("list of 500 tools in memory, ms", "client memory", "list_500_ms", None, 5, 1, most=True),
+    Floor("verifying a known token, µs", "tokens", "warm_us", None, 60, 10, most=True),
+    Floor("verifying a new RS256 token, µs", "tokens", "new_us", None, 120, 60, most=True),
 )  # fmt: skip - one row each
 
 

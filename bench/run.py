@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 import measures
+import verifying
 from contenders import LIMIT, MCP, Contender, contenders, peers
 from processes import LOAD_CORE, say
 from report import markdown, write
@@ -66,12 +67,19 @@ def sessions(field: Field, span: measures.Span) -> Iterator[Job]:
             yield "sessions", one.name, partial(measures.sessions, one, span)
 
 
+def auth(_field: Field, span: measures.Span) -> Iterator[Job]:
+    """Telling whose an access token is."""
+    for row in verifying.ROWS:
+        yield "tokens", row, partial(verifying.tokens, row, span.seconds)
+
+
 PARTS: dict[str, Callable[[Field, measures.Span], Iterator[Job]]] = {
     "http": http,
     "stdio": stdio,
     "client": client,
     "start": start,
     "sessions": sessions,
+    "auth": auth,
 }
 ONCE = {"start", "sessions"}  # they repeat within themselves
 
