@@ -58,6 +58,7 @@ class ResourceMetadata(msgspec.Struct):
     authorization_servers: list[str] | None = None
     scopes_supported: list[str] | None = None
     dpop_bound_access_tokens_required: bool | None = None
+    dpop_signing_alg_values_supported: list[str] | None = None
 
 
 class ServerMetadata(msgspec.Struct, kw_only=True):
@@ -94,6 +95,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         server: who issues them.
         scopes: what the resource says are its basic ones; None where it does not say.
         bound: the resource wants tokens that are bound to a key.
+        proofs: it says that it takes such tokens.
         legacy: nobody published metadata, and 2025-03-26 says where the endpoints are.
     """
 
@@ -101,6 +103,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     server: ServerMetadata
     scopes: frozenset[str] | None = None
     bound: bool = False
+    proofs: bool = False
     legacy: bool = False
 
 
@@ -155,6 +158,7 @@ class Discovery:
             if resource.scopes_supported is None
             else frozenset(resource.scopes_supported),
             bound=bool(resource.dpop_bound_access_tokens_required),
+            proofs=bool(resource.dpop_signing_alg_values_supported),
         )
 
     # The resource

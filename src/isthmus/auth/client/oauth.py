@@ -91,7 +91,7 @@ class OAuth(Granting):
         store: keeps tokens and registrations; None takes an encrypted file where its key can be
             kept, and memory elsewhere.
         account: tells several accounts of the user at one server apart.
-        dpop: bind tokens to a key of this program's: ``"auto"`` where the authorization server
+        dpop: bind tokens to a key of this program's: ``"auto"`` where both servers say that they
             can, ``"off"``, ``"require"``.
         network: where discovery may go; by default the origins named here, and public addresses.
         compat: what is put up with for servers that do not keep to the specification.

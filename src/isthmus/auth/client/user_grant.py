@@ -310,7 +310,8 @@ class UserGrant:
                 f"{said(place.server.issuer)} takes no proofs signed with ES256, so it cannot "
                 "bind tokens to a key, and dpop='require' wants that"
             )
-        if self._auth.dpop == "off" or not (able or must):
+        # A server that takes no bound tokens would refuse ours, however well they were issued.
+        if self._auth.dpop == "off" or not (must or (able and place.proofs)):
             self._proofs.key = None
             return
         if self._proofs.key is not None:
