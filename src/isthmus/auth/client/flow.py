@@ -15,7 +15,7 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.token_request import Granted, Identity, said
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.secret import Secret
-from isthmus.auth.urls import split
+from isthmus.auth.urls import safe_browser_url, split
 from isthmus.core.base64url import to_text
 from isthmus.errors import AuthRefused, AuthUnsafe
 
@@ -52,11 +52,10 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
         from urllib.parse import urlencode  # the HTTP client has imported it already
 
         endpoint = self.place.server.authorization_endpoint
-        try:
-            query = split(endpoint).query
-        except ValueError as error:
+        if "#" in endpoint:
             issuer = said(self.place.server.issuer)
-            raise AuthUnsafe(f"{issuer} names no usable authorization_endpoint: {error}") from None
+            raise AuthUnsafe(f"the authorization_endpoint of {issuer} has a fragment")
+        query = split(safe_browser_url(endpoint)).query  # before there is a state in it
         digest = hashlib.sha256(self.verifier.reveal().encode()).digest()
         fields = {
             "response_type": "code",

@@ -107,10 +107,14 @@ class AuthorizedRequests:
     ) -> Response:
         """Do what a refusal asks for, as often as that leads anywhere."""
         for _ in range(MOST - 1):
-            better = await self._better(request, tokens, response)
-            if better is None:
-                return response
-            await let_go(response)
+            try:
+                better = await self._better(request, tokens, response)
+                if better is None:
+                    return response
+                await let_go(response)
+            except BaseException:
+                response.close()
+                raise
             tokens = better
             response = await self._sent(request, tokens)
             if response.status not in {401, 403}:
