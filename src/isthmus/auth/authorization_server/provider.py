@@ -247,6 +247,7 @@ class Provider(Core):  # type: ignore[misc]  # Authlib has no types
         client: Known = request.client
         if client.client.dpop_bound and request.jkt is None:
             raise InvalidClientError(description="This client gets tokens by DPoP only.")
+        life = self._life(grant_id)
         access = AccessToken(
             issuer=self.settings.issuer,
             subject=subject,
@@ -256,15 +257,23 @@ class Provider(Core):  # type: ignore[misc]  # Authlib has no types
             grant_id=grant_id,
             jkt=request.jkt,
             begins=self.records.now,
-            life=self.settings.access_ttl,
+            life=life,
         ).signed(self.keyring.signing(self.records))
         self.records.use_client(client.client_id)
         answer = TokenAnswer(
             access_token=access.reveal(),
             token_type="DPoP" if request.jkt else "Bearer",
-            expires_in=self.settings.access_ttl,
+            expires_in=life,
             scope=scope,
         )
         if refresh is not None:
             answer["refresh_token"] = refresh.reveal()
         return answer
+
+    def _life(self, grant_id: str | None) -> int:
+        """Seconds that an access token lives: no longer than its grant can."""
+        usual = self.settings.access_ttl
+        grant = None if grant_id is None else self.records.grant(grant_id)
+        if grant is None or grant.ends_at is None:
+            return usual
+        return max(1, min(usual, int(grant.ends_at - self.records.now)))

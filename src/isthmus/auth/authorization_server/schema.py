@@ -28,6 +28,7 @@ CREATE TABLE grant_ (
 CREATE INDEX grant_user ON grant_ (user_id);
 CREATE INDEX grant_expires ON grant_ (expires_at);
 CREATE INDEX grant_client ON grant_ (client_id);
+CREATE INDEX grant_upstream ON grant_ (upstream_id) WHERE upstream_id IS NOT NULL;
 CREATE TABLE code (
     digest BLOB PRIMARY KEY, grant_id TEXT NOT NULL, client_id TEXT NOT NULL,
     redirect_uri TEXT NOT NULL, sent_redirect INTEGER NOT NULL, challenge TEXT NOT NULL,

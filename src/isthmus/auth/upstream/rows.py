@@ -119,9 +119,10 @@ def ended(records: Records, id: str) -> int:
 def purge(records: Records) -> list[Row]:
     """Forget tokens that nobody can use: no grant was made of them, or it is over."""
     gone = records.db.execute(
-        "SELECT id FROM upstream u WHERE id NOT LIKE 'connection-%' AND (expires_at IS NULL OR "
-        "expires_at <= ?) AND NOT EXISTS (SELECT 1 FROM grant_ g WHERE g.upstream_id = u.id AND "
-        "g.revoked_at IS NULL AND g.expires_at > ?) LIMIT 100",
+        "SELECT id FROM upstream u WHERE id NOT LIKE 'connection-%' AND NOT EXISTS (SELECT 1 FROM "
+        "grant_ g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > ?) AND "
+        "(expires_at IS NULL OR expires_at <= ? OR EXISTS (SELECT 1 FROM grant_ g WHERE "
+        "g.upstream_id = u.id)) LIMIT 100",
         (records.now, records.now),
     ).fetchall()
     return [found for (id,) in gone if (found := remove(records, id)) is not None]
