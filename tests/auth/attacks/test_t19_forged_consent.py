@@ -2,7 +2,7 @@
 
 import pytest
 
-from house import APP, Visitor, action, answer, form, house, people, request_url
+from house import Visitor, action, answer, form, house, people, request_url
 from isthmus.auth.authorization_server.clients import RegisteredClient
 
 ISSUER = "https://login.example"
@@ -183,8 +183,3 @@ async def test_a_forged_logout_or_login_is_refused(alice):
     await alice.log_in(request_url(ISSUER))
     assert 403 == (await alice.post("/auth/logout", {"token": "x"})).status
     assert b"You are signed in as alice" in (await alice.get("/auth/logout")).body
-
-
-def test_the_client_is_one_that_anybody_may_be():
-    """We demand that what is proved here holds for public clients."""
-    assert APP.public

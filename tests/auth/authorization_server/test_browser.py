@@ -1,0 +1,155 @@
+"""Tests of reading what browsers send, and of cookies."""
+
+import asyncio
+
+import pytest
+
+from isthmus.auth.authorization_server import browser
+from isthmus.auth.authorization_server.browser import (
+    Cookies,
+    Seal,
+    Unfit,
+    Visit,
+    binding_of,
+    foreign,
+    read_visit,
+    send_away,
+)
+from isthmus.auth.secret import Secret
+
+FORM = (b"content-type", b"application/x-www-form-urlencoded; charset=UTF-8")
+
+
+def scope(method="POST", *headers, query=b"", client=("192.0.2.1", 1)):
+    return {"method": method, "headers": headers, "query_string": query, "client": client}
+
+
+def sending(*pieces, more=False):
+    queue = [
+        {"type": "http.request", "body": piece, "more_body": more or n < len(pieces) - 1}
+        for n, piece in enumerate(pieces)
+    ]
+
+    async def receive():
+        if not queue:
+            await asyncio.Event().wait()
+        return queue.pop(0)
+
+    return receive
+
+
+async def test_a_form_is_read_however_it_comes():
+    """We demand that fields in pieces are the same fields."""
+    visit = await read_visit(scope("POST", FORM), sending(b"a=1&b", b"=x%20y", b"&c="))
+    assert {"a": "1", "b": "x y", "c": ""} == visit.fields
+    assert visit.posted
+    assert "192.0.2.1" == visit.address
+
+
+async def test_the_fields_of_a_link_are_those_of_its_query():
+    """We demand one way to name a request, in links and forms."""
+    visit = await read_visit(scope("GET", query=b"request=a.b", client=None), sending(b""))
+    assert ({"request": "a.b"}, "", False) == (visit.fields, visit.address, visit.posted)
+
+
+@pytest.mark.parametrize(
+    ("request_scope", "pieces", "status"),
+    [
+        (scope("PUT", FORM), (b"",), 405),
+        (scope("POST"), (b"a=1",), 415),
+        (scope("POST", (b"content-type", b"application/json")), (b"{}",), 415),
+        (scope("POST", FORM), (b"a=1&a=2",), 400),
+        (scope("POST", FORM), (b"&".join(b"f%d=" % n for n in range(21)),), 400),
+        (scope("POST", FORM), (b"a=%ff",), 400),
+        (scope("POST", FORM), (b"a=\xff",), 400),
+        (scope("POST", FORM), (b"a=" + b"x" * browser.BODY_LIMIT,), 413),
+        (scope("POST", FORM), (b"a=", b"x" * browser.BODY_LIMIT), 413),
+        (scope("GET", query=b"request=a&request=b"), (b"",), 400),
+    ],
+)
+async def test_what_no_page_of_ours_sends_is_refused(request_scope, pieces, status):
+    """We demand bounds on forms, and that a field that comes twice means nothing."""
+    with pytest.raises(Unfit) as refused:
+        await read_visit(request_scope, sending(*pieces))
+    assert status == refused.value.status
+
+
+async def test_a_form_that_never_ends_is_given_up(monkeypatch):
+    """We demand that a slow sender holds nothing open."""
+    monkeypatch.setattr(browser, "SECONDS", 0.01)
+    with pytest.raises(Unfit) as refused:
+        await read_visit(scope("POST", FORM), sending(b"a=1", more=True))
+    assert 408 == refused.value.status
+
+
+def test_cookies_are_host_bound_under_https_and_apart_by_port_without():
+    """We demand __Host- where there is https, and names that two servers on one host do not share."""
+    remote, local = Cookies("https://login.example"), Cookies("http://127.0.0.1:9000")
+    assert "__Host-isthmus-session" == remote.session
+    assert "isthmus-session-9000" == local.session
+    assert "__Host-up" == remote.named("up")
+    value = Secret("v")
+    assert "a=v; Path=/; HttpOnly; SameSite=Lax; Secure" == remote.set("a", value)
+    assert "a=v; Path=/; HttpOnly; SameSite=Lax; Max-Age=9" == local.set("a", value, 9)
+    assert "a=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0" == remote.clear("a")
+
+
+@pytest.mark.parametrize("value", ["", "x", "é" * 43, "a" * 44, "a" * 42 + "!"])
+async def test_a_cookie_of_another_shape_is_none_of_ours(value):
+    """We demand that only what we could have set is looked up."""
+    cookies = Cookies("https://login.example")
+    header = f"other=1; {cookies.session}={value}".encode()
+    visit = await read_visit(scope("GET", (b"cookie", header)), sending(b""))
+    assert cookies.opaque(visit, cookies.session) is None
+
+
+def test_what_is_kept_of_a_browser_does_not_let_anybody_be_it():
+    """We demand that the binding is not the cookie."""
+    cookie = Secret("c" * 43)
+    assert "c" * 43 not in binding_of(cookie)
+    assert binding_of(cookie) == binding_of(Secret("c" * 43))
+    assert "" == binding_of(None)
+
+
+def test_what_is_tied_together_cannot_be_taken_apart():
+    """We demand that parts cannot be shifted from one place to the next."""
+    seal = Seal(lambda text: text.encode())
+    tied = seal.tie("a", "bc")
+    assert seal.holds(tied, "a", "bc")
+    for parts in (("ab", "c"), ("a", "b", "c"), ("a", 'b","c'), ("a",)):
+        assert not seal.holds(tied, *parts)
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_foreign"),
+    [
+        ({}, False),
+        ({"origin": "null"}, False),
+        ({"origin": "https://login.example"}, False),
+        ({"sec-fetch-site": "same-origin", "origin": "null"}, False),
+        ({"sec-fetch-site": "none"}, False),
+        ({"sec-fetch-site": "same-site"}, True),
+        ({"sec-fetch-site": "cross-site", "origin": "null"}, True),
+        ({"origin": "https://evil.example"}, True),
+        ({"origin": "https://login.example:444"}, True),
+        ({"origin": "http://login.example"}, True),
+    ],
+)
+def test_a_form_of_another_page_is_told_by_what_browsers_say(headers, is_foreign):
+    """We demand that either header is enough to refuse; the token decides where both are silent."""
+    visit = Visit("POST", {}, headers, {}, "")
+    assert is_foreign is foreign(visit, "https://login.example")
+
+
+async def test_nothing_in_a_url_becomes_a_header():
+    """We demand that where a browser is sent is one line."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    await send_away(send, "https://a.example/\r\nset-cookie: a=b\u00e9", ("c=d",))
+    headers = sent[0]["headers"]
+    assert (b"location", b"https://a.example/%0D%0Aset-cookie:%20a=b%C3%A9") == headers[0]
+    assert (b"set-cookie", b"c=d") == headers[-1]
+    assert 303 == sent[0]["status"]

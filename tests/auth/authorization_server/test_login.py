@@ -1,0 +1,165 @@
+"""Tests of logging in and out."""
+
+import pytest
+
+from house import PASSWORD, Visitor, action, form, house, people, request_url
+from isthmus.auth.authorization_server.front import BrowserFront
+from isthmus.auth.authorization_server.login import too_many
+from isthmus.auth.authorization_server.proxy_users import HeaderUsers
+from isthmus.auth.authorization_server.store import MemoryAuthStore
+from isthmus.auth.authorization_server.users import Redirect, Refused, User
+
+ISSUER = "https://login.example"
+
+
+class Clock:
+    """Seconds since the epoch that pass when a test says so."""
+
+    def __init__(self):
+        self.now = 1e9
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+async def hosting():
+    """Makes authorization servers, and closes them."""
+    made = []
+
+    def make(users, **options):
+        made.append(house(ISSUER, users, **options))
+        return made[-1]
+
+    yield make
+    for authority in made:
+        await authority.store.close()
+
+
+async def test_the_page_names_the_client_and_goes_on_after_a_mistake(hosting, tmp_path):
+    """We demand a login page that says why one is there."""
+    alice = Visitor(hosting(people(tmp_path)), ISSUER)
+    page = await alice.follow(await alice.get(request_url(ISSUER)))
+    assert b"<bdi>Notes</bdi> asks for access" in page.body
+    fields = {**form(page), "account": "alice", "password": "wrong horse battery"}
+    wrong = await alice.post(action(page), fields)
+    assert (403, form(page)) == (wrong.status, form(wrong))
+    assert b'role="alert"' in wrong.body
+    right = await alice.post(action(wrong), {**fields, "password": PASSWORD})
+    assert 303 == right.status
+
+
+async def test_who_is_logged_in_is_not_asked_again(hosting, tmp_path):
+    """We demand one login for several clients."""
+    alice = Visitor(hosting(people(tmp_path)), ISSUER)
+    await alice.log_in(request_url(ISSUER))
+    assert b"Allow" in (await alice.follow(await alice.get(request_url(ISSUER)))).body
+    page = await alice.follow(await alice.get(request_url(ISSUER)))
+    link = f"/auth/login?request={form(page)['request']}"
+    assert b"Allow" in (await alice.follow(await alice.get(link))).body
+
+
+async def test_a_login_ends_when_it_is_not_used_and_after_a_day_in_any_case(hosting, tmp_path):
+    """The third-party flow's rules demand a session timeout; we have an idle one, too."""
+    clock = Clock()
+
+    def front(authority):
+        return BrowserFront(authority, idle=100, life=250)
+
+    authority = hosting(
+        people(tmp_path), store=MemoryAuthStore(clock=clock), clock=clock, front=front
+    )
+    alice = Visitor(authority, ISSUER)
+    await alice.log_in(request_url(ISSUER))
+
+    async def logged_in(after):
+        clock.now += after
+        page = await alice.follow(await alice.get(request_url(ISSUER)))
+        return b"Allow" in page.body
+
+    assert [True, True, True, False] == [await logged_in(wait) for wait in (90, 90, 60, 20)]
+    await alice.log_in(request_url(ISSUER))
+    assert [True, False] == [await logged_in(wait) for wait in (90, 101)]
+
+
+async def test_logging_out_is_a_form_of_its_own(hosting, tmp_path):
+    """We demand that a link or a picture cannot log anybody out."""
+    alice = Visitor(hosting(people(tmp_path)), ISSUER)
+    await alice.log_in(request_url(ISSUER))
+    page = await alice.get("/auth/logout")
+    assert b"You are signed in as alice" in page.body
+    out = await alice.post(action(page), form(page))
+    assert b"You may close this page" in out.body
+    assert "__Host-isthmus-session" not in alice.cookies
+    assert b"You are not signed in" in (await alice.get("/auth/logout")).body
+
+
+async def test_a_user_of_a_proxy_is_asked_at_once_and_each_page_believes_the_proxy(hosting):
+    """We demand that another user of the proxy does not answer for the first."""
+    users = HeaderUsers("X-User", trusted_proxies=["192.0.2.1"])
+    alice = Visitor(hosting(users), ISSUER)
+    begun = await alice.get(request_url(ISSUER), **{"x-user": "alice"})
+    where = str(begun.header("location"))
+    page = await alice.get(where, **{"x-user": "alice"})
+    assert b"Signed in as <strong><bdi>alice</bdi></strong>" in page.body
+    assert b"Sign out" not in page.body
+    fields = {**form(page), "decision": "allow"}
+    assert 403 == (await alice.post(action(page), fields, **{"x-user": "bob"})).status
+    sent = await alice.post(action(page), fields, **{"x-user": "alice"})
+    assert "code=" in str(sent.header("location"))
+    assert "__Host-isthmus-session" not in alice.cookies
+
+
+async def test_a_visitor_who_is_not_the_proxy_is_nobody(hosting):
+    """We demand that a header from elsewhere opens nothing."""
+    users = HeaderUsers("X-User", trusted_proxies=["10.0.0.1"])
+    mallory = Visitor(hosting(users), ISSUER)
+    begun = await mallory.get(request_url(ISSUER), **{"x-user": "alice"})
+    page = await mallory.get(str(begun.header("location")), **{"x-user": "alice"})
+    assert (403, True) == (page.status, b"You cannot sign in" in page.body)
+
+
+class Elsewhere:
+    """Users who are sent on by the first page, or refused, or found disabled."""
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+
+    async def begin(self, request):
+        assert request.binding
+        return self.outcome
+
+    async def submit(self, request, form):
+        raise RuntimeError("the database is gone")
+
+    async def get(self, user_id):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "said"),
+    [
+        (Refused(text="Not on Sundays."), 403, "Not on Sundays."),
+        (User(id="alice", disabled=True), 403, "This account is disabled."),
+    ],
+)
+async def test_a_backend_that_lets_nobody_in_is_quoted(hosting, outcome, status, said):
+    """We demand that backends of others can say what is wrong."""
+    alice = Visitor(hosting(Elsewhere(outcome)), ISSUER)
+    page = await alice.follow(await alice.get(request_url(ISSUER)))
+    assert (status, True) == (page.status, said in page.body.decode())
+
+
+async def test_a_backend_may_send_people_elsewhere(hosting):
+    """We demand that a login page of one's own can be used."""
+    away = Redirect(url="https://sso.example/in", cookies=("a=b; Path=/",))
+    alice = Visitor(hosting(Elsewhere(away)), ISSUER)
+    sent = await alice.follow(await alice.get(request_url(ISSUER)))
+    assert ("https://sso.example/in", "b") == (sent.header("location"), alice.cookies["a"])
+
+
+@pytest.mark.parametrize(("wait", "span"), [(1, "a minute"), (60, "a minute"), (61, "2 minutes")])
+def test_who_has_to_wait_is_told_how_long(wait, span):
+    """We demand a time that people can read, rounded up."""
+    assert span in too_many("alice", wait).notice
+    assert wait == too_many("alice", wait).retry_after
