@@ -210,3 +210,29 @@ def test_a_server_met_another_way_is_remembered_as_another():
     assert len(kinds) == len({where(one).key for one in kinds})
     assert where(Http(url, tls=lax)).key == where(Http(url, tls=lax)).key
     assert where(url).key == where(Http(url, headers={"a": "b"})).key
+
+
+class Nobody:
+    """An authorization that nothing is asked of."""
+
+    def over(self, url, requests):
+        return requests
+
+
+@pytest.mark.covers("auth.all.stdio-environment")
+@pytest.mark.parametrize("target", [Command("server"), "unix:///s", {"command": "server"}, Small()])
+def test_tokens_go_with_http_alone(target):
+    """The spec: a server that is launched has its credentials in its environment."""
+    with pytest.raises(UsageError, match=r"auth= goes with a URL of HTTP.*environment"):
+        Client(target, auth=Nobody())
+
+
+@pytest.mark.parametrize("target", ["https://h/mcp", "wss://h/mcp", {"url": "https://h/mcp"}])
+@pytest.mark.parametrize("name", ["Authorization", "authorization"])
+def test_credentials_come_from_one_place(target, name):
+    """Ours: a header of one's own and auth= would contradict one another."""
+    with pytest.raises(UsageError, match="leave out the other"):
+        Client(target, headers={name: "Bearer x"}, auth=Nobody())
+    with pytest.raises(UsageError, match="leave out the other"):
+        Client(Http("https://h/mcp", headers={name: "Bearer x"}), auth=Nobody())
+    assert Client(target, headers={"X-Key": "x"}, auth=Nobody())
