@@ -1,0 +1,124 @@
+"""JWTs as access tokens: two profiles, several ways to keys, and what is remembered."""
+
+import pytest
+
+from isthmus.auth.jose import Keys, PrivateKey, sign
+from isthmus.auth.resource_server.jwt import JWTVerifier
+from isthmus.auth.resource_server.verifier import Presented
+from isthmus.auth.secret import Secret
+from isthmus.errors import UsageError
+
+ISSUER, RESOURCE, NOW = "https://login.example/", "https://mcp.example/mcp", 1_800_000_000.0
+KEY = PrivateKey.generate("ES256", kid="one")
+CLAIMS = {"iss": ISSUER, "aud": RESOURCE, "sub": "ada", "client_id": "desk", "exp": NOW + 600}
+
+
+class Clock:
+    def __init__(self):
+        self.now = NOW
+
+    def __call__(self):
+        return self.now
+
+
+def judge(clock=None, **options):
+    """A verifier with one key."""
+    return JWTVerifier(ISSUER, jwks=Keys([KEY.jwk]), clock=clock or Clock(), **options)
+
+
+def presented(typ="at+jwt", without=(), **claims):
+    """A token."""
+    said = {name: value for name, value in {**CLAIMS, **claims}.items() if name not in without}
+    return Presented("bearer", Secret(sign(said, KEY, typ=typ)))
+
+
+@pytest.mark.covers("auth.resource.audience-checked")
+async def test_who_sent_it_is_all_that_is_left_of_a_token():
+    """RFC 9068 2.2, 4: issuer, user, client, scopes, end, and the key that it is bound to."""
+    principal = await judge().verify(
+        presented(scope="a b", cnf={"jkt": "print"}, tenant="t"), RESOURCE
+    )
+
+    assert (ISSUER, "ada", "desk", {"a", "b"}, NOW + 600, "print", "t") == (
+        principal.issuer,
+        principal.subject,
+        principal.client_id,
+        principal.scopes,
+        principal.expires_at,
+        principal.jkt,
+        principal.claims["tenant"],
+    )
+    assert not hasattr(principal, "token")
+
+
+async def test_a_token_without_scopes_has_none():
+    """RFC 9068 2.2.3: scope is there if it was asked for."""
+    assert frozenset() == (await judge().verify(presented(), RESOURCE)).scopes
+
+
+@pytest.mark.parametrize(
+    ("claims", "scopes", "client"),
+    [
+        ({"scope": "a b"}, {"a", "b"}, "desk"),
+        ({"scp": "a b"}, {"a", "b"}, "desk"),
+        ({"scp": ["a", "b", 7]}, {"a", "b"}, "desk"),
+        ({"scope": "", "azp": "other", "client_id": None}, set(), "other"),
+        ({"scp": "a", "appid": "entra", "client_id": ""}, {"a"}, "entra"),
+        ({"scp": ["a"], "cid": "okta", "client_id": None}, {"a"}, "okta"),
+    ],
+)
+async def test_providers_have_spellings_of_their_own(claims, scopes, client):
+    """Ours: scope or scp, text or list; client_id or what others call it."""
+    for typ in ("JWT", None, "at+jwt"):
+        principal = await judge(profile="compat").verify(presented(typ, **claims), RESOURCE)
+        assert (scopes, client) == (principal.scopes, principal.client_id)
+
+
+@pytest.mark.parametrize(
+    "claims", [{}, {"scope": "a", "client_id": None}, {"scope": "a", "at_hash": "x"}]
+)
+async def test_what_may_be_an_id_token_is_no_access_token(claims):
+    """Ours: without a type of its own, scopes and a client tell an access token."""
+    assert None is await judge(profile="compat").verify(presented("JWT", **claims), RESOURCE)
+
+
+async def test_an_audience_may_have_a_name_of_its_own():
+    """Ours: some issuers name audiences by no URL; then that name is what must be there."""
+    verifier = judge(audience="api://files")
+
+    assert await verifier.verify(presented(aud=["x", "api://files"]), RESOURCE)
+    assert None is await verifier.verify(presented(), RESOURCE)
+    assert await judge(audience=["a", "b"]).verify(presented(aud="b"), RESOURCE)
+
+
+async def test_a_token_is_remembered_until_it_ends_and_for_its_resource():
+    """Ours: a second verification costs a microsecond, and is worth no more than the first."""
+    clock = Clock()
+    verifier, token = judge(clock), presented()
+    first = await verifier.verify(token, RESOURCE)
+
+    assert first is await verifier.verify(token, RESOURCE)
+    assert None is await verifier.verify(token, "https://other.example/mcp")
+    clock.now += 629
+    assert first is await verifier.verify(token, RESOURCE)
+    clock.now += 1
+    assert None is await verifier.verify(token, RESOURCE)
+
+
+async def test_what_is_remembered_is_bounded_and_can_be_nothing():
+    """Ours: memory has a limit, and who wants each token verified anew says so."""
+    few, none = judge(remember=3), judge(remember=0)
+    for number in range(10):
+        await few.verify(presented(jti=str(number)), RESOURCE)
+        await none.verify(presented(jti=str(number)), RESOURCE)
+
+    assert 3 == len(few._remembered)
+    assert 0 == len(none._remembered)
+
+
+def test_a_mistake_in_the_settings_is_told_at_once():
+    """Ours: not by the first user who cannot log in."""
+    with pytest.raises(UsageError, match="no http:// or https:// URL"):
+        JWTVerifier("login.example")
+    with pytest.raises(UsageError, match="no public key"):
+        JWTVerifier(ISSUER, jwks=[])

@@ -1,0 +1,171 @@
+"""Requests to URLs that somebody else chose: bounded in every way, within a policy."""
+
+import asyncio
+import gzip
+
+import pytest
+
+from isthmus.auth.network import (
+    PUBLIC,
+    Network,
+    NetworkFailed,
+    NetworkPolicy,
+    NetworkRefused,
+    desktop,
+)
+from isthmus.errors import AuthError
+from local_web import answer, as_json, serving
+
+
+async def test_json_is_fetched_whole():
+    """Ours: a document comes decoded, from the URL letter by letter."""
+    async with serving(lambda asked: as_json({"issuer": "x"})) as web:
+        network = Network(desktop(web.url))
+        document = await network.json(f"{web.url}/a%2Fb/?q=%20")
+        await network.close()
+
+    assert {"issuer": "x"} == document
+    assert ("GET", "/a%2Fb/?q=%20") == (web.requests[0].method, web.requests[0].target)
+    assert "identity" == web.requests[0].headers["accept-encoding"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (answer(b"{}", content_type="text/html"), "not JSON"),
+        (answer(b"{}"), "not JSON"),
+        (answer(b"{", content_type="application/json"), "no JSON"),
+        (answer(b"[" * 100_000, content_type="application/json"), "no JSON"),
+        (as_json({}, status=404), "404"),
+        (as_json({"x": "y" * 300_000}), "more than 262144 bytes"),
+        (
+            answer(gzip.compress(b"{}"), content_type="application/json", content_encoding="gzip"),
+            "compressed",
+        ),
+        (b"nonsense\r\n\r\n", "no answer"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\ncontent-type: application/json\r\n\r\n{}",
+            "no answer",
+        ),
+    ],
+    ids=["html", "untyped", "broken", "deep", "404", "long", "compressed", "nonsense", "cut off"],
+)
+async def test_an_answer_of_no_use_is_one_error(said, told):
+    """Ours: whatever comes, the caller hears what was wrong with it in one kind of exception."""
+
+    def handler(asked):
+        if b"content-length: 50" in said or said.startswith(b"nonsense"):
+            asyncio.get_running_loop().call_later(0.01, asyncio.current_task().cancel)
+        return said
+
+    async with serving(handler) as web:
+        network = Network(desktop(web.url), total=1)
+        with pytest.raises(NetworkFailed, match=told):
+            await network.json(web.url + "/x")
+        await network.close()
+
+
+async def test_who_never_answers_is_not_waited_for():
+    """Ours: a request has a time, whatever its server does with it."""
+    async with serving(lambda asked: None) as web:
+        network = Network(desktop(web.url), total=0.05)
+        with pytest.raises(NetworkFailed, match="in time"):
+            await network.json(web.url)
+        await network.close()
+
+
+async def test_a_form_is_posted_urlencoded():
+    """RFC 6749 3.2: as token endpoints want it, whatever the answer's status."""
+    async with serving(lambda asked: as_json({"error": "invalid_grant"}, status=400)) as web:
+        network = Network(desktop(web.url))
+        fetched = await network.form(
+            f"{web.url}/token", [("resource", "https://h/a b"), ("x", "ü")], {"dpop": "p"}
+        )
+        await network.close()
+
+    asked = web.requests[0]
+    assert (400, {"error": "invalid_grant"}) == (fetched.status, fetched.json())
+    assert b"resource=https%3A%2F%2Fh%2Fa+b&x=%C3%BC" == asked.body
+    assert "application/x-www-form-urlencoded" == asked.headers["content-type"]
+    assert "p" == asked.headers["dpop"]
+
+
+async def test_no_cookie_and_no_proxy_of_the_environment_is_used(monkeypatch):
+    """Ours: what one server sets, and what a variable says, changes no request to another."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with serving(lambda asked: as_json({}, set_cookie="a=b")) as web:
+        network = Network(desktop(web.url))
+        await network.json(web.url)
+        await network.json(web.url)
+        await network.close()
+
+    assert [None, None] == [asked.headers.get("cookie") for asked in web.requests]
+
+
+async def test_an_egress_proxy_takes_everything_but_what_is_refused_anyway():
+    """Ours: the proxy judges addresses; literal ones and plain http are refused before it is asked."""
+    async with serving(lambda asked: as_json({"via": asked.target})) as proxy:
+        origins = frozenset({"http://intranet.example"})
+        network = Network(NetworkPolicy(origins=origins, proxy=proxy.url.replace("//", "//u:p@")))
+        got = await network.json("http://intranet.example/x")
+        for url in ("https://10.0.0.1/", "http://public.example/"):
+            with pytest.raises(NetworkRefused):
+                await network.json(url)
+        await network.close()
+
+    assert {"via": "http://intranet.example/x"} == got
+    assert "Basic dTpw" == proxy.requests[0].headers["proxy-authorization"]
+    assert 1 == proxy.connections
+
+
+async def test_connections_are_kept_or_not_as_one_likes():
+    """Ours: a program that has no moment to close things in leaves nothing open either."""
+    for keep, connections in ((True, 1), (False, 2)):
+        async with serving(lambda asked: as_json({})) as web:
+            network = Network(desktop(web.url), keep=keep)
+            await network.json(web.url)
+            await network.json(web.url)
+            assert connections == web.connections
+            assert keep == (network._session is not None)
+            await network.close()
+            await network.close()
+
+
+def test_a_desktop_may_go_where_its_user_said():
+    """Ours: a server on this machine may name another port of it, one elsewhere may not."""
+    assert not desktop("https://mcp.example/mcp").loopback
+    assert desktop("http://localhost:8000/mcp").loopback
+    assert frozenset() == PUBLIC.origins
+    with pytest.raises(ValueError, match="URL"):
+        desktop("mcp.example")
+
+
+async def test_a_refusal_says_what_and_where_to_allow_it():
+    """Ours: errors tell how to mend them, and one kind covers all of authorization."""
+    with pytest.raises(AuthError, match=r"127\.0\.0\.1 is loopback.*NetworkPolicy\(origins="):
+        await Network().fetch("GET", "https://127.0.0.1/")
+    with pytest.raises(NetworkRefused, match=r"plain http.*NetworkPolicy\(origins="):
+        await Network().fetch("GET", "http://h.example/")
+
+
+async def test_a_name_without_an_address_is_a_failure():
+    """Ours: what cannot be looked up is out of reach, not forbidden."""
+
+    async def nowhere(host, port):
+        return []
+
+    with pytest.raises(NetworkFailed, match=r"h\.example"):
+        await Network(resolve=nowhere, keep=False).fetch("GET", "https://h.example/")
+
+
+def test_one_network_serves_one_loop_after_another():
+    """Ours: connections belong to a loop, and a new loop gets new ones."""
+    network = Network(desktop("http://127.0.0.1:1"), keep=False)
+
+    async def once():
+        async with serving(lambda asked: as_json({})) as web:
+            await network.json(web.url)
+
+    asyncio.run(once())
+    asyncio.run(once())
