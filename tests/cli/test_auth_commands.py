@@ -5,11 +5,15 @@ import io
 import json
 import os
 import pty
+import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 
+from house import request_url
 from isthmus.auth.authorization_server.keys import Keyring
 from isthmus.auth.authorization_server.passwords import PasswordUsers
 from isthmus.auth.authorization_server.records import Grant
@@ -293,3 +297,77 @@ def test_a_server_that_lacks_something_says_what(run, words, said):
     """We demand that the first start tells what is missing."""
     code, _, err = run("serve", *words)
     assert (2, said) == (code, said if said in err else err)
+
+
+@pytest.fixture
+def running(folder):
+    """Starts ``isthmus auth serve`` on a free port: the process, its URL and what it said."""
+    started = []
+
+    def start(*words):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            place = f"127.0.0.1:{free.getsockname()[1]}"
+        command = [sys.executable, "-m", "isthmus", "auth", "serve", "--listen", place, *words]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        said = ""
+        while "Ctrl-C" not in said:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        return process, f"http://{place}", said
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def fetched(url):
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with browser.open(url, timeout=10) as response:
+        return response.headers, response.read()
+
+
+@pytest.mark.timeout(60)
+def test_a_server_runs_and_says_how_another_one_trusts_it(running, folder):
+    """We demand that one command is an authorization server, and prints what to do next."""
+    process, url, said = running(
+        "--resource", "https://m.example/mcp", "--scope", "files:read=Read your files"
+    )
+    for text in (f"issuer    {url}\n", "ResourceAuth(", 'resource="https://m.example/mcp"', url):
+        assert text in said
+    metadata = json.loads(fetched(f"{url}/.well-known/oauth-authorization-server")[1])
+    assert url == metadata["issuer"]
+    assert ["files:read"] == metadata["scopes_supported"]
+    headers, page = fetched(f"{url}/auth/logout")
+    assert b"You are not signed in" in page
+    assert "no-store" == headers["cache-control"]
+    process.send_signal(signal.SIGINT)
+    assert 0 == process.wait(20)
+    assert 0o600 == (folder / "auth.db").stat().st_mode & 0o777
+
+
+@pytest.mark.timeout(60)
+def test_a_running_server_sees_what_the_commands_change(running, run):
+    """We demand that clients are added without a restart."""
+    _, url, _ = running("--resource", "https://m.example/mcp", "--scope", "files:read")
+    run("add-client", "app", "--name", "Notes", "--redirect-uri", "https://notes.example/cb")
+    run("add-user", "alice", typed=PASSWORD)
+    page = fetched(request_url(url))[1]
+    assert b"Notes" in page
+    assert b"Sign in" in page
+
+
+@pytest.mark.timeout(60)
+def test_a_taken_port_is_told(run, folder):
+    """We demand that a server that cannot listen says where."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = ["auth", "serve", "--listen", place, "--resource", "https://m.example/mcp"]
+        done = subprocess.run(
+            [sys.executable, "-m", "isthmus", *command, "--scope", "a"],
+            stderr=subprocess.PIPE, text=True, timeout=30, check=False,
+        )  # fmt: skip
+    assert (3, True) == (done.returncode, f"cannot listen on {place}" in done.stderr)

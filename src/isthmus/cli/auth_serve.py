@@ -1,6 +1,5 @@
 """An authorization server of its own, run by uvicorn."""
 
-import asyncio
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ from isthmus.cli.exits import Exit
 from isthmus.cli.output import note
 from isthmus.cli.run import address
 from isthmus.errors import ConnectFailed
+from isthmus.transports.leaving import run_to_end
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
@@ -42,7 +42,7 @@ def serve(config: "AuthConfig") -> Exit:
     """
     host, port = address(config.listen, "listen")
     authority = config.authority()
-    asyncio.run(_serve(authority, host, port))
+    run_to_end(_serve(authority, host, port))
     return Exit.OK
 
 
