@@ -14,7 +14,6 @@ from isthmus.wire.results import CacheScope
 
 if TYPE_CHECKING:
     from isthmus.store.log import Log
-    from isthmus.transports.http.bearer import Authorizer
 
 __all__ = [
     "Completable",
@@ -28,7 +27,6 @@ __all__ = [
     "TcpOptions",
     "ToolOptions",
     "fitting",
-    "guarding",
     "introduced",
     "known",
     "spoken",
@@ -267,18 +265,6 @@ def fitting(name: str, value: object, kind: type, *others: object) -> None:
     if not isinstance(value, kind) and value not in others:
         choices = " or ".join([f"isthmus.server.{kind.__name__}(…)", *map(repr, others)])
         raise UsageError(f"{name}= takes {choices}, not {value!r}")
-
-
-def guarding(auth: "Authorizer | None") -> "Authorizer | None":
-    """See that what is to guard a server can.
-
-    Raises:
-        UsageError: it cannot.
-    """
-    if auth is not None and not hasattr(auth, "admit"):
-        kind = type(auth).__name__  # and not itself, which may be a token
-        raise UsageError(f"auth= takes isthmus.auth.ResourceAuth(…), not {kind}")
-    return auth
 
 
 def starts_in_body(name: str, task: Any, starts: Any, context: str | None) -> bool:

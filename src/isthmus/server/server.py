@@ -23,7 +23,6 @@ from isthmus.server.options import (
     SocketOptions,
     TcpOptions,
     fitting,
-    guarding,
     introduced,
     known,
     spoken,
@@ -135,10 +134,7 @@ class Server(Offers):
         task_store: "KV | None" = None,
         auth: "Authorizer | None" = None,
     ) -> None:
-        self.auth = guarding(auth)
-        fitting("limits", limits, Limits)
-        fitting("sanitise", sanitise, Sanitise, None)
-        fitting("redact", redact, Redact, None)
+        _check(limits, sanitise, redact, auth)
         self.info = introduced(name, version, title, description, website_url, icons=icons)
         self.revisions = spoken(revisions)
         self._middleware, self._debug = list(middleware), debug
@@ -200,6 +196,11 @@ class Server(Offers):
         return extension
 
     # Serving
+
+    @property
+    def auth(self) -> "Authorizer | None":
+        """Who says who may ask for what, over HTTP; None where everybody may."""
+        return self._facilities.auth
 
     @property
     def router(self) -> Router:
@@ -349,3 +350,17 @@ class Server(Offers):
             "prompts": self._prompts.listing,
         }
         return listings[kind].used
+
+
+def _check(limits: Any, sanitise: Any, redact: Any, auth: Any) -> None:
+    """See that settings are of their kinds.
+
+    Raises:
+        UsageError: one is not.
+    """
+    fitting("limits", limits, Limits)
+    fitting("sanitise", sanitise, Sanitise, None)
+    fitting("redact", redact, Redact, None)
+    if auth is not None and not hasattr(auth, "admit"):
+        kind = type(auth).__name__  # and not itself, which may be a token
+        raise UsageError(f"auth= takes isthmus.auth.ResourceAuth(…), not {kind}")

@@ -1,0 +1,86 @@
+"""What a tool takes: looked at when it is declared, and told before it is called."""
+
+import pytest
+
+from isthmus import Server
+from isthmus.core.caller import Caller
+from isthmus.errors import UsageError
+from isthmus.runtime.channel import Origin
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.scopes import Visible, demand, demanded, fixed, seen_by
+from protected import ADA, EVE, READ, WRITE, guard
+
+
+def test_scopes_are_a_set_or_a_function():
+    """Ours: the two ways to say it."""
+
+    def by_call(_args, _who):
+        return {"a"}
+
+    assert frozenset({"a"}) == demand(["a"], "this")
+    assert by_call is demand(by_call, "this")
+
+
+async def later(args, who):
+    """Scopes that would have to be waited for."""
+    return {"a"}
+
+
+@pytest.mark.parametrize("scopes", ["a", {"a b"}, later, 5])
+def test_what_cannot_be_told_before_a_call_is_refused_when_it_is_declared(scopes):
+    """Ours: a mistake shows at the start, not at the first call."""
+    server = Server("x")
+
+    with pytest.raises(UsageError, match="tool 'act'"):
+        server.add_tool(lambda: 1, name="act", scopes=scopes)
+
+
+def test_a_function_names_all_that_a_call_takes():
+    """Ours: and gets the arguments and the principal for it."""
+    seen = []
+
+    def by_call(args, who):
+        seen.append((args, who))
+        return [args["x"], "b"]
+
+    found = demanded(by_call, ADA, "this", lambda: {"x": "a"})
+
+    assert ({"a", "b"}, [({"x": "a"}, ADA)]) == (found, seen)
+
+
+def test_a_call_that_is_refused_anyhow_takes_nothing():
+    """Ours: its arguments do not fit, which it is told instead."""
+    assert frozenset() == demanded(lambda args, who: {"a"}, ADA, "this", lambda: None)
+
+
+def test_what_is_fixed_is_known_whoever_asks():
+    """Ours: what depends on the call is not."""
+    assert {"a", "b"} == fixed([frozenset({"a"}), lambda args, who: {"c"}, frozenset({"a", "b"})])
+
+
+@pytest.mark.parametrize(
+    ("transport", "who", "granted"),
+    [
+        ("http", ADA, {READ}),
+        ("http+sse", EVE, {READ, WRITE}),
+        ("websocket", None, set()),
+        ("stdio", None, None),
+        ("memory", None, None),
+        ("unix", None, None),
+    ],
+)
+@pytest.mark.covers("auth.all.stdio-environment")
+def test_lists_are_by_scope_where_tokens_are(transport, who, granted):
+    """Spec 2026-07-28 basic/authorization#protocol-requirements: stdio does not take part in it."""
+    visible = Visible(guard(list_visibility="granted"))
+    demands = [frozenset({READ}), frozenset({READ, WRITE}), lambda args, who: {"x"}]
+    inbound = Inbound(1, "tools/list", None, Caller(), None, Origin(transport, principal=who))
+
+    found = visible.to(inbound, demands)
+
+    assert granted == found
+    assert granted is None or [seen_by(found, one) for one in demands] == [
+        READ in granted,
+        WRITE in granted,
+        True,
+    ]
