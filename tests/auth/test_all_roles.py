@@ -10,6 +10,7 @@ from isthmus import Client, Command, Context, Server
 from isthmus.auth import BearerToken, Principal, ResourceAuth, StaticTokens
 from isthmus.errors import UsageError
 from isthmus.testing import connect, serving
+from small_authority import SmallAuthority, sent
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 TOKEN = "a-token-of-adas"
@@ -131,3 +132,61 @@ async def test_who_calls_is_what_the_token_says():
 
     assert {} == tool.input_schema.get("properties", {})
     assert "ada, who says bob" == said.text or said.is_error
+
+
+@pytest.mark.covers("auth.all.oauth-practice")
+async def test_ways_that_oauth_2_1_gave_up_are_closed():
+    """OAuth 2.1: no implicit grant, no password grant, and no code without PKCE."""
+    async with SmallAuthority() as small:
+        client = await small.public()
+        for response_type in ("token", "id_token", "code token"):
+            assert "error" in sent(await small.ask(client, response_type=response_type))
+        assert "invalid_request" == sent(await small.ask(client, code_challenge=None))["error"]
+        password = {"username": "ada", "password": "correct horse", "client_id": client}
+        asked = await small.post("/token", {"grant_type": "password", **password})
+        metadata = (await small.get("/.well-known/oauth-authorization-server")).json
+
+    assert (400, "unsupported_grant_type") == (asked.status, asked.json["error"])
+    assert ["code"] == metadata["response_types_supported"]
+    assert not {"password", "implicit"} & set(metadata["grant_types_supported"])
+
+
+@pytest.mark.covers("auth.all.oauth-practice")
+async def test_no_token_stands_in_a_url():
+    """OAuth 2.1: what is in a redirect is a code, and nothing that opens a server."""
+    async with SmallAuthority() as small:
+        client = await small.public()
+        redirect = sent(await small.ask(client))
+        tokens = (await small.redeem(redirect["code"], client)).json
+
+    assert {"code", "state", "iss"} == set(redirect)
+    assert not {tokens["access_token"], tokens["refresh_token"]} & set(redirect.values())
+
+
+@pytest.mark.covers("auth.all.https-or-loopback")
+@pytest.mark.parametrize("url", ["http://login.example.com", "http://10.0.0.1:8000"])
+def test_no_authorization_server_answers_where_others_read_along(url):
+    """2026-07-28 security-considerations: its endpoints are https, or on this machine."""
+    with pytest.raises(UsageError):
+        SmallAuthority(issuer=url)
+
+
+@pytest.mark.covers("auth.all.https-or-loopback")
+@pytest.mark.parametrize(
+    ("uri", "status"),
+    [
+        ("https://app.example.com/cb", 201),
+        ("http://127.0.0.1/cb", 201),
+        ("http://localhost:3000/cb", 201),
+        ("http://[::1]:3000/cb", 201),
+        ("http://app.example.com/cb", 400),
+        ("http://127.0.0.1.example.com/cb", 400),
+        ("http://10.0.0.1/cb", 400),
+    ],
+)
+async def test_redirect_uris_are_https_or_this_machine(uri, status):
+    """2026-07-28 security-considerations: all redirect URIs MUST be localhost or HTTPS."""
+    async with SmallAuthority() as small:
+        answer = await small.registering({"redirect_uris": [uri]})
+
+    assert status == answer.status, answer.body

@@ -43,7 +43,8 @@ class RegisteredClient(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
         secret: of clients set up in code; never stored in clear, never sent out.
         jwks: its public keys as a JWK set, for ``private_key_jwt``.
         jwks_uri: where these are, instead.
-        scopes: what it may ask for; None is everything there is.
+        scopes: what it may ask for; None is everything there is. For one that registered itself,
+            what it asks for where a request names none.
         application_type: ``native`` or ``web`` (OpenID Connect Registration 2).
         client_uri: its home page, for people.
         kind: how it is known.
@@ -151,9 +152,12 @@ class Known:
     def get_allowed_scope(self, scope: str | None) -> str | None:
         """What it gets of the scopes asked for; None where it may have none of them."""
         mine = self.client.scopes
-        allowed = [s for s in self._offered if mine is None or s in mine]
+        # Who registers by itself says what it begins with: many name the first challenge's scopes,
+        # and ask for more when they are told to. What limits them is what their users allow.
+        begins, limit = (mine, None) if self.client.kind == "dynamic" else (None, mine)
+        allowed = [s for s in self._offered if limit is None or s in limit]
         if not scope or not scope.split():
-            return " ".join(s for s in self._usual if s in allowed)
+            return " ".join(s for s in begins or self._usual if s in allowed)
         asked = list(dict.fromkeys(scope.split()))
         if not set(asked) <= set(allowed):
             return None

@@ -1,0 +1,25 @@
+"""What the scopes mean that a client was registered with."""
+
+from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.settings import Registration
+from small_authority import BACK, SmallAuthority, sent
+
+
+async def test_a_client_that_registered_itself_may_ask_for_more_later():
+    """Ours: PyPI mcp and npm register for the first challenge's scopes, and step up afterwards."""
+    async with SmallAuthority() as small:
+        client = await small.public(scope="read")
+        first = await small.tokens(client)
+        more = await small.tokens(client, scope="read write")
+
+    assert ("read", "read write") == (first["scope"], more["scope"])
+
+
+async def test_a_client_that_was_set_up_is_held_to_its_scopes():
+    """Ours: what an operator wrote down is a limit."""
+    known = RegisteredClient(client_id="desk", redirect_uris=(BACK,), scopes=("read",))
+    async with SmallAuthority(registration=Registration(static=[known])) as small:
+        refused = sent(await small.ask("desk", scope="read write"))
+        first = await small.tokens("desk")
+
+    assert ("invalid_scope", "read") == (refused["error"], first["scope"])
