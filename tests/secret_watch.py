@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 from asgi_driver import Exchange
 from isthmus.auth import secret
+from isthmus.auth.authorization_server.authority import AuthorizationServer
 from isthmus.errors import IsthmusError
 from isthmus.transports.http.app import HttpApp
 
@@ -160,7 +161,8 @@ def watching(monkeypatch: Any) -> Iterator[SecretWatch]:
     with monkeypatch.context() as patch:
         patch.setattr(secret, "LIVE", _Remembered(watch, secret.LIVE))
         patch.setattr(IsthmusError, "__init__", made, raising=False)
-        patch.setattr(HttpApp, "__call__", _heard(watch, HttpApp.__call__))
+        for app in (HttpApp, AuthorizationServer):
+            patch.setattr(app, "__call__", _heard(watch, app.__call__))
         patch.setattr(Exchange, "send", _driven(watch, Exchange.send))
         root.addHandler(watch)
         root.setLevel(logging.DEBUG)
