@@ -371,3 +371,11 @@ def test_a_taken_port_is_told(run, folder):
             stderr=subprocess.PIPE, text=True, timeout=30, check=False,
         )  # fmt: skip
     assert (3, True) == (done.returncode, f"cannot listen on {place}" in done.stderr)
+
+
+def test_a_store_of_another_key_is_told_at_the_start(run, folder, monkeypatch):
+    """We demand that a server with the wrong key does not begin to serve."""
+    run("add-client", "app", "--redirect-uri", "https://app.example/cb")
+    monkeypatch.setenv("ISTHMUS_AUTH_KEY", "j" * 43)
+    code, _, err = run("serve", "--resource", "https://m.example/mcp", "--scope", "a")
+    assert (2, True) == (code, "cannot be read with this key" in err)

@@ -71,6 +71,8 @@ async def _serve(authority: "AuthorizationServer", host: str, port: int) -> None
         timeout_graceful_shutdown=2,
     )
     try:
+        # a wrong key or file is told now, and not to the first visitor
+        await authority.store.read(lambda records: records.count_clients())
         await Server(config).serve()
     except SystemExit as error:  # uvicorn's way of saying so; its log has the reason
         raise ConnectFailed(f"cannot listen on {host}:{port}") from error
