@@ -132,7 +132,7 @@ class Town:
         self.needs = {}
         self.revoked = set()
         self.seen = []
-        self.mcp = (server or small()).asgi()
+        self.mcp = (server or small()).asgi(websocket="/mcp")
 
     def found(self, path):
         """One more authorization server."""
@@ -141,12 +141,12 @@ class Town:
 
     async def __call__(self, scope, receive, send):
         """Serve a request."""
-        if scope["type"] != "http":
-            return await self.mcp(scope, receive, send)
         headers = {k.decode(): v.decode() for k, v in scope["headers"]}
+        if scope["type"] == "websocket":
+            return await self.handshake(scope, receive, send, headers)
         path, method = scope["path"], scope["method"]
         self.seen.append((method, path, headers))
-        if path == "/mcp":
+        if path in {"/mcp", "/sse", "/messages"}:
             return await self.gate(scope, receive, send, headers)
         query = dict(parse_qsl(scope["query_string"].decode()))
         status, answer, more = self.page(method, path, query, await body_of(receive), headers)
@@ -176,6 +176,18 @@ class Town:
         return 404, {}, {}
 
     place = "/mcp"
+
+    async def handshake(self, scope, receive, send, headers):
+        """Let in who has a token, before the WebSocket is open."""
+        self.seen.append(("WS", scope["path"], headers))
+        token = headers.get("authorization", "").removeprefix("Bearer ")
+        if any(token in a.tokens for a in self.authorities.values()):
+            return await self.mcp(scope, receive, send)
+        await receive()
+        start = {"type": "websocket.http.response.start", "status": 401}
+        await send({**start, "headers": [(b"www-authenticate", b"Bearer")]})
+        await send({"type": "websocket.http.response.body", "body": b""})
+        return None
 
     async def gate(self, scope, receive, send, headers):
         """Let in who has a token that is good for what they ask."""
@@ -251,7 +263,7 @@ async def town(server=None):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         here = Town(f"http://127.0.0.1:{listening.getsockname()[1]}", server)
         config = uvicorn.Config(
-            here, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+            here, log_config=None, log_level="info", access_log=False, lifespan="off"
         )
         running = uvicorn.Server(config)
         running.install_signal_handlers = lambda: None

@@ -6,7 +6,7 @@ import time
 import aiohttp
 import pytest
 
-from isthmus import Client, Server
+from isthmus import Client, HttpSse, Server
 from isthmus.auth import ByHand, Compat, MemoryTokenStore, OAuth, PrivateKey, ScopeRequest, Secret
 from isthmus.auth.client.static import StaticClient
 from isthmus.errors import (
@@ -42,7 +42,7 @@ def flight(auth):
 
 async def until(holds):
     """Let the loop run until something holds."""
-    while not holds():
+    while not holds():  # noqa: ASYNC110 - there is no event for how many wait
         await asyncio.sleep(0)
 
 
@@ -493,9 +493,11 @@ async def test_a_program_without_a_browser_brings_back_the_address_by_hand():
 
     async def visit(url):
         shown.append(url)
-        async with aiohttp.ClientSession() as session:
-            async with session.get(url, allow_redirects=False) as page:
-                return page.headers["Location"]
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(url, allow_redirects=False) as page,
+        ):
+            return page.headers["Location"]
 
     auth = oauth(redirect=ByHand("https://app.example/callback", visit))
     async with town() as here, Client(here.url, auth=auth) as client:
@@ -645,3 +647,35 @@ async def test_discovery_says_which_revision_it_is_for():
 def test_the_server_of_these_tests_needs_no_token_by_itself():
     """Ours: the gate is the town's."""
     assert isinstance(small(), Server)
+
+
+@pytest.mark.covers("auth.all.other-transports")
+async def test_the_handshake_of_a_websocket_has_the_token():
+    """Ours: it is a request like others, and is made again once there is one."""
+    browser = Browser()
+    async with town() as here:
+        here.resource["resource"] = here.origin
+        here.place, here.announces = "", False
+        url = here.url.replace("http", "ws")
+        async with Client(url, auth=oauth(browser)) as client:
+            assert "hello" == (await client.call_tool("hello")).text
+        sent = [
+            headers.get("authorization", "")[:7] for way, _, headers in here.seen if way == "WS"
+        ]
+    assert ["", "Bearer "] == sent
+    assert 1 == len(browser.visited)
+
+
+@pytest.mark.covers("auth.all.other-transports")
+async def test_both_halves_of_http_sse_have_the_token():
+    """Ours: the stream that opens the session, and every message."""
+    browser = Browser()
+    async with town() as here:
+        here.resource["resource"] = here.origin
+        here.place, here.announces = "", False
+        async with Client(HttpSse(f"{here.origin}/sse"), auth=oauth(browser)) as client:
+            assert "hello" == (await client.call_tool("hello")).text
+        sent = [(p, "authorization" in headers) for _, p, headers in here.seen if p[1] in "sm"]
+    assert [("/sse", False), ("/sse", True)] == sent[:2]
+    assert {("/messages", True)} == set(sent[2:])
+    assert 1 == len(browser.visited)
