@@ -57,7 +57,7 @@ class Connect:
     async def page(self, visit: Visit, send: "Send") -> None:
         """Answer a visit."""
         desk = self._services.desk
-        name = Secret(visit.fields.get("ticket", ""))
+        name = visit.fields.get("ticket", "")
         ticket = await self._ticket(name)
         browser = desk.cookies.opaque(visit, desk.cookies.browser)
         pending = self._pending(ticket, name)
@@ -68,7 +68,7 @@ class Connect:
         # spec 2026-07-28 client/elicitation#phishing: whoever opens it is the user who caused it
         if user.id != ticket.user_id:
             raise Unfit(403, OTHER)
-        token = (await desk.seal()).tie("connect", name.reveal(), binding_of(browser), user.id)
+        token = (await desk.seal()).tie("connect", name, binding_of(browser), user.id)
         if visit.posted:
             desk.check(visit, token)
             await self._answered(visit, name, send)
@@ -119,13 +119,13 @@ class Connect:
 
         await services.authority.store.write(keep)
         cookie = services.desk.cookies.set(self._cookie, known, KNOWN_LIFE)
-        await send_away(send, services.connect_url(Secret(ticket)), (*cookies, cookie))
+        await send_away(send, services.connect_url(ticket), (*cookies, cookie))
 
     @property
     def _cookie(self) -> str:
         return self._services.desk.cookies.named("isthmus-known")
 
-    async def _ticket(self, name: Secret, *, once: bool = False) -> "Ticket":
+    async def _ticket(self, name: str, *, once: bool = False) -> "Ticket":
         """What a link is good for.
 
         Raises:
@@ -133,13 +133,13 @@ class Connect:
         """
         store = self._services.authority.store
         packed = await store.write(
-            lambda records: (records.take_ticket if once else records.ticket)(TICKET, name.reveal())
+            lambda records: (records.take_ticket if once else records.ticket)(TICKET, name)
         )
         if packed is None:
             raise Unfit(410, LOST)
         return msgspec.json.decode(packed, type=Ticket)
 
-    def _pending(self, ticket: "Ticket", name: Secret) -> Pending:
+    def _pending(self, ticket: "Ticket", name: str) -> Pending:
         """What the login page is about, if one has to log in."""
         services, now = self._services, time.time()
         return Pending(
@@ -189,7 +189,7 @@ class Connect:
         handle = await desk.handle(pending, binding_of(browser or fresh))
         await send_away(send, desk.at(desk.places.login, handle), cookies)
 
-    async def _answered(self, visit: Visit, name: Secret, send: "Send") -> None:
+    async def _answered(self, visit: Visit, name: str, send: "Send") -> None:
         services = self._services
         ticket = await self._ticket(name, once=True)
         provider = services.connections.providers[ticket.provider]
@@ -202,7 +202,7 @@ class Connect:
         )
         await send_away(send, url, cookies)
 
-    async def _question(self, ticket: "Ticket", name: Secret, user: User, token: str) -> bytes:
+    async def _question(self, ticket: "Ticket", name: str, user: User, token: str) -> bytes:
         services, desk = self._services, self._services.desk
         provider = services.connections.providers.get(ticket.provider)
         if provider is None:
@@ -214,6 +214,6 @@ class Connect:
             provider_scopes=provider.scopes,
             user=user.label,
             action=services.connect_path,
-            fields={"ticket": name.reveal(), "token": token},
+            fields={"ticket": name, "token": token},
         )
         return connect_page(view, desk.places)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ from isthmus.auth.authorization_server.browser import Unfit, Visit, read_visit, 
 from isthmus.auth.authorization_server.desk import Desk
 from isthmus.auth.authorization_server.pages import message_page
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
-from isthmus.auth.secret import Secret
 from isthmus.auth.upstream import rows
 from isthmus.auth.upstream.api import Upstream
 from isthmus.auth.upstream.connect import Connect
@@ -97,10 +97,10 @@ class Services:
         """
         return f"{self.authority.issuer.rstrip('/')}/auth/upstream/{provider.name}"
 
-    def connect_url(self, ticket: Secret) -> str:
+    def connect_url(self, ticket: str) -> str:
         """The page where an account is connected."""
         where = split(self.authority.issuer).origin + self.connect_path
-        return f"{where}?ticket={ticket.reveal()}"
+        return f"{where}?ticket={ticket}"
 
     def page(self, handler: Handler) -> "Asgi":
         """A page as an ASGI app; what goes wrong in it is a page, too."""
@@ -186,18 +186,17 @@ class Services:
         async def page() -> str:
             # spec 2026-07-28 client/elicitation#safe-url-handling: it says nothing of the user, and
             # opens nothing by itself
-            name = Secret.random()
+            name = secrets.token_urlsafe(32)
 
             def keep(records: "Records") -> None:
-                known = records.client(principal.client_id)
                 ticket = Ticket(
                     user_id=principal.subject,
                     provider=provider.name,
                     client_id=principal.client_id,
-                    client_name=principal.client_id if known is None else known[0].name,
+                    client_name=self._name_of(principal.client_id, records),
                 )
                 packed = msgspec.json.encode(ticket)
-                records.put_ticket(TICKET, name.reveal(), packed, records.now + TICKET_LIFE)
+                records.put_ticket(TICKET, name, packed, records.now + TICKET_LIFE)
 
             await self.authority.store.write(keep)
             return self.connect_url(name)
@@ -206,6 +205,13 @@ class Services:
             return await self._connected(principal.subject, provider, seconds)
 
         return UpstreamRequired(message, page, connected)
+
+    def _name_of(self, client_id: str, records: "Records") -> str:
+        """What a client calls itself; its id where that is all there is."""
+        known = self.authority.settings.static.get(client_id)
+        if known is None and (found := records.client(client_id)) is not None:
+            known = found[0]
+        return client_id if known is None else known.label
 
     async def _connected(self, user_id: str, provider: "Provider", seconds: float) -> bool:
         """Wait until somebody has connected an account, here or in another process."""
