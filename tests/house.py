@@ -11,7 +11,7 @@ from asgi_driver import Exchange, fetch
 from isthmus.auth.authorization_server.authority import AuthorizationServer
 from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.passwords import PasswordUsers
-from isthmus.auth.authorization_server.settings import Registration
+from isthmus.auth.authorization_server.settings import RegistrationPolicy
 from isthmus.auth.authorization_server.store import MemoryAuthStore
 from isthmus.auth.secret import Secret
 
@@ -52,7 +52,7 @@ def house(issuer: str, users: Any, *clients: RegisteredClient, **options: Any) -
         "resources": [f"{issuer}/mcp"],
         "scopes": SCOPES,
         "store": MemoryAuthStore(),
-        "registration": Registration(static=[APP, *clients]),
+        "registration": RegistrationPolicy(static=[APP, *clients]),
         **options,
     }
     return AuthorizationServer(issuer=issuer, users=users, **given)

@@ -16,7 +16,7 @@ import uvicorn
 from isthmus.auth.authorization_server.authority import AuthorizationServer
 from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.passwords import PasswordUsers
-from isthmus.auth.authorization_server.settings import Registration
+from isthmus.auth.authorization_server.settings import RegistrationPolicy
 from isthmus.auth.authorization_server.store import SQLiteAuthStore
 from isthmus.auth.secret import Secret
 
@@ -38,7 +38,7 @@ def made(folder: Path, issuer: str, callback: str, password: Secret) -> Authoriz
         scopes={"read": "Read", "write": "Write"},
         users=users,
         store=SQLiteAuthStore(folder / "auth.db", key=Secret.random()),
-        registration=Registration(static=[client]),
+        registration=RegistrationPolicy(static=[client]),
     )
 
 

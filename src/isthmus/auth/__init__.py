@@ -13,6 +13,24 @@ from typing import TYPE_CHECKING, Any
 from isthmus.auth import redaction
 
 if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.authority import (
+        AuthorizationServer as AuthorizationServer,
+    )
+    from isthmus.auth.authorization_server.clients import RegisteredClient as RegisteredClient
+    from isthmus.auth.authorization_server.passwords import PasswordUsers as PasswordUsers
+    from isthmus.auth.authorization_server.proxy_users import HeaderUsers as HeaderUsers
+    from isthmus.auth.authorization_server.settings import CimdPolicy as CimdPolicy
+    from isthmus.auth.authorization_server.settings import DcrPolicy as DcrPolicy
+    from isthmus.auth.authorization_server.settings import RegistrationPolicy as RegistrationPolicy
+    from isthmus.auth.authorization_server.settings import TrustedIdp as TrustedIdp
+    from isthmus.auth.authorization_server.settings import Workload as Workload
+    from isthmus.auth.authorization_server.store import AuthStore as AuthStore
+    from isthmus.auth.authorization_server.store import MemoryAuthStore as MemoryAuthStore
+    from isthmus.auth.authorization_server.store import SQLiteAuthStore as SQLiteAuthStore
+    from isthmus.auth.authorization_server.users import LoginPage as LoginPage
+    from isthmus.auth.authorization_server.users import LoginRequest as LoginRequest
+    from isthmus.auth.authorization_server.users import User as User
+    from isthmus.auth.authorization_server.users import UserBackend as UserBackend
     from isthmus.auth.client.bearer_token import BearerToken as BearerToken
     from isthmus.auth.client.callback import ByHand as ByHand
     from isthmus.auth.client.callback import Loopback as Loopback
@@ -63,31 +81,43 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PUBLIC",
+    "AuthStore",
+    "AuthorizationServer",
     "BearerToken",
     "ByHand",
     "ByIssuer",
+    "CimdPolicy",
     "ClientCredentials",
     "Compat",
+    "DcrPolicy",
     "Endpoints",
     "EnterpriseManaged",
     "FileTokenStore",
+    "HeaderUsers",
     "IntrospectionVerifier",
     "JWTVerifier",
     "JwtBearer",
     "Key",
+    "LoginPage",
+    "LoginRequest",
     "Loopback",
+    "MemoryAuthStore",
     "MemoryTokenStore",
     "Network",
     "NetworkFailed",
     "NetworkPolicy",
     "NetworkRefused",
     "OAuth",
+    "PasswordUsers",
     "Presented",
     "Principal",
     "PrivateKey",
     "Provider",
+    "RegisteredClient",
     "Registration",
+    "RegistrationPolicy",
     "ResourceAuth",
+    "SQLiteAuthStore",
     "ScopeModel",
     "ScopeRequest",
     "Secret",
@@ -99,30 +129,42 @@ __all__ = [
     "TokenStore",
     "TokenVerifier",
     "Tokens",
+    "TrustedIdp",
     "Upstream",
     "UpstreamDenied",
     "UpstreamFailed",
     "UpstreamLogin",
     "UpstreamUnavailable",
+    "User",
+    "UserBackend",
     "VerifierUnavailable",
+    "Workload",
     "default_store",
     "desktop",
 ]
 
 _HOMES = {
+    "AuthStore": "isthmus.auth.authorization_server.store",
+    "AuthorizationServer": "isthmus.auth.authorization_server.authority",
     "BearerToken": "isthmus.auth.client.bearer_token",
     "ByHand": "isthmus.auth.client.callback",
     "ByIssuer": "isthmus.auth.resource_server.issuers",
+    "CimdPolicy": "isthmus.auth.authorization_server.settings",
     "ClientCredentials": "isthmus.auth.client.client_credentials",
     "Compat": "isthmus.auth.client.discovery",
+    "DcrPolicy": "isthmus.auth.authorization_server.settings",
     "Endpoints": "isthmus.auth.upstream.endpoints",
     "EnterpriseManaged": "isthmus.auth.client.enterprise",
     "FileTokenStore": "isthmus.auth.client.store",
+    "HeaderUsers": "isthmus.auth.authorization_server.proxy_users",
     "IntrospectionVerifier": "isthmus.auth.resource_server.introspection",
     "JWTVerifier": "isthmus.auth.resource_server.jwt",
     "JwtBearer": "isthmus.auth.client.jwt_bearer",
     "Key": "isthmus.auth.client.tokens",
+    "LoginPage": "isthmus.auth.authorization_server.users",
+    "LoginRequest": "isthmus.auth.authorization_server.users",
     "Loopback": "isthmus.auth.client.callback",
+    "MemoryAuthStore": "isthmus.auth.authorization_server.store",
     "MemoryTokenStore": "isthmus.auth.client.tokens",
     "Network": "isthmus.auth.network",
     "NetworkFailed": "isthmus.auth.network",
@@ -130,12 +172,16 @@ _HOMES = {
     "NetworkRefused": "isthmus.auth.network",
     "OAuth": "isthmus.auth.client.oauth",
     "PUBLIC": "isthmus.auth.network",
+    "PasswordUsers": "isthmus.auth.authorization_server.passwords",
     "Presented": "isthmus.auth.resource_server.verifier",
     "Principal": "isthmus.core.principal",
     "PrivateKey": "isthmus.auth.jose",
     "Provider": "isthmus.auth.upstream.provider",
+    "RegisteredClient": "isthmus.auth.authorization_server.clients",
     "Registration": "isthmus.auth.client.tokens",
+    "RegistrationPolicy": "isthmus.auth.authorization_server.settings",
     "ResourceAuth": "isthmus.auth.resource_server.resource_auth",
+    "SQLiteAuthStore": "isthmus.auth.authorization_server.store",
     "ScopeModel": "isthmus.auth.resource_server.scopes",
     "ScopeRequest": "isthmus.auth.client.oauth",
     "Secret": "isthmus.auth.secret",
@@ -147,12 +193,16 @@ _HOMES = {
     "TokenStore": "isthmus.auth.client.tokens",
     "TokenVerifier": "isthmus.auth.resource_server.verifier",
     "Tokens": "isthmus.auth.client.tokens",
+    "TrustedIdp": "isthmus.auth.authorization_server.settings",
     "Upstream": "isthmus.auth.upstream.api",
     "UpstreamDenied": "isthmus.auth.upstream.faults",
     "UpstreamFailed": "isthmus.auth.upstream.faults",
     "UpstreamLogin": "isthmus.auth.upstream.login",
     "UpstreamUnavailable": "isthmus.auth.upstream.faults",
+    "User": "isthmus.auth.authorization_server.users",
+    "UserBackend": "isthmus.auth.authorization_server.users",
     "VerifierUnavailable": "isthmus.auth.resource_server.verifier",
+    "Workload": "isthmus.auth.authorization_server.settings",
     "default_store": "isthmus.auth.client.keyring_store",
     "desktop": "isthmus.auth.network",
 }

@@ -98,7 +98,11 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             UsageError: something is missing, or makes no sense.
         """
         from isthmus.auth.authorization_server.authority import AuthorizationServer
-        from isthmus.auth.authorization_server.settings import CimdPolicy, DcrPolicy, Registration
+        from isthmus.auth.authorization_server.settings import (
+            CimdPolicy,
+            DcrPolicy,
+            RegistrationPolicy,
+        )
 
         if not self.resources:
             raise UsageError(
@@ -111,7 +115,7 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             scopes=self.scopes,
             users=self.backend(),
             store=self.opened_store(),
-            registration=Registration(
+            registration=RegistrationPolicy(
                 cimd=CimdPolicy(enabled=self.documents), dcr=DcrPolicy(enabled=self.registration)
             ),
             consent=self.consent,

@@ -69,14 +69,14 @@ async def test_more_than_was_approved_is_asked(tmp_path, change):
     urls = ("https://notes.example/cb", "https://notes.example/second")
     both = msgspec.structs.replace(APP, redirect_uris=urls)
     other = msgspec.structs.replace(both, client_id="other")
-    from isthmus.auth.authorization_server.settings import Registration
+    from isthmus.auth.authorization_server.settings import RegistrationPolicy
 
     authority = house(
         ISSUER,
         people(tmp_path),
         consent="remember",
         resources=[f"{ISSUER}/mcp", f"{ISSUER}/other"],
-        registration=Registration(static=[both, other]),
+        registration=RegistrationPolicy(static=[both, other]),
     )
     alice = Visitor(authority, ISSUER)
     await alice.decide(await alice.log_in(request_url(ISSUER)))

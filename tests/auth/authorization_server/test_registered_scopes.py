@@ -1,7 +1,7 @@
 """What the scopes mean that a client was registered with."""
 
 from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.settings import Registration
+from isthmus.auth.authorization_server.settings import RegistrationPolicy
 from small_authority import BACK, SmallAuthority, sent
 
 
@@ -18,7 +18,7 @@ async def test_a_client_that_registered_itself_may_ask_for_more_later():
 async def test_a_client_that_was_set_up_is_held_to_its_scopes():
     """Ours: what an operator wrote down is a limit."""
     known = RegisteredClient(client_id="desk", redirect_uris=(BACK,), scopes=("read",))
-    async with SmallAuthority(registration=Registration(static=[known])) as small:
+    async with SmallAuthority(registration=RegistrationPolicy(static=[known])) as small:
         refused = sent(await small.ask("desk", scope="read write"))
         first = await small.tokens("desk")
 

@@ -15,7 +15,7 @@ from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.pending import Front, Pending
 from isthmus.auth.authorization_server.requests import Asked
 from isthmus.auth.authorization_server.settings import (
-    Registration,
+    RegistrationPolicy,
     TrustedIdp,
     Workload,
     gathered,
@@ -110,7 +110,7 @@ class AuthorizationServer:
         scopes: Mapping[str, str],
         users: UserBackend | None,
         store: "AuthStore",
-        registration: Registration | None = None,
+        registration: RegistrationPolicy | None = None,
         consent: Literal["always", "remember"] = "always",
         usual_scopes: Sequence[str] | None = None,
         access_ttl: int = 600,
@@ -136,7 +136,7 @@ class AuthorizationServer:
             resources=tuple(resources),
             scopes=dict(scopes),
             usual_scopes=tuple(scopes if usual_scopes is None else usual_scopes),
-            registration=registration or Registration(),
+            registration=registration or RegistrationPolicy(),
             trusted_idps=trusted_idps,
             workloads=workloads,
             access_ttl=access_ttl,

@@ -10,7 +10,7 @@ from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.urls import is_secure, split, well_known
 from isthmus.errors import UsageError
 
-__all__ = ["CimdPolicy", "DcrPolicy", "Registration", "Settings", "TrustedIdp", "Workload",
+__all__ = ["CimdPolicy", "DcrPolicy", "RegistrationPolicy", "Settings", "TrustedIdp", "Workload",
            "gathered"]  # fmt: skip
 
 SCOPE = re.compile(r"[!#-\[\]-~]+")
@@ -52,7 +52,7 @@ class DcrPolicy(msgspec.Struct, frozen=True, kw_only=True):
     schemes: Sequence[str] = APP_SCHEMES
 
 
-class Registration(msgspec.Struct, frozen=True, kw_only=True):
+class RegistrationPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How clients come to be known.
 
     Attributes:
@@ -115,7 +115,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     scopes: Mapping[str, str]
     usual_scopes: tuple[str, ...]
     static: Mapping[str, RegisteredClient]
-    registration: Registration
+    registration: RegistrationPolicy
     trusted_idps: Mapping[str, TrustedIdp]
     workloads: Mapping[tuple[str, str], Workload]
     access_ttl: int
@@ -146,7 +146,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def gathered(
     *,
-    registration: Registration,
+    registration: RegistrationPolicy,
     trusted_idps: Mapping[str, TrustedIdp] | Iterable[TrustedIdp],
     workloads: Iterable[Workload],
     **rest: Any,
