@@ -1,8 +1,9 @@
 """What isthmus does, on real input, revision by revision: ``make run``.
 
-Three parts: our server and our client in every revision over stdio and HTTP; our client on other
-people's servers; another implementation's client on our server. The last two need packages from
-the package index, in environments of their own; where those cannot be had, the tour says so.
+Four parts: our server and our client in every revision over stdio and HTTP; our client on other
+people's servers; another implementation's client on our server; a server that wants a login. The
+second and the third need packages from the package index, in environments of their own; where those
+cannot be had, the tour says so.
 """
 
 import asyncio
@@ -127,13 +128,27 @@ async def other_client() -> None:
                 raise SystemExit(f"the client ended with {process.returncode}")
 
 
+async def login() -> None:
+    """A server that wants a login, with the authorization server inside (examples/protected)."""
+    print("\n4. A server that wants a login, and more of its user for more of its tools")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(HERE / "protected"), "--headless", stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    for line in out.decode().splitlines():
+        say(line)
+    if process.returncode:
+        raise SystemExit(f"the login ended with {process.returncode}")
+
+
 async def main() -> None:
     """The whole tour; ends with exit code 0 when everything went well."""
     print("isthmus: the Model Context Protocol in Python, all five revisions")
     await ours()
     await theirs()
     await other_client()
-    print("\nThat was the main job: servers, clients, three transports, two eras.")
+    await login()
+    print("\nThat was the main job: servers, clients, logins, three transports, two eras.")
 
 
 if __name__ == "__main__":

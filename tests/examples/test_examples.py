@@ -247,6 +247,7 @@ async def test_the_whole_tour():
         pytest.skip("the package index cannot be reached")
     assert "noon in UTC is 21:00 in Tokyo" in said
     assert 4 == said.count("it sees book, summarise, price")
+    assert "booked 2026-05-01 for ada" in said
 
 
 async def test_calls_in_one_array(example, capsys):

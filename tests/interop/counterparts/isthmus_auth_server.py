@@ -9,13 +9,7 @@ import tempfile
 from pathlib import Path
 
 from isthmus import Server
-from isthmus.auth import (
-    AuthorizationServer,
-    MemoryAuthStore,
-    PasswordUsers,
-    Principal,
-    Secret,
-)
+from isthmus.auth import AuthorizationServer, MemoryAuthStore, PasswordUsers, Principal, Secret
 
 PORT = int(sys.argv[1])
 ISSUER = f"http://127.0.0.1:{PORT}"
