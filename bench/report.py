@@ -19,6 +19,7 @@ TITLES = {
     "client memory": "Client and server in one process",
     "start": "Start-up: the least of some runs",
     "tokens": "Verifying an access token (a JWT), the issuer's keys at hand",
+    "refusals": "A `tools/call` of 2026-07-28 in process, by who may and who may not",
     "sessions": "KiB of server memory for each legacy session",
 }
 COLUMNS = {

@@ -125,6 +125,15 @@ FLOORS = (
     Floor("list of 500 tools in memory, ms", "client memory", "list_500_ms", None, 5, 1, most=True),
     Floor("verifying a known token, µs", "tokens", "warm_us", None, 60, 10, most=True),
     Floor("verifying a new RS256 token, µs", "tokens", "new_us", None, 120, 60, most=True),
+    Floor(
+        "a request without a token, against a served one",
+        "refusals",
+        "cpu_us",
+        "isthmus, served",
+        2,
+        1,
+        most=True,
+    ),
 )  # fmt: skip - one row each
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 import measures
+import refusing
 import verifying
 from contenders import LIMIT, MCP, Contender, contenders, peers
 from processes import LOAD_CORE, say
@@ -68,9 +69,11 @@ def sessions(field: Field, span: measures.Span) -> Iterator[Job]:
 
 
 def auth(_field: Field, span: measures.Span) -> Iterator[Job]:
-    """Telling whose an access token is."""
+    """Telling whose an access token is, and turning away who may not."""
     for row in verifying.ROWS:
         yield "tokens", row, partial(verifying.tokens, row, span.seconds)
+    for row in refusing.ROWS:
+        yield "refusals", row, partial(refusing.refusals, row, span.seconds / 2)
 
 
 PARTS: dict[str, Callable[[Field, measures.Span], Iterator[Job]]] = {

@@ -1,0 +1,115 @@
+"""What it costs not to be let in: whoever may not must not cost more than twice who may."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import wires
+from contenders import ISTHMUS
+
+from isthmus import Server
+from isthmus.auth import JWTVerifier, PrivateKey, ResourceAuth
+from isthmus.auth.jose import sign
+
+ISSUER, RESOURCE = "https://login.example", "http://localhost:8000/mcp"
+SERVED, ANEW = f"{ISTHMUS}, served", f"{ISTHMUS}, served with a new token"
+ROWS = (
+    SERVED,
+    ANEW,
+    ISTHMUS,
+    f"{ISTHMUS}, forged token",
+    f"{ISTHMUS}, scope missing",
+    f"{ISTHMUS}, without auth=",
+)
+"""Who asks; the plain name is who brings no token."""
+
+BATCH = 200
+
+Ask = Callable[[], Awaitable[int]]
+
+
+def refusals(row: str, seconds: float) -> dict[str, float]:
+    """Microseconds of CPU for one tools/call over the ASGI app, in the best of many batches."""
+    key = PrivateKey.generate("ES256", kid="bench")
+    token = signed(key)
+    forged = f"{token[:-8]}AAAAAAAA"
+    headers = {
+        ISTHMUS: {},
+        f"{ISTHMUS}, forged token": {"authorization": f"Bearer {forged}"},
+        f"{ISTHMUS}, without auth=": {},
+    }.get(row, {"authorization": f"Bearer {token}"})
+    tool = "erase" if row.endswith("missing") else "add"
+    app = served(key, guarded="without" not in row, remember=0 if row == ANEW else 100)
+    ask = asking(app, tool, headers)
+    expected = 401 if row == ISTHMUS or "forged" in row else 403 if tool == "erase" else 200
+
+    async def least() -> float:
+        found, end = float("inf"), time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            begin = time.process_time()
+            for _ in range(BATCH):
+                status = await ask()
+            found = min(found, time.process_time() - begin)
+            if status != expected:
+                raise ValueError(f"{row}: {status}, not {expected}")
+        return found / BATCH * 1e6
+
+    return {"cpu_us": asyncio.run(least())}
+
+
+def signed(key: PrivateKey) -> str:
+    """A token for one of two scopes."""
+    claims = {"iss": ISSUER, "aud": RESOURCE, "sub": "ada", "client_id": "bench", "scope": "use"}
+    return sign({**claims, "exp": time.time() + 3600}, key, typ="at+jwt")
+
+
+def served(key: PrivateKey, *, guarded: bool, remember: int) -> Callable[..., Any]:
+    """A server with two tools."""
+    verifier = JWTVerifier(ISSUER, jwks=[key.jwk], algorithms=("ES256",), remember=remember)
+    auth = ResourceAuth(RESOURCE, [ISSUER], verifier, scopes={"use"})
+    server = Server("bench", version="1", auth=auth if guarded else None)
+
+    @server.tool
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    @server.tool(scopes={"erase"})
+    async def erase(a: int, b: int) -> int:
+        return a - b
+
+    return server.asgi()
+
+
+def asking(app: Callable[..., Any], tool: str, more: dict[str, str]) -> Ask:
+    """What makes one modern call, in process, and gives its status."""
+    body = json.loads(wires.call_template("modern") % (7, 7))
+    body["params"]["name"] = tool
+    data = json.dumps(body).encode()
+    named = {**wires.headers("modern"), "mcp-name": tool, "host": "localhost:8000", **more}
+    raw = {name.lower().encode(): value.encode() for name, value in named.items()}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/mcp",
+        "root_path": "",
+        "query_string": b"",
+        "headers": list(raw.items()),
+        "server": ("127.0.0.1", 8000),
+        "client": ("127.0.0.1", 5000),
+    }
+    found = 0
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": data, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal found
+        found = message.get("status", found)
+
+    async def once() -> int:
+        await app(scope, receive, send)
+        return found
+
+    return once
