@@ -53,7 +53,7 @@ async def issuer(make):
     """The URL of a running authorization server."""
     async with serving(make()) as (url, authority):
         yield url
-        await authority.store.close()
+        await authority.close()
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ async def test_a_remembered_consent_is_asked_again_when_another_site_links_here(
         await tab.page.goto(evil.url.replace("127.0.0.1", "localhost"))
         await tab.page.get_by_text("Win").click()
         assert "Allow Notes" in await tab.heading()
-        await authority.store.close()
+        await authority.close()
 
 
 async def forged(tab, evil, body):
@@ -301,7 +301,7 @@ async def test_over_https_the_browser_takes_host_bound_cookies(chromium, make, c
         assert "" == await tab.page.evaluate("document.cookie")
         await tab.press("Allow")
         assert "code=" in tab.page.url
-        await authority.store.close()
+        await authority.close()
     assert [] == tab.violated
     await tab.context.close()
 

@@ -77,7 +77,7 @@ async def _serve(authority: "AuthorizationServer", host: str, port: int) -> None
     except SystemExit as error:  # uvicorn's way of saying so; its log has the reason
         raise ConnectFailed(f"cannot listen on {host}:{port}") from error
     finally:
-        await authority.store.close()
+        await authority.close()
 
 
 def instructions(authority: "AuthorizationServer") -> str:

@@ -16,7 +16,7 @@ PROVES = pytest.mark.covers("auth.threat.t19-forged-consent", "auth.authority.co
 async def authority(tmp_path):
     made = house(ISSUER, people(tmp_path, "alice", "mallory"), OTHER)
     yield made
-    await made.store.close()
+    await made.close()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ LOCAL = RegisteredClient(
 async def authority(tmp_path):
     made = house(ISSUER, people(tmp_path, "alice", "bob"), consent="remember")
     yield made
-    await made.store.close()
+    await made.close()
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_more_than_was_approved_is_asked(tmp_path, change):
     await alice.decide(await alice.log_in(request_url(ISSUER)))
     assert "code" in answer(await alice.get(request_url(ISSUER)))
     assert asked(await alice.follow(await alice.get(request_url(ISSUER, **change))))
-    await authority.store.close()
+    await authority.close()
 
 
 @PROVES
@@ -121,4 +121,4 @@ async def test_always_means_always(tmp_path):
     alice = Visitor(authority, ISSUER)
     await alice.decide(await alice.log_in(request_url(ISSUER)))
     assert asked(await alice.follow(await alice.get(request_url(ISSUER))))
-    await authority.store.close()
+    await authority.close()

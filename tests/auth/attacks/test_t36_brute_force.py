@@ -17,7 +17,7 @@ async def authority(tmp_path):
     users.disable("carol")
     made = house(ISSUER, users)
     yield made
-    await made.store.close()
+    await made.close()
 
 
 async def attempt(visitor, account, password=WRONG):

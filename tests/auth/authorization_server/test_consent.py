@@ -33,7 +33,7 @@ def test_a_redirect_uri_is_shown_as_whom_it_leads_to(uri, target, local):
 async def authority(tmp_path):
     made = house(ISSUER, people(tmp_path))
     yield made
-    await made.store.close()
+    await made.close()
 
 
 @pytest.fixture

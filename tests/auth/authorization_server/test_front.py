@@ -15,7 +15,7 @@ ISSUER = "https://login.example/tenant"
 async def authority(tmp_path):
     made = house(ISSUER, people(tmp_path))
     yield made
-    await made.store.close()
+    await made.close()
 
 
 async def test_the_pages_are_under_the_issuers_own_path(authority):
@@ -70,7 +70,7 @@ async def test_a_failure_of_ours_is_a_page_that_tells_nothing_and_a_log_that_tel
     assert b"10.0.0.5" not in failed.body
     assert "10.0.0.5" in caplog.text
     assert "no-store" == failed.header("cache-control")
-    await authority.store.close()
+    await authority.close()
 
 
 async def test_a_server_for_machines_has_no_login():
@@ -80,7 +80,7 @@ async def test_a_server_for_machines_has_no_login():
     answered = await alice.get(request_url(ISSUER))
     assert answered.status in {303, 400, 403, 404}
     assert "code=" not in str(answered.header("location"))
-    await authority.store.close()
+    await authority.close()
 
 
 @pytest.mark.parametrize("path", ["login", "consent"])

@@ -33,7 +33,7 @@ async def hosting():
 
     yield make
     for authority in made:
-        await authority.store.close()
+        await authority.close()
 
 
 async def test_the_page_names_the_client_and_goes_on_after_a_mistake(hosting, tmp_path):
