@@ -82,14 +82,19 @@ def joserfc() -> Parts:
     """
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
-        from joserfc.errors import JoseError
-        from joserfc.jwk import ECKey, OKPKey, RSAKey
-        from joserfc.jws import JWSRegistry
+        from joserfc import errors, jwk, jws
     except ImportError as error:
         raise missing("Reading or signing tokens", error) from error
-    kinds = {"EC": ECKey, "OKP": OKPKey, "RSA": RSAKey}
-    faults = (JoseError, UnsupportedAlgorithm, ValueError, TypeError, KeyError, OverflowError)
-    return Parts(JWSRegistry.algorithms, kinds, faults)
+    kinds = {"EC": jwk.ECKey, "OKP": jwk.OKPKey, "RSA": jwk.RSAKey}
+    faults = (
+        errors.JoseError,
+        UnsupportedAlgorithm,
+        ValueError,
+        TypeError,
+        KeyError,
+        OverflowError,
+    )
+    return Parts(jws.JWSRegistry.algorithms, kinds, faults)
 
 
 class Key:
@@ -229,6 +234,11 @@ class PrivateKey:
         public = key.as_dict(private=False)
         kind = (public["kty"], public.get("crv"))
         self.alg = alg or named.get("alg") or usual(kind)
+        if kind[0] == "RSA":
+            try:
+                check_rsa(public)
+            except InvalidToken as error:
+                raise UsageError(str(error)) from None
         if ALGORITHMS.get(self.alg) != kind:
             raise UsageError(f"a key of type {kind[0]} {kind[1] or ''} does not sign {self.alg}")
         self.kid: str | None = kid or named.get("kid")

@@ -17,7 +17,7 @@ from isthmus.auth.secret import Secret
 from isthmus.auth.urls import brief, same_issuer, split, well_known
 from isthmus.errors import AuthError
 
-__all__ = ["Jwks", "KeysUnavailable", "jwks_uri_of"]
+__all__ = ["Jwks", "KeysUnavailable", "jwks_uri_of", "metadata_urls"]
 
 FRESH = 600.0
 """Seconds after which keys are asked for again."""

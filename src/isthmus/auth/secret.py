@@ -89,7 +89,8 @@ LIVE: "WeakValueDictionary[int, Secret]" = WeakValueDictionary()
 
 def live() -> Iterator[str]:
     """The texts of all secrets that somebody still holds, each once, in no order."""
-    yield from {secret.reveal() for secret in list(LIVE.values())}
+    # The references are copied at once: other threads make secrets meanwhile.
+    yield from {secret.reveal() for ref in LIVE.valuerefs() if (secret := ref()) is not None}
 
 
 def reveal(secret: Secret | str) -> str:
