@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Credentials", "Malformed", "read_credentials", "read_proof"]
+__all__ = ["BadCredentials", "Credentials", "read_credentials", "read_proof"]
 
 LONGEST = 8 * 1024
 """Bytes that the value of an Authorization header may have."""
@@ -13,7 +13,7 @@ TOKEN68 = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")
 SCHEMES = {b"bearer": "bearer", b"dpop": "dpop"}
 
 
-class Malformed(Exception):
+class BadCredentials(Exception):
     """Credentials that are none: the message says what is wrong with them."""
 
 
@@ -35,7 +35,7 @@ def read_credentials(headers: Iterable[tuple[bytes, bytes]]) -> Credentials | No
     Nothing but the ``Authorization`` header is looked at.
 
     Raises:
-        Malformed: there are several, or it is no token.
+        BadCredentials: there are several, or it is no token.
     """
     # spec 2026-07-28 basic/authorization#token-requirements: MUST NOT be in the query string, so
     # that one there is none
@@ -43,17 +43,17 @@ def read_credentials(headers: Iterable[tuple[bytes, bytes]]) -> Credentials | No
     if not values:
         return None
     if len(values) > 1:
-        raise Malformed("there is more than one Authorization header")
+        raise BadCredentials("there is more than one Authorization header")
     value = values[0].strip(b" \t")
     if len(value) > LONGEST:
-        raise Malformed(f"the Authorization header is longer than {LONGEST} bytes")
+        raise BadCredentials(f"the Authorization header is longer than {LONGEST} bytes")
     scheme, _, token = value.partition(b" ")
     known = SCHEMES.get(scheme.lower())
     if known is None:
         return None
     token = token.strip(b" ")
     if not TOKEN68.fullmatch(token):
-        raise Malformed("the Authorization header has a scheme and no token after it")
+        raise BadCredentials("the Authorization header has a scheme and no token after it")
     return Credentials(known, token.decode("ascii"))
 
 
@@ -61,13 +61,13 @@ def read_proof(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     """The DPoP proof of a request, or None.
 
     Raises:
-        Malformed: there are several (RFC 9449 4.3), or it is far too long.
+        BadCredentials: there are several (RFC 9449 4.3), or it is far too long.
     """
     values = [value for name, value in headers if name == b"dpop"]
     if not values:
         return None
     if len(values) > 1:
-        raise Malformed("there is more than one DPoP header")
+        raise BadCredentials("there is more than one DPoP header")
     if len(values[0]) > LONGEST:
-        raise Malformed(f"the DPoP header is longer than {LONGEST} bytes")
+        raise BadCredentials(f"the DPoP header is longer than {LONGEST} bytes")
     return values[0].decode("latin-1").strip()

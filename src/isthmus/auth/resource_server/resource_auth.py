@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from isthmus.auth.resource_server.credentials import (
+    BadCredentials,
     Credentials,
-    Malformed,
     read_credentials,
     read_proof,
 )
@@ -146,7 +146,7 @@ class ResourceAuth:
         headers = scope["headers"]
         try:
             found, proof = read_credentials(headers), read_proof(headers)
-        except Malformed as flaw:
+        except BadCredentials as flaw:
             return self._challenges.malformed(str(flaw))
         if found is None or not self._takes(found.scheme):
             return None if found is None and self._anonymous else self._challenges.nobody
