@@ -7,31 +7,14 @@ import pytest
 from isthmus import Client
 from isthmus.auth import ClientCredentials
 from isthmus.errors import AuthRefused, AuthUnsafe, DiscoveryFailed, ScopeShortfall
-from oauth_town import town
+from machine_grants import employ, working_town
 
 
 @pytest.fixture
 async def place():
     """A town whose authorization server gives machines what they ask for."""
-    async with town() as here:
-        employ(here.authority)
+    async with working_town() as here:
         yield here
-
-
-def employ(authority):
-    """Have an authorization server take every grant of machines."""
-
-    def token(form):
-        authority.forms.append(form)
-        kind = form["grant_type"]
-        if kind in authority.refusal:
-            return 400, {"error": authority.refusal[kind]}
-        scopes = authority.grants(frozenset(form.get("scope", "").split()))
-        answer = authority.issued(scopes)
-        del answer["refresh_token"]
-        return 200, answer
-
-    authority.token = token
 
 
 def job(**more):

@@ -1,0 +1,91 @@
+"""Workload identity: a JWT of the platform's for a token, and nothing else."""
+
+import pytest
+
+from isthmus import Client
+from isthmus.auth import JwtBearer, StaticClient
+from isthmus.auth.client.jwt_bearer import JWT_BEARER
+from isthmus.errors import AuthRefused
+from machine_grants import working_town
+
+
+@pytest.fixture
+async def place():
+    """A town whose authorization server gives machines what they ask for."""
+    async with working_town() as here:
+        yield here
+
+
+class Platform:
+    """Vouches for what runs on it."""
+
+    def __init__(self, fixed=None):
+        self.fixed = fixed
+        self.asked = []
+
+    async def __call__(self, issuer):
+        self.asked.append(issuer)
+        return self.fixed or f"workload-jwt-number-{len(self.asked)}"
+
+
+@pytest.mark.covers("auth.extension.wif-client")
+async def test_each_token_is_had_for_a_jwt_of_its_own(place):
+    """1.4: the platform is asked for each token, and told who the JWT is for."""
+    place.authority.life = 0.001  # over before it is used
+    platform = Platform()
+    async with Client(place.url, auth=JwtBearer(platform, client="workload")) as client:
+        await client.call_tool("hello")
+    forms = place.authority.forms
+
+    assert 1 < len(forms) == len({form["assertion"] for form in forms})
+    assert {(JWT_BEARER, "workload", place.url)} == {
+        (form["grant_type"], form["client_id"], form["resource"]) for form in forms
+    }
+    assert {place.authority.issuer} == set(platform.asked)
+
+
+@pytest.mark.covers("auth.extension.wif-client")
+async def test_a_refused_jwt_is_never_presented_again(place):
+    """1.4: the refusal is told, no other grant is tried, and trying again sends nothing."""
+    place.authority.refusal = {JWT_BEARER: "invalid_grant"}
+    auth = JwtBearer(Platform("the-only-workload-jwt"), client="workload")
+    for words in ("invalid_grant", "not presented again"):
+        with pytest.raises(AuthRefused, match=words) as caught:
+            async with Client(place.url, auth=auth):
+                pass
+        assert "invalid_grant" == caught.value.error
+
+    assert {JWT_BEARER: 1} == place.authority.counts
+
+
+async def test_a_new_jwt_is_a_new_chance(place):
+    """Ours: what runs for days is not shut out by one refusal, once its platform vouches anew."""
+    place.authority.refusal = {JWT_BEARER: "invalid_grant"}
+    auth = JwtBearer(Platform())
+    with pytest.raises(AuthRefused):
+        async with Client(place.url, auth=auth):
+            pass
+    place.authority.refusal = {}
+    async with Client(place.url, auth=auth) as client:
+        await client.call_tool("hello")
+
+    assert ["workload-jwt-number-1", "workload-jwt-number-2"] == [
+        form["assertion"] for form in place.authority.forms
+    ]
+
+
+async def test_the_jwt_may_say_it_all(place):
+    """RFC 7521 4.1: without a client no client_id is sent."""
+    async with Client(place.url, auth=JwtBearer(Platform())):
+        pass
+
+    assert "client_id" not in place.authority.forms[0]
+
+
+async def test_the_client_may_have_to_authenticate_too(place):
+    """RFC 7521 4.1: client authentication goes beside the assertion."""
+    client = StaticClient("workload", secret="secret-of-the-workload")
+    async with Client(place.url, auth=JwtBearer(Platform(), client=client)):
+        pass
+
+    assert place.authority.forms[0]["Authorization"].startswith("Basic ")
