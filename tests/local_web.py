@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -58,7 +59,7 @@ Handler = Callable[[Asked], bytes | None]
 
 
 @asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[Web]:
+async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Web]:
     """A server on 127.0.0.1; where the handler returns None, no answer ever comes."""
     web = Web()
     writers: list[asyncio.StreamWriter] = []
@@ -81,7 +82,7 @@ async def serving(handler: Handler) -> AsyncIterator[Web]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     web.port = server.sockets[0].getsockname()[1]
     try:
         yield web

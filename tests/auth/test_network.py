@@ -1,9 +1,15 @@
 """Requests to URLs that somebody else chose: bounded in every way, within a policy."""
 
 import asyncio
+import datetime as dt
 import gzip
+import ssl
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from isthmus.auth.network import (
     PUBLIC,
@@ -169,3 +175,42 @@ def test_one_network_serves_one_loop_after_another():
 
     asyncio.run(once())
     asyncio.run(once())
+
+
+def certificate(tmp_path, name):
+    """What a server of that name shows, and what a client has to trust for it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    begin = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+    made = (
+        x509.CertificateBuilder(names, names, key.public_key(), x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(begin + dt.timedelta(days=9))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    shown = made.public_bytes(Encoding.PEM)
+    path = tmp_path / f"{name}.pem"
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + shown)
+    served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    served.load_cert_chain(path)
+    return served, ssl.create_default_context(cadata=shown.decode())
+
+
+@pytest.mark.covers("auth.threat.t02-dns-rebinding")
+async def test_certificates_are_held_against_the_name_and_not_the_address(tmp_path):
+    """Ours: an address is dialled, and who answers there must still be who was asked for."""
+
+    async def resolve(host, port):
+        return ["127.0.0.1"]
+
+    served, trusted = certificate(tmp_path, "login.example")
+    async with serving(lambda asked: as_json({"host": asked.headers["host"]}), served) as web:
+        urls = [f"https://{name}.example:{web.port}" for name in ("login", "other")]
+        network = Network(desktop(*urls), resolve=resolve, tls=trusted)
+        got = await network.json(f"{urls[0]}/x")
+        with pytest.raises(NetworkFailed, match=r"other\.example"):
+            await network.json(f"{urls[1]}/x")
+        await network.close()
+
+    assert {"host": f"login.example:{web.port}"} == got
