@@ -92,7 +92,8 @@ class WebSockets:
             return
         await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
         self._count += 1
-        origin = Origin("websocket", Headers(scope["headers"]), known, f"websocket-{self._count}")
+        headers = Headers(scope["headers"], bare=known is not None)
+        origin = Origin("websocket", headers, known, f"websocket-{self._count}")
         channel = WebSocketChannel(receive, send, origin, limit=self.limit, patience=self._patience)
         task = asyncio.current_task()
         self._open[task] = channel

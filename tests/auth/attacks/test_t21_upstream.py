@@ -82,6 +82,8 @@ async def test_no_answer_of_ours_has_a_token_of_the_providers(authority, remote)
     seen = f"{sent.headers} {redeeming.body!r} {answered.body!r}"
     for token in [*remote.access, *remote.refresh]:
         assert token not in seen
+    assert redeeming.json["access_token"] not in answered.body.decode()
+    assert "accept" in reached[0][0].headers
     assert not hasattr(reached[0][0].principal, "token")
 
 

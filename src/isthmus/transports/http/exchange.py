@@ -47,10 +47,9 @@ class Exchange(msgspec.Struct):
 
     def origin(self, session: str | None = None, transport: str = "http") -> Origin:
         """Where the request's message comes from, for handlers that want to know."""
-        scope = self.scope
-        return Origin(
-            transport, Headers(scope["headers"]), self.principal, session, scope.get("client")
-        )
+        scope, principal = self.scope, self.principal
+        headers = Headers(scope["headers"], bare=principal is not None)
+        return Origin(transport, headers, principal, session, scope.get("client"))
 
     async def refuse(self, refusal: Refusal, id: Id | None = None) -> None:
         """Respond with a JSON-RPC error, under the request's id where that is known."""

@@ -13,23 +13,33 @@ T = TypeVar("T")
 Message: TypeAlias = MutableMapping[str, Any]
 
 
+CREDENTIALS = frozenset({b"authorization", b"dpop"})
+"""What proves who sends a request."""
+
+
 class Headers(Mapping[str, str]):
     """A request's headers for whoever wants to read them: a dictionary made when first used.
 
     Args:
         raw: all headers as they came, names in lower case.
+        bare: without credentials: somebody has judged them, and whoever reads on needs none.
     """
 
-    __slots__ = ("_raw", "_read")
+    __slots__ = ("_bare", "_raw", "_read")
 
-    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]], *, bare: bool = False) -> None:
         self._raw = raw
+        self._bare = bare
         self._read: dict[str, str] | None = None
 
     def _all(self) -> dict[str, str]:
         if self._read is None:
             self._read = {}
             for name, value in self._raw:
+                # spec 2025-11-25 basic/authorization#access-token-privilege-restriction: MUST NOT
+                # pass through the token; what no handler has, is handed to nobody
+                if self._bare and name in CREDENTIALS:
+                    continue
                 key, text = name.decode("latin-1"), value.decode("latin-1")
                 self._read[key] = f"{self._read[key]}, {text}" if key in self._read else text
         return self._read
