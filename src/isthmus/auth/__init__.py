@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.store import AuthStore as AuthStore
     from isthmus.auth.authorization_server.store import MemoryAuthStore as MemoryAuthStore
     from isthmus.auth.authorization_server.store import SQLiteAuthStore as SQLiteAuthStore
+    from isthmus.auth.authorization_server.users import Delegated as Delegated
     from isthmus.auth.authorization_server.users import LoginPage as LoginPage
+    from isthmus.auth.authorization_server.users import LoginRedirect as LoginRedirect
+    from isthmus.auth.authorization_server.users import LoginRefused as LoginRefused
     from isthmus.auth.authorization_server.users import LoginRequest as LoginRequest
     from isthmus.auth.authorization_server.users import User as User
     from isthmus.auth.authorization_server.users import UserBackend as UserBackend
@@ -90,6 +93,7 @@ __all__ = [
     "ClientCredentials",
     "Compat",
     "DcrPolicy",
+    "Delegated",
     "Endpoints",
     "EnterpriseManaged",
     "FileTokenStore",
@@ -99,6 +103,8 @@ __all__ = [
     "JwtBearer",
     "Key",
     "LoginPage",
+    "LoginRedirect",
+    "LoginRefused",
     "LoginRequest",
     "Loopback",
     "MemoryAuthStore",
@@ -161,7 +167,10 @@ _HOMES = {
     "JWTVerifier": "isthmus.auth.resource_server.jwt",
     "JwtBearer": "isthmus.auth.client.jwt_bearer",
     "Key": "isthmus.auth.client.tokens",
+    "Delegated": "isthmus.auth.authorization_server.users",
     "LoginPage": "isthmus.auth.authorization_server.users",
+    "LoginRedirect": "isthmus.auth.authorization_server.users",
+    "LoginRefused": "isthmus.auth.authorization_server.users",
     "LoginRequest": "isthmus.auth.authorization_server.users",
     "Loopback": "isthmus.auth.client.callback",
     "MemoryAuthStore": "isthmus.auth.authorization_server.store",

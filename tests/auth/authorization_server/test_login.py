@@ -7,7 +7,7 @@ from isthmus.auth.authorization_server.front import BrowserFront
 from isthmus.auth.authorization_server.login import too_many
 from isthmus.auth.authorization_server.proxy_users import HeaderUsers
 from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.authorization_server.users import Redirect, Refused, User
+from isthmus.auth.authorization_server.users import LoginRedirect, LoginRefused, User
 
 ISSUER = "https://login.example"
 
@@ -139,7 +139,7 @@ class Elsewhere:
 @pytest.mark.parametrize(
     ("outcome", "status", "said"),
     [
-        (Refused(text="Not on Sundays."), 403, "Not on Sundays."),
+        (LoginRefused(text="Not on Sundays."), 403, "Not on Sundays."),
         (User(id="alice", disabled=True), 403, "This account is disabled."),
     ],
 )
@@ -152,7 +152,7 @@ async def test_a_backend_that_lets_nobody_in_is_quoted(hosting, outcome, status,
 
 async def test_a_backend_may_send_people_elsewhere(hosting):
     """We demand that a login page of one's own can be used."""
-    away = Redirect(url="https://sso.example/in", cookies=("a=b; Path=/",))
+    away = LoginRedirect(url="https://sso.example/in", cookies=("a=b; Path=/",))
     alice = Visitor(hosting(Elsewhere(away)), ISSUER)
     sent = await alice.follow(await alice.get(request_url(ISSUER)))
     assert ("https://sso.example/in", "b") == (sent.header("location"), alice.cookies["a"])

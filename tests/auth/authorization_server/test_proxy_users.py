@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from isthmus.auth.authorization_server.proxy_users import HeaderUsers
-from isthmus.auth.authorization_server.users import LoginRequest, Refused, User
+from isthmus.auth.authorization_server.users import LoginRefused, LoginRequest, User
 from isthmus.errors import UsageError
 
 
@@ -41,7 +41,7 @@ async def test_nobody_else_is_believed_and_the_log_says_so_once(users, address, 
     """We demand that a header from elsewhere is worth nothing, and that operators learn why."""
     with caplog.at_level(logging.WARNING, "isthmus.auth"):
         answers = [await users.begin(request(address, x_forwarded_user="root")) for _ in range(3)]
-    assert {Refused} == {type(answer) for answer in answers}
+    assert {LoginRefused} == {type(answer) for answer in answers}
     assert 1 == len(caplog.records)
     assert "trusted_proxies" in caplog.text
     assert "--no-proxy-headers" in caplog.text
@@ -50,7 +50,7 @@ async def test_nobody_else_is_believed_and_the_log_says_so_once(users, address, 
 @pytest.mark.parametrize("value", ["", "  ", "alice, root", "a\x00b", "x" * 256])
 async def test_a_name_that_is_not_one_is_refused(users, value):
     """We demand that two headers, the visitor's own among them, do not pass for one."""
-    assert isinstance(await users.begin(request(x_forwarded_user=value)), Refused)
+    assert isinstance(await users.begin(request(x_forwarded_user=value)), LoginRefused)
 
 
 @pytest.mark.parametrize(

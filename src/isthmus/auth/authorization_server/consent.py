@@ -6,7 +6,13 @@ from isthmus.auth.authorization_server.browser import Unfit, Visit, send_away, s
 from isthmus.auth.authorization_server.desk import Desk, Opened
 from isthmus.auth.authorization_server.pages import ConsentView, consent_page, message_page
 from isthmus.auth.authorization_server.pending import Pending
-from isthmus.auth.authorization_server.users import Delegated, LoginPage, Redirect, Refused, User
+from isthmus.auth.authorization_server.users import (
+    Delegated,
+    LoginPage,
+    LoginRedirect,
+    LoginRefused,
+    User,
+)
 from isthmus.auth.urls import is_loopback, split
 from isthmus.transports.http.reply import Send
 
@@ -93,9 +99,9 @@ class Consent:
         desk = self._desk
         outcome = await desk.users.begin(desk.request(visit, opened))
         match outcome:
-            case Redirect():
+            case LoginRedirect():
                 await send_away(send, outcome.url, outcome.cookies)
-            case Refused():
+            case LoginRefused():
                 page = message_page(desk.places, desk.place, "You cannot sign in", outcome.text)
                 await send_page(send, outcome.status, page)
             case User():

@@ -4,7 +4,7 @@ from isthmus.auth.authorization_server.browser import Visit, send_away, send_pag
 from isthmus.auth.authorization_server.desk import Desk, Opened
 from isthmus.auth.authorization_server.pages import LoginView, login_page, message_page
 from isthmus.auth.authorization_server.tries import Tries
-from isthmus.auth.authorization_server.users import LoginPage, Redirect, Refused, User
+from isthmus.auth.authorization_server.users import LoginPage, LoginRedirect, LoginRefused, User
 from isthmus.transports.http.reply import Send
 
 __all__ = ["Login"]
@@ -72,14 +72,14 @@ class Login:
             await self._next(outcome, opened, send)
 
     async def _next(
-        self, outcome: User | LoginPage | Redirect | Refused, opened: Opened, send: Send
+        self, outcome: User | LoginPage | LoginRedirect | LoginRefused, opened: Opened, send: Send
     ) -> None:
         match outcome:
             case LoginPage():
                 await self._form(opened, outcome, send)
-            case Redirect():
+            case LoginRedirect():
                 await send_away(send, outcome.url, outcome.cookies)
-            case Refused():
+            case LoginRefused():
                 await self._say(send, "You cannot sign in", outcome.text, status=outcome.status)
             case User():
                 await send_away(send, self._desk.at(self._desk.places.consent, opened.handle))

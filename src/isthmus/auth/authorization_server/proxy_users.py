@@ -4,17 +4,17 @@ import ipaddress
 import logging
 from collections.abc import Mapping, Sequence
 
-from isthmus.auth.authorization_server.users import LoginRequest, Refused, User
+from isthmus.auth.authorization_server.users import LoginRefused, LoginRequest, User
 from isthmus.errors import UsageError
 
 __all__ = ["HeaderUsers"]
 
 LONGEST = 255
 
-NOT_THE_PROXY = Refused(
+NOT_THE_PROXY = LoginRefused(
     text="This server lets people in through its proxy only. Open it under its public address."
 )
-NOBODY = Refused(text="The proxy of this server did not say who you are. Sign in there first.")
+NOBODY = LoginRefused(text="The proxy of this server did not say who you are. Sign in there first.")
 
 
 class HeaderUsers:
@@ -46,7 +46,7 @@ class HeaderUsers:
             raise UsageError("HeaderUsers needs trusted_proxies: the addresses of your proxy")
         self._told = False
 
-    async def begin(self, request: LoginRequest) -> User | Refused:
+    async def begin(self, request: LoginRequest) -> User | LoginRefused:
         """The user whom the proxy names; asked for every page, as the proxy keeps the login."""
         if not self._trusts(request.address):
             self._tell(request.address)
@@ -62,7 +62,7 @@ class HeaderUsers:
         self,
         request: LoginRequest,
         form: Mapping[str, str],  # noqa: ARG002 - there is no form of ours to send
-    ) -> User | Refused:
+    ) -> User | LoginRefused:
         """The user whom the proxy names, whatever was sent."""
         return await self.begin(request)
 

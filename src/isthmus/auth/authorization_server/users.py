@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
     from isthmus.auth.authorization_server.pending import Pending
 
-__all__ = ["Delegated", "LoginPage", "LoginRequest", "Outcome", "Redirect", "Refused",
-           "User", "UserBackend"]  # fmt: skip
+__all__ = [
+    "Delegated",
+    "LoginPage",
+    "LoginRedirect",
+    "LoginRefused",
+    "LoginRequest",
+    "Outcome",
+    "User",
+    "UserBackend",
+]  # fmt: skip
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +82,7 @@ class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: int | None = None
 
 
-class Redirect(msgspec.Struct, frozen=True, kw_only=True):
+class LoginRedirect(msgspec.Struct, frozen=True, kw_only=True):
     """Send the browser elsewhere, where its user is logged in.
 
     Attributes:
@@ -86,7 +94,7 @@ class Redirect(msgspec.Struct, frozen=True, kw_only=True):
     cookies: tuple[str, ...] = ()
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
+class LoginRefused(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody can be logged in by this request, whatever is typed.
 
     Attributes:
@@ -98,7 +106,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 403
 
 
-Outcome: TypeAlias = LoginPage | Redirect | User | Refused
+Outcome: TypeAlias = LoginPage | LoginRedirect | User | LoginRefused
 
 
 class UserBackend(Protocol):
@@ -110,7 +118,7 @@ class UserBackend(Protocol):
 
     async def submit(
         self, request: LoginRequest, form: Mapping[str, str]
-    ) -> User | LoginPage | Refused:
+    ) -> User | LoginPage | LoginRefused:
         """Judge the form that somebody sent from the login page.
 
         Args:
@@ -130,7 +138,7 @@ class Delegated(Protocol):
 
     Consent comes first here, because the other place may approve without asking: then a link
     would be enough to have a client act for whoever clicks it.
-    :meth:`UserBackend.begin` is called once somebody approved, and answers a :class:`Redirect`.
+    :meth:`UserBackend.begin` is called once somebody approved, and answers a :class:`LoginRedirect`.
 
     Attributes:
         provider: what pages call the other place.

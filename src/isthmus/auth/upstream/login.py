@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from isthmus.auth.authorization_server.browser import Unfit, Visit, send_away
-from isthmus.auth.authorization_server.users import LoginRequest, Redirect, Refused, User
+from isthmus.auth.authorization_server.users import LoginRedirect, LoginRefused, LoginRequest, User
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
 from isthmus.auth.upstream.identity import identify, user_of
@@ -81,7 +81,7 @@ class UpstreamLogin:
         services.add(self.source, self._arrived)
         return services.routes
 
-    async def begin(self, request: LoginRequest) -> Redirect | Refused:
+    async def begin(self, request: LoginRequest) -> LoginRedirect | LoginRefused:
         """Send a browser to the provider, once its user has agreed on our consent page."""
         services = self._attached()
         try:
@@ -90,11 +90,11 @@ class UpstreamLogin:
             )
         except UpstreamUnavailable:
             url, cookies = await self._denied(request.pending, "temporarily_unavailable"), ()
-        return Redirect(url=url, cookies=cookies)
+        return LoginRedirect(url=url, cookies=cookies)
 
-    async def submit(self, request: LoginRequest, form: Mapping[str, str]) -> Refused:  # noqa: ARG002 - there is no form
+    async def submit(self, request: LoginRequest, form: Mapping[str, str]) -> LoginRefused:  # noqa: ARG002 - there is no form
         """Nobody logs in by a form of ours."""
-        return Refused(text=ELSEWHERE)
+        return LoginRefused(text=ELSEWHERE)
 
     async def get(self, user_id: str) -> User | None:
         """The user of an id, if it is one of this provider's."""
