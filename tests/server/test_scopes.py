@@ -84,3 +84,15 @@ def test_lists_are_by_scope_where_tokens_are(transport, who, granted):
         WRITE in granted,
         True,
     ]
+
+
+@pytest.mark.parametrize("scopes", [{WRITE}, lambda args, who: {WRITE}])
+def test_scopes_that_nobody_is_asked_for_are_told_of(caplog, scopes):
+    """Ours: a guard that was forgotten would be missed when it is too late."""
+    for auth in (None, guard()):
+        caplog.clear()
+        server = Server("x", auth=auth)
+        server.add_tool(lambda: 1, name="act", scopes=scopes)
+        server.asgi()
+
+        assert (auth is None) == ("everybody may use it" in caplog.text)

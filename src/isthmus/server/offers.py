@@ -21,7 +21,7 @@ from isthmus.server.options import (
     ToolOptions,
     known,
 )
-from isthmus.server.scopes import fixed
+from isthmus.server.scopes import Demand, fixed
 from isthmus.wire import TASKS
 
 if TYPE_CHECKING:
@@ -355,13 +355,26 @@ class Offers:
 
     def _known_scopes(self) -> frozenset[str]:
         """Every scope that anything offered takes, whoever asks."""
+        return fixed(self._demands())
+
+    def _demands(self) -> list[Demand]:
         offered = (
             self._tools.listing,
             self._prompts.listing,
             self._resources.listing,
             self._resources.templates,
         )
-        return NONE.union(*(fixed(listing.demands()) for listing in offered))
+        return [one for listing in offered for one in listing.demands() if one]
+
+    def _warn_of_unasked_scopes(self) -> None:
+        """Say that scopes were declared, and that nobody is asked for a token."""
+        if self._demands():
+            import logging  # not needed where all is as it should be
+
+            logging.getLogger("isthmus").warning(
+                "some of what this server offers takes scopes, and everybody may use it: over HTTP "
+                "nobody is asked for a token without Server(auth=ResourceAuth(…))"
+            )
 
     def _claim(self, name: str, row: "Method") -> None:
         if name in self._custom:

@@ -232,6 +232,8 @@ class Server(Offers):
         """The server as an ASGI app; it may be mounted anywhere and needs no wiring."""
         from isthmus.transports.http.app import HttpApp
 
+        if self.auth is None:
+            self._warn_of_unasked_scopes()
         return HttpApp(
             self.router,
             auth=self.auth,
