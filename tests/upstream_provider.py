@@ -42,6 +42,7 @@ class UpstreamProvider:
         fault: a status that token, user and introspection endpoints answer with instead.
         hold: waits for this event before a token request is answered.
         held: a token request waits for that.
+        asks: shows a page instead of approving silently.
         deny: refuses each authorization with this code, rudely.
         iss: what it says as ``iss`` of responses; "" says nothing.
         claims: what else its ID tokens say; None as a value leaves a claim out.
@@ -62,6 +63,7 @@ class UpstreamProvider:
         self.fault: int | None = None
         self.hold: asyncio.Event | None = None
         self.held = asyncio.Event()
+        self.asks = False
         self.deny: str | None = None
         self.iss: str | None = None
         self.claims: dict[str, Any] = {}
@@ -154,6 +156,8 @@ class UpstreamProvider:
         self.authorizations.append(asked)
         if asked.get("client_id") != self.client_id:
             return web.Response(status=400, text="no such client")
+        if self.asks:
+            return web.Response(text="<h1>Do you agree?</h1>", content_type="text/html")
         back = {"state": asked.get("state", "")}
         if self.iss != "" and (self.iss or self.oidc):
             back["iss"] = self.iss or self.url
