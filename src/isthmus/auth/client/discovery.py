@@ -22,7 +22,7 @@ from isthmus.auth.urls import (
     split,
     well_known,
 )
-from isthmus.errors import AuthUnsafe, DiscoveryFailed
+from isthmus.errors import AuthError, AuthUnsafe, DiscoveryFailed
 from isthmus.revisions import LATEST
 
 __all__ = ["Compat", "Discovery", "Place", "ServerMetadata"]
@@ -30,7 +30,7 @@ __all__ = ["Compat", "Discovery", "Place", "ServerMetadata"]
 T = TypeVar("T")
 
 VERSION: Mapping[str, str] = {"mcp-protocol-version": LATEST.name}
-# spec 2025-03-26 basic/authorization#mcp-specific-headers-for-discovery: SHOULD be sent
+# spec 2025-03-26 basic/authorization#server-metadata-discovery-headers: SHOULD be sent
 
 MOST = 10
 """Authorization servers of one resource that are looked at."""
@@ -215,13 +215,13 @@ class Discovery:
         named = (resource.authorization_servers or [])[:MOST]
         rank = {prefer: 0} if prefer is not None else {}
         named = sorted(named, key=lambda one: rank.get(one, 1 if self._known(one) else 2))
-        failed: Exception | None = None
+        failures: list[AuthError] = []
         for issuer in named:
             try:
                 return await self.server(issuer)
             except (DiscoveryFailed, AuthUnsafe, NetworkFailed) as error:
-                failed = failed or error
-        raise failed or DiscoveryFailed(f"{self._url} names no authorization server")
+                failures.append(error)
+        raise failures[0]
 
     # The authorization server
 

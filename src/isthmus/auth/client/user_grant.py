@@ -150,27 +150,27 @@ class UserGrant:
 
     async def obtain(self, want: Want) -> Tokens:
         """New tokens, after the user has logged in, and keep them."""
-        for last in (False, True):
-            self._auth.tell("discovering", self._url)
-            before = want.before or self._last
-            place = await self._discovery.find(
-                want.metadata, prefer=before.issuer if before else None
-            )
-            before = await self._same_issuer(place, before)
-            kept = await self._registrar.kept(place.server.issuer)
-            try:
-                return await self._logged_in(place, want, before, kept)
-            except AuthRefused as error:
-                # what the server has forgotten is registered anew, once
-                if last or error.error != "invalid_client" or kept is None:
-                    raise
-                await self._registrar.forget(place.server.issuer)
-            except AuthRequired:
-                # It may have shown the user a page that says it does not know the client.
-                if kept is not None:
-                    await self._registrar.forget(place.server.issuer)
+        return await self._obtained(want, again=True)
+
+    async def _obtained(self, want: Want, *, again: bool) -> Tokens:
+        self._auth.tell("discovering", self._url)
+        before = want.before or self._last
+        place = await self._discovery.find(want.metadata, prefer=before.issuer if before else None)
+        issuer, before = place.server.issuer, await self._same_issuer(place, before)
+        kept = await self._registrar.kept(issuer)
+        try:
+            return await self._logged_in(place, want, before, kept)
+        except AuthRefused as error:
+            # what the server has forgotten is registered anew, once
+            if not again or error.error != "invalid_client" or kept is None:
                 raise
-        raise AuthRequired(f"no login at {place.server.issuer}")  # pragma: no cover
+        except AuthRequired:
+            # It may have shown the user a page that says it does not know the client.
+            if kept is not None:
+                await self._registrar.forget(issuer)
+            raise
+        await self._registrar.forget(issuer)
+        return await self._obtained(want, again=False)
 
     async def _same_issuer(self, place: Place, before: Tokens | None) -> Tokens | None:
         """What was granted before, as far as it is of the same authorization server.
