@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import time
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from asgi_driver import Exchange
@@ -55,9 +55,8 @@ class Users:
 class Agreeing:
     """Instead of pages: the user says yes at once."""
 
-    routes: dict[str, Any] = {}
-
     def __init__(self, authority: AuthorizationServer) -> None:
+        self.routes: dict[str, Any] = {}
         self.authority = authority
         self.asked: list[Pending] = []
 
@@ -97,7 +96,7 @@ class SmallAuthority:
             given["store"] = MemoryAuthStore(clock=self.clock)
         self.app = AuthorizationServer(given.pop("issuer", ISSUER), **given)
 
-    async def __aenter__(self) -> "SmallAuthority":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

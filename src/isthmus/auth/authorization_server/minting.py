@@ -48,22 +48,26 @@ def choose_resource(settings: Settings, asked: Asked, granted: str | None = None
         OAuth2Error: ``invalid_target``.
     """
     # spec 2026-07-28 basic/authorization#resource-parameter-implementation: RFC 8707
-    named = set(asked.all("resource"))
-    if not named:
-        return granted or settings.resources[0]
-    known = {canonical_resource(one): one for one in settings.resources}
-    try:
-        found = {known.get(canonical_resource(one)) for one in named}
-    except ValueError:
-        found = {None}
-    resource = found.pop()
-    if found or resource is None or (granted is not None and resource != granted):
+    found = {ours(settings, one) for one in asked.all("resource")}
+    if granted is not None:
+        found.add(ours(settings, granted))
+    resource = found.pop() if found else settings.resources[0]
+    if found or resource is None:
         raise OAuth2Error(
             error="invalid_target",
             description="The resource is none that tokens are issued for here, or not the one "
             "that was granted.",
         )
     return resource
+
+
+def ours(settings: Settings, resource: str) -> str | None:
+    """A resource as we spell it; None for what is none of ours."""
+    try:
+        named = canonical_resource(resource)
+    except ValueError:
+        return None
+    return next((one for one in settings.resources if canonical_resource(one) == named), None)
 
 
 class StoredProofs(ReplayCache):
