@@ -256,7 +256,7 @@ $fields<div class="choice">
 <button type="submit" name="decision" value="deny">Cancel</button>
 </div>
 </form>
-<p class="soft">Signed in here as <strong><bdi>$user</bdi></strong></p>
+<div class="who"><span>Signed in as <strong><bdi>$user</bdi></strong></span></div>
 """)
 
 
