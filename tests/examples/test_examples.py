@@ -35,6 +35,7 @@ RUN = {
     "tasks",
     "tested",
     "tour",
+    "upstream",
 }
 
 pytestmark = pytest.mark.timeout(90)
