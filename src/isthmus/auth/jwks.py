@@ -90,7 +90,11 @@ class Jwks:
     @property
     def current(self) -> bool:
         """Whether the keys are here and need not be asked for."""
-        return self._keys is not None and self._clock() - self._fetched < self._lives[0]
+        return self._keys is not None and self._age < self._lives[0]
+
+    @property
+    def _age(self) -> float:
+        return self._clock() - self._fetched
 
     @property
     def _pause(self) -> float:
@@ -102,9 +106,9 @@ class Jwks:
         Raises:
             KeysUnavailable: they are not to be had.
         """
-        if self._keys is None or not self.current:
-            await self._refresh()
-        if self._keys is None or self._clock() - self._fetched >= self._lives[1]:
+        if not self.current:
+            await self._renew()
+        if self._keys is None or self._age >= self._lives[1]:
             raise self._unavailable()
         return self._keys
 
@@ -135,15 +139,27 @@ class Jwks:
         wait = max(1.0, self._tried + self._pause - self._clock())
         return KeysUnavailable(f"the issuer's keys are not to be had: {self._fault}", wait)
 
+    async def _renew(self) -> None:
+        """Ask for keys that grow old. Nobody waits for that while the old ones will do."""
+        fetching = self._fetch_once()
+        fresh, stale, _ = self._lives
+        good_until = 2 * fresh if self._fault is None else stale
+        if fetching is not None and (self._keys is None or self._age >= good_until):
+            await asyncio.shield(fetching)
+
     async def _refresh(self) -> None:
-        """Ask for the keys, unless that was done lately; one request for all who wait."""
-        if self._fetching is None:
-            if self._clock() - self._tried < self._pause:
-                return
+        """Ask for the keys, unless that was done lately, and wait for them."""
+        fetching = self._fetch_once()
+        if fetching is not None:
+            # Whoever gives up waiting does not take the request away from the others.
+            await asyncio.shield(fetching)
+
+    def _fetch_once(self) -> "asyncio.Task[None] | None":
+        """The request that is under way for all who wait, a new one, or none so soon."""
+        if self._fetching is None and self._clock() - self._tried >= self._pause:
             self._tried = self._clock()
             self._fetching = asyncio.create_task(self._fetch())
-        # Whoever gives up waiting does not take the request away from the others.
-        await asyncio.shield(self._fetching)
+        return self._fetching
 
     async def _fetch(self) -> None:
         try:

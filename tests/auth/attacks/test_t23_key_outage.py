@@ -129,6 +129,22 @@ async def test_known_keys_stay_good_while_the_issuer_is_away():
             await verifier.verify(presented(web.url), RESOURCE)
 
 
+async def test_nobody_waits_for_an_issuer_that_hangs_while_keys_are_known():
+    """Ours: a server that answers in ten seconds because somebody else does is down, too."""
+    issuer, clock = Issuer(), Clock()
+    async with serving(lambda asked: None if issuer.broken else issuer(asked)) as web:
+        verifier = judge(web, clock, remember=0)
+        assert await verifier.verify(presented(web.url), RESOURCE)
+        issuer.broken = True
+        clock.now += 601
+        async with asyncio.timeout(1):
+            for _ in range(3):
+                assert await verifier.verify(presented(web.url), RESOURCE)
+                await asyncio.sleep(0.01)
+        assert 2 == len(web.requests)
+        verifier._keys._fetching.cancel()
+
+
 async def test_everybody_waits_for_one_request_and_nobody_takes_it_away():
     """Ours: a hundred calls at start-up are one fetch, and one that gives up ends only its own."""
     issuer, clock = Issuer(), Clock()
