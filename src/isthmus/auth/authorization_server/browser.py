@@ -5,10 +5,10 @@ in, one for that (the session); both are random and mean nothing to anybody else
 request is bound to the browser that brought it, and so are the forms.
 """
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from urllib.parse import parse_qsl, quote
 
 import msgspec
 
@@ -170,8 +170,6 @@ async def read_visit(scope: Scope, receive: Receive) -> Visit:
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:
-    import asyncio
-
     upload = Upload(await receive(), receive, scope, BODY_LIMIT, idle=SECONDS, total=SECONDS)
     try:
         async with asyncio.timeout(SECONDS):
@@ -184,6 +182,8 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 
 def _fields(text: bytes) -> dict[str, str]:
+    from urllib.parse import parse_qsl  # slow to import
+
     try:
         pairs = parse_qsl(
             text.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict"
@@ -250,6 +250,8 @@ async def send_away(send: Send, url: str, cookies: tuple[str, ...] = ()) -> None
         url: where to; ours, or one that was found right.
         cookies: values of ``Set-Cookie``.
     """
+    from urllib.parse import quote  # slow to import
+
     headers = [
         (b"location", quote(url, safe=PRINTABLE).encode()),
         (b"content-length", b"0"),

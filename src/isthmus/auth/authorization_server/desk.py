@@ -1,7 +1,6 @@
 """What the pages share: whose request it is, who is at the browser, and how both are told."""
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import msgspec
 
@@ -96,6 +95,8 @@ class Desk:
 
     def at(self, place: str, handle: str) -> str:
         """The URL of a page for a request."""
+        from urllib.parse import quote  # slow to import
+
         return f"{place}?request={quote(handle, safe='')}"
 
     async def open(self, visit: Visit) -> Opened:

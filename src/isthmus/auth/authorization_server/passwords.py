@@ -7,7 +7,6 @@ in few threads, and whoever comes when too many wait already is asked to try aga
 
 import asyncio
 import os
-import sqlite3
 import unicodedata
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
 
     from argon2 import PasswordHasher
@@ -192,6 +192,8 @@ class PasswordUsers:
     @contextmanager
     def _rows(self) -> "Iterator[sqlite3.Connection]":
         """The table, in a transaction of its own; a connection belongs to one thread only."""
+        import sqlite3  # slow to import
+
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         with closing(sqlite3.connect(self.path, timeout=10)) as rows, rows:
