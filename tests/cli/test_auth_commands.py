@@ -236,6 +236,24 @@ def test_a_client_is_forgotten_with_its_grants(run, folder):
     assert 2 == run("revoke", "client", "app")[0]
 
 
+@pytest.mark.parametrize("what", [("grant", "g1"), ("client", "app"), ("user", "alice")])
+def test_what_was_revoked_has_to_be_approved_again(run, folder, what):
+    """We demand that a remembered consent does not bring a revoked grant back in silence."""
+    run("add-client", "app", "--redirect-uri", "https://app.example/cb")
+    asked = ("app", "https://app.example/cb", "https://mcp.example/mcp")
+
+    def approve(records):
+        records.add_grant(granted("g1"))
+        for user in ("alice", "bob"):
+            records.save_consent(user, *asked, ["files:read"])
+
+    stored(folder, approve)
+    assert 0 == run("revoke", *what)[0]
+    assert frozenset() == stored(folder, lambda records: records.consent("alice", *asked))
+    others = stored(folder, lambda records: records.consent("bob", *asked))
+    assert (what[0] != "client") is bool(others)
+
+
 def test_a_user_is_disabled_and_their_grants_end(run, folder):
     """We demand that a user who has to go is gone at once, everywhere."""
     run("add-user", "alice", typed=PASSWORD)

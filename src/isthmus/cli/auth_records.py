@@ -122,9 +122,12 @@ def end_grant(config: "AuthConfig", name: str) -> str | None:
     """Revoke one grant."""
 
     def end(records: "Records") -> bool:
-        if done := records.revoke_grant(name):
-            records.audit("grant_revoked", grant_id=name)
-        return done
+        grant = records.grant(name)
+        if grant is None or not records.revoke_grant(name):
+            return False
+        records.forget_consent(grant.client_id, grant.user_id)  # else the next one needs no yes
+        records.audit("grant_revoked", grant_id=name)
+        return True
 
     return "the grant has ended" if in_store(config, end, write=True) else None
 

@@ -35,7 +35,7 @@ def without_tokens(page):
 
 
 @PROVES
-async def test_the_sixth_try_is_refused_whatever_the_password(authority):
+async def test_the_sixth_try_is_refused_whatever_the_password(authority, caplog):
     """We demand 429 with a time to wait after five tries, also for the right password."""
     mallory = Visitor(authority, ISSUER)
     assert [403] * 5 == [(await attempt(mallory, "alice")).status for _ in range(5)]
@@ -43,6 +43,8 @@ async def test_the_sixth_try_is_refused_whatever_the_password(authority):
     assert 429 == sixth.status
     assert 0 < int(sixth.header("retry-after")) <= 900
     assert b"too many tries" in sixth.body
+    assert "from 192.0.2.1" in caplog.text
+    assert "alice" not in caplog.text
     assert "__Host-isthmus-session" not in mallory.cookies
 
 

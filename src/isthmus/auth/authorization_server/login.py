@@ -1,5 +1,7 @@
 """Logging in with a name and a password, and out again."""
 
+import logging
+
 from isthmus.auth.authorization_server.browser import Visit, send_away, send_page
 from isthmus.auth.authorization_server.desk import Desk, Opened
 from isthmus.auth.authorization_server.pages import LoginView, login_page, message_page
@@ -8,6 +10,8 @@ from isthmus.auth.authorization_server.users import LoginPage, LoginRedirect, Lo
 from isthmus.transports.http.reply import Send
 
 __all__ = ["Login"]
+
+log = logging.getLogger("isthmus.auth")
 
 
 class Login:
@@ -60,6 +64,8 @@ class Login:
         account = visit.fields.get("account", "")
         wait = self._tries.take(account, visit.address)
         if wait:
+            # without the name: people type passwords there
+            log.warning("too many logins were tried from %s", visit.address or "a socket")
             await self._form(opened, too_many(account, wait), send)
             return
         outcome = await desk.users.submit(desk.request(visit, opened), visit.fields)

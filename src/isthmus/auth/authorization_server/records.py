@@ -161,6 +161,7 @@ class Records:
 
     def remove_client(self, client_id: str) -> bool:
         """Forget a client and revoke what it was granted; False if there is none."""
+        self.forget_consent(client_id)
         self.db.execute("UPDATE grant_ SET revoked_at = ? WHERE client_id = ? AND revoked_at IS "
                         "NULL", (self.now, client_id))  # fmt: skip
         gone = self.db.execute("DELETE FROM client WHERE client_id = ?", (client_id,))
@@ -282,6 +283,11 @@ class Records:
                         "redirect_uri = ? AND resource = ?",
                         user_id, client_id, redirect_uri, resource)  # fmt: skip
         return frozenset() if row is None else frozenset(row["scope"].split())
+
+    def forget_consent(self, client_id: str, user_id: str | None = None) -> None:
+        """Ask again what a client may do: one user, or all of them."""
+        self.db.execute("DELETE FROM consent WHERE client_id = ? AND (? IS NULL OR user_id = ?)",
+                        (client_id, user_id, user_id))  # fmt: skip
 
     def add_session(self, token: str, user_id: str, expires_at: float) -> None:
         """Somebody has logged in with the browser that holds ``token``."""
