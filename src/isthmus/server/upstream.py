@@ -59,7 +59,7 @@ async def asked(
         raise ToolError(f"{need} Open {url} in a browser, then call again.") from None
     if not isinstance(answer, Accepted):
         raise ToolError(f"{need} The user did not agree to that.")
-    # spec 2026-07-28 client/elicitation#url-mode-flow: it may need to block until that is done
+    # 2026-07-28, URL mode flow: it may need to block until that is done
     if not await need.connected(PATIENCE):
         raise ToolError(
             f"{need} It has not been done yet: finish it in the browser, then call again."

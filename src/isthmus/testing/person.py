@@ -8,11 +8,9 @@ the end, outside the authorization server, and does not go there; with ``--visit
 
 import argparse
 import asyncio
-import http.client
 import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from urllib.parse import urlencode, urljoin, urlsplit
 
 __all__ = ["Person"]
 
@@ -119,6 +117,8 @@ class Person:
         Raises:
             RuntimeError: a page has nothing that one could do; the message has its text.
         """
+        from urllib.parse import urljoin, urlsplit  # slow, and needed by logins alone
+
         home = urlsplit(url)[:2]
         method, body = "GET", ""
         for _ in range(STEPS):
@@ -134,6 +134,8 @@ class Person:
 
     def filled(self, url: str, status: int, page: str) -> tuple[str, str, str]:
         """The request that the form of a page makes."""
+        from urllib.parse import urlencode, urljoin  # as above
+
         found = forms(page)
         if not found:
             raise RuntimeError(
@@ -166,6 +168,9 @@ class Person:
 
     def request(self, method: str, url: str, body: str = "") -> tuple[int, str, str]:
         """One request with the cookies of its origin: status, where it redirects to, its text."""
+        import http.client  # as above
+        from urllib.parse import urlsplit
+
         parts = urlsplit(url)
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection

@@ -56,7 +56,7 @@ class S256Required(CodeChallenge):  # type: ignore[misc]  # Authlib has no types
     def validate_code_challenge(self, grant: Any, redirect_uri: str) -> None:
         """See that there is a challenge, and that it is one of S256."""
         data = grant.request.payload.data
-        # spec 2025-06-18 basic/authorization#authorization-code-protection
+        # spec 2025-11-25 basic/authorization#authorization-code-protection
         if not CHALLENGE.fullmatch(data.get("code_challenge", "")):
             raise InvalidRequestError("A code_challenge of S256 is required.")
         if data.get("code_challenge_method") != "S256":

@@ -61,7 +61,8 @@ class LocalVerifier:
             check_times(claims, self._clock(), leeway=0.0)
         except InvalidToken:
             return None
-        # spec 2025-06-18 basic/authorization#token-audience-binding-and-validation
+        # spec 2026-07-28
+        # basic/authorization/security-considerations#token-audience-binding-and-validation
         if claims.get("iss") != self._authority.issuer or resource not in audiences(claims):
             return None
         principal = principal_of(claims)

@@ -73,7 +73,8 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
         claims: dict[str, Any] = {
             "iss": self.issuer,
             "sub": self.subject,
-            # spec 2025-06-18 basic/authorization#token-audience-binding-and-validation
+            # spec 2026-07-28
+            # basic/authorization/security-considerations#token-audience-binding-and-validation
             "aud": self.resource,
             "client_id": self.client_id,
             "iat": begins,

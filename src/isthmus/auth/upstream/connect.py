@@ -65,7 +65,7 @@ class Connect:
         if user is None or browser is None:
             await self._log_in(pending, browser, send)
             return
-        # spec 2026-07-28 client/elicitation#phishing: whoever opens it is the user who caused it
+        # spec 2025-11-25 client/elicitation#phishing: whoever opens it is the user who caused it
         if user.id != ticket.user_id:
             raise Unfit(403, OTHER)
         token = (await desk.seal()).tie("connect", name, binding_of(browser), user.id)
