@@ -28,7 +28,7 @@ class Platform:
         return self.fixed or f"workload-jwt-number-{len(self.asked)}"
 
 
-@pytest.mark.covers("auth.extension.wif-client")
+@pytest.mark.covers("auth.extension.workload-client")
 async def test_each_token_is_had_for_a_jwt_of_its_own(place):
     """1.4: the platform is asked for each token, and told who the JWT is for."""
     place.authority.life = 0.001  # over before it is used
@@ -44,7 +44,7 @@ async def test_each_token_is_had_for_a_jwt_of_its_own(place):
     assert {place.authority.issuer} == set(platform.asked)
 
 
-@pytest.mark.covers("auth.extension.wif-client")
+@pytest.mark.covers("auth.extension.workload-client")
 async def test_a_refused_jwt_is_never_presented_again(place):
     """1.4: the refusal is told, no other grant is tried, and trying again sends nothing."""
     place.authority.refusal = {JWT_BEARER: "invalid_grant"}
