@@ -384,8 +384,13 @@ async def test_beside_an_mcp_server_its_app_answers_for_both():
     async with SmallAuthority() as small:
         server = Server("files", auth=small.app.resource_auth(RESOURCE))
         app = HttpApp(server.router, auth=small.app.resource_auth(RESOURCE))
-        told = await Exchange(app, "GET", "/.well-known/oauth-authorization-server").done()
-        about = await Exchange(app, "GET", "/.well-known/oauth-protected-resource/mcp").done()
+        home = {"host": "as.example"}
+        told = await Exchange(
+            app, "GET", "/.well-known/oauth-authorization-server", headers=home
+        ).done()
+        about = await Exchange(
+            app, "GET", "/.well-known/oauth-protected-resource/mcp", headers=home
+        ).done()
 
         assert (200, ISSUER) == (told.status, told.json["issuer"])
         assert [ISSUER] == about.json["authorization_servers"]

@@ -1,0 +1,35 @@
+"""Limits: whose requests count together."""
+
+import pytest
+
+from isthmus.auth.authorization_server.limits import Limits, TooMany, network_of
+from isthmus.store.meter import Rate
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("", ""),
+        ("unix:", "unix:"),
+    ],
+)
+def test_of_ipv6_a_whole_network_counts_as_one(address, network):
+    """Ours: everybody has 2**64 addresses there."""
+    assert network == network_of(address)
+
+
+def test_addresses_and_clients_are_counted_for_themselves():
+    """Ours: one that asks too often takes nothing from others."""
+    limits = Limits(1, per_address=Rate(1, seconds=60), per_client=Rate(1, seconds=60))
+    limits.address("192.0.2.7")
+    limits.client("192.0.2.7")
+    limits.registration("192.0.2.7")
+    limits.address("192.0.2.8")
+
+    for again in (limits.address, limits.client, limits.registration):
+        with pytest.raises(TooMany) as refused:
+            again("192.0.2.7")
+        assert refused.value.retry_after > 0

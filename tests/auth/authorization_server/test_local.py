@@ -1,0 +1,113 @@
+"""The verifier beside the authorization server: what it believes, and how soon it stops."""
+
+import pytest
+
+from isthmus.auth.authorization_server.store import SQLiteAuthStore
+from isthmus.auth.jose import PrivateKey, read_token, sign
+from isthmus.auth.resource_server.verifier import VerifierUnavailable
+from small_authority import ISSUER, OTHER, RESOURCE, SmallAuthority
+
+KEY = "k" * 43
+
+
+@pytest.mark.covers("auth.authority.short-lived")
+async def test_a_token_says_who_and_what_for_and_for_how_long():
+    """RFC 9068 2.2, 2025-06-18: minutes, one audience, and no more than was granted."""
+    async with SmallAuthority() as small:
+        client_id = await small.public()
+        tokens = await small.tokens(client_id, scope="read")
+        principal = await small.verified(tokens["access_token"])
+
+        assert (ISSUER, "ada", client_id) == (
+            principal.issuer, principal.subject, principal.client_id)  # fmt: skip
+        assert {"read"} == principal.scopes
+        assert small.clock.now + 600 == principal.expires_at
+        assert "at+jwt" == read_token(tokens["access_token"]).header["typ"]
+        assert await small.verified(tokens["access_token"], OTHER) is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "a.b.c", "rt.x.0.y", "é"])
+async def test_what_is_no_token_is_nobodys(text):
+    """Ours: bytes that anybody can send."""
+    async with SmallAuthority() as small:
+        assert await small.verified(text) is None
+
+
+async def test_a_token_of_another_key_is_nobodys():
+    """RFC 9068 4: also under a key id of ours."""
+    async with SmallAuthority() as small:
+        tokens = await small.tokens(await small.public())
+        parsed = read_token(tokens["access_token"])
+        forged = sign(parsed.claims, PrivateKey.generate("ES256"), headers=parsed.header)
+
+        assert await small.verified(forged) is None
+
+
+async def test_a_refresh_token_and_an_assertion_are_no_access_tokens():
+    """RFC 9068 4: the type is looked at."""
+    async with SmallAuthority() as small:
+        tokens = await small.tokens(await small.public())
+
+        assert await small.verified(tokens["refresh_token"]) is None
+
+
+async def test_what_this_process_revokes_ends_at_once():
+    """Ours: streams ask the same, and end with it."""
+    async with SmallAuthority() as small:
+        tokens = await small.tokens(await small.public())
+        principal = await small.verified(tokens["access_token"])
+        before = await small.app.verifier.lasts(principal)
+        await small.app.revoke(principal.claims["gid"])
+
+        assert before
+        assert not await small.app.verifier.lasts(principal)
+        assert not await small.app.revoke(principal.claims["gid"])
+
+
+async def test_what_another_process_revokes_ends_within_two_seconds(tmp_path):
+    """Ours: it is looked up again as often as that."""
+    small = SmallAuthority(store=SQLiteAuthStore(tmp_path / "auth.db", key=KEY))
+    other = SmallAuthority(store=SQLiteAuthStore(tmp_path / "auth.db", key=KEY))
+    async with small, other:
+        tokens = await small.tokens(await small.public())
+        principal = await small.verified(tokens["access_token"])
+        await other.app.revoke(principal.claims["gid"])
+        small.clock.now += 2
+
+        assert await small.verified(tokens["access_token"]) is None
+
+
+async def test_a_key_that_another_process_made_is_found(tmp_path):
+    """Ours: after a rotation there, tokens are believed here."""
+    small = SmallAuthority(store=SQLiteAuthStore(tmp_path / "auth.db", key=KEY))
+    other = SmallAuthority(store=SQLiteAuthStore(tmp_path / "auth.db", key=KEY))
+    async with small, other:
+        client_id = await small.public()
+        first = await small.tokens(client_id)
+        await small.verified(first["access_token"])
+        await other.app.rotate_keys()
+        await other.app.rotate_keys()
+        second = await other.tokens(client_id)
+        small.clock.now += 1
+
+        assert await small.verified(second["access_token"]) is not None
+
+
+async def test_a_user_who_is_gone_has_no_tokens():
+    """Ours: unlike those that an identity provider vouched for, who never were there."""
+    async with SmallAuthority() as small:
+        tokens = await small.tokens(await small.public())
+        small.users.gone.add("ada")
+
+        assert await small.verified(tokens["access_token"]) is None
+
+
+async def test_a_store_that_does_not_answer_is_no_bad_token(tmp_path):
+    """Ours: 503, for 401 would start a login."""
+    path = tmp_path / "auth.db"
+    async with SmallAuthority(store=SQLiteAuthStore(path, key=KEY)) as small:
+        tokens = await small.tokens(await small.public())
+        await small.app.store.write(lambda records: records.db.execute("DROP TABLE grant_"))
+
+        with pytest.raises(VerifierUnavailable):
+            await small.verified(tokens["access_token"], RESOURCE)

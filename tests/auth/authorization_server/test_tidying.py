@@ -1,0 +1,66 @@
+"""Housekeeping: what is over goes, a little at a time, and nothing else does."""
+
+from isthmus.auth.authorization_server.store import MemoryAuthStore
+from isthmus.auth.authorization_server.tidying import AT_A_TIME, tidy
+from small_authority import Clock, SmallAuthority
+
+TABLES = ("pending", "jti", "ticket", "login_session", "client", "code", "grant_")
+
+
+async def counts(store):
+    def count(records):
+        return {
+            table: records.db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names from above
+            for table in TABLES
+        }
+
+    return await store.read(count)
+
+
+async def test_what_is_over_is_forgotten_and_what_holds_is_kept():
+    """Ours: after a month of silence nothing is left, before that everything that is needed."""
+    async with SmallAuthority() as small:
+        client_id = await small.public()
+        tokens = await small.tokens(client_id)
+        await small.code(client_id)
+        await small.app.store.write(tidy)
+        before = await counts(small.app.store)
+        small.clock.now += 3600
+        await small.app.store.write(tidy)
+        later = await counts(small.app.store)
+        refreshed = await small.refresh(tokens["refresh_token"], client_id)
+        small.clock.now += 60 * 86_400
+        await small.app.store.write(tidy)
+        end = await counts(small.app.store)
+
+        assert (2, 2) == (before["grant_"], before["code"])
+        assert 1 == later["grant_"], "nobody came for the second"
+        assert 200 == refreshed.status
+        assert {**dict.fromkeys(TABLES, 0), "client": 1} == end
+
+
+async def test_one_round_is_bounded():
+    """Ours: a flood of leftovers does not hold up the requests of others."""
+    clock = Clock()
+    store = MemoryAuthStore(clock=clock)
+
+    def fill(records):
+        for at in range(AT_A_TIME + 10):
+            records.first_use("x", str(at), records.now)
+
+    await store.write(fill)
+    clock.now += 100
+    gone = [await store.write(tidy), await store.write(tidy), await store.write(tidy)]
+    await store.close()
+
+    assert [AT_A_TIME, 10, 0] == gone
+
+
+async def test_it_happens_by_itself():
+    """Ours: with the requests that come, every few minutes."""
+    async with SmallAuthority() as small:
+        await small.public()
+        small.clock.now += 2 * 86_400
+        await small.public()
+
+        assert 1 == (await counts(small.app.store))["client"]
