@@ -93,6 +93,17 @@ async def test_a_login_at_the_provider_becomes_tokens_of_ours(rig, remote):
     assert set(remote.bearers) <= set(remote.access)
 
 
+@pytest.mark.covers("auth.authority.third-party-kept")
+async def test_what_the_provider_gives_us_never_reaches_the_client(rig, remote):
+    """2025-11-25 client/elicitation: third-party credentials are not the client's to see."""
+    tokens = await rig.tokens()
+    answered = await rig.call(tokens["access_token"])
+    seen = f"{tokens} {answered.headers} {answered.body!r}"
+
+    assert remote.access
+    assert [] == [token for token in remote.access if token in seen]
+
+
 async def test_the_provider_sees_us_and_never_the_client(rig, remote):
     """Ours: our client id, our callback, our PKCE; nothing of the client's request goes on."""
     await rig.tokens()
