@@ -28,6 +28,7 @@ SERVERS = (
 RUN = {
     "assistant",
     "batching",
+    "machines",
     "polled",
     "sessions",
     "client",
@@ -311,3 +312,8 @@ async def test_the_library_lends_pages_and_tells_no_card_numbers(example, revisi
     assert "[redacted]" == said[-1].data["card_number"]
     assert page.contents[0].text.startswith("# Files and folders")
     assert ["concepts"] == shelf.values
+
+
+def test_a_machine_gets_its_own_tokens():
+    """A job with a key and a server that knows it, without anybody who logs in."""
+    assert "all quiet, nightly-report" in run_command("python machines.py")
