@@ -14,11 +14,13 @@ import re
 import secrets
 import struct
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from time import time
 from typing import Any
 
 from isthmus.auth.jose import (
     InvalidToken,
+    Keys,
     PrivateKey,
     number,
     read_token,
@@ -241,7 +243,13 @@ def check_proof(
     """
     try:
         jwk = embedded_key(read_token(proof, limit=LONGEST).header)
-        claims = verify(proof, [jwk], algorithms=algorithms, typ="dpop+jwt", limit=LONGEST)
+        claims = verify(
+            proof,
+            known_keys(tuple(jwk.items())),
+            algorithms=algorithms,
+            typ="dpop+jwt",
+            limit=LONGEST,
+        )
         jkt = thumbprint(jwk)
     except InvalidToken as error:
         raise InvalidProof(f"DPoP proof: {error}") from None
@@ -257,7 +265,7 @@ def check_proof(
     return jkt
 
 
-def embedded_key(header: Mapping[str, Any]) -> Mapping[str, Any]:
+def embedded_key(header: Mapping[str, Any]) -> Mapping[str, str]:
     """The public key that a proof carries.
 
     Raises:
@@ -269,7 +277,14 @@ def embedded_key(header: Mapping[str, Any]) -> Mapping[str, Any]:
     if {"d", "p", "q", "dp", "dq", "qi", "oth", "k"} & set(jwk):
         raise InvalidProof("it carries a key that should be nobody else's")
     # The key is told by what it is, and what else it says of itself decides nothing.
-    return {name: jwk[name] for name in ("kty", "crv", "x", "y", "n", "e") if name in jwk}
+    members = ("kty", "crv", "x", "y", "n", "e")
+    return {name: jwk[name] for name in members if isinstance(jwk.get(name), str)}
+
+
+@lru_cache(maxsize=1024)
+def known_keys(members: tuple[tuple[str, str], ...]) -> Keys:
+    """A client's public key, read once for the many proofs that it makes."""
+    return Keys([dict(members)])
 
 
 def _check_request(
