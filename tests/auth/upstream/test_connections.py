@@ -6,6 +6,7 @@ import pytest
 
 from isthmus.auth.authorization_server.records import Grant
 from isthmus.auth.authorization_server.store import MemoryAuthStore, SQLiteAuthStore
+from isthmus.auth.upstream import rows
 from isthmus.auth.upstream.connections import Connections
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
 from isthmus.errors import UsageError
@@ -190,6 +191,24 @@ async def test_a_login_whose_grant_stands_is_kept(connections, login, clock):
     await connections.sweep()
 
     assert await connections.get("login-1") is not None
+
+
+async def test_what_somebody_connected_ends_with_all_that_is_theirs(remote, acme, connections):
+    """Ours: a user who is revoked, from the command line too, has no account elsewhere any more."""
+    tokens, _, _ = await logged_in(remote, acme)
+    id = rows.connection_id("alice", "acme")
+    await connections.add(id, "alice", tokens)
+    assert "acme" == (await connections.usable(id)).provider
+
+    await connections._store.write(lambda records: records.revoke_user("alice"))
+
+    assert await connections.get(id) is None
+    with pytest.raises(UpstreamDenied):
+        await connections.usable(id)
+    assert [] == await connections._store.read(lambda records: rows.rows_of(records, "alice"))
+    await connections.sweep()
+    await connections.settled()
+    assert {} == remote.refresh
 
 
 @pytest.mark.covers("auth.all.tokens-stored-safely")

@@ -213,9 +213,11 @@ class Records:
         return done.rowcount > 0
 
     def revoke_user(self, user_id: str) -> int:
-        """End all grants and login sessions of somebody; how many grants that were."""
+        """End grants, logins and connected accounts of somebody; how many grants that were."""
         self.db.execute("DELETE FROM login_session WHERE user_id = ?", (user_id,))
         self.db.execute("DELETE FROM consent WHERE user_id = ?", (user_id,))
+        # Accounts elsewhere are of no use from now on; the server takes them back there.
+        self.db.execute("UPDATE upstream SET expires_at = ? WHERE user_id = ?", (self.now, user_id))
         done = self.db.execute("UPDATE grant_ SET revoked_at = ? WHERE user_id = ? AND revoked_at "
                                "IS NULL", (self.now, user_id))  # fmt: skip
         return done.rowcount

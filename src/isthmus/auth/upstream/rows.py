@@ -16,6 +16,11 @@ WAITING = 600.0
 
 RENEWING = "upstream-renewal"
 
+NEVER = 1e18
+
+# Accounts that nobody may use any more, and that are still to be taken back at their providers.
+DISCONNECTED = f"(id LIKE 'connection-%' AND coalesce(expires_at, {NEVER}) <= ?)"
+
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One user's tokens of one provider.
@@ -67,8 +72,15 @@ def row(records: Records, id: str) -> Row | None:
     Raises:
         UsageError: the store's key does not open it, or it was moved there from another user's.
     """
+    return opened(records, id, f"NOT {DISCONNECTED}")
+
+
+def opened(records: Records, id: str, where: str) -> Row | None:
+    """What is kept under an id, where it is so."""
     found = records.db.execute(
-        "SELECT provider, user_id, sealed, version FROM upstream WHERE id = ?", (id,)
+        "SELECT provider, user_id, sealed, version FROM upstream WHERE id = ? AND "  # noqa: S608 - words of this file
+        f"{where}",
+        (id, records.now),
     ).fetchone()
     if found is None:
         return None
@@ -90,7 +102,7 @@ def replace(records: Records, before: Row, tokens: UpstreamTokens) -> bool:
 def remove(records: Records, id: str) -> Row | None:
     """Forget tokens; what they were, to be revoked."""
     try:
-        found = row(records, id)
+        found = row(records, id) or opened(records, id, DISCONNECTED)
     except UsageError:  # what cannot be read can still be thrown away
         found = None
     records.db.execute("DELETE FROM upstream WHERE id = ?", (id,))
@@ -100,7 +112,9 @@ def remove(records: Records, id: str) -> Row | None:
 def rows_of(records: Records, user_id: str) -> list[tuple[str, str]]:
     """Id and provider of all tokens of a user."""
     return records.db.execute(
-        "SELECT id, provider FROM upstream WHERE user_id = ? ORDER BY provider, id", (user_id,)
+        f"SELECT id, provider FROM upstream WHERE user_id = ? AND NOT {DISCONNECTED} ORDER BY "  # noqa: S608 - words of this file
+        "provider, id",
+        (user_id, records.now),
     ).fetchall()
 
 
@@ -119,11 +133,11 @@ def ended(records: Records, id: str) -> int:
 def purge(records: Records) -> list[Row]:
     """Forget tokens that nobody can use: no grant was made of them, or it is over."""
     gone = records.db.execute(
-        "SELECT id FROM upstream u WHERE id NOT LIKE 'connection-%' AND NOT EXISTS (SELECT 1 FROM "
-        "grant_ g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > ?) AND "
-        "(expires_at IS NULL OR expires_at <= ? OR EXISTS (SELECT 1 FROM grant_ g WHERE "
-        "g.upstream_id = u.id)) LIMIT 100",
-        (records.now, records.now),
+        f"SELECT id FROM upstream u WHERE {DISCONNECTED} OR (id NOT LIKE 'connection-%' AND NOT "  # noqa: S608 - words of this file
+        "EXISTS (SELECT 1 FROM grant_ g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND "
+        "g.expires_at > ?) AND (expires_at IS NULL OR expires_at <= ? OR EXISTS (SELECT 1 FROM "
+        "grant_ g WHERE g.upstream_id = u.id))) LIMIT 100",
+        (records.now, records.now, records.now),
     ).fetchall()
     return [found for (id,) in gone if (found := remove(records, id)) is not None]
 
