@@ -157,14 +157,8 @@ class AuthorizationServer:
         self.clock = clock
         self._network = network or Network(PUBLIC)
         self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
-        self._verifier: LocalVerifier | None = None
-        self._tidied = float("-inf")
         self._providers = tuple(providers)
-        self._services: Services | None = None
-        self._asking, lookups = self._parts()
-        self.front = (front or browser_front)(self)
-        endpoints = Endpoints(self, lookups, limits or Limits(self._dcr.per_ip_hour))
-        self.routes = self._all_routes(endpoints)
+        self._assemble(front or browser_front, limits)
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -190,20 +184,22 @@ class AuthorizationServer:
 
     # Set up
 
-    @property
-    def _dcr(self) -> Any:
-        return self.settings.registration.dcr
-
-    def _parts(self) -> tuple[Asking, Lookups]:
+    def _assemble(
+        self, front: "Callable[[AuthorizationServer], Front]", limits: Limits | None
+    ) -> None:
+        """Make the parts, each of which knows this whole."""
+        self._verifier: LocalVerifier | None = None
+        self._services: Services | None = None
+        self._tidied = float("-inf")
         registration = self.settings.registration
         schemes = tuple(registration.dcr.schemes)
         documents = Documents(registration.cimd, self._network, schemes=schemes)
         lookups = Lookups(self.settings, self.store, self.users, documents, self._network)
-        return Asking(self, lookups), lookups
-
-    def _all_routes(self, endpoints: Endpoints) -> Mapping[str, Asgi]:
+        self._asking = Asking(self, lookups)
+        self.front = front(self)
+        endpoints = Endpoints(self, lookups, limits or Limits(registration.dcr.per_ip_hour))
         services = self.services.routes if self._providers else {}
-        return {**self.front.routes, **services, **endpoints.routes}
+        self.routes: Mapping[str, Asgi] = {**self.front.routes, **services, **endpoints.routes}
 
     def resource_auth(self, resource: str, **more: Any) -> ResourceAuth:
         """What guards an MCP server that takes our tokens.
