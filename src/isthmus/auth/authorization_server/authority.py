@@ -26,7 +26,6 @@ from isthmus.auth.network import PUBLIC, Network
 from isthmus.auth.resource_server.resource_auth import ResourceAuth
 from isthmus.auth.urls import origin
 from isthmus.errors import UsageError
-from isthmus.transports.http.bearer import Asgi
 from isthmus.transports.http.reply import Receive, Scope, Send
 
 if TYPE_CHECKING:
@@ -101,6 +100,8 @@ class AuthorizationServer:
     Raises:
         UsageError: a URL is none or not secure, or there is no resource.
     """
+
+    _services: "Services | None" = None
 
     def __init__(
         self,
@@ -189,7 +190,6 @@ class AuthorizationServer:
     ) -> None:
         """Make the parts, each of which knows this whole."""
         self._verifier: LocalVerifier | None = None
-        self._services: Services | None = None
         self._tidied = float("-inf")
         registration = self.settings.registration
         schemes = tuple(registration.dcr.schemes)
@@ -199,7 +199,7 @@ class AuthorizationServer:
         self.front = front(self)
         endpoints = Endpoints(self, lookups, limits or Limits(registration.dcr.per_ip_hour))
         services = self.services.routes if self._providers else {}
-        self.routes: Mapping[str, Asgi] = {**self.front.routes, **services, **endpoints.routes}
+        self.routes = {**self.front.routes, **services, **endpoints.routes}
 
     def resource_auth(self, resource: str, **more: Any) -> ResourceAuth:
         """What guards an MCP server that takes our tokens.
