@@ -284,7 +284,10 @@ class AuthRefused(AuthError):
 
     Attributes:
         error: the code of RFC 6749 and its kin, such as ``access_denied``; empty without one.
+        status: the HTTP status that came without a code; 0 where there was one.
     """
+
+    status: int = 0
 
     def __init__(self, message: str, error: str = "") -> None:
         super().__init__(message)

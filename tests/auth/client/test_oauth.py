@@ -7,12 +7,23 @@ import aiohttp
 import pytest
 
 from isthmus import Client, HttpSse, Server
-from isthmus.auth import ByHand, Compat, MemoryTokenStore, OAuth, PrivateKey, ScopeRequest, Secret
+from isthmus.auth import (
+    ByHand,
+    Compat,
+    MemoryTokenStore,
+    NetworkPolicy,
+    OAuth,
+    PrivateKey,
+    ScopeRequest,
+    Secret,
+    Tokens,
+)
 from isthmus.auth.client.static import StaticClient
 from isthmus.errors import (
     AuthRefused,
     AuthRequired,
     AuthUnsafe,
+    HttpRefused,
     IssuerChanged,
     ScopeShortfall,
     UsageError,
@@ -679,3 +690,66 @@ async def test_both_halves_of_http_sse_have_the_token():
     assert [("/sse", False), ("/sse", True)] == sent[:2]
     assert {("/messages", True)} == set(sent[2:])
     assert 1 == len(browser.visited)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_closing_with_tokens_that_are_over_asks_nobody_and_raises_nothing(revision):
+    """Ours: the end of a session, and what goes on by itself, is no reason to log in."""
+    browser = Browser()
+    async with town() as here:
+        client = Client(here.url, auth=oauth(browser), revision=revision)
+        await client.open()
+        here.revoked |= set(here.authority.tokens)
+        here.authority.refreshes.clear()
+        with pytest.raises(HttpRefused, match="401"):
+            await client.ping()
+        await client.close()
+    assert 1 == len(browser.visited)
+
+
+async def test_a_token_endpoint_that_is_gone_leads_to_the_user():
+    """Ours: what is answered there without a reason will not mend itself."""
+    browser = Browser()
+    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+        here.revoked |= set(here.authority.tokens)
+        token = here.authority.token
+        here.authority.token = lambda form: (
+            (404, {}) if form["grant_type"] == "refresh_token" else token(form)
+        )
+        assert "hello" == (await client.call_tool("hello")).text
+    assert 2 == len(browser.visited)
+
+
+@pytest.mark.covers("auth.client.ssrf-considered")
+async def test_metadata_lead_to_no_address_that_nobody_has_named():
+    """The spec: the guard stands at the connection; nobody is connected to."""
+    browser, visitors = Browser(), []
+    elsewhere = await asyncio.start_server(lambda r, w: visitors.append(w), "127.0.0.1", 0)
+    port = elsewhere.sockets[0].getsockname()[1]
+    async with elsewhere, town() as here:
+        policy = NetworkPolicy(origins=frozenset({here.origin}))
+        for issuer in (
+            f"http://127.0.0.1:{port}",
+            f"https://localhost:{port}",
+            "http://169.254.169.254",
+            "https://[::ffff:10.0.0.1]",
+            "https://10.0.0.1/tenant",
+        ):
+            here.resource["authorization_servers"] = [issuer]
+            with pytest.raises(AuthUnsafe, match=r"NetworkPolicy|address|http"):
+                await Client(here.url, auth=oauth(browser, network=policy)).open()
+    assert [] == visitors == browser.visited
+
+
+async def test_of_two_tokens_the_one_for_the_nearer_resource_is_sent():
+    """Ours: a token for a whole origin is not shown where a narrower one will do."""
+    store = MemoryTokenStore()
+    async with town() as here:
+        async with Client(here.url, auth=oauth(store=store)):
+            pass
+        wide = Tokens(access=Secret("wide"), issuer="i", client_id="c", resource=here.origin)
+        await store.put(wide.key, wide)
+        async with Client(here.url, auth=oauth(store=store)) as client:
+            assert "hello" == (await client.call_tool("hello")).text
+        shown = {headers.get("authorization") for _, _, headers in here.seen}
+    assert "Bearer wide" not in shown

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -40,7 +39,7 @@ class Granting:
     tries: ClassVar[int] = TRIES
 
     def __init__(self) -> None:
-        self.now: Callable[[], float] = time.time
+        self.now = time.time
         self._shared: dict[str, Shared] = {}
 
     def grant(self, url: str, proofs: Proofs) -> Grant:

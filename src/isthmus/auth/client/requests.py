@@ -15,7 +15,7 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.session import AuthSession, Want
 from isthmus.auth.client.step_up import StepUps
 from isthmus.auth.client.tokens import Tokens
-from isthmus.errors import ConnectionLost, Misbehaved
+from isthmus.errors import AuthError, ConnectionLost, Misbehaved
 from isthmus.runtime.holding import CLOCKS
 from isthmus.transports.http.refusals import same_origin
 from isthmus.transports.http.requests import Requests, Response
@@ -24,6 +24,9 @@ __all__ = ["AuthorizedRequests"]
 
 MOST = 8
 """Times that one request is sent, whatever the server answers."""
+
+PINGS = frozenset({"ping", "server/discover"})
+"""Methods by which a client looks whether a server is there."""
 
 BODY = 64 * 1024
 """Bytes of a refusal that are read, so that its connection can be used again."""
@@ -71,9 +74,18 @@ class AuthorizedRequests:
         # spec 2026-07-28 basic/authorization#token-handling: no server gets tokens of another
         if not same_origin(self._url, url):
             return await self._requests.send(method, url, headers, body)
+        request = Request(method, url, headers, body)
+        try:
+            return await self._authorized(request)
+        except AuthError as error:
+            if request.patient:
+                raise
+            # Who goes on by itself looks after connections, and nobody could answer for this.
+            raise ConnectionLost(str(error)) from error
+
+    async def _authorized(self, request: "Request") -> Response:
         session = self._session
         tokens = session.tokens if session.fresh else await session.ready(self._clocks)
-        request = Request(method, url, headers, body)
         response = await self._sent(request, tokens)
         if response.status in {401, 403}:
             return await self._again(request, tokens, response)
@@ -185,12 +197,13 @@ class Request:
     def patient(self) -> bool:
         """Whether somebody waits for it who would log in for it.
 
-        Nobody does for what goes on by itself: notifications, answers, streams that are opened
-        again, and the end of a session.
+        Nobody does for what goes on by itself: notifications, answers, pings, streams that are
+        opened again, and the end of a session.
         """
         if self.method == "POST":
-            said = messages(self.body)
-            return any("method" in one and "id" in one for one in said)
+            said = [one.get("method", "ping") for one in messages(self.body) if "id" in one]
+            # these open a connection, or look whether it stands
+            return CLOCKS.get() is not None or any(method not in PINGS for method in said)
         return self.method == "GET" and "MCP-Protocol-Version" not in self.headers
 
     @property

@@ -290,7 +290,9 @@ def refusal(read: Mapping[str, Any], status: int, issuer: str) -> AuthRefused:
     """The exception for an error of an authorization server's."""
     error = read.get("error")
     if not isinstance(error, str):
-        return AuthRefused(f"{issuer} answered a token request with HTTP {status} and no reason")
+        refused = AuthRefused(f"{issuer} answered a token request with HTTP {status} and no reason")
+        refused.status = status
+        return refused
     more = read.get("error_description")
     words = f": {said(more)}" if isinstance(more, str) and more else ""
     hint = HINTS.get(error)

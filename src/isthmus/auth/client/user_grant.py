@@ -34,6 +34,9 @@ DEAD = frozenset(
 )
 """Errors after which a refresh token is of no use any more."""
 
+GONE = frozenset({400, 401, 403, 404, 405, 410})
+"""What is answered without a reason by something that issues no tokens any more."""
+
 REFRESH_SKEW = 1.0
 """Seconds that tokens of another program's have to be good for, so that they are taken."""
 
@@ -68,11 +71,15 @@ class UserGrant:
     # Without the user
 
     async def load(self) -> Tokens | None:
-        """The newest tokens that were kept for this server."""
+        """The newest tokens that were kept for this server, and not for others beside it."""
         store = self._auth.store
-        for key in reversed(await store.keys()):
-            wanted = key.account == self._auth.account and covers(key.resource, self._url)
-            record = await store.get(key) if wanted and not key.redirect else None
+        keys = [
+            key
+            for key in reversed(await store.keys())
+            if key.account == self._auth.account and covers(key.resource, self._url)
+        ]
+        for key in sorted(keys, key=lambda one: -len(one.resource)):
+            record = await store.get(key)
             if isinstance(record, Tokens) and self._expected(record.issuer):
                 self._last = record
                 return record
@@ -121,7 +128,7 @@ class UserGrant:
                 proofs=self._proofs,
             )
         except AuthRefused as error:
-            if error.error not in DEAD:
+            if error.error not in DEAD and error.status not in GONE:
                 raise
             await self._auth.store.delete(tokens.key)
             if error.error == "invalid_client":
