@@ -244,3 +244,12 @@ def test_an_origin_is_spelt_as_browsers_do():
     """Ours: so that it can be compared with what they send."""
     assert "https://h" == origin("HTTPS://H:443/x?y")
     assert "http://h:8000" == origin("http://h:8000")
+
+
+def test_no_error_shows_what_stands_behind_the_question_mark():
+    """Ours: state, codes and keys travel there."""
+    for refuse in (safe_browser_url, canonical_resource):
+        with pytest.raises((AuthUnsafe, ValueError)) as raised:
+            refuse("ftp://login.example/authorize?state=af0ifjsldkj")
+        assert "login.example" in str(raised.value)
+        assert "af0ifjsldkj" not in str(raised.value)

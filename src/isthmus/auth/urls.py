@@ -86,8 +86,9 @@ def split(url: str) -> Parts:
 
 
 def brief(url: str) -> str:
-    """A URL for a message: what somebody else wrote, of a bounded length, in quotes."""
-    return repr(url if len(url) <= 200 else url[:200] + "…")
+    """A URL for a message: of a bounded length, in quotes, without its query, which may be secret."""
+    place, mark, _ = url.partition("?")
+    return repr(f"{place[:200]}…" if mark or len(place) > 200 else place)
 
 
 def origin(url: str) -> str:
