@@ -23,6 +23,11 @@ from isthmus.auth.jose import (
     thumbprint,
     verify,
 )
+from isthmus.auth.jwk import joserfc
+from isthmus.auth.resource_server.introspection import IntrospectionVerifier
+from isthmus.auth.resource_server.issuers import ByIssuer
+from isthmus.auth.resource_server.jwt import JWTVerifier
+from isthmus.auth.resource_server.static import StaticTokens
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
 
@@ -184,3 +189,22 @@ def test_a_missing_library_is_named_with_the_way_to_get_it():
     error = missing("Reading tokens", ModuleNotFoundError("No module", name="joserfc"))
 
     assert "Reading tokens takes joserfc: pip install 'isthmus[auth]'" == str(error)
+
+
+def test_without_the_library_the_rest_works(monkeypatch):
+    """Ours: what needs signatures says what to install when it is set up, and nothing else breaks."""
+    for name in [one for one in sys.modules if one.partition(".")[0] == "joserfc"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "joserfc", None)
+    joserfc.cache_clear()
+
+    with pytest.raises(
+        UsageError, match=r"JWTVerifier takes joserfc: pip install 'isthmus\[auth\]'"
+    ):
+        JWTVerifier("https://login.example")
+    with pytest.raises(UsageError, match=r"takes joserfc: pip install"):
+        PrivateKey.generate()
+    StaticTokens({})
+    ByIssuer({})
+    IntrospectionVerifier("https://h/", client_id="a", client_secret="b", issuer="https://h")
+    joserfc.cache_clear()
