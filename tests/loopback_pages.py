@@ -60,7 +60,7 @@ def as_json(value: Any, status: int = 200) -> Answer:
 async def pages() -> AsyncIterator[Pages]:
     """A server that listens; its ``url`` has no slash at the end."""
     made = Pages()
-    runner = web.ServerRunner(web.Server(made.answer))
+    runner = web.ServerRunner(web.Server(made.answer, access_log=None))
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

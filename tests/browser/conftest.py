@@ -4,6 +4,15 @@ import pytest
 import pytest_asyncio
 
 from chromium import Tab, found, launched
+from secret_watch import watching
+
+
+@pytest.fixture(autouse=True)
+def secret_watch(monkeypatch):
+    """Fails a test in which a secret stands in a log, an error, a page or a refusal."""
+    with watching(monkeypatch) as watch:
+        yield watch
+    assert [] == watch.leaks(), "a secret was seen"
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
