@@ -1,0 +1,79 @@
+"""Tests of what the pages share: requests, logins and what forms are proved by."""
+
+import pytest
+
+from house import PASSWORD, Visitor, action, form, house, people, request_url
+from isthmus.auth.authorization_server.desk import Desk, Opened
+from isthmus.auth.authorization_server.pending import Pending
+from isthmus.auth.authorization_server.users import User
+
+ISSUER = "https://login.example"
+
+
+@pytest.fixture
+async def authority(tmp_path):
+    made = house(ISSUER, people(tmp_path))
+    yield made
+    await made.close()
+
+
+def opened(**changed):
+    pending = {
+        "txn": "t", "client_id": "c", "client_name": "C", "client_kind": "static",
+        "redirect_uri": "https://c.example/cb", "scopes": (), "resource": "r", "query": (),
+        "created_at": 0.0, "expires_at": 1.0,
+    }  # fmt: skip
+    binding = changed.pop("binding", "b")
+    return Opened(Pending(**{**pending, **changed}), "h", binding, None, None)
+
+
+@pytest.mark.covers("auth.authority.consent-page")
+async def test_a_form_is_proved_for_one_form_request_browser_client_place_and_user(authority):
+    """The security best practices demand that what a form carries is bound to the client."""
+    desk = Desk(authority, 60, 60)
+    tokens = [
+        await desk.token("consent", opened()),
+        await desk.token("login", opened()),
+        await desk.token("consent", opened(txn="u")),
+        await desk.token("consent", opened(binding="d")),
+        await desk.token("consent", opened(client_id="d")),
+        await desk.token("consent", opened(redirect_uri="https://c.example/cc")),
+        await desk.token("consent", opened(), User(id="alice")),
+        await desk.token("consent", opened(), User(id="bob")),
+    ]
+    assert 8 == len(set(tokens))
+    assert tokens[0] == await desk.token("consent", opened())
+
+
+async def test_two_servers_do_not_believe_each_others_forms(authority, tmp_path):
+    """We demand that a proof takes the key of the store."""
+    other = house(ISSUER, people(tmp_path, "bob"))
+    here, there = Desk(authority, 60, 60), Desk(other, 60, 60)
+    assert await here.token("consent", opened()) != await there.token("consent", opened())
+    await other.close()
+
+
+async def test_a_login_takes_the_place_of_the_one_before(authority):
+    """We demand that the session of a browser that logs in again is worth nothing afterwards."""
+    alice = Visitor(authority, ISSUER)
+    forms = [await alice.follow(await alice.get(request_url(ISSUER))) for _ in range(2)]
+    sessions = []
+    for page in forms:
+        fields = {**form(page), "account": "alice", "password": PASSWORD}
+        await alice.post(action(page), fields)
+        sessions.append(alice.cookies["__Host-isthmus-session"])
+    assert sessions[0] != sessions[1]
+    found = [await authority.store.read(lambda records, s=s: records.session(s)) for s in sessions]
+    assert [None, "alice"] == found
+
+
+async def test_a_session_is_not_in_the_store_in_clear(authority):
+    """We demand that who reads the store is nobody's browser."""
+    alice = Visitor(authority, ISSUER)
+    await alice.log_in(request_url(ISSUER))
+    session = alice.cookies["__Host-isthmus-session"]
+    rows = await authority.store.read(
+        lambda records: records.db.execute("SELECT * FROM login_session").fetchall()
+    )
+    assert 1 == len(rows)
+    assert session not in repr(rows)
