@@ -15,7 +15,7 @@ ISSUER, RESOURCE = "https://login.example", "https://mcp.example/mcp"
 ROWS = {ISTHMUS: "RS256", f"{ISTHMUS}, ES256": "ES256", f"{ISTHMUS}, EdDSA": "EdDSA"}
 """What tokens are signed with, by row; most issuers use RS256."""
 
-BATCH = 200
+BATCH = 20
 
 
 def tokens(row: str, seconds: float) -> dict[str, float]:
@@ -40,7 +40,7 @@ def tokens(row: str, seconds: float) -> dict[str, float]:
 
 
 async def least(work: Callable[[], Awaitable[object]], seconds: float) -> float:
-    """Microseconds of one, in the best of many batches: noise only adds."""
+    """Microseconds of one, in the best of many batches, short ones: noise only adds."""
     found, end = float("inf"), time.perf_counter() + seconds
     while (begin := time.perf_counter()) < end:
         for _ in range(BATCH):
