@@ -164,8 +164,7 @@ class Client(Custom):
             watched=watch_roots is not None,
             page_done=self._hearing.telling(on_elicitation_complete),
         )
-        self._log_level, self._watch = log_level, watch_roots
-        self._pings = ping_every, ping_misses
+        self._log_level, self._watch, self._pings = log_level, watch_roots, (ping_every, ping_misses)
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._attends = on_change is not None or auto_refresh is not False
         self._refreshes = REFRESH if auto_refresh is True else auto_refresh
@@ -180,8 +179,7 @@ class Client(Custom):
             log_level=log_level or ("info" if on_log is not None else None),
             result_bytes=limits.result_bytes,
         )
-        where = resolve(target, headers, connect_timeout, auth)
-        self._assemble(where, settings, limits, supported)
+        self._assemble(resolve(target, headers, connect_timeout, auth), settings, limits, supported)
 
     def _assemble(
         self, where: Target, settings: Settings, limits: Limits, supported: Sequence[Extension]
