@@ -29,5 +29,10 @@ class Flights(Generic[T]):
         if task is None:
             task = asyncio.get_running_loop().create_task(work())
             self._running[key] = task
-            task.add_done_callback(lambda _: self._running.pop(key, None))
+            task.add_done_callback(lambda done: self._landed(key, done))
         return await asyncio.shield(task)
+
+    def _landed(self, key: Hashable, done: asyncio.Task[T]) -> None:
+        self._running.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # nobody may be left who waits for it
