@@ -23,7 +23,7 @@ from isthmus.auth.authorization_server.clients import JWT_BEARER, Known
 from isthmus.auth.authorization_server.minting import Minting, choose_resource, shown_key
 from isthmus.auth.authorization_server.tokens import TokenAnswer
 from isthmus.auth.authorization_server.users import User
-from isthmus.auth.jose import Claims, InvalidToken, audiences, check_times, read_token
+from isthmus.auth.jose import Claims, InvalidToken, audiences, check_times, number, read_token
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.provider import Provider
@@ -120,6 +120,8 @@ class IdJag(Minting, IDJAGGrant):  # type: ignore[misc]  # Authlib has no types
             raise InvalidGrantError("The assertion is for another authorization server.")
         if not all(isinstance(claims.get(name), str) for name in NEEDED):
             raise InvalidGrantError("The assertion lacks sub, client_id, resource or jti.")
+        if number(claims.get("iat")) is None:
+            raise InvalidGrantError("The assertion does not say when it was made.")
         bound = claims.get("cnf")
         if bound is not None and (not isinstance(bound, dict) or bound.get("jkt") != self.request.jkt):  # fmt: skip
             raise InvalidGrantError("The assertion is bound to another key.")

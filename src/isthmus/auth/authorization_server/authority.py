@@ -20,8 +20,9 @@ from isthmus.auth.authorization_server.settings import (
     Workload,
     gathered,
 )
-from isthmus.auth.authorization_server.tidying import tidy
+from isthmus.auth.authorization_server.tidying import AT_A_TIME, tidy
 from isthmus.auth.authorization_server.users import User, UserBackend
+from isthmus.auth.extra import require
 from isthmus.auth.network import PUBLIC, Network
 from isthmus.auth.resource_server.resource_auth import ResourceAuth
 from isthmus.auth.urls import origin
@@ -41,7 +42,10 @@ T = TypeVar("T")
 
 MONTH = 30 * 86_400
 HOUSEKEEPING = 300.0
-"""Seconds between two rounds of it."""
+"""Seconds from one time to the next."""
+
+ROUNDS = 20
+"""Transactions that it takes at most, so that nobody waits long for one."""
 
 
 class AuthorizationServer:
@@ -189,6 +193,7 @@ class AuthorizationServer:
         self, front: "Callable[[AuthorizationServer], Front]", limits: Limits | None
     ) -> None:
         """Make the parts, each of which knows this whole."""
+        require("authlib", "An authorization server")
         self._verifier: LocalVerifier | None = None
         self._tidied = float("-inf")
         registration = self.settings.registration
@@ -302,17 +307,23 @@ class AuthorizationServer:
             found: what was looked up before.
             approval: what somebody said yes to.
         """
-        done = await self.store.write(serving(work, self.settings, self._keyring, found, approval))
-        now = self.clock()
-        if now - self._tidied > HOUSEKEEPING:
-            self._tidied = now
-            await self.store.write(self._tidy)
-            await self.sweep()
-        return done
+        work_in_store = serving(work, self.settings, self._keyring, found, approval)
+        await self._keep_house()  # before, so that nothing can go wrong after what was committed
+        return await self.store.write(work_in_store)
 
-    def _tidy(self, records: "Records") -> None:
-        tidy(records)
+    async def _keep_house(self) -> None:
+        now = self.clock()
+        if now - self._tidied <= HOUSEKEEPING:
+            return
+        self._tidied = now
+        for _ in range(ROUNDS):
+            if await self.store.write(self._tidy) < AT_A_TIME:
+                break
+        await self.sweep()
+
+    def _tidy(self, records: "Records") -> int:
         self._keyring.retire(records)
+        return tidy(records)
 
     # What was granted
 

@@ -2,7 +2,7 @@
 
 from isthmus.auth.authorization_server.records import Records
 
-__all__ = ["tidy"]
+__all__ = ["AT_A_TIME", "tidy"]
 
 AT_A_TIME = 500
 """Rows of a table that one round deletes at most."""
