@@ -164,7 +164,7 @@ class Client(Custom):
             watched=watch_roots is not None,
             page_done=self._hearing.telling(on_elicitation_complete),
         )
-        self._log_level, self._watch, self._pings = log_level, watch_roots, (ping_every, ping_misses)
+        self._level, self._watch, self._pings = log_level, watch_roots, (ping_every, ping_misses)
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._attends = on_change is not None or auto_refresh is not False
         self._refreshes = REFRESH if auto_refresh is True else auto_refresh
@@ -222,8 +222,8 @@ class Client(Custom):
         self._look_after()
 
     async def _say_log_level(self) -> None:
-        if self._log_level is not None and self.capabilities.logging is not UNSET:
-            await self.set_log_level(self._log_level)
+        if self._level is not None and self.capabilities.logging is not UNSET:
+            await self.set_log_level(self._level)
 
     async def _renewed(self) -> None:
         """Make of a new session what the one before had become."""
@@ -384,7 +384,7 @@ class Client(Custom):
             CapabilityMissing: the server sends none.
         """
         self._connection.require("logging", "logging/setLevel")
-        self._log_level = level
+        self._level = level
         self._connection.state_facts(level)
         if self._connection.meta is UNSET:  # else every request says it from now on
             await self._connection.ask("logging/setLevel", SetLevelParams(level=level))
