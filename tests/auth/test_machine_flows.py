@@ -104,7 +104,7 @@ async def test_a_secret_gets_in_and_steps_up(origin):
     assert "read write" == await said(origin, auth, "write")
 
 
-@pytest.mark.covers("auth.extension.wif-client")
+@pytest.mark.covers("auth.extension.workload-client")
 async def test_a_workload_gets_in(origin):
     """1.4: the platform's JWT becomes a token for the client that it stands for."""
 
@@ -114,7 +114,7 @@ async def test_a_workload_gets_in(origin):
     assert (await said(origin, JwtBearer(workload, client="robot"))).endswith(" by robot")
 
 
-@pytest.mark.covers("auth.extension.wif-client")
+@pytest.mark.covers("auth.extension.workload-client")
 async def test_another_workload_does_not(origin):
     """1.4: a JWT for another program is refused, and told as that."""
 
