@@ -206,6 +206,20 @@ async def test_a_server_that_wants_no_login_gets_none(shell):
     assert not shell.path.exists()
 
 
+async def test_a_websocket_has_the_same_tokens(shell):
+    """Ours: one login does for both ways to a server, whichever was typed."""
+    async with town() as place:
+        socket = place.url.replace("http:", "ws:")
+        entered = await shell("login", socket)
+        called = [await shell("call", url, "hello") for url in (socket, place.url)]
+        left = await shell("logout", socket)
+
+    assert 0 == entered[0]
+    assert [(0, "hello\n", "")] * 2 == called
+    assert (0, "", "forgot 1 record(s)\n") == left
+    assert 1 == len(place.authority.asked)
+
+
 async def test_a_token_may_be_in_a_variable(shell):
     """Ours: a fixed token is named by its variable and never stands on the command line."""
     async with town() as place:

@@ -25,6 +25,7 @@ from isthmus.cli.output import note, print_json, print_text
 from isthmus.cli.targets import Target
 from isthmus.client.client import Client
 from isthmus.errors import AuthRequired, UsageError
+from isthmus.transports.websocket_client import plain
 
 __all__ = ["Login", "login", "logout", "secret_of", "tokens_of", "url_of"]
 
@@ -228,12 +229,12 @@ async def prepared(target: Target, said: Login) -> FreshOAuth:
 async def connected(target: Target, auth: FreshOAuth) -> None:
     """Connect, which has the server ask whoever it wants to know."""
     headers = dict(target.headers) or None
-    async with Client(url_of(target), auth=auth, headers=headers, name="isthmus-cli"):
+    async with Client(target.where, auth=auth, headers=headers, name="isthmus-cli"):
         pass
 
 
 def url_of(target: Target) -> str:
-    """The URL of a server that may want a login.
+    """The URL of a server that may want a login; that of a WebSocket as its handshake has it.
 
     Raises:
         UsageError: it is not reached over HTTP.
@@ -243,7 +244,7 @@ def url_of(target: Target) -> str:
         raise UsageError(
             f"{target.label} is not reached over HTTP: it takes its credentials from its environment"
         )
-    return url
+    return plain(url)
 
 
 def secret_of(variable: str | None, environ: Mapping[str, str]) -> Secret | None:
