@@ -41,7 +41,12 @@ CLIENTS = (
 )  # fmt: skip
 
 
-def guarded(origin):
+def bound(origin):
+    """The same, for tokens that are of no use without a key."""
+    return guarded(origin, dpop="require")
+
+
+def guarded(origin, **more):
     """A server that says who calls, and the authorization server that knows."""
     authority = AuthorizationServer(
         issuer=origin,
@@ -55,7 +60,7 @@ def guarded(origin):
             Workload(issuer=PLATFORM, subject="ns:robot", client_id="robot", jwks=JWKS)
         ],
     )  # fmt: skip
-    server = Server("who", auth=authority.resource_auth(f"{origin}/mcp", scopes={"read"}))
+    server = Server("who", auth=authority.resource_auth(f"{origin}/mcp", scopes={"read"}, **more))
 
     @server.tool
     def who(caller: Principal) -> str:
@@ -152,3 +157,13 @@ async def test_an_employee_gets_in(origin):
         found = await said(origin, auth)
 
     assert f"{IDP}|alice by chat" == found
+
+
+@pytest.mark.covers("auth.extension.dpop-client")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_machine_binds_its_tokens_where_that_is_wanted(revision):
+    """1.4: a server that takes bound tokens only gets them, with a proof for every request."""
+    async with serving(bound) as (url, _):
+        auth = ClientCredentials("signing", key=KEY)
+
+        assert "signing by signing" == await said(url, auth, revision=revision)

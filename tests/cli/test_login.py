@@ -109,6 +109,17 @@ async def test_the_address_may_be_pasted_instead(shell):
     assert (0, "hello\n", "") == called
 
 
+async def test_a_way_that_ends_before_the_login_points_to_the_doctor(shell):
+    """Ours: where a server's documents are wrong the error says so, and what says more."""
+    async with town() as place:
+        place.resource["resource"] = "https://other.example/mcp"
+        code, _, err = await shell("login", place.url)
+
+    assert 4 == code
+    assert "does not cover" in err
+    assert f"isthmus auth doctor {place.url}" in err
+
+
 async def test_nothing_pasted_is_nobody_logged_in(shell):
     """Ours: the end of the input ends the login."""
     async with town() as place:

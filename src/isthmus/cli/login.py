@@ -16,6 +16,7 @@ from isthmus.auth.client.token_request import Identity, method_of
 from isthmus.auth.client.tokens import MemoryTokenStore, Registration, Tokens
 from isthmus.auth.client.user_grant import UserGrant
 from isthmus.auth.client.vault import StoreBroken
+from isthmus.auth.network import NetworkFailed
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import covers
 from isthmus.cli.credentials import over_http
@@ -24,7 +25,7 @@ from isthmus.cli.exits import Exit
 from isthmus.cli.output import note, print_json, print_text
 from isthmus.cli.targets import Target
 from isthmus.client.client import Client
-from isthmus.errors import AuthRequired, UsageError
+from isthmus.errors import AuthRequired, AuthUnsafe, DiscoveryFailed, UsageError
 from isthmus.transports.websocket_client import plain
 
 __all__ = ["Login", "login", "logout", "secret_of", "tokens_of", "url_of"]
@@ -229,8 +230,12 @@ async def prepared(target: Target, said: Login) -> FreshOAuth:
 async def connected(target: Target, auth: FreshOAuth) -> None:
     """Connect, which has the server ask whoever it wants to know."""
     headers = dict(target.headers) or None
-    async with Client(target.where, auth=auth, headers=headers, name="isthmus-cli"):
-        pass
+    try:
+        async with Client(target.where, auth=auth, headers=headers, name="isthmus-cli"):
+            pass
+    except (AuthUnsafe, DiscoveryFailed, NetworkFailed):
+        note(f"isthmus auth doctor {target.label} walks the way to a token, hop by hop")
+        raise
 
 
 def url_of(target: Target) -> str:
