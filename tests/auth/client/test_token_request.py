@@ -158,6 +158,7 @@ async def test_a_token_of_another_type_cannot_be_shown():
         ((302, GOOD, {}), "", "HTTP 302"),
     ],
 )  # fmt: skip
+@pytest.mark.covers("divergences.client.token-errors")
 async def test_a_refusal_says_what_the_server_said(answer, code, words):
     """Ours: with the code, and a hint where one is known."""
     with pytest.raises(AuthRefused, match=words) as caught:
