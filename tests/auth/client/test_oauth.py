@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from urllib.parse import parse_qsl
 
 import aiohttp
 import pytest
@@ -23,6 +24,7 @@ from isthmus.errors import (
     AuthRefused,
     AuthRequired,
     AuthUnsafe,
+    ConnectFailed,
     HttpRefused,
     IssuerChanged,
     ScopeShortfall,
@@ -340,6 +342,22 @@ async def test_a_login_ends_with_the_last_who_waits_for_it():
                 await session.get(uri)
 
 
+async def test_closing_a_client_ends_its_login():
+    """Ours: whoever opened it hears why, and nobody listens any more."""
+    browser = Browser(hold=asyncio.Event())
+    async with town() as here:
+        client = Client(here.url, auth=oauth(browser))
+        opening = asyncio.create_task(client.open())
+        await browser.opened.wait()
+        uri = browser.params()["redirect_uri"]
+        await client.close()
+        with pytest.raises(ConnectFailed, match="closed"):
+            await opening
+        async with aiohttp.ClientSession() as session:
+            with pytest.raises(aiohttp.ClientConnectorError):
+                await session.get(uri)
+
+
 # --- who the client is ------------------------------------------------------------------------
 
 
@@ -417,6 +435,7 @@ async def test_a_refused_registration_says_why():
             await Client(here.url, auth=oauth()).open()
 
 
+@pytest.mark.covers("divergences.client.forgotten")
 async def test_a_client_that_the_server_has_forgotten_registers_anew_once():
     """Ours: invalid_client is the server's word for it."""
     store, browser = MemoryTokenStore(), Browser()
@@ -753,3 +772,27 @@ async def test_of_two_tokens_the_one_for_the_nearer_resource_is_sent():
             assert "hello" == (await client.call_tool("hello")).text
         shown = {headers.get("authorization") for _, _, headers in here.seen}
     assert "Bearer wide" not in shown
+
+
+async def test_a_logout_is_told_where_the_server_takes_that():
+    """RFC 7009: the refresh token is revoked, by the client it was issued to."""
+    store, told = MemoryTokenStore(), []
+    auth = oauth(store=store)
+    async with town() as here:
+        here.authority.metadata["revocation_endpoint"] = f"{here.authority.issuer}/revoke"
+        page = here.page
+
+        def revoking(method, path, query, body, headers):
+            if path == "/revoke":
+                told.append(dict(parse_qsl(body.decode())))
+                return 200, {}, {}
+            return page(method, path, query, body, headers)
+
+        here.page = revoking
+        async with Client(here.url, auth=auth) as client:
+            await client.call_tool("hello")
+            assert 1 == await auth.logout()
+            refresh = next(iter(here.authority.refreshes))
+            assert [(refresh, "client-1")] == [(form["token"], form["client_id"]) for form in told]
+            assert "hello" == (await client.call_tool("hello")).text
+        assert 2 == len(here.authority.asked)
