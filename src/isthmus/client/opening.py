@@ -5,8 +5,9 @@ I/O. This is the other half: it dials, sends, waits, and says what came of it.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from msgspec import Raw
 
@@ -116,6 +117,7 @@ class Opening:
         self._on_dial = on_dial
         self._given_up = False
         self._clocks = Clocks()
+        self._dialling: asyncio.Task[Any] | None = None
         self._sse = False  # the link is one over HTTP+SSE, found out by this negotiation
 
     async def open(self) -> Agreement:
@@ -179,6 +181,8 @@ class Opening:
     async def give_up(self) -> None:
         """End what was dialled, and dial no more."""
         self._given_up = True
+        if self._dialling is not None:
+            self._dialling.cancel()
         if self.link is not None:
             await self.link.end()
 
@@ -204,7 +208,7 @@ class Opening:
             self.link = None
         dial = self._target.sse if sse and self._target.sse is not None else self._target.dial
         try:
-            channel = await dial()
+            channel = await self._dialled(dial)
         except (HttpRefused, Misbehaved) as error:
             if sse and isinstance(error, HttpRefused):
                 return NoStream(HttpStatus(error.status, error.body))
@@ -219,6 +223,19 @@ class Opening:
         self._clocks.add(CallsClock(self.link.peer))
         self._on_dial(self.link.peer)
         return None
+
+    async def _dialled(self, dial: Callable[[], Awaitable[Channel]]) -> Channel:
+        """The channel, unless we are given up while it is dialled: a user may be logging in."""
+        task = self._dialling = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        try:
+            return await dial()
+        except asyncio.CancelledError:
+            if self._given_up and task and task.uncancel() <= before:
+                raise ConnectFailed("the client was closed meanwhile") from None
+            raise
+        finally:
+            self._dialling = None
 
     async def _try(self, attempt: Attempt) -> Outcome:
         """Make one attempt and say what came of it."""

@@ -342,11 +342,12 @@ async def test_a_login_ends_with_the_last_who_waits_for_it():
                 await session.get(uri)
 
 
-async def test_closing_a_client_ends_its_login():
+@pytest.mark.parametrize("kind", [str, HttpSse, lambda url: url.replace("http", "ws")])
+async def test_closing_a_client_ends_its_login(kind):
     """Ours: whoever opened it hears why, and nobody listens any more."""
     browser = Browser(hold=asyncio.Event())
     async with town() as here:
-        client = Client(here.url, auth=oauth(browser))
+        client = Client(kind(here.url), auth=oauth(browser))
         opening = asyncio.create_task(client.open())
         await browser.opened.wait()
         uri = browser.params()["redirect_uri"]
