@@ -142,6 +142,8 @@ async def test_another_key_is_told_apart_from_a_change(path):
         (b"", "no whole file"),
         (b'{"format":"isthmus-tok', "no whole file"),
         (b"\x00\xff binary", "no whole file"),
+        (b'{"format":"isthmus-tokens\xff","version":1,"records":{}}', "no whole file"),
+        (b'{"x":' + b"[" * 100_000, "no whole file"),
         (b'{"mcpServers":{}}', "no whole file"),
         (b'{"format":"other","version":1,"records":{}}', "another kind"),
         (b'{"format":"isthmus-tokens","version":2,"records":{}}', "newer"),

@@ -65,7 +65,7 @@ def read_sheet(data: bytes, where: str) -> Sheet:
     """
     try:
         sheet = msgspec.json.decode(data, type=Sheet)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise StoreBroken(
             f"{where} is no whole file of tokens, and is left as it is: restore it from a backup, or "
             "move it away and log in again"
