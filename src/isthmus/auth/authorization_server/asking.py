@@ -39,7 +39,10 @@ class Asking:
 
         if not self._settings.has_users:
             raise Unfit("nobody can log in at this server", status=400)
-        found = Found(document=await self._lookups.document(asked.get("client_id")))
+        try:
+            found = Found(document=await self._lookups.document(asked.get("client_id")))
+        except Unfit as unfit:
+            raise Unfit(unfit.text) from None  # to people it is one and the same
         try:
             return await self._authority.serve(lambda provider: self._judge(provider, asked), found)
         except ValueError:

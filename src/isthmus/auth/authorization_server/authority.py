@@ -160,7 +160,7 @@ class AuthorizationServer:
         self.store = store
         self.consent = consent
         self.clock = clock
-        self._network = network or Network(PUBLIC)
+        self._network = network or Network(PUBLIC, keep=False)  # often nobody closes us
         self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
         self._providers = tuple(providers)
         self._assemble(front or browser_front, limits)

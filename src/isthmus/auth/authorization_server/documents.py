@@ -5,7 +5,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ from isthmus.auth.dialling import NetworkFailed, NetworkRefused
 from isthmus.auth.network import Fetched, Network
 from isthmus.auth.urls import split
 
-__all__ = ["Documents", "is_document_id"]
+__all__ = ["Documents", "Unreachable", "is_document_id"]
 
 LIMIT = 5 * 1024
 """Bytes of a document."""
@@ -40,6 +40,10 @@ DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
 JSON = re.compile(r"application/(?:[a-z0-9.\-]+\+)?json", re.IGNORECASE)
 METHODS = frozenset({"none", "private_key_jwt"})
 FORBIDDEN = frozenset({"client_secret", "client_secret_expires_at"})
+
+
+class Unreachable(Unacceptable):
+    """A document that is not to be had at the moment, which says nothing of its client."""
 
 
 def is_document_id(client_id: str) -> bool:
@@ -64,10 +68,19 @@ def check_id(client_id: str, policy: CimdPolicy) -> None:
         raise Unacceptable("clients of this domain are not accepted here")
 
 
+class Known(NamedTuple):
+    """A client that was fetched, until when that is fresh, and until when it is better than nothing."""
+
+    client: RegisteredClient
+    fresh_until: float
+    good_until: float
+
+
 class Documents:
     """Fetches the documents of clients, one request for all who ask at the same time.
 
-    What goes wrong is not remembered: the next request tries again.
+    What goes wrong is not remembered: the next request tries again. Where a document was there
+    before and is out of reach now, the client goes on being what it was, for a day.
 
     Args:
         policy: whose documents are taken, and for how long.
@@ -88,7 +101,7 @@ class Documents:
         self._network = network
         self._schemes = schemes
         self._clock = clock
-        self._known: OrderedDict[str, tuple[RegisteredClient, float]] = OrderedDict()
+        self._known: OrderedDict[str, Known] = OrderedDict()
         self._fetching: dict[str, asyncio.Task[RegisteredClient]] = {}
 
     async def find(self, client_id: str) -> RegisteredClient:
@@ -98,9 +111,9 @@ class Documents:
             Unacceptable: there is none, or not one that can be believed.
         """
         known = self._known.get(client_id)
-        if known is not None and known[1] > self._clock():
+        if known is not None and known.fresh_until > self._clock():
             self._known.move_to_end(client_id)
-            return known[0]
+            return known.client
         if not self._policy.enabled:
             raise Unacceptable("clients are not known by documents here")
         check_id(client_id, self._policy)
@@ -111,8 +124,13 @@ class Documents:
             task = asyncio.create_task(self._fetch(client_id))
             self._fetching[client_id] = task
             task.add_done_callback(lambda _: self._fetching.pop(client_id, None))
-        # Whoever gives up waiting does not take the request away from the others.
-        return await asyncio.shield(task)
+        try:
+            # Whoever gives up waiting does not take the request away from the others.
+            return await asyncio.shield(task)
+        except Unreachable:
+            if known is None or known.good_until <= self._clock():
+                raise
+            return known.client
 
     async def _fetch(self, client_id: str) -> RegisteredClient:
         # spec 2026-07-28
@@ -121,12 +139,15 @@ class Documents:
             answer = await self._network.fetch(
                 "GET", client_id, headers={"accept": "application/json"}, limit=LIMIT
             )
-        except (NetworkRefused, NetworkFailed):
-            raise Unacceptable("the client's document cannot be fetched") from None
+        except NetworkRefused:
+            raise Unacceptable("the client's document is where nothing is fetched from") from None
+        except NetworkFailed:
+            raise Unreachable("the client's document cannot be fetched") from None
         client = read_document(client_id, answer, self._schemes)
         life = lifetime(answer.headers.get("cache-control", ""), self._policy)
         if life > 0:
-            self._known[client_id] = (client, self._clock() + life)
+            now = self._clock()
+            self._known[client_id] = Known(client, now + life, now + self._policy.cache_most)
             self._known.move_to_end(client_id)
             while len(self._known) > MOST:
                 self._known.popitem(last=False)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from isthmus.auth.authorization_server.clients import CODE, JWT_BEARER, REFRESH, RegisteredClient
-from isthmus.auth.authorization_server.documents import Documents, is_document_id
+from isthmus.auth.authorization_server.documents import Documents, Unreachable, is_document_id
 from isthmus.auth.authorization_server.policy import Unacceptable
 from isthmus.auth.authorization_server.records import Records
 from isthmus.auth.authorization_server.requests import Asked, Unfit
@@ -69,6 +69,9 @@ class Lookups:
             return None
         try:
             return await self._documents.find(client_id)
+        except Unreachable as flaw:
+            # The client is none the worse for it, and must not think that it is unknown.
+            raise Unfit(str(flaw), status=503, error="temporarily_unavailable") from None
         except Unacceptable as flaw:
             raise Unfit(str(flaw), error="invalid_client") from None
 
