@@ -25,7 +25,8 @@ class HeaderUsers:
     comes from outside, and must be the only way to this server.
 
     An ASGI server that puts ``X-Forwarded-For`` in the place of the peer's address takes away what
-    this looks at (uvicorn: ``--no-proxy-headers``); then everybody is refused.
+    this looks at: then everybody is refused, or whoever may send that header can be anybody. Server.run
+    and ``isthmus`` do not; uvicorn does, without ``--no-proxy-headers``, for programs on its machine.
 
     Args:
         header: its name.

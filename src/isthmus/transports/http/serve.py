@@ -172,6 +172,7 @@ def _server(
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # who connects is who connects: any program here can send one
             timeout_graceful_shutdown=1,
         )
     )
