@@ -7,10 +7,11 @@ import pytest
 
 from chromium import serving
 from house import PASSWORD, action, form, house, people, request_url
-from isthmus import Accepted, Cancelled, Client, Context, Declined, Server
+from isthmus import Accepted, Cancelled, Client, Context, Declined, Principal, Server
 from isthmus.auth import StaticTokens
 from isthmus.auth.authorization_server.store import MemoryAuthStore
 from isthmus.auth.client.bearer_token import BearerToken
+from isthmus.auth.upstream.faults import UpstreamDenied
 from isthmus.auth.upstream.login import UpstreamLogin
 from isthmus.errors import ToolFailed, UsageError
 from upstream_flow import Traveller, known, redeemed
@@ -319,6 +320,16 @@ async def principal_of(rig):
     return await rig.authority.verifier.verify(presented, f"{rig.issuer}/mcp")
 
 
+async def test_a_program_that_is_called_like_a_user_has_no_account(rig):
+    """Ours: a client's own token is nobody's, whatever the client is called."""
+    browser = rig.browser()
+    await connect(browser, await link_of(rig, await rig.token(browser)))
+    program = Principal(issuer=rig.issuer, subject="alice", client_id="alice")
+
+    with pytest.raises(UpstreamDenied, match="a program has no account"):
+        await rig.authority.services.upstream(program, "acme")
+
+
 async def test_users_of_another_issuer_are_not_ours(rig):
     """Ours: their ids may be the same as those of our users."""
     import msgspec
@@ -373,7 +384,6 @@ async def test_without_what_it_takes_there_is_an_error_that_says_so(auth, remote
     """Ours: no authorization at all, and one that has no providers."""
     from asgi_driver import fetch
     from http_wire import modern_body, modern_head
-    from isthmus import Principal
     from isthmus.auth import ResourceAuth
 
     mallory = Principal(issuer="https://a.example", subject="m", client_id="c")

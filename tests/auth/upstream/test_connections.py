@@ -169,6 +169,37 @@ async def test_ending_a_login_takes_it_back_at_the_provider(remote, connections,
     assert not await connections.end("login-1")
 
 
+async def test_a_provider_hears_of_the_end_with_the_last_login_there(remote, acme, connections):
+    """Ours: many providers end all that a user granted us; another client's login goes on."""
+    for id in ("login-1", "login-2"):
+        tokens, _, _ = await logged_in(remote, acme)
+        await connections.add(id, "alice", tokens, waits=True)
+
+    await connections.end("login-1")
+    await connections.settled()
+    assert (0, True) == (remote.count("POST /revoke"), await connections.stands("login-2"))
+    await connections.end("login-2")
+    await connections.settled()
+    assert {} == remote.access
+
+
+async def test_a_renewal_is_not_written_over_a_newer_login(remote, acme, connections, clock):
+    """Ours: somebody connects anew while an old token is being renewed."""
+    id = rows.connection_id("alice", "acme")
+    await connections.add(id, "alice", (await logged_in(remote, acme))[0])
+    clock.ahead, remote.hold = 3600, asyncio.Event()
+    renewing = asyncio.ensure_future(connections.usable(id))
+    await remote.held.wait()
+    remote.hold.set()
+    remote.user = "bob"
+    newer = (await logged_in(remote, acme))[0]
+    await connections.end(id)
+    await connections.add(id, "alice", newer)
+    await asyncio.gather(renewing, return_exceptions=True)
+
+    assert newer.access == (await connections.get(id)).tokens.access
+
+
 async def test_a_login_that_got_no_grant_is_not_kept(remote, acme, connections, clock):
     """Ours: a crash before our code was issued leaves tokens that nobody can use, and they go."""
     tokens, _, _ = await logged_in(remote, acme)

@@ -54,13 +54,12 @@ class Connections:
     async def add(
         self, id: str, user_id: str, tokens: UpstreamTokens, *, waits: bool = False
     ) -> None:
-        """Keep tokens; those that were under the same id are revoked at the provider."""
+        """Keep tokens, in the place of those that were under the same id."""
 
         def work(records: Records) -> list[Row]:
             gone = rows.purge(records)
-            before = rows.remove(records, id)
             rows.add(records, id, user_id, tokens, waits=waits)
-            return [*gone, before] if before is not None else gone
+            return gone
 
         self._good.pop(id, None)
         self._revoke_later(await self._store.write(work))
@@ -112,14 +111,15 @@ class Connections:
             Whether there were any.
         """
 
-        def work(records: Records) -> Row | None:
+        def work(records: Records) -> tuple[bool, Row | None]:
             rows.ended(records, id)
-            return rows.remove(records, id)
+            there = rows.row(records, id) is not None
+            return there, rows.remove(records, id)
 
         self._good.pop(id, None)
-        gone = await self._store.write(work)
+        there, gone = await self._store.write(work)
         self._revoke_later([gone] if gone is not None else [])
-        return gone is not None
+        return there
 
     async def sweep(self) -> None:
         """Forget what no grant stands on any more, and take it back at the provider."""
@@ -207,7 +207,7 @@ class Connections:
                 self._revoke_later([msgspec.structs.replace(row, tokens=tokens)])
                 raise UpstreamDenied(f"the login at {provider.title} is over")
             return now
-        row = msgspec.structs.replace(row, tokens=tokens, version=row.version + 1)
+        row = msgspec.structs.replace(row, tokens=tokens, version=row.version + 1)  # as SQL has it
         self._note(provider, row)
         return row
 

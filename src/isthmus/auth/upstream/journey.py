@@ -5,6 +5,7 @@ approve without asking, so that whatever begins a journey is as good as an appro
 """
 
 import hashlib
+import logging
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
@@ -170,6 +171,11 @@ async def told_by(provider: "Provider", visit: Visit) -> bool:
     # spec 2026-07-28 basic/authorization/security-considerations#mix-up-attacks
     endpoints = await provider.endpoints()
     iss = visit.fields.get("iss")
-    if iss is None:
-        return not endpoints.says_issuer
-    return iss == endpoints.issuer
+    if (iss is None and not endpoints.says_issuer) or (iss is not None and iss == endpoints.issuer):
+        return True
+    logging.getLogger("isthmus.auth").warning(
+        "the provider %s: an answer did not name %s as its issuer, and was thrown away",
+        provider.name,
+        endpoints.issuer or "the issuer (see Endpoints.issuer)",
+    )
+    return False

@@ -111,14 +111,25 @@ class UpstreamLogin:
         services = self._attached()
         arrival = await services.journeys.end(provider, visit)
         if arrival.journey.purpose == "know":
-            user, _ = await self._user(arrival)
-            await services.connect.known(user, arrival.journey.about, arrival.cookies, send)
+            await self._known(arrival, send)
             return
         about = arrival.journey.about
         pending = await services.authority.store.read(lambda records: records.pending(about))
         if pending is None:
             raise Unfit(410, LOST)
         await send_away(send, await self._answer(pending, arrival), arrival.cookies)
+
+    async def _known(self, arrival: Arrival, send: "Send") -> None:
+        """Somebody only had to be known; what the provider gave for that is not kept."""
+        services = self._attached()
+        try:
+            user, _ = await self._user(arrival)
+        except UpstreamDenied as denial:
+            services.note(self.source, denial)
+            text = f"{self.provider} did not say who you are. Nothing was connected."
+            await services.say(send, "Not connected", text, status=403, cookies=arrival.cookies)
+            return
+        await services.connect.known(user, arrival.journey.about, arrival.cookies, send)
 
     async def _answer(self, pending: "Pending", arrival: Arrival) -> str:
         """Where a browser goes on: to the client, with a code of ours or an error."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from isthmus.auth.client.token_request import Identity, authenticated, method_of, seconds
+from isthmus.auth.client.token_request import Identity, authenticated, method_of, said, seconds
 from isthmus.auth.jwks import Jwks, metadata_urls
 from isthmus.auth.network import Network, NetworkFailed, NetworkPolicy, NetworkRefused
 from isthmus.auth.secret import Secret
@@ -279,7 +279,9 @@ class Provider:
         """The exception for a provider that gives no usable answer; the reason goes to the log."""
         import logging  # for what rarely happens
 
-        logging.getLogger("isthmus.auth").warning("the provider %s: %s", self.name, error)
+        logging.getLogger("isthmus.auth").warning(
+            "the provider %s: %s", self.name, said(str(error))
+        )
         return UpstreamUnavailable(f"{self.title} cannot be reached at the moment")
 
     def _identity(self, endpoints: Endpoints) -> Identity:

@@ -1,6 +1,7 @@
 """Where upstream tokens lie in the authorization server's store: encrypted, each bound to its row."""
 
 import hashlib
+import secrets
 
 import msgspec
 
@@ -28,7 +29,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: what grants refer to.
         user_id: whose they are, in our words.
-        version: grows with each renewal.
+        version: another one after each renewal.
     """
 
     id: str
@@ -58,8 +59,8 @@ def add(
     """
     expires_at = records.now + WAITING if waits else None
     sealed = records.vault.seal(pack(tokens), binding(id, user_id))
-    before = records.db.execute("SELECT version FROM upstream WHERE id = ?", (id,)).fetchone()
-    version = 0 if before is None else before[0] + 1
+    # No renewal that was begun for what was there before can be written over this.
+    version = secrets.randbits(62)
     records.db.execute(
         "INSERT OR REPLACE INTO upstream VALUES (?, ?, ?, ?, ?, ?, ?)",
         (id, tokens.provider, user_id, sealed, version, records.now, expires_at),
@@ -100,13 +101,23 @@ def replace(records: Records, before: Row, tokens: UpstreamTokens) -> bool:
 
 
 def remove(records: Records, id: str) -> Row | None:
-    """Forget tokens; what they were, to be revoked."""
+    """Forget tokens; what they were where they are to be taken back at the provider.
+
+    Many providers end everything that a user has granted a client, and we are one client. So
+    what somebody gave up is taken back there with the last of their rows.
+    """
     try:
         found = row(records, id) or opened(records, id, DISCONNECTED)
     except UsageError:  # what cannot be read can still be thrown away
         found = None
     records.db.execute("DELETE FROM upstream WHERE id = ?", (id,))
-    return found
+    if found is None:
+        return None
+    others = records.db.execute(
+        "SELECT 1 FROM upstream WHERE user_id = ? AND provider = ? LIMIT 1",
+        (found.user_id, found.provider),
+    )
+    return found if others.fetchone() is None else None
 
 
 def rows_of(records: Records, user_id: str) -> list[tuple[str, str]]:

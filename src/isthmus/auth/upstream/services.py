@@ -158,6 +158,9 @@ class Services:
                 f"ctx.upstream works for users of {self.authority.issuer}, and this caller is one "
                 f"of {principal.issuer}"
             )
+        # A program's name may be that of a user.
+        if principal.subject == principal.client_id and "gid" not in principal.claims:
+            raise UpstreamDenied(f"a program has no account at {provider.title}: users have")
         id = await self._row_of(principal, provider)
         if id is not None:
             try:
