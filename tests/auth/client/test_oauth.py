@@ -1,6 +1,7 @@
 """A user logs in: whole flows between a client of ours and a small town of OAuth."""
 
 import asyncio
+import ssl
 import time
 from urllib.parse import parse_qsl
 
@@ -797,3 +798,10 @@ async def test_a_logout_is_told_where_the_server_takes_that():
             assert [(refresh, "client-1")] == [(form["token"], form["client_id"]) for form in told]
             assert "hello" == (await client.call_tool("hello")).text
         assert 2 == len(here.authority.asked)
+
+
+def test_certificates_of_ones_own_are_believed_on_the_way_to_tokens_too():
+    """Ours: the servers that are named on the way may be behind the same authority."""
+    trusted = ssl.create_default_context()
+
+    assert trusted is OAuth(tls=trusted).reach("https://mcp.example")._tls

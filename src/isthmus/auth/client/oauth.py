@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from inspect import isawaitable
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,9 @@ from isthmus.auth.client.tokens import TokenStore
 from isthmus.auth.client.user_grant import UserGrant
 from isthmus.auth.network import Network, NetworkPolicy, desktop
 from isthmus.errors import UsageError
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["ApproveScopes", "OAuth", "OnStatus", "ScopeRequest", "Status"]
 
@@ -94,6 +97,8 @@ class OAuth(Granting):
         dpop: bind tokens to a key of this program's: ``"auto"`` where both servers say that they
             can, ``"off"``, ``"require"``.
         network: where discovery may go; by default the origins named here, and public addresses.
+        tls: how the certificates of authorization servers are checked; None trusts what the
+            system trusts.
         compat: what is put up with for servers that do not keep to the specification.
         on_status: told of each step.
 
@@ -119,6 +124,7 @@ class OAuth(Granting):
         account: str = "",
         dpop: Literal["auto", "off", "require"] = "auto",
         network: NetworkPolicy | None = None,
+        tls: "ssl.SSLContext | None" = None,
         compat: Compat | None = None,
         on_status: OnStatus | None = None,
     ) -> None:
@@ -147,6 +153,7 @@ class OAuth(Granting):
         self._approve = approve_scopes
         self._store = store
         self._policy = network
+        self._tls = tls
         self._on_status = on_status
 
     def grant(self, url: str, proofs: Proofs) -> UserGrant:
@@ -168,7 +175,7 @@ class OAuth(Granting):
         if policy is None:
             named = [self.authorization_server] if self.authorization_server else []
             policy = desktop(url, *named, *self.program.clients)
-        return Network(policy)
+        return Network(policy, tls=self._tls)
 
     def tell(self, step: str, url: str, page: str = "") -> None:
         """Say what is going on, to whoever wants to know."""
