@@ -91,13 +91,13 @@ class Asking:
         def work(provider: "Provider") -> str:
             from authlib.oauth2 import OAuth2Error
 
-            take(provider.records, pending)
-            request = self._request(Asked(method="GET", pairs=pending.query))
+            kept = take(provider.records, pending)
+            request = self._request(Asked(method="GET", pairs=kept.query))
             try:
                 grant = provider.get_consent_grant(request)
             except OAuth2Error as error:
                 raise AuthRefused("the client may no longer have this", error.error) from None
-            if grant.redirect_uri != pending.redirect_uri or request.resource != pending.resource:
+            if (grant.redirect_uri, request.resource) != (kept.redirect_uri, kept.resource):
                 raise AuthRefused("the client has changed since it asked", "invalid_request")
             provider.records.audit("approved", client_id=pending.client_id,
                                    user_id=approval.user.id)  # fmt: skip
@@ -109,12 +109,13 @@ class Asking:
     async def deny(self, pending: Pending, error: str) -> str:
         """Tell the client that it gets nothing; see :meth:`AuthorizationServer.deny`."""
 
-        def work(records: "Records") -> None:
-            take(records, pending)
-            records.audit("denied", client_id=pending.client_id, detail=error)
+        def work(records: "Records") -> Pending:
+            kept = take(records, pending)
+            records.audit("denied", client_id=kept.client_id, detail=error)
+            return kept
 
-        await self._authority.store.write(work)
-        return self._refused(pending.redirect_uri, error, pending.state)
+        kept = await self._authority.store.write(work)
+        return self._refused(kept.redirect_uri, error, kept.state)
 
     def _refused(self, redirect_uri: str, error: str, state: str | None) -> str:
         """Where to send a browser with an error."""
@@ -128,14 +129,16 @@ class Asking:
         return FormRequest(asked, self._settings.url("authorize"))
 
 
-def take(records: "Records", pending: Pending) -> None:
-    """Take a request out of the store, since it is being answered.
+def take(records: "Records", pending: Pending) -> Pending:
+    """Take a request out of the store, since it is being answered; what is there counts.
 
     Raises:
         AuthRefused: somebody did before, or it is too old.
     """
-    if records.take_pending(pending.txn) is None:
+    kept = records.take_pending(pending.txn)
+    if kept is None:
         raise AuthRefused(OVER, "access_denied")
+    return kept
 
 
 def why(error: str) -> str:

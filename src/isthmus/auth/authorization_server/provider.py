@@ -7,6 +7,7 @@ Importing this takes the extra ``auth``; nothing imports it before the first req
 """
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -28,6 +29,10 @@ from isthmus.auth.jose import Claims
 from isthmus.auth.secret import Secret
 
 __all__ = ["Answer", "Approval", "FormRequest", "Found", "Provider"]
+
+
+SAYABLE = re.compile(r"[ !#-\[\]-~]*")
+"""What an error may say (RFC 6749 5.2)."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,6 +187,9 @@ class Provider(Core):  # type: ignore[misc]  # Authlib has no types
 
     def handle_response(self, status: int, body: Any, headers: Any) -> Answer:
         """The response, which is sent after the transaction."""
+        # Some of Authlib's errors repeat what came with the request.
+        if isinstance(body, dict) and not SAYABLE.fullmatch(str(body.get("error_description", ""))):
+            del body["error_description"]
         return Answer(status, body, headers)
 
     def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
