@@ -1,18 +1,23 @@
 """Scopes: the words by which a token says what it allows."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from isthmus.errors import UsageError
 
-__all__ = ["NONE", "scope_set"]
+__all__ = ["NONE", "real_scopes", "scope_set"]
 
 NONE: frozenset[str] = frozenset()
 
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 3.3
 
 OFFLINE = "offline_access"
+
+
+def real_scopes(named: Iterable[str]) -> frozenset[str]:
+    """What somebody else named that are scopes; the rest, which nobody could ask for, is left out."""
+    return frozenset(scope for scope in named if re.fullmatch(SCOPE, scope))
 
 
 def scope_set(scopes: Any, what: str) -> frozenset[str]:

@@ -68,6 +68,17 @@ async def test_scopes_are_the_servers_unless_the_program_has_its_own(
     assert expected == place.authority.forms[0].get("scope")
 
 
+@pytest.mark.parametrize("nonsense", ["\ud800", "a b", "", "x\r\ny", 'say "yes"', "ä"])
+async def test_what_is_no_scope_is_not_asked_for(place, nonsense):
+    """RFC 6749 3.3: what a server lists and is no scope goes nowhere, and breaks nothing."""
+    place.scope = ""
+    place.resource["scopes_supported"] = [nonsense, "read"]
+    async with Client(place.url, auth=job()) as client:
+        await client.call_tool("hello")
+
+    assert ["read"] == [form["scope"] for form in place.authority.forms]
+
+
 async def test_many_calls_wait_for_one_token(place):
     """Ours: one flight for everybody, and the next client goes on with what it brought."""
     auth = job()

@@ -22,6 +22,7 @@ from isthmus.auth.urls import (
     split,
     well_known,
 )
+from isthmus.core.scopes import real_scopes
 from isthmus.errors import AuthError, AuthUnsafe, DiscoveryFailed
 from isthmus.revisions import LATEST
 
@@ -156,7 +157,7 @@ class Discovery:
             server=server,
             scopes=None
             if resource.scopes_supported is None
-            else frozenset(resource.scopes_supported),
+            else real_scopes(resource.scopes_supported),
             bound=bool(resource.dpop_bound_access_tokens_required),
             proofs=bool(resource.dpop_signing_alg_values_supported),
         )

@@ -15,6 +15,7 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.session import AuthSession, Want
 from isthmus.auth.client.step_up import StepUps
 from isthmus.auth.client.tokens import Tokens
+from isthmus.core.scopes import real_scopes
 from isthmus.errors import AuthError, ConnectionLost, Misbehaved
 from isthmus.runtime.holding import CLOCKS
 from isthmus.transports.http.refusals import same_origin
@@ -234,7 +235,7 @@ def challenges_of(headers: Mapping[str, str]) -> list[Challenge]:
 
 def scopes_of(challenges: list[Challenge]) -> frozenset[str] | None:
     """All scopes that challenges name; None where they name none."""
-    named = [scopes for c in challenges if (scopes := c.scopes)]
+    named = [scopes for c in challenges if (scopes := real_scopes(c.scopes or ()))]
     return frozenset().union(*named) if named else None
 
 
