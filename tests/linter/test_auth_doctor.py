@@ -325,6 +325,37 @@ async def test_an_open_server_has_nothing_wrong(site):
     assert ["it asks for no authorization to begin with"] == hops["challenge"].found
 
 
+ODD = (
+    None,
+    True,
+    7,
+    -0.5,
+    "",
+    "x" * 5000,
+    "\ud800\x1b[2J",
+    "https://",
+    "://",
+    [],
+    ["\ud800"],
+    {"a": {}},
+)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+async def test_whatever_the_documents_say_is_examined_and_printable(site, odd):
+    """Ours: no document is a crash, and nothing of it gets at the terminal."""
+    good = dict(site.resource), dict(site.issuer)
+    for which, document in enumerate(good):
+        for name in document:
+            bent = {**document, name: [odd] if name == "authorization_servers" else odd}
+            site.resource, site.issuer = (bent, good[1]) if which == 0 else (good[0], bent)
+            hops = (await site.examined()).values()
+            told = [line for hop in hops for line in (hop.url, *hop.found)]
+            told += [fault.said for hop in hops for fault in hop.faults]
+
+            assert [] == [line for line in told if not line.isprintable()]
+
+
 async def test_the_second_issuer_may_be_the_one(site):
     """RFC 9728 7.6: of several authorization servers a client chooses one that can be used."""
     site.resource["authorization_servers"].insert(0, "http://127.0.0.1:1")

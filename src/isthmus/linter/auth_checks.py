@@ -106,9 +106,10 @@ def faults(checks: Sequence[Check], seen: Seen) -> Iterator[Fault]:
 
 
 def shown(value: Any) -> str:
-    """Another side's words, of a bounded length."""
+    """Another side's words, on one line of a bounded length."""
     text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return "".join(sign if sign.isprintable() else " " for sign in cut)
 
 
 def strings(document: Mapping[str, Any], name: str) -> list[str]:

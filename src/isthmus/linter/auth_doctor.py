@@ -242,7 +242,7 @@ class AuthDoctor:
                 await self._legacy(hop)
             return False
         for issuer in issuers:
-            trial = Hop(hop.name, url=issuer)
+            trial = Hop(hop.name, url=shown(issuer))
             await self._one_issuer(trial, issuer)
             better = hop.verdict in {"skipped", "problem"}
             if better:
