@@ -6,7 +6,7 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import ClientCredentials
-from isthmus.errors import AuthRefused, AuthUnsafe, DiscoveryFailed, ScopeShortfall
+from isthmus.errors import AuthError, AuthRefused, AuthUnsafe, DiscoveryFailed, ScopeShortfall
 from machine_grants import employ, working_town
 
 
@@ -155,6 +155,22 @@ async def test_metadata_of_somebody_else_get_no_secret(place):
             pass
 
     assert [] == place.authority.forms
+
+
+@pytest.mark.parametrize("odd", [7, None, "", "\ud800", "https://", [], ["\ud800"], {"a": {}}])
+async def test_metadata_may_say_anything(place, odd):
+    """Ours: whatever a member holds, the client goes on or says what is wrong, by an error of ours."""
+    good, told = (place.resource, place.authority.metadata), []
+    for name in (*good[0], *good[1]):
+        place.resource = {**good[0], name: odd} if name in good[0] else good[0]
+        place.authority.metadata = {**good[1], name: odd} if name in good[1] else good[1]
+        try:
+            async with Client(place.url, auth=job()) as client:
+                await client.call_tool("hello")
+        except AuthError as error:
+            told.append(str(error))
+
+    assert [] == [line for line in told if not line.isprintable()]
 
 
 async def test_metadata_without_a_token_endpoint_are_of_no_use(place):

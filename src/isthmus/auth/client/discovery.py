@@ -357,5 +357,5 @@ def shaped(document: Any, kind: type[T], place: str) -> T:
     """
     try:
         return msgspec.convert(document, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a surrogate pair
         raise AuthUnsafe(f"the metadata at {said(place)} are malformed: {error}") from None
