@@ -6,6 +6,7 @@ import stat
 
 import pytest
 
+from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.store import MemoryAuthStore, SQLiteAuthStore
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
@@ -77,16 +78,32 @@ async def test_two_processes_take_turns(tmp_path):
 
 
 async def test_the_key_can_be_changed(tmp_path):
-    """Ours: the new one first, the former one after it."""
+    """Ours: opened once with both, the file needs the former one no more; secrets of clients stay good."""
     path = tmp_path / "auth.db"
-    old = SQLiteAuthStore(path, key=KEY)
-    await old.write(lambda records: records.put_ticket("t", "name", b"content", records.now + 60))
-    await old.close()
-    both = SQLiteAuthStore(path, key=[Secret(NEW), KEY])
-    found = await both.read(lambda records: records.ticket("t", "name"))
-    await both.close()
+    client = RegisteredClient(
+        client_id="c", auth_method="client_secret_post", secret=Secret("s" * 20)
+    )
 
-    assert b"content" == found
+    def fill(records):
+        records.put_ticket("t", "name", b"content", records.now + 60)
+        records.save_client(client)
+
+    async with SmallAuthority(store=SQLiteAuthStore(path, key=KEY)) as before:
+        await before.app.store.write(fill)
+        tokens = await before.tokens(client_id := await before.public())
+    both = SQLiteAuthStore(path, key=[Secret(NEW), KEY])
+    await noted(both)
+    await both.close()
+    async with SmallAuthority(store=SQLiteAuthStore(path, key=NEW)) as after:
+        found = await after.app.store.read(lambda records: records.ticket("t", "name"))
+        _, digest = await after.app.store.read(lambda records: records.client("c"))
+        fits = await after.app.store.read(lambda records: records.vault.matches(digest, "s" * 20))
+        refreshed = await after.refresh(tokens["refresh_token"], client_id)
+
+        assert b"content" == found
+        assert fits
+        assert 200 == refreshed.status
+        assert await after.verified(tokens["access_token"]) is not None
 
 
 @pytest.mark.parametrize("key", ["", "short", b"x" * 31, "é" * 40, Secret("x")])

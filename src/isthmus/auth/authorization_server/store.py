@@ -59,8 +59,8 @@ class SQLiteAuthStore:
 
     Args:
         path: the file; it is made where there is none.
-        key: 32 bytes or more, or their base64url; several to change from the last to the first.
-            None takes ``ISTHMUS_AUTH_KEY`` from the environment.
+        key: 32 bytes or more, or their base64url; several to change from the last to the first, which
+            is done when the file is opened. None takes ``ISTHMUS_AUTH_KEY`` from the environment.
         clock: says the seconds since the epoch.
 
     Raises:
@@ -80,7 +80,8 @@ class SQLiteAuthStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         keys = [key] if key is None or isinstance(key, Secret | str | bytes) else list(key)
-        self._vault = Vault([key_from(one) for one in keys])
+        self._outer = Vault([key_from(one) for one in keys])
+        self._vault: Vault  # as soon as the file is open
         self._path = os.fspath(path)
         self._clock = clock
         self._thread: ThreadPoolExecutor | None = None
@@ -164,15 +165,22 @@ class SQLiteAuthStore:
         try:
             db.execute("BEGIN IMMEDIATE")
             prepare(db, self._path)
-            row = db.execute("SELECT value FROM meta WHERE name = 'check'").fetchone()
-            if row is None:
-                sealed = self._vault.seal(b"isthmus", "meta/check")
-                db.execute("INSERT INTO meta VALUES ('check', ?)", (sealed,))
-            else:
-                self._vault.open(row[0], "meta/check")
+            self._vault = Vault([self._master(db)])
             db.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             raise UsageError(f"{self._path} is no usable SQLite database: {error}") from None
+
+    def _master(self, db: "sqlite3.Connection") -> bytes:
+        """The key of everything in the file; it is in the file, under the operator's.
+
+        So that to change the operator's key is to write one row anew.
+        """
+        row = db.execute("SELECT value FROM meta WHERE name = 'master'").fetchone()
+        master = os.urandom(32) if row is None else self._outer.open(row[0], "meta/master")
+        if row is None or self._outer.former:
+            sealed = self._outer.seal(master, "meta/master")
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('master', ?)", (sealed,))
+        return master
 
     def _shut(self) -> None:
         db, self._db = self._db, None

@@ -59,9 +59,13 @@ class Vault:
 
     Args:
         keys: key material; the first seals, all of them open, so that a key can be changed.
+
+    Attributes:
+        former: all but the first of them.
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
+        self.former = keys[1:]
         self._keys = [derive(key, b"seal") for key in keys]
         self._macs = [derive(key, b"mac") for key in keys]
 
