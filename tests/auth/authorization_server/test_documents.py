@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from document_shelf import Shelf
-from isthmus.auth.authorization_server.documents import Documents
+from isthmus.auth.authorization_server.documents import AT_ONCE, Documents, Unreachable
 from isthmus.auth.authorization_server.policy import Unacceptable
 from isthmus.auth.authorization_server.settings import CimdPolicy
 from small_authority import BACK, SmallAuthority
@@ -79,3 +79,14 @@ async def test_a_client_that_cannot_be_looked_up_is_not_called_unknown():
         answer = await small.refresh("rt.x.0.y", ID)
 
         assert (503, "temporarily_unavailable") == (answer.status, answer.json["error"])
+
+
+async def test_only_so_many_documents_are_fetched_at_a_time():
+    """Ours: whoever comes beyond that tries again, and is not called unknown."""
+    shelf = Shelf()
+    documents = Documents(CimdPolicy(), shelf)
+    ids = [f"https://app.example/{at}.json" for at in range(AT_ONCE + 1)]
+    done = await asyncio.gather(*(documents.find(id) for id in ids), return_exceptions=True)
+
+    assert {Unreachable} == {type(one) for one in done}
+    assert AT_ONCE == shelf.asked.total()

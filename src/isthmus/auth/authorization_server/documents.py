@@ -120,7 +120,7 @@ class Documents:
         task = self._fetching.get(client_id)
         if task is None:
             if len(self._fetching) >= AT_ONCE:
-                raise Unacceptable("too many documents are being fetched: try again")
+                raise Unreachable("too many documents are being fetched: try again")
             task = asyncio.create_task(self._fetch(client_id))
             self._fetching[client_id] = task
             task.add_done_callback(lambda _: self._fetching.pop(client_id, None))
