@@ -13,6 +13,8 @@ from isthmus.auth.authorization_server.requests import Asked
 from isthmus.auth.authorization_server.store import SQLiteAuthStore
 from small_authority import SmallAuthority
 
+pytestmark = pytest.mark.timeout(120)  # processes are made by the dozen
+
 KEY = "k" * 43
 MOST = 60
 """Statements of a token request, and more."""
