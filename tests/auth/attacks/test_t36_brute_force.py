@@ -64,6 +64,15 @@ async def test_new_cookies_and_new_requests_do_not_get_around_the_limit(authorit
 
 
 @PROVES
+async def test_other_spellings_of_a_name_do_not_get_around_the_limit(authority):
+    """We demand that names which log in as the same user have their tries together."""
+    mallory = Visitor(authority, ISSUER)
+    spellings = ["alice", "ALICE", " alice", "\uff41lice", "a\uff4cice", "\U0001d41alice"]
+    statuses = [(await attempt(mallory, account=name)).status for name in spellings]
+    assert [403] * 5 + [429] == statuses
+
+
+@PROVES
 async def test_somebody_elsewhere_can_still_log_in(authority):
     """We demand that a guesser does not lock the user out."""
     mallory = Visitor(authority, ISSUER, "198.51.100.7")

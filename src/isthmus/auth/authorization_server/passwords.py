@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from isthmus.auth.authorization_server.users import LoginPage, LoginRequest, User
+from isthmus.auth.authorization_server.users import LoginPage, LoginRequest, User, folded
 from isthmus.auth.extra import require
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
@@ -152,7 +152,7 @@ class PasswordUsers:
         """The user whose name and password these are, or None; takes as long for either."""
         with self._rows() as rows:
             found = rows.execute(
-                "SELECT id, name, disabled, hash FROM user WHERE id = ?", (_folded(account),)
+                "SELECT id, name, disabled, hash FROM user WHERE id = ?", (folded(account),)
             ).fetchone()
         hashed = found[3] if found else self._hash_of_nobody()
         if not self._fits(hashed, password) or found is None or found[2]:
@@ -212,18 +212,13 @@ def _user(user_id: str, name: str, disabled: int) -> User:
     return User(id=user_id, name=name, disabled=bool(disabled))
 
 
-def _folded(account: str) -> str:
-    """An account name as it is compared, however it was typed."""
-    return unicodedata.normalize("NFKC", account).strip().casefold()
-
-
 def _account(account: str) -> str:
-    folded = _folded(account)
-    if not folded or len(folded) > NAME_LONGEST:
+    name = folded(account)
+    if not name or len(name) > NAME_LONGEST:
         raise UsageError(f"an account name has 1 to {NAME_LONGEST} characters")
-    if not folded.isprintable() or " " in folded:
+    if not name.isprintable() or " " in name:
         raise UsageError("an account name has no spaces, and nothing that cannot be seen")
-    return folded
+    return name
 
 
 def _spelled(password: Secret) -> str:

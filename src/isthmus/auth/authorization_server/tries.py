@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from isthmus.auth.authorization_server.users import folded
+
 __all__ = ["Allowance", "Tries"]
 
 
@@ -110,7 +112,7 @@ class Tries:
         window.forget(key)
 
     def _keyed(self, account: str, address: str) -> Iterator[tuple[Window, str]]:
-        name, place = account.strip().casefold()[:128], network(address)
+        name, place = folded(account)[:128], network(address)
         return zip(self._windows, (f"{place} {name}", place, name), strict=True)
 
 

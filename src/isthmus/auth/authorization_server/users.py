@@ -6,6 +6,7 @@ logged people in already (:class:`~isthmus.auth.authorization_server.proxy_users
 another authorization server (:class:`~isthmus.auth.upstream.login.UpstreamLogin`).
 """
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
@@ -26,6 +27,7 @@ __all__ = [
     "Outcome",
     "User",
     "UserBackend",
+    "folded",
 ]  # fmt: skip
 
 
@@ -155,3 +157,8 @@ class Delegated(Protocol):
             authority: the server it works for; called once, when that is made.
         """
         ...
+
+
+def folded(account: str) -> str:
+    """An account name as it is compared, and as its tries are counted, however it was typed."""
+    return unicodedata.normalize("NFKC", account).strip().casefold()
