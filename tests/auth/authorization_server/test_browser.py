@@ -94,6 +94,20 @@ def test_cookies_are_host_bound_under_https_and_apart_by_port_without():
     assert "a=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0" == remote.clear("a")
 
 
+@pytest.mark.parametrize("sign", [b"\x85", b"\xa0", b"\x1c", b"\x0b"])
+async def test_no_other_host_can_set_a_cookie_that_is_read_as_ours(sign):
+    """We demand that a name which browsers let a sibling host set is none with ``__Host-``."""
+    cookies = Cookies("https://login.example")
+    mine, theirs = b"m" * 43, b"t" * 43
+    name = cookies.session.encode()
+    for pair in ((name, mine, sign + name, theirs), (sign + name, theirs, name, mine)):
+        header = b"%b=%b; %b=%b" % pair
+        visit = await read_visit(scope("GET", (b"cookie", header)), sending(b""))
+        assert Secret("m" * 43) == cookies.opaque(visit, cookies.session)
+    alone = await read_visit(scope("GET", (b"cookie", sign + name + b"=" + theirs)), sending(b""))
+    assert cookies.opaque(alone, cookies.session) is None
+
+
 @pytest.mark.parametrize("value", ["", "x", "é" * 43, "a" * 44, "a" * 42 + "!"])
 async def test_a_cookie_of_another_shape_is_none_of_ours(value):
     """We demand that only what we could have set is looked up."""

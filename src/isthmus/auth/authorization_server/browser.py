@@ -201,8 +201,10 @@ def _cookies(header: str) -> dict[str, str]:
     for piece in header[:COOKIE_LIMIT].split("; "):
         name, sign, value = piece.partition("=")
         if sign:
-            # the first of two of a name is the one with the longer path, which is never ours
-            found[name.strip()] = value.strip()
+            # The first of two of a name is the one with the longer path, which is never ours. Only
+            # what browsers take for a space is one here: after any other, a page of a sibling host
+            # could set what we would read as `__Host-`.
+            found[name.strip(" \t")] = value.strip(" \t")
     return found
 
 
