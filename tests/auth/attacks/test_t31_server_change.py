@@ -3,9 +3,10 @@
 import pytest
 
 from isthmus import Client
-from isthmus.auth import MemoryTokenStore, OAuth
+from isthmus.auth import ClientCredentials, MemoryTokenStore, OAuth
 from isthmus.auth.client.static import StaticClient
 from isthmus.errors import IssuerChanged
+from machine_grants import employ, working_town
 from oauth_town import Browser, town
 
 
@@ -54,3 +55,19 @@ async def test_a_secret_that_was_given_by_hand_goes_nowhere_else():
             with pytest.raises(IssuerChanged):
                 await client.call_tool("hello")
         assert [] == evil.asked == evil.forms == evil.registered
+
+
+@pytest.mark.covers("auth.threat.t31-server-change")
+async def test_the_secret_of_a_machine_stays_with_the_server_that_took_it():
+    """The spec: credentials belong to one authorization server, whatever a server names later."""
+    job = ClientCredentials("job", secret="the-secret-of-the-job")
+    async with working_town() as here, Client(here.url, auth=job) as client:
+        evil = here.found("/evil")
+        employ(evil)
+        here.resource["authorization_servers"] = [evil.issuer]
+        here.revoked |= set(here.authority.tokens)
+        with pytest.raises(IssuerChanged, match="the secret of 'job' is that of"):
+            await client.call_tool("hello")
+        here.resource["authorization_servers"] = [here.authority.issuer]
+        assert "hello" == (await client.call_tool("hello")).text
+    assert [] == evil.forms

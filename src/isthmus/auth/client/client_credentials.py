@@ -35,7 +35,8 @@ class ClientCredentials(Machine):
         key: the private key whose public half the authorization server knows.
         method: how it authenticates, where that is not to be found out; see ``StaticClient``.
         scopes: what to ask for; None asks for what the server says.
-        authorization_server: the issuer, where the MCP server does not name it.
+        authorization_server: the issuer, where the MCP server does not name it, or shall not have
+            a say in who sees the secret first.
         network: where discovery may go; by default the origins named here, and public addresses.
         compat: what is put up with for servers that do not keep to the specification.
 
@@ -55,19 +56,18 @@ class ClientCredentials(Machine):
         network: NetworkPolicy | None = None,
         compat: Compat | None = None,
     ) -> None:
-        super().__init__(
-            client_id,
-            scopes=scopes,
-            authorization_server=authorization_server,
-            network=network,
-            compat=compat,
-        )
         if secret is None and key is None:
             raise UsageError(
                 f"{client_id!r} gets tokens for what it is, and has to prove it: give it secret=… "
                 "or key=PrivateKey(…)"
             )
-        self.identity = StaticClient(client_id, secret=secret, key=key, method=method).identity
+        super().__init__(
+            StaticClient(client_id, secret=secret, key=key, method=method).identity,
+            scopes=scopes,
+            authorization_server=authorization_server,
+            network=network,
+            compat=compat,
+        )
 
     async def ask(self, asking: Asking) -> Granted:
         """Ask for a token."""

@@ -72,7 +72,7 @@ class EnterpriseManaged(Machine):
         if subject_token_type not in KINDS:
             raise UsageError(f"subject_token_type={subject_token_type!r}: it is id_token or saml2")
         super().__init__(
-            client.client_id,
+            client.identity,
             scopes=scopes,
             authorization_server=authorization_server,
             network=network,
@@ -83,7 +83,6 @@ class EnterpriseManaged(Machine):
         self._idp_issuer = idp_issuer or idp_token_endpoint
         self._subject_token = subject_token
         self._kind = f"{TOKEN_TYPE}{subject_token_type}"
-        self._identity = client.identity
 
     def named(self) -> list[str]:
         """The URLs that the application itself has named."""
@@ -93,7 +92,7 @@ class EnterpriseManaged(Machine):
         """Exchange what the provider said for a grant, and that for a token."""
         jag = await self._exchanged(asking)
         form = {"grant_type": JWT_BEARER, "assertion": jag.access.reveal()}
-        return await asking.token(form, self._identity, scopes=jag.scopes)
+        return await asking.token(form, self.identity, scopes=jag.scopes)
 
     async def _exchanged(self, asking: Asking) -> Granted:
         """The identity provider's grant for the MCP server.

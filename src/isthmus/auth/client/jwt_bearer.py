@@ -53,12 +53,10 @@ class JwtBearer(Machine):
         network: NetworkPolicy | None = None,
         compat: Compat | None = None,
     ) -> None:
-        if isinstance(client, StaticClient):
-            self.identity = client.identity
-        else:
-            self.identity = Identity(client_id=client, method="none")
         super().__init__(
-            self.identity.client_id,
+            client.identity
+            if isinstance(client, StaticClient)
+            else Identity(client_id=client, method="none"),
             scopes=scopes,
             authorization_server=authorization_server,
             network=network,

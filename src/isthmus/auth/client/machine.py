@@ -18,7 +18,7 @@ from isthmus.auth.client.session import Want
 from isthmus.auth.client.token_request import Granted, Identity, request_token, said
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.network import Network, NetworkPolicy, desktop
-from isthmus.errors import AuthUnsafe
+from isthmus.errors import AuthUnsafe, IssuerChanged
 
 __all__ = ["Asking", "Machine", "MachineGrant"]
 
@@ -78,8 +78,10 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
 class Machine(Granting):
     """An authorization that needs nobody; subclasses say what they ask for.
 
+    A secret goes to one authorization server: the first that took it, whatever servers say later.
+
     Args:
-        client_id: what the client is called.
+        identity: who the client is.
         scopes: what to ask for; None asks for what the server says.
         authorization_server: the issuer, where the MCP server does not name it.
         network: where discovery may go; by default the origins named here, and public addresses.
@@ -90,7 +92,7 @@ class Machine(Granting):
 
     def __init__(
         self,
-        client_id: str,
+        identity: Identity,
         *,
         scopes: Iterable[str] | None = None,
         authorization_server: str | None = None,
@@ -98,12 +100,14 @@ class Machine(Granting):
         compat: Compat | None = None,
     ) -> None:
         super().__init__()
-        self.client_id = client_id
+        self.identity = identity
+        self.client_id = identity.client_id
         self.scopes = None if scopes is None else frozenset(scopes)
         self.authorization_server = authorization_server
         self.compat = compat
         self.now: Callable[[], float] = time.time
         self.had: dict[str, Tokens] = {}
+        self._issuer: str | None = None
         self._policy = network
 
     def __repr__(self) -> str:
@@ -116,6 +120,27 @@ class Machine(Granting):
             AuthError: it is not to be had.
         """
         raise NotImplementedError
+
+    def ensure(self, issuer: str, url: str) -> None:
+        """See to it that a secret is shown to nobody but the server that knows it already.
+
+        Raises:
+            IssuerChanged: another one is named now.
+        """
+        # spec 2026-07-28 basic/authorization/client-registration#authorization-server-binding
+        before = self._issuer
+        if self.identity.secret is not None and before is not None and before != issuer:
+            raise IssuerChanged(
+                f"{url} names {said(issuer)} as its authorization server, and the secret of "
+                f"{self.client_id!r} is that of {said(before)}: if both are right, give each server "
+                "an authorization of its own, with authorization_server=…",
+                before,
+                issuer,
+            )
+
+    def believed(self, issuer: str) -> None:
+        """An authorization server has taken what the client shows it."""
+        self._issuer = issuer
 
     def grant(self, url: str, proofs: Proofs) -> "MachineGrant":
         """The way to tokens for one MCP server."""
@@ -178,11 +203,14 @@ class MachineGrant:
         )
         if not place.server.token_endpoint:
             raise AuthUnsafe(f"the metadata of {said(place.server.issuer)} name no token_endpoint")
+        self._machine.ensure(place.server.issuer, self._url)
         self._bind(place)
         scopes = self._scopes(place, want) | before
         asking = Asking(place=place, scopes=scopes, network=self._network, proofs=self._proofs)
+        granted = await self._machine.ask(asking)
+        self._machine.believed(place.server.issuer)
         tokens = granted_tokens(
-            await self._machine.ask(asking),
+            granted,
             place=place,
             client_id=self._machine.client_id,
             asked=scopes,
