@@ -4,6 +4,7 @@ import pytest
 
 from isthmus.auth.authorization_server.limits import Limits, TooMany, network_of
 from isthmus.store.meter import Rate
+from small_authority import SmallAuthority
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,15 @@ def test_addresses_and_clients_are_counted_for_themselves():
         with pytest.raises(TooMany) as refused:
             again("192.0.2.7")
         assert refused.value.retry_after > 0
+
+
+async def test_nobody_uses_up_the_requests_of_somebody_elses_client():
+    """Ours: a client's name is no secret, and many clients are many users' at once."""
+    limits = Limits(99, per_client=Rate(3, seconds=60))
+    async with SmallAuthority(limits=limits) as small:
+        client_id = await small.public()
+        for _ in range(9):
+            assert 400 == (await small.redeem("x", client_id)).status
+
+        done = [await small.redeem(await small.code(client_id), client_id) for _ in range(4)]
+        assert [200, 200, 200, 429] == [one.status for one in done]

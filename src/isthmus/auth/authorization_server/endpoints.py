@@ -190,15 +190,30 @@ class Endpoints:
 
     async def _client_form(self, scope: Scope, receive: Receive) -> "tuple[Asked, Found]":
         """A form that a client sends, and what it takes to serve it."""
-        self._limits.address(address_of(scope))
-        asked = await read_form(scope, receive)
-        client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
-        if client_id is not None:
-            self._limits.client(client_id)
+        asked = await self._form(scope, receive)
         return asked, await self._lookups.find(asked)
 
+    async def _form(self, scope: Scope, receive: Receive) -> Asked:
+        self._limits.address(address_of(scope))
+        return await read_form(scope, receive)
+
     async def _token(self, scope: Scope, receive: Receive) -> "Answer":
-        asked, found = await self._client_form(scope, receive)
+        asked = await self._form(scope, receive)
+        client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
+        if client_id is None:
+            return await self._tokens(asked)
+        self._limits.client(client_id)
+        status = None
+        try:
+            done = await self._tokens(asked)
+            status = done.status
+        finally:
+            if status != 200:
+                self._limits.not_of(client_id)
+        return done
+
+    async def _tokens(self, asked: Asked) -> "Answer":
+        found = await self._lookups.find(asked)
 
         def work(provider: "Provider") -> "Answer":
             from isthmus.auth.authorization_server.provider import FormRequest

@@ -60,6 +60,13 @@ class Limits:
         """
         judge(self._clients, client_id)
 
+    def not_of(self, client_id: str) -> None:
+        """A token request was not that client's, or none that it got anything by.
+
+        It takes nothing from the client, whose name anybody knows: else anybody could use it up.
+        """
+        self._clients.spend(client_id[:512], -1)
+
     def registration(self, address: str) -> None:
         """A registration came from an address.
 
