@@ -2,10 +2,12 @@
 
 import pytest
 
+from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.settings import RegistrationPolicy
 from isthmus.auth.authorization_server.store import SQLiteAuthStore
 from isthmus.auth.jose import PrivateKey, read_token, sign
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
-from small_authority import ISSUER, OTHER, RESOURCE, SmallAuthority
+from small_authority import BACK, ISSUER, OTHER, RESOURCE, SmallAuthority
 
 KEY = "k" * 43
 
@@ -98,6 +100,19 @@ async def test_a_user_who_is_gone_has_no_tokens():
     async with SmallAuthority() as small:
         tokens = await small.tokens(await small.public())
         small.users.gone.add("ada")
+
+        assert await small.verified(tokens["access_token"]) is None
+
+
+async def test_a_disabled_user_has_no_tokens_of_a_client_of_the_same_name_either():
+    """Ours: what was granted is a user's, whatever the client is called."""
+    client = RegisteredClient(client_id="ada", redirect_uris=(BACK,))
+    policy = RegistrationPolicy(static=[client])
+    async with SmallAuthority(registration=policy) as small:
+        tokens = await small.tokens("ada")
+        assert await small.verified(tokens["access_token"]) is not None
+        small.users.disabled.add("ada")
+        small.app.forget()
 
         assert await small.verified(tokens["access_token"]) is None
 

@@ -93,7 +93,9 @@ class LocalVerifier:
         client_id, upstream_id = found
         if not await self._authority.known_client(client_id):
             return False
-        if principal.subject != principal.client_id and not await self._is_user(principal):
+        # A program's name may be that of a user; grants are of users alone.
+        itself = principal.subject == principal.client_id and "gid" not in principal.claims
+        if not itself and not await self._is_user(principal):
             return False
         return upstream_id is None or await self._authority.upstream_stands(upstream_id)
 
