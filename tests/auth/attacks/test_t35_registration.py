@@ -103,9 +103,40 @@ async def test_there_are_only_so_many_clients():
     """Ours: many addresses together fill no disk."""
     policy = RegistrationPolicy(dcr=DcrPolicy(most=2))
     async with SmallAuthority(registration=policy) as small:
-        done = [(await small.registering({"redirect_uris": [BACK]})).status for _ in range(3)]
+        for _ in range(2):
+            await small.tokens(await small.public())
+        third = await small.registering({"redirect_uris": [BACK]})
 
-        assert [201, 201, 503] == done
+        assert 503 == third.status
+
+
+async def test_a_flood_of_registrations_closes_the_door_to_nobody():
+    """Ours: who is of no use gives way, and who was granted something does not."""
+    policy = RegistrationPolicy(dcr=DcrPolicy(most=3))
+    async with SmallAuthority(registration=policy) as small:
+        used = await small.public()
+        await small.tokens(used)
+        first, *_, last = [await small.public() for _ in range(8)]
+
+        assert 302 == (await small.ask(used)).status
+        assert 400 == (await small.ask(first)).status
+        assert 302 == (await small.ask(last)).status
+
+
+async def test_a_client_whose_grants_are_over_gives_way_after_those_that_never_had_any():
+    """Ours: otherwise a server would take no new clients after some years."""
+    policy = RegistrationPolicy(dcr=DcrPolicy(most=2))
+    async with SmallAuthority(registration=policy) as small:
+        over = await small.public()
+        tokens = await small.tokens(over)
+        await small.post("/revoke", {"token": tokens["refresh_token"], "client_id": over})
+        for _ in range(3):
+            await small.public()
+        assert await small.app.known_client(over)
+
+        await small.tokens(await small.public())
+        await small.public()
+        assert not await small.app.known_client(over)
 
 
 async def test_registration_can_be_turned_off():

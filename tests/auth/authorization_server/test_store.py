@@ -7,6 +7,8 @@ import stat
 import pytest
 
 from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
+from isthmus.auth.authorization_server.records import MOST_KEPT
 from isthmus.auth.authorization_server.store import MemoryAuthStore, SQLiteAuthStore
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
@@ -185,3 +187,39 @@ async def test_nothing_that_is_secret_stands_in_the_file(tmp_path):
 
     texts = [code, secret, tokens["access_token"], tokens["refresh_token"], '"d":', KEY]
     assert [] == [text for text in texts if text.encode() in whole]
+
+
+async def test_what_anybody_can_begin_takes_only_so_much_room():
+    """Ours: what would end first is forgotten, and what was just begun is there."""
+    async with SmallAuthority() as small:
+
+        def fill(records):
+            rows = [(f"{n}", b"", records.now + n / 1e6) for n in range(MOST_KEPT)]
+            records.db.executemany("INSERT INTO pending VALUES (?, ?, ?)", rows)
+            rows = [("k", f"{n}".encode(), b"", records.now + n / 1e6) for n in range(MOST_KEPT)]
+            records.db.executemany("INSERT INTO ticket VALUES (?, ?, ?, ?)", rows)
+            records.put_ticket("mine", "name", b"it", records.now + 600)
+            records.save_pending(pending(records.now))
+            return [
+                records.db.execute("SELECT count(*) FROM pending").fetchone()[0],
+                records.db.execute("SELECT count(*) FROM ticket").fetchone()[0],
+                records.ticket("mine", "name"),
+                records.pending("txn").txn,
+            ]
+
+        assert [MOST_KEPT, MOST_KEPT, b"it", "txn"] == await small.app.store.write(fill)
+
+
+def pending(now):
+    return Pending(
+        txn="txn",
+        client_id="app",
+        client_name="App",
+        client_kind="static",
+        redirect_uri="https://app.example/cb",
+        scopes=(),
+        resource="",
+        query=(),
+        created_at=now,
+        expires_at=now + PENDING_LIFE,
+    )

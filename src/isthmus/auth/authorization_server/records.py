@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["Audited", "Code", "Grant", "Records", "StoredKey", "digest"]
 
 
+MOST_KEPT = 20_000
+"""Requests that wait for an answer, and tickets of all kinds, that are kept at a time."""
+
+
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody allowed a client; every token belongs to one.
 
@@ -159,6 +163,21 @@ class Records:
         ).fetchone()[0]
         return count
 
+    def forget_clients(self, most: int) -> None:
+        """Forget clients that registered themselves and have no grant that holds.
+
+        Those that were never of use go first, then those that were not for the longest time.
+
+        Args:
+            most: how many of them.
+        """
+        self.db.execute(
+            "DELETE FROM client WHERE client_id IN (SELECT client_id FROM client c WHERE kind = "
+            "'dynamic' AND NOT EXISTS (SELECT 1 FROM grant_ g WHERE g.client_id = c.client_id AND "
+            "g.revoked_at IS NULL AND g.expires_at > ?) ORDER BY used_at IS NOT NULL, "
+            "coalesce(used_at, created_at) LIMIT ?)", (self.now, most),
+        )  # fmt: skip
+
     def remove_client(self, client_id: str) -> bool:
         """Forget a client and revoke what it was granted; False if there is none."""
         self.forget_consent(client_id)
@@ -173,6 +192,7 @@ class Records:
         """Keep an authorization request until it is answered."""
         self.db.execute("INSERT INTO pending VALUES (?, ?, ?)",
                         (pending.txn, msgspec.json.encode(pending), pending.expires_at))  # fmt: skip
+        self._bound("pending", "txn")
 
     def pending(self, txn: str) -> Pending | None:
         """An authorization request that still waits for its answer."""
@@ -317,6 +337,14 @@ class Records:
         sealed = self.vault.seal(content, f"ticket/{kind}/{key.hex()}")
         self.db.execute("INSERT OR REPLACE INTO ticket VALUES (?, ?, ?, ?)",
                         (kind, key, sealed, expires_at))  # fmt: skip
+        self._bound("ticket", "digest")
+
+    def _bound(self, table: str, key: str) -> None:
+        """Forget what would end first where anybody could fill the disk with more."""
+        self.db.execute(
+            f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} ORDER BY expires_at "  # noqa: S608 - words of this file
+            f"DESC LIMIT -1 OFFSET {MOST_KEPT})"
+        )
 
     def ticket(self, kind: str, name: str) -> bytes | None:
         """What :meth:`put_ticket` kept, as long as it is good."""

@@ -54,12 +54,16 @@ class Register(ClientRegistrationEndpoint):  # type: ignore[misc]  # Authlib has
         return 201, Answered(body), JSON_HEADERS
 
     def make_room(self) -> None:
-        """See that there is room for another client.
+        """See that there is room for another client: those that are of no use to anybody give way.
 
         Raises:
-            OAuth2Error: there is none.
+            OAuth2Error: all of them are.
         """
-        if self.server.records.count_clients() >= self.server.settings.registration.dcr.most:
+        records, most = self.server.records, self.server.settings.registration.dcr.most
+        if records.count_clients() < most:
+            return
+        records.forget_clients(max(1, most // 100))  # some more, so that few have to look for them
+        if records.count_clients() >= most:
             raise OAuth2Error(
                 error="temporarily_unavailable",
                 description="Too many clients are registered: see DcrPolicy(most=).",

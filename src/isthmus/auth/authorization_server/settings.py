@@ -41,7 +41,7 @@ class DcrPolicy(msgspec.Struct, frozen=True, kw_only=True):
         per_ip_hour: registrations of one address in an hour. It is the address that the ASGI server
             gives: behind a proxy, have that read the proxy's header, or all share one.
         ttl_unused_days: after so many days a client that never got a token is forgotten.
-        most: clients that may be registered at a time.
+        most: clients that may be registered at a time. Beyond it, those give way that no grant is of.
         schemes: schemes of apps that redirect URIs may have beside ``https``, loopback ``http`` and
             those that contain a dot.
     """
