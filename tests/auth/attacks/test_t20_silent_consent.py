@@ -11,9 +11,8 @@ PROVES = pytest.mark.covers("auth.threat.t20-silent-consent")
 LOCAL = RegisteredClient(
     client_id="local",
     name="Local",
-    redirect_uris=("http://127.0.0.1/cb",),
+    redirect_uris=("http://127.0.0.1/cb", "com.example.app:/cb"),
     auth_method="none",
-    kind="dynamic",
 )
 
 
@@ -102,12 +101,13 @@ async def test_a_denial_is_not_remembered_as_anything(authority):
 
 
 @PROVES
-async def test_a_program_that_registered_itself_on_this_computer_is_asked_each_time(
-    alice, authority
-):
-    """We demand that no other program can take the place of one that was approved."""
-    await authority.store.write(lambda records: records.save_client(LOCAL))
-    url = request_url(ISSUER, client_id="local", redirect_uri="http://127.0.0.1:4000/cb")
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+@pytest.mark.parametrize("back", ["http://127.0.0.1:4000/cb", "com.example.app:/cb"])
+async def test_for_a_program_on_this_computer_one_is_asked_each_time(alice, authority, kind, back):
+    """OAuth 2.1 7.3.1: no silent answer to a client that another program can pretend to be."""
+    local = msgspec.structs.replace(LOCAL, kind=kind)
+    await authority.store.write(lambda records: records.save_client(local))
+    url = request_url(ISSUER, client_id="local", redirect_uri=back)
     for _ in range(2):
         page = await alice.follow(await alice.get(url))
         assert asked(page)

@@ -169,7 +169,7 @@ def domain_of(pending: Pending) -> str:
 def rememberable(pending: Pending) -> bool:
     """Whether consent may be remembered.
 
-    Not where a client registered itself and its answers go to a program on this computer: any
-    program can register under any name, and listen where another one did before.
+    Not where its answers go to a program on this computer: any program can name any client there,
+    whether that registered or has a document that anybody can read, and listen where another did.
     """
-    return pending.client_kind != "dynamic" or not target_of(pending.redirect_uri)[1]
+    return not target_of(pending.redirect_uri)[1]
