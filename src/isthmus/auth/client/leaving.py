@@ -19,14 +19,19 @@ async def forget_all(auth: "OAuth", url: str | None, *, registrations: bool) -> 
     """Forget tokens; see :meth:`isthmus.auth.client.oauth.OAuth.logout`."""
     store, count, issuers = auth.store, 0, set[str]()
     for key in await store.keys():
-        record = None if key.redirect else await store.get(key)
-        if not isinstance(record, Tokens) or key.account != auth.account:
+        if key.redirect or key.account != auth.account:
             continue
-        if url is None or covers(key.resource, url):
-            await revoke(auth, record)
-            await store.delete(key)
-            issuers.add(key.issuer)
-            count += 1
+        if url is not None and not covers(key.resource, url):
+            continue
+        async with store.lock(key):  # what is just being renewed ends like the rest
+            record = await store.get(key)
+            if isinstance(record, Tokens):
+                try:
+                    await revoke(auth, record)
+                finally:
+                    await store.delete(key)
+                issuers.add(key.issuer)
+                count += 1
     for key in await store.keys() if registrations else ():
         if key.redirect and (url is None or key.issuer in issuers):
             await store.delete(key)

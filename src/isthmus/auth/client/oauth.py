@@ -226,10 +226,15 @@ class OAuth(Granting):
         """
         from isthmus.auth.client.leaving import forget_all  # needed for a logout only
 
+        self._forget(url)
+        count = await asyncio.shield(forget_all(self, url, registrations=registrations))
+        self._forget(url)  # what was renewed meanwhile
+        return count
+
+    def _forget(self, url: str | None) -> None:
         for known, shared in self._shared.items():
             if url is None or known == url:
                 shared.session.forget()
-        return await asyncio.shield(forget_all(self, url, registrations=registrations))
 
 
 def document_url(url: str) -> bool:

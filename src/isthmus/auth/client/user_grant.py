@@ -1,5 +1,6 @@
 """How a user's tokens are had: discovered, registered, authorized, exchanged, and then refreshed."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,6 +38,9 @@ DEAD = frozenset(
 GONE = frozenset({400, 401, 403, 404, 405, 410})
 """What is answered without a reason by something that issues no tokens any more."""
 
+PARTING = 3.0
+"""Seconds that a renewal has to come to its end once nobody wants it any more."""
+
 REFRESH_SKEW = 1.0
 """Seconds that tokens of another program's have to be good for, so that they are taken."""
 
@@ -67,6 +71,8 @@ class UserGrant:
             compat=auth.compat,
         )
         self._last: Tokens | None = None  # whose issuer the next ones are held against
+        self._renewal: asyncio.Task[Tokens | None] | None = None
+        self._unkept: Tokens | None = None  # newer than what the store has, which took them not
 
     # Without the user
 
@@ -100,8 +106,21 @@ class UserGrant:
             if place.server.issuer != tokens.issuer:
                 return None
         self._auth.tell("refreshing", self._url)
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renewed(tokens))
+            self._renewal.add_done_callback(self._ended)
+        # Whoever gives up waiting does not end it: the server may have taken the refresh token,
+        # and what it answers is the only one that is good from then on.
+        return await asyncio.shield(self._renewal)
+
+    def _ended(self, renewal: asyncio.Task[Tokens | None]) -> None:
+        self._renewal = None
+        if not renewal.cancelled():
+            renewal.exception()  # seen, though nobody may be left who waits for it
+
+    async def _renewed(self, tokens: Tokens) -> Tokens | None:
         async with self._auth.store.lock(tokens.key):
-            kept = await self._auth.store.get(tokens.key)
+            kept = self._unkept or await self._auth.store.get(tokens.key)
             if isinstance(kept, Tokens) and kept.access != tokens.access and not self._over(kept):
                 return kept  # another program has been here
             # what is there no more was logged out of
@@ -130,6 +149,7 @@ class UserGrant:
         except AuthRefused as error:
             if error.error not in DEAD and error.status not in GONE:
                 raise
+            self._unkept = None
             await self._auth.store.delete(tokens.key)
             if error.error == "invalid_client":
                 await self._registrar.forget(tokens.issuer)
@@ -145,9 +165,26 @@ class UserGrant:
             expires_at=None if granted.expires_in is None else now + granted.expires_in,
             scopes=tokens.scopes if granted.scopes is None else granted.scopes,
         )
-        await self._auth.store.put(newer.key, newer)
+        await self._keep(newer)
         self._auth.tell("ready", self._url)
         return newer
+
+    async def _keep(self, newer: Tokens) -> None:
+        """Keep tokens whose forerunners are good no more; here, where the store cannot."""
+        self._unkept = newer
+        try:
+            await self._auth.store.put(newer.key, newer)
+        except Exception as error:  # noqa: BLE001 - stores are anybody's, and the tokens are good
+            import logging  # not needed until something fails
+
+            logging.getLogger("isthmus").warning(
+                "the new tokens for %s last until this program ends, and then its user has to log "
+                "in again: they could not be kept: %s",
+                self._url,
+                error,
+            )
+        else:
+            self._unkept = None
 
     def _over(self, tokens: Tokens) -> bool:
         end = tokens.expires_at
@@ -254,7 +291,7 @@ class UserGrant:
                 f"{said(place.server.issuer)} bound the token to no key, and dpop='require' wants "
                 "that: it is not used"
             )
-        self._last = tokens
+        self._last, self._unkept = tokens, None
         await self._auth.store.put(tokens.key, tokens)
         self._auth.tell("ready", self._url)
         return tokens
@@ -332,5 +369,9 @@ class UserGrant:
                 raise
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close connections, once what was being renewed is kept."""
+        renewal = self._renewal
+        if renewal is not None:
+            await asyncio.wait((renewal,), timeout=PARTING)
+            renewal.cancel()
         await self._network.close()
