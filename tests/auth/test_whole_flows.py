@@ -26,8 +26,9 @@ class Place:
         self.users = people(folder, "ada")
         url = self.origin + resource
         guard = {name: options.pop(name) for name in ("dpop", "list_visibility") if name in options}
-        self.authority = house(self.origin, self.users, resources=[url], **options)
-        auth = self.authority.resource_auth(url, scopes={READ}, **guard)
+        older = f"{self.origin}/sse"
+        self.authority = house(self.origin, self.users, resources=[url, older], **options)
+        auth = self.authority.resource_auth(url, scopes={READ}, sse=older, **guard)
         self.server = Server("files", auth=auth)
         self.app = self.server.asgi(websocket=sockets)
         self.port = port
@@ -91,20 +92,23 @@ async def test_a_user_logs_in_once_and_is_asked_for_more_once(place, revision):
 
 @pytest.mark.covers("auth.all.other-transports")
 async def test_the_transport_of_2024_11_05_takes_the_same_tokens(place):
-    """Ours: HTTP+SSE is behind the same door; the resource is the origin there."""
-    here = await place(resource="")
-    person, auth = ada(store=MemoryTokenStore())
+    """Ours: HTTP+SSE is behind the same door, beside the endpoint of the newer transport."""
+    here, store = await place(), MemoryTokenStore()
+    person, auth = ada(store=store)
     async with Client(f"{here.origin}/sse", auth=auth, revision="2024-11-05") as client:
-        said = [(await client.call_tool(name)).text for name in ("read", "write")]
+        said = [(await client.call_tool(name)).text for name in ("read", "write", "read")]
+    later, again = ada(store=store)
+    async with Client(f"{here.origin}/sse", auth=again, revision="2024-11-05") as client:
+        said.append((await client.call_tool("write")).text)
 
-    assert ["ada reads", "ada writes"] == said
-    assert 2 == len(person.opened)
+    assert ["ada reads", "ada writes", "ada reads", "ada writes"] == said
+    assert (2, 0) == (len(person.opened), len(later.opened))
 
 
 @pytest.mark.covers("auth.all.other-transports")
 async def test_a_websocket_takes_the_same_tokens(place):
     """Ours: the handshake has the token; what it lacks later is refused by an error."""
-    here = await place(resource="", sockets=True)
+    here = await place(sockets=True)
     _, auth = ada(store=MemoryTokenStore())
     url = here.origin.replace("http:", "ws:") + "/mcp"
     async with Client(url, auth=auth) as client:

@@ -9,6 +9,7 @@ from isthmus.auth import JWTVerifier, PrivateKey
 from isthmus.auth.jose import sign
 from protected import ISSUER, RESOURCE, challenges, guard
 
+OLDER = "http://localhost:8000/sse"
 NOW = 1_800_000_000.0
 KEY = PrivateKey.generate("ES256", kid="one")
 CLAIMS = {
@@ -82,3 +83,38 @@ async def test_a_handler_is_told_who_calls_and_not_by_which_token():
     assert not hasattr(who, "token")
     assert given not in repr(who)
     assert given not in repr(ctx.principal.claims)
+
+
+@pytest.mark.covers("auth.threat.t21-wrong-audience", "auth.resource.audience-checked")
+@pytest.mark.parametrize(
+    ("path", "audience", "status"),
+    [
+        ("/mcp", RESOURCE, 200),
+        ("/mcp", OLDER, 401),
+        ("/messages", RESOURCE, 401),
+        ("/messages", OLDER, 404),  # there is no such session, which takes a good token to find out
+        ("/sse", RESOURCE, 401),
+        ("/sse", OLDER, 406),  # and no stream of events is asked for
+    ],
+)
+async def test_the_two_transports_of_a_server_are_two_resources(path, audience, status):
+    """Ours: a token that was issued for one of the two URLs is none for the other."""
+    verifier = JWTVerifier(ISSUER, jwks=[KEY.jwk], clock=lambda: NOW)
+    auth = guard(verifier=verifier, clock=lambda: NOW, sse=OLDER)
+    server = Server("files", auth=auth)
+
+    @server.tool
+    async def look() -> str:
+        return "seen"
+
+    head = {**modern_head(name="look"), "authorization": f"Bearer {token(audience)}"}
+    head["accept"] = "application/json" if path == "/sse" else head["accept"]
+    body = modern_body(params={"name": "look", "arguments": {}})
+    way = "GET" if path == "/sse" else "POST"
+    scope = {"query_string": b"session_id=0"}
+    answer = await fetch(server.asgi(), way, path, headers=head, body=body, scope=scope)
+
+    assert status == answer.status
+    if status == 401:
+        place = "mcp" if path == "/mcp" else "sse"
+        assert f"oauth-protected-resource/{place}" in challenges(answer)[0]

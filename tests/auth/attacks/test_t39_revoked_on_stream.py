@@ -44,7 +44,8 @@ class Slow:
         clock = asyncio.get_running_loop().time
         people = {"token-of-ada": person("ada", "files:read", expires_at=expires_at)}
         self.verifier = Revocable(people, clock=clock)
-        self.server = Server("slow", auth=guard(verifier=self.verifier, clock=clock))
+        auth = guard(verifier=self.verifier, clock=clock, sse="http://localhost:8000/sse")
+        self.server = Server("slow", auth=auth)
         self.cancelled = asyncio.Event()
 
         @self.server.tool

@@ -396,6 +396,8 @@ async def test_beside_an_mcp_server_its_app_answers_for_both():
         assert [ISSUER] == about.json["authorization_servers"]
         with pytest.raises(UsageError):
             small.app.resource_auth("https://as.example/other")
+        with pytest.raises(UsageError, match="/sse"):
+            small.app.resource_auth(RESOURCE, sse="https://as.example/sse")
 
 
 async def test_alone_it_is_an_app_with_a_life_of_its_own():

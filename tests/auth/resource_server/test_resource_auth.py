@@ -382,6 +382,28 @@ def test_a_choice_that_is_none_is_refused(options):
         guard(**options)
 
 
+@pytest.mark.covers("auth.resource.metadata-served")
+async def test_http_sse_can_have_metadata_of_its_own():
+    """RFC 9728 3.3: a client believes metadata of the very URL that it knows; the root stays the endpoint's."""
+    app = Files(guard(sse="http://localhost:8000/sse")).app
+    places = [f"/.well-known/oauth-protected-resource{end}" for end in ("/mcp", "/sse", "")]
+    pages = [await fetch(app, "GET", place, headers={"host": "localhost"}) for place in places]
+
+    assert [RESOURCE, "http://localhost:8000/sse", RESOURCE] == [
+        page.json["resource"] for page in pages
+    ]
+    assert 1 == len({str(page.json["authorization_servers"]) for page in pages})
+
+
+@pytest.mark.parametrize(
+    "sse", [RESOURCE, "http://127.0.0.1:8000/sse", "/sse", "https://a.example"]
+)
+def test_http_sse_is_at_another_url_of_the_same_origin(sse):
+    """Ours: anything else would be another server, or the same endpoint twice."""
+    with pytest.raises(UsageError, match="sse"):
+        guard(sse=sse)
+
+
 def test_a_server_takes_an_authorizer_and_nothing_else():
     """Ours: a token in the place of a guard would let everybody in."""
     with pytest.raises(UsageError, match=r"ResourceAuth\(…\)"):

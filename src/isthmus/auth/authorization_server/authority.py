@@ -216,13 +216,11 @@ class AuthorizationServer:
             more: further arguments of :class:`ResourceAuth`, such as ``scopes``.
 
         Raises:
-            UsageError: it is none of ``resources``.
+            UsageError: it is none of ``resources``, or ``sse`` is not.
         """
-        if resource not in self.resources:
+        for one in {resource, more.get("sse") or resource} - set(self.resources):
             known = ", ".join(self.resources)
-            raise UsageError(
-                f"{resource!r} is none of the resources tokens are issued for: {known}"
-            )
+            raise UsageError(f"{one!r} is none of the resources tokens are issued for: {known}")
         if self._providers or self._services is not None:
             more.setdefault("upstream", self.services.upstream)
         if origin(resource) == origin(self.issuer):

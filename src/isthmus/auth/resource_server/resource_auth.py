@@ -3,6 +3,7 @@
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 from isthmus.auth.resource_server.credentials import (
@@ -55,7 +56,7 @@ class ResourceAuth:
 
     Args:
         resource: the URL of the MCP endpoint as clients know it, which tokens must be issued for;
-            kept letter by letter. The origin alone, where clients of 2024-11-05 log in, too.
+            kept letter by letter.
         authorization_servers: the issuers to get tokens from, one or more.
         verifier: tells whose a token is, and whether it is good.
         scopes: what every request takes, or a model of all there is.
@@ -65,6 +66,8 @@ class ResourceAuth:
         nonces: has proofs carry a nonce of the server's; none is asked for if not given.
         list_visibility: ``"granted"`` lists only what its reader may use.
         alone: the only server on its origin, so that its metadata is at the root as well.
+        sse: the URL of the stream of HTTP+SSE as clients of 2024-11-05 know it, where they log in,
+            too; it is a resource of its own, which their tokens must be issued for.
         routes: further pages of the origin, such as an authorization server's, by exact path.
         name: what the server is called, for people.
         documentation: a URL where developers read more.
@@ -77,6 +80,7 @@ class ResourceAuth:
         metadata: what its metadata says.
         routes: all pages, by path.
         hides: lists hold only what their reader may use.
+        sse: guards HTTP+SSE, where that is a resource of its own.
 
     Raises:
         UsageError: a URL is none, or would have tokens travel where others read them; there is no
@@ -95,16 +99,16 @@ class ResourceAuth:
         nonces: "Nonces | None" = None,
         list_visibility: Literal["all", "granted"] = "all",
         alone: bool = True,
+        sse: str | None = None,
         routes: Mapping[str, Asgi] = NO_ROUTES,
         name: str | None = None,
         documentation: str | None = None,
         upstream: Upstream | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        check_urls(resource, authorization_servers)
+        check_urls(resource, authorization_servers, sse)
         check_choice("dpop", dpop, ("off", "allow", "require"))
         check_choice("list_visibility", list_visibility, ("all", "granted"))
-        self.resource = resource
         self.scopes = scopes if isinstance(scopes, ScopeModel) else ScopeModel(scopes)
         self.hides = list_visibility == "granted"
         self._verifier = verifier
@@ -113,28 +117,50 @@ class ResourceAuth:
         self._upstream = upstream
         self._clock = clock
         self._nonces = nonces
-        algorithms: Sequence[str] = ()
+        self._algorithms: Sequence[str] = ()
         if dpop != "off":
             from isthmus.auth.dpop import ALGORITHMS, ReplayCache  # few tokens are bound
 
-            algorithms, self._replays = ALGORITHMS, ReplayCache()
+            self._algorithms, self._replays = ALGORITHMS, ReplayCache()
+        self._issuers = authorization_servers
+        self._told = {"resource_name": name, "resource_documentation": documentation}
+        self._stand_at(resource)
+        self.sse = None if sse is None else self._beside(sse)
+        self.routes: Mapping[str, Asgi] = {
+            **({} if self.sse is None else self.sse.routes),
+            **self._pages(alone=alone),
+            **routes,
+        }
+
+    def _stand_at(self, resource: str) -> None:
+        """Take a URL for the resource."""
+        self.resource = resource
         self.metadata = document(
             resource,
-            authorization_servers,
+            self._issuers,
             self.scopes.base,
-            algorithms=algorithms,
-            bound=dpop == "require",
-            more={"resource_name": name, "resource_documentation": documentation},
+            algorithms=self._algorithms,
+            bound=self._dpop == "require",
+            more=self._told,
         )
         self._origin, self._path = origin(resource), split(resource).path.rstrip("/")
         self._challenges = Challenges(
-            well_known(resource, SUFFIX), self.scopes.base, dpop=dpop, algorithms=algorithms
+            well_known(resource, SUFFIX),
+            self.scopes.base,
+            dpop=self._dpop,
+            algorithms=self._algorithms,
         )
-        serve = page(self.metadata)
-        self.routes: Mapping[str, Asgi] = {
-            **dict.fromkeys(places(resource, alone=alone), serve),
-            **routes,
-        }
+
+    def _beside(self, resource: str) -> "ResourceAuth":
+        """The same for another resource of the server."""
+        found = copy(self)
+        found.sse = None
+        found._stand_at(resource)  # noqa: SLF001 - it is one of us
+        found.routes = found._pages(alone=False)  # noqa: SLF001 - and here
+        return found
+
+    def _pages(self, *, alone: bool) -> Mapping[str, Asgi]:
+        return dict.fromkeys(places(self.resource, alone=alone), page(self.metadata))
 
     def __repr__(self) -> str:
         return f"ResourceAuth({self.resource!r})"
@@ -275,8 +301,8 @@ class ResourceAuth:
         return await self._upstream(principal, name)
 
 
-def check_urls(resource: str, authorization_servers: Sequence[str]) -> None:
-    """See that a resource and its authorization servers can be.
+def check_urls(resource: str, authorization_servers: Sequence[str], sse: str | None = None) -> None:
+    """See that a resource, its authorization servers and the URL of HTTP+SSE can be.
 
     Raises:
         UsageError: they cannot; it says why.
@@ -285,6 +311,7 @@ def check_urls(resource: str, authorization_servers: Sequence[str]) -> None:
         raise UsageError("authorization_servers= is a list of one issuer's URL or more")
     for what, url in (
         ("resource", resource),
+        *(() if sse is None else (("sse", sse),)),
         *(("an authorization server", url) for url in authorization_servers),
     ):
         try:
@@ -297,6 +324,8 @@ def check_urls(resource: str, authorization_servers: Sequence[str]) -> None:
                 f"{what}: {url!r} would have tokens travel where others can read them: it is "
                 "https, or http on this machine; behind a proxy it is the URL that clients use"
             )
+    if sse is not None and (origin(sse) != origin(resource) or sse == resource):
+        raise UsageError(f"sse={sse!r} is another URL of the server at {resource!r}")
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -59,6 +59,14 @@ class Admission:
         self._looking: asyncio.Task[None] | None = None
         self._placed = False
 
+    def of_sse(self) -> "Admission":
+        """What stands before HTTP+SSE: this, unless that is a resource of its own.
+
+        Who listens there is looked after here.
+        """
+        auth: Authorizer | None = getattr(self.auth, "sse", None)
+        return self if auth is None else Beside(auth, self._router, self._present)
+
     def attached(self) -> Mapping[str, Asgi]:
         """The pages, for somebody who puts them where they belong on the origin."""
         self._placed = True
@@ -210,6 +218,26 @@ class Admission:
         except Exception as error:  # noqa: BLE001 - not to know is no reason to end what was permitted
             log_failure("finding out whether a stream may stay open", error)
             return True
+
+
+class Beside(Admission):
+    """What stands before another resource of the same app.
+
+    Args:
+        auth: says who asks there.
+        router: says what a message takes.
+        present: who listens, for whoever looks after them.
+    """
+
+    def __init__(
+        self,
+        auth: Authorizer,
+        router: Router,
+        present: WeakKeyDictionary[asyncio.Task[Any], Principal],
+    ) -> None:
+        super().__init__(auth, router)
+        self._present = present
+        self._placed = True  # its pages are among the other's, who tells of them
 
 
 class Scoped:

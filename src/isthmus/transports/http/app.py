@@ -238,7 +238,7 @@ class HttpApp:
             exchange.extra = cors_headers(head.origin)
         if exchange.scope["method"] == "OPTIONS":
             await exchange.preflight()
-        elif self._admission is not None and not await self._admission.admit(exchange):
+        elif older.admission is not None and not await older.admission.admit(exchange):
             return
         elif self._loop is not asyncio.get_running_loop() and not await self._started():
             await exchange.refuse(NOT_STARTED)

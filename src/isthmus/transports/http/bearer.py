@@ -37,6 +37,8 @@ class Asked(msgspec.Struct, frozen=True):
 class Authorizer(Protocol):
     """Says who sends a request to a server, and what they may ask for.
 
+    One that has an ``sse``, which is an authorizer, too, leaves HTTP+SSE to that.
+
     Attributes:
         routes: pages of its own on the server's origin, such as metadata, by exact path.
         hides: lists hold only what their reader may use.

@@ -147,6 +147,7 @@ class SseServer:
     Attributes:
         listening: the path of the event stream.
         paths: both paths.
+        admission: says what is permitted here.
     """
 
     def __init__(
@@ -156,7 +157,7 @@ class SseServer:
         posting: str,
         admission: "Admission | None" = None,
     ) -> None:
-        self._admission = admission
+        self.admission = None if admission is None else admission.of_sse()
         self.listening = "/" + listening.strip("/")
         self.paths = frozenset({self.listening, "/" + posting.strip("/")})
         self._posting = "/" + posting.strip("/")
@@ -182,7 +183,7 @@ class SseServer:
             await exchange.refuse(NO_EVENTS)
         elif len(self) >= limit:
             await exchange.refuse(FULL)
-        elif self._admission is None or await self._admission.permits(exchange, ()):
+        elif self.admission is None or await self.admission.permits(exchange, ()):
             await self._held(exchange, lookout)
 
     async def _held(self, exchange: Exchange, lookout: Lookout) -> None:
@@ -255,7 +256,7 @@ class SseServer:
         if isinstance(frame, Frame) and _is_modern(frame):
             await exchange.refuse(MODERN, None if frame.id is UNSET else frame.id)
             return
-        if self._admission is not None and not await self._permitted(exchange, frame):
+        if self.admission is not None and not await self._permitted(exchange, frame):
             return
         if stream.full and _asks(frame):
             if stream.held >= MOST_HELD:
@@ -274,11 +275,11 @@ class SseServer:
         await empty(exchange.send, 202, exchange.extra)
 
     async def _permitted(self, exchange: Exchange, frame: Frame | Sequence[Raw]) -> bool:
-        if self._admission is None:
+        if self.admission is None:
             return True
         if isinstance(frame, Frame):
-            return await self._admission.permits(exchange, (frame,))
-        return await self._admission.permits_all(exchange, frame)
+            return await self.admission.permits(exchange, (frame,))
+        return await self.admission.permits_all(exchange, frame)
 
 
 def _session_id(query: bytes) -> str | None:
