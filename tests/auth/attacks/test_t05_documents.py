@@ -138,6 +138,8 @@ async def test_domains_can_be_limited_and_documents_turned_off():
     shelf = Shelf()
     shelf.put(ID, GOOD)
     for policy in (CimdPolicy(allow_domains=frozenset({"own.example"})), CimdPolicy(enabled=False)):
-        async with SmallAuthority(network=shelf, registration=RegistrationPolicy(cimd=policy)) as small:
+        async with SmallAuthority(
+            network=shelf, registration=RegistrationPolicy(cimd=policy)
+        ) as small:
             assert 400 == (await small.ask(ID)).status
     assert {} == shelf.asked

@@ -19,7 +19,26 @@ KEY = PrivateKey.generate("ES256")
 @pytest.mark.covers("auth.threat.t16-dangerous-urls")
 @pytest.mark.parametrize(
     "uri",
-    ["javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "about:blank", "blob:https://x", "ms-msdt:/id", "http://app.example/cb", "ftp://app.example/", "//app.example/cb", "cb", "https://ada@app.example/", "https://app.example/#f", "https:///cb", "unheard-of:/cb", "://x", "1a:/cb"],
+    [
+        "javascript:alert(1)",
+        "JavaScript:alert(1)",
+        "data:text/html,x",
+        "vbscript:x",
+        "file:///etc/passwd",
+        "about:blank",
+        "blob:https://x",
+        "ms-msdt:/id",
+        "http://app.example/cb",
+        "ftp://app.example/",
+        "//app.example/cb",
+        "cb",
+        "https://ada@app.example/",
+        "https://app.example/#f",
+        "https:///cb",
+        "unheard-of:/cb",
+        "://x",
+        "1a:/cb",
+    ],
 )
 def test_nobody_is_sent_where_something_is_run_or_read_along(uri):
     """Ours: what a browser runs, what a file is, what others on the way can read."""
