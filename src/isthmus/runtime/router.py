@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
-from msgspec import Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.core.nesting import is_deeper
 from isthmus.core.principal import Principal
@@ -59,14 +59,6 @@ class Plan(msgspec.Struct, frozen=True):
     handler: Any  # a Handler; msgspec cannot check callables
     stamp: Any  # a Stamp
     depth: int | None = None
-
-    def read(self, params: Raw | None) -> Any:
-        """The parameters as the method's struct, cut to the revision.
-
-        Raises:
-            msgspec.ValidationError: they do not fit; the message has the JSON path.
-        """
-        return accept(_read(self.row, params, self.depth), self.revision)
 
     def write(self, result: Wire | Raw) -> bytes:
         """A handler's result as JSON in the revision's shape."""
@@ -156,7 +148,7 @@ class Router:
         if plan is None:
             return _unknown(inbound)
         try:
-            params = plan.read(inbound.params)
+            params = accept(_read(plan.row, inbound.params, plan.depth), plan.revision)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return ErrorBody(code=-32602, message=f"Invalid params: {error}")
         try:
@@ -186,11 +178,11 @@ class Router:
         Raises:
             Exception: whatever an author's function raised; nobody may be let in then.
         """
-        needs = self._needs.get(method)
-        if needs is None:
+        needs, row = self._needs.get(method), self._row(method)
+        if needs is None or row is None:
             return NOTHING
         try:
-            read = _read(METHODS[method], params or None, self._depth)
+            read = _read(row, None if params is UNSET else params, self._depth)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return NOTHING
         return needs(read, principal)
@@ -241,8 +233,12 @@ class Router:
 
 
 def _read(row: Method, params: Raw | None, most: int | None) -> Any:
-    """The parameters of a method as its struct; see ``Plan.read``."""
-    raw = params or b"{}"
+    """The parameters of a method as its struct.
+
+    Raises:
+        msgspec.ValidationError: they do not fit; the message has the JSON path.
+    """
+    raw = b"{}" if params is None else params
     # what is deeper is also longer
     if most and len(memoryview(raw)) > 2 * most and is_deeper(bytes(raw), most):
         raise msgspec.ValidationError(f"nested more than {most} levels deep")
