@@ -2,7 +2,10 @@
 
 import pytest
 
+from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.limits import Limits, TooMany, network_of
+from isthmus.auth.authorization_server.settings import RegistrationPolicy
+from isthmus.auth.secret import Secret
 from isthmus.store.meter import Rate
 from small_authority import SmallAuthority
 
@@ -46,3 +49,21 @@ async def test_nobody_uses_up_the_requests_of_somebody_elses_client():
 
         done = [await small.redeem(await small.code(client_id), client_id) for _ in range(4)]
         assert [200, 200, 200, 429] == [one.status for one in done]
+
+
+async def test_strangers_do_not_use_up_what_a_resource_server_may_ask():
+    """Ours: it asks about whatever it is sent; a client that asks for itself is counted."""
+    secret = {"secret": Secret("s" * 20), "grant_types": (), "auth_method": "client_secret_post"}
+    files = RegisteredClient(client_id="files", introspects=True, **secret)
+    other = RegisteredClient(client_id="other", **secret)
+    policy = RegistrationPolicy(static=[files, other])
+    limits = Limits(9, per_address=Rate(5, seconds=60))
+    async with SmallAuthority(registration=policy, limits=limits) as small:
+
+        async def asked(client_id, secret="s" * 20):
+            fields = {"token": "x", "client_id": client_id, "client_secret": secret}
+            return (await small.post("/introspect", fields)).status
+
+        assert [200] * 20 == [await asked("files") for _ in range(20)]
+        assert [200, 200, 200] == [await asked("other") for _ in range(3)]
+        assert [401, 401, 429] == [await asked("files", "wrong") for _ in range(3)]

@@ -25,6 +25,7 @@ from isthmus.transports.http.reply import Receive, Scope, Send
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
+    from isthmus.auth.authorization_server.clients import Known
     from isthmus.auth.authorization_server.provider import Answer, Found, Provider
     from isthmus.auth.authorization_server.records import Records
 
@@ -175,7 +176,7 @@ class Endpoints:
 
         return endpoint
 
-    async def _served(self, work: "Callable[[Provider], Answer]", found: "Found") -> "Answer":
+    async def _served(self, work: "Callable[[Provider], T]", found: "Found") -> T:
         """Have Authlib serve a request in a transaction of its own.
 
         Raises:
@@ -242,15 +243,19 @@ class Endpoints:
     async def _endpoint(self, name: str, place: str, scope: Scope, receive: Receive) -> "Answer":
         asked, found = await self._client_form(scope, receive)
 
-        def work(provider: "Provider") -> "Answer":
+        def work(provider: "Provider") -> "tuple[Answer, bool]":
             from isthmus.auth.authorization_server.provider import FormRequest
 
-            done: Answer = provider.create_endpoint_response(
-                name, FormRequest(asked, self._settings.url(place))
-            )
-            return done
+            request = FormRequest(asked, self._settings.url(place))
+            done: Answer = provider.create_endpoint_response(name, request)
+            client: Known | None = request.client
+            return done, client is not None and client.client.introspects
 
-        return await self._served(work, found)
+        done, for_others = await self._served(work, found)
+        if for_others:
+            # It asks about whatever anybody sent it: that must not use up what it may ask.
+            self._limits.not_from(address_of(scope))
+        return done
 
     async def _register(self, scope: Scope, receive: Receive) -> "Answer":
         self._limits.registration(address_of(scope))

@@ -52,6 +52,10 @@ class Limits:
         """
         judge(self._addresses, network_of(address))
 
+    def not_from(self, address: str) -> None:
+        """A request was made for others by one who is trusted to: it takes nothing from an address."""
+        self._addresses.spend(network_of(address), -1)
+
     def client(self, client_id: str) -> None:
         """A token request came from somebody who says that they are this client.
 
