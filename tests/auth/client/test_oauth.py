@@ -805,3 +805,17 @@ def test_certificates_of_ones_own_are_believed_on_the_way_to_tokens_too():
     trusted = ssl.create_default_context()
 
     assert trusted is OAuth(tls=trusted).reach("https://mcp.example")._tls
+
+
+async def test_without_a_browser_a_client_does_not_register_again_and_again():
+    """Ours: only who was shown a page and did not come back may have met a forgotten client."""
+
+    def none(_url):
+        raise AuthRequired("there is no browser here")
+
+    auth = oauth(none)
+    async with town() as here:
+        for _ in range(3):
+            with pytest.raises(AuthRequired, match="no browser"):
+                await Client(here.url, auth=auth).open()
+        assert 1 == len(here.authority.registered)

@@ -136,7 +136,7 @@ async def test_a_registration_is_kept_under_its_issuer_as_it_is_spelt():
     made = registrar(one, store)
     await made.identity(place(), LANDING, None)
 
-    assert [Key(ISSUER, redirect="http://127.0.0.1:0/callback")] == await store.keys()
+    assert [Key(ISSUER, "made", redirect="http://127.0.0.1:0/callback")] == await store.keys()
     assert "made" == (await made.kept(ISSUER)).client_id
     assert await made.kept(f"{ISSUER}/") is None
     made._now = lambda: 2000.0
@@ -151,6 +151,21 @@ async def test_a_registration_for_another_port_is_not_used():
     assert "made" == (await one.identity(place(), LANDING, kept)).client_id
     assert "old" == (await one.identity(place(), kept.redirect_uri, kept)).client_id
     assert 1 == len(desk.documents)
+
+
+async def test_two_logins_at_once_leave_two_clients_that_both_work():
+    """Ours: each is on a port of its own, and tokens are renewed by the client they are of."""
+    store, desk = MemoryTokenStore(), Desk()
+    one = registrar(desk, store)
+    for name, port in (("first", 1), ("second", 2)):
+        desk.answer = {"client_id": name}
+        await one.identity(place(), f"http://127.0.0.1:{port}/callback", None)
+    tokens = Tokens(access=Secret("a"), issuer=ISSUER, client_id="first", resource="r")
+
+    assert "first" == (await one.of(tokens)).client_id
+    assert "second" == (await one.kept(ISSUER)).client_id
+    await one.forget(ISSUER, "second")
+    assert "first" == (await one.kept(ISSUER)).client_id
 
 
 async def test_a_web_application_says_that_it_is_one():

@@ -118,6 +118,7 @@ def test_a_method_without_what_it_takes_is_an_error(method):
         ({**GOOD, "expires_in": "60", "scope": "a b"}, 60.0, {"a", "b"}),
         ({**GOOD, "expires_in": -1, "scope": ""}, None, None),
         ({**GOOD, "expires_in": "soon", "scope": 5}, None, None),
+        ({**GOOD, "expires_in": int("9" * 400), "scope": "a\u001b[2J b"}, None, {"b"}),
         ((201, GOOD, {}), 60.0, None),
     ],
 )
@@ -132,8 +133,12 @@ async def test_an_answer_is_read_as_servers_write_it(answer, life, scopes):
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"<html>", [], {}, {"access_token": 5, "token_type": "Bearer"}, b"[" * 100_000],
-)
+    [
+        b"", b"<html>", [], {}, {"access_token": 5, "token_type": "Bearer"}, b"[" * 100_000,
+        {**GOOD, "access_token": ""}, {**GOOD, "access_token": "a\r\nCookie: b"},
+        {**GOOD, "access_token": "a b"}, {**GOOD, "access_token": "\u00e4"},
+    ],
+)  # fmt: skip
 async def test_what_is_no_answer_is_not_believed(answer):
     """Ours: nothing raises but the exception for it."""
     with pytest.raises(AuthUnsafe, match="no token response"):
@@ -228,3 +233,11 @@ def test_what_is_no_nonce_is_not_remembered(nonce):
     proofs.learn(ENDPOINT, {"DPoP-Nonce": nonce})
 
     assert {} == proofs._serving
+
+
+@pytest.mark.covers("auth.threat.t29-secrets-shown")
+def test_words_of_others_repeat_no_secret():
+    """Ours: a server may say which code or refresh token it does not know."""
+    secret = Secret("rt-5f0c1d2e3b4a")
+
+    assert "unknown token [redacted]" == said(f"unknown token {secret.reveal()}")

@@ -35,7 +35,7 @@ def test_each_key_is_another_text():
 
     assert len(keys) == len({key.text for key in keys})
     assert TOKENS.key == Key("https://i", "c", "https://r", "ada")
-    assert REGISTRATION.key == Key("https://i", redirect="r")
+    assert REGISTRATION.key == Key("https://i", "c", redirect="r")
 
 
 async def test_a_store_in_memory_keeps_the_newest():

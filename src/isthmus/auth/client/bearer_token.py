@@ -7,6 +7,7 @@ from typing import TypeAlias
 from isthmus.auth.client.granting import Granting
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.session import Want
+from isthmus.auth.client.token_request import showable
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.secret import Secret
 from isthmus.errors import AuthRefused, ScopeShortfall, UsageError
@@ -125,7 +126,7 @@ def usable(token: Secret | str) -> Secret:
     text = secret.reveal()
     if not text:
         raise UsageError("the token is empty: is the variable that holds it set?")
-    if not text.isascii() or not text.isprintable() or " " in text:
+    if not showable(text):
         raise UsageError(
             "the token has characters that no token has: give it without the word Bearer, and "
             "without the end of the line"

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from isthmus.auth.secret import Secret
 from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
 
-__all__ = ["ByHand", "Landing", "Loopback", "Params", "Redirect", "parsed"]
+__all__ = ["ByHand", "Landing", "Loopback", "NobodyCame", "Params", "Redirect", "parsed"]
 
 WAIT = 300.0
 """Seconds that a user has for logging in."""
@@ -34,6 +34,10 @@ Shown: TypeAlias = Callable[[str], Awaitable[None]]
 """Shows the user a URL."""
 
 
+class NobodyCame(AuthRequired):
+    """The user was shown where to log in, and did not come back."""
+
+
 class Landing(Protocol):
     """A place where one user's browser may come back to, as long as it is open.
 
@@ -47,7 +51,7 @@ class Landing(Protocol):
         """Send the user to a URL and wait until they come back with a state.
 
         Raises:
-            AuthRequired: nobody came in time.
+            NobodyCame: the time is over.
             AuthUnsafe: whoever came cannot be meant.
         """
         ...
@@ -188,7 +192,7 @@ class Listening:
             async with asyncio.timeout(self._wait):
                 return await self._came
         except TimeoutError:
-            raise AuthRequired(
+            raise NobodyCame(
                 f"nobody has logged in within {self._wait:g} s: try again when the user is there"
             ) from None
 

@@ -77,20 +77,27 @@ class Registrar:
     ) -> None:
         self._program = program
         self._redirect = redirect
+        self._uri = redirect.uri
         self._store = store
         self._network = network
         self._now = now
 
     async def kept(self, issuer: str) -> Registration | None:
         """What an issuer gave the client when it registered itself, as long as it is good."""
-        record = await self._store.get(Key(issuer, redirect=self._redirect.uri))
+        keys = [
+            k for k in await self._store.keys() if (k.issuer, k.redirect) == (issuer, self._uri)
+        ]
+        return await self._good(keys[-1]) if keys else None
+
+    async def _good(self, key: Key) -> Registration | None:
+        record = await self._store.get(key)
         if not isinstance(record, Registration):
             return None
         return None if (record.expires_at or self._now() + 1) <= self._now() else record
 
-    async def forget(self, issuer: str) -> None:
+    async def forget(self, issuer: str, client_id: str) -> None:
         """Forget what an issuer gave the client."""
-        await self._store.delete(Key(issuer, redirect=self._redirect.uri))
+        await self._store.delete(Key(issuer, client_id, redirect=self._uri))
 
     async def of(self, tokens: Tokens) -> Identity | None:
         """The client that some tokens were issued to; None where it is no more."""
@@ -99,10 +106,9 @@ class Registrar:
             return told if told.client_id == tokens.client_id else None
         if tokens.client_id == self._program.metadata_url:
             return self._documented()
-        kept = await self.kept(tokens.issuer)
-        if kept is None or kept.client_id != tokens.client_id:
-            return None
-        return identified(kept)
+        # Logins that went on at once have registered several, and each renews its own tokens.
+        kept = await self._good(Key(tokens.issuer, tokens.client_id, redirect=self._uri))
+        return None if kept is None else identified(kept)
 
     async def identity(self, place: Place, landing: str, kept: Registration | None) -> Identity:
         """Who the client is at an authorization server, which is told of it if need be.

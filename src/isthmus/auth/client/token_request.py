@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from isthmus.auth.redaction import redact
 from isthmus.auth.secret import Secret
+from isthmus.core.scopes import real_scopes
 from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe
 
 if TYPE_CHECKING:
     from isthmus.auth.jose import PrivateKey
 
-__all__ = ["Granted", "Identity", "Proving", "authenticated", "method_of", "request_token", "said"]
+__all__ = [
+    "Granted",
+    "Identity",
+    "Proving",
+    "authenticated",
+    "method_of",
+    "request_token",
+    "said",
+    "showable",
+]
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 ASSERTION_SECONDS = 60
@@ -245,15 +256,16 @@ def granted(answer: Fetched, issuer: str) -> Granted:
     # Some servers answer 201; what matters is that there is a token.
     if answer.status not in (200, 201):
         raise refusal(read if isinstance(read, dict) else {}, answer.status, issuer)
-    if not isinstance(read, dict) or not isinstance(read.get("access_token"), str):
+    access = read.get("access_token") if isinstance(read, dict) else None
+    if not isinstance(access, str) or not showable(access):
         raise AuthUnsafe(f"the token endpoint of {issuer} answered with what is no token response")
     refresh, scope = read.get("refresh_token"), read.get("scope")
     return Granted(
-        access=Secret(read["access_token"]),
+        access=Secret(access),
         kind=kind_of(read.get("token_type"), issuer),
         expires_in=seconds(read.get("expires_in")),
         refresh=Secret(refresh) if refresh and isinstance(refresh, str) else None,
-        scopes=frozenset(scope.split()) if isinstance(scope, str) and scope.strip() else None,
+        scopes=real_scopes(scope.split()) if isinstance(scope, str) and scope.strip() else None,
         more=read,
     )
 
@@ -277,11 +289,16 @@ def kind_of(named: Any, issuer: str) -> str:
     return kind
 
 
+def showable(token: str) -> bool:
+    """Whether a token can stand in a header, alone and as it is."""
+    return bool(token) and token.isascii() and token.isprintable() and " " not in token
+
+
 def seconds(value: Any) -> float | None:
     """The life of a token; some servers write it as a text."""
     try:
         life = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return life if 0 < life < 1e12 else None
 
@@ -311,6 +328,9 @@ HINTS: Mapping[str, str] = {
 
 
 def said(words: Any) -> str:
-    """Another side's words as an error may show them: some, on one line, without control."""
-    text = words if isinstance(words, str) else repr(words)
+    """Another side's words as an error may show them: some, on one line, without control.
+
+    Secrets are taken out: who does not know a code or a refresh token may say which it was.
+    """
+    text = redact(words if isinstance(words, str) else repr(words))
     return "".join(c if c.isprintable() else " " for c in text[:LONGEST])

@@ -93,7 +93,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, tag="registration"
     @property
     def key(self) -> "Key":
         """What it is kept under."""
-        return Key(self.issuer, redirect=self.redirect)
+        return Key(self.issuer, self.client_id, redirect=self.redirect)
 
 
 Record: TypeAlias = Tokens | Registration
@@ -103,7 +103,7 @@ Record: TypeAlias = Tokens | Registration
 class Key(msgspec.Struct, frozen=True):
     """What a record is kept under.
 
-    Tokens have a client, a resource and perhaps an account; registrations have a redirect.
+    Tokens have a client, a resource and perhaps an account; registrations a client and a redirect.
 
     Attributes:
         issuer: the authorization server, as its metadata spell it, to the letter.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from isthmus.auth.client.browser import show
-from isthmus.auth.client.callback import Params
+from isthmus.auth.client.callback import NobodyCame, Params
 from isthmus.auth.client.discovery import Discovery, Place
 from isthmus.auth.client.flow import Login, granted_tokens
 from isthmus.auth.client.proofs import Proofs
@@ -18,7 +18,6 @@ from isthmus.auth.network import Network
 from isthmus.auth.urls import covers, same_issuer
 from isthmus.errors import (
     AuthRefused,
-    AuthRequired,
     AuthUnsafe,
     IssuerChanged,
     ScopeShortfall,
@@ -152,7 +151,7 @@ class UserGrant:
             self._unkept = None
             await self._auth.store.delete(tokens.key)
             if error.error == "invalid_client":
-                await self._registrar.forget(tokens.issuer)
+                await self._registrar.forget(tokens.issuer, tokens.client_id)
             return None
         now = self._auth.now()
         newer = msgspec.structs.replace(
@@ -208,12 +207,12 @@ class UserGrant:
             # what the server has forgotten is registered anew, once
             if not again or error.error != "invalid_client" or kept is None:
                 raise
-        except AuthRequired:
+        except NobodyCame:
             # It may have shown the user a page that says it does not know the client.
             if kept is not None:
-                await self._registrar.forget(issuer)
+                await self._registrar.forget(issuer, kept.client_id)
             raise
-        await self._registrar.forget(issuer)
+        await self._registrar.forget(issuer, kept.client_id)
         return await self._obtained(want, again=False)
 
     async def _same_issuer(self, place: Place, before: Tokens | None) -> Tokens | None:
