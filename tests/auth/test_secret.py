@@ -8,7 +8,7 @@ import pickle
 import msgspec
 import pytest
 
-from isthmus.auth.secret import Secret, live, reveal
+from isthmus.auth.secret import Secret, digest, live, reveal, s256, unwrapped, wrapped
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,22 @@ def test_random_ones_differ():
 
     assert 100 == len(made)
     assert {43} == {len(text) for text in made}
+
+
+def test_its_hash_is_the_challenge_of_a_verifier():
+    """RFC 7636, Appendix B: the specification's own example; half a character is no crash."""
+    verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+
+    assert "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" == s256(verifier) == s256(Secret(verifier))
+    assert 32 == len(digest("\ud800"))
+
+
+def test_a_record_holds_secrets_and_nothing_else_that_msgspec_does_not_know():
+    """Ours: what a store writes comes back as a secret, and a mistake in a record is an error."""
+    record = msgspec.json.encode([Secret("hunter2")], enc_hook=unwrapped)
+
+    assert [Secret("hunter2")] == msgspec.json.decode(record, type=list[Secret], dec_hook=wrapped)
+    with pytest.raises(NotImplementedError):
+        msgspec.json.encode([object()], enc_hook=unwrapped)
+    with pytest.raises(NotImplementedError):
+        msgspec.json.decode(b"[1]", type=list[pickle.Pickler], dec_hook=wrapped)

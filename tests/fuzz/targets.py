@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from msgspec import UNSET
 
 from isthmus.auth.challenge import parse_challenges, write_challenge
-from isthmus.auth.dpop import InvalidProof, ReplayCache, check_proof, token_hash
+from isthmus.auth.dpop import InvalidProof, ReplayCache, check_proof
 from isthmus.auth.jose import InvalidToken, Keys, PrivateKey, read_token, sign, verify
+from isthmus.auth.secret import s256
 from isthmus.core.batch import MAX_MEMBERS
 from isthmus.core.caller import read_envelope
 from isthmus.core.events import Called, Send
@@ -424,7 +425,7 @@ def proven() -> Iterator[bytes]:
         "htm": "POST",
         "htu": "https://h/mcp",
         "iat": 1000,
-        "ath": token_hash("t"),
+        "ath": s256("t"),
     }
     for wrong in ({}, {"htm": "GET", "htu": "https://h/%2e%2e/mcp"}, {"iat": 1e300}):
         headers = {"jwk": SIGNING.bare, "kid": None}

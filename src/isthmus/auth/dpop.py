@@ -8,7 +8,6 @@ Authorization servers and resource servers may have proofs carry a nonce of thei
 that they were made just now and not stored up.
 """
 
-import hashlib
 import hmac
 import re
 import secrets
@@ -28,7 +27,7 @@ from isthmus.auth.jose import (
     thumbprint,
     verify,
 )
-from isthmus.auth.secret import Secret, reveal
+from isthmus.auth.secret import Secret, digest, s256
 from isthmus.auth.urls import split
 from isthmus.core.base64url import to_text
 
@@ -124,7 +123,7 @@ class DpopKey:
             "iat": int(time() if now is None else now),
         }
         if token is not None:
-            claims["ath"] = token_hash(token)
+            claims["ath"] = s256(token)
         if nonce is not None:
             claims["nonce"] = nonce
         return sign(claims, self._key, typ="dpop+jwt", headers={"jwk": self._key.bare, "kid": None})
@@ -159,7 +158,7 @@ class ReplayCache:
         Raises:
             InvalidProof: there is no room.
         """
-        name = hashlib.sha256(f"{jkt} {jti}".encode("utf-8", "surrogatepass")).digest()[:16]
+        name = digest(f"{jkt} {jti}")[:16]
         if self._seen.get(name, now - 1) >= now:
             return False
         if len(self._seen) >= self._limit:
@@ -299,7 +298,7 @@ def _check_request(
         return
     ath = claims.get("ath")
     if not isinstance(ath, str) or not hmac.compare_digest(
-        ath.encode("utf-8", "surrogatepass"), token_hash(token).encode()
+        ath.encode("utf-8", "surrogatepass"), s256(token).encode()
     ):
         raise InvalidProof("DPoP proof: it is for another access token")
 
@@ -317,12 +316,6 @@ def _check_nonce(given: Any, wanted: "Wanted", now: float) -> None:
         good = wanted(given)
     if not good:
         raise NonceNeeded("DPoP proof: its nonce is old, or none of ours")
-
-
-def token_hash(token: Secret | str) -> str:
-    """What ``ath`` says of an access token."""
-    data = reveal(token).encode("utf-8", "surrogatepass")
-    return to_text(hashlib.sha256(data).digest())
 
 
 PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")

@@ -6,13 +6,16 @@ where it does. All secrets that are alive are known here, and :mod:`isthmus.auth
 them out of what is logged.
 """
 
+import hashlib
 import hmac
 import secrets
 from collections.abc import Iterator
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
-__all__ = ["Secret", "live", "reveal"]
+from isthmus.core.base64url import to_text
+
+__all__ = ["Secret", "digest", "live", "reveal", "s256", "unwrapped", "wrapped"]
 
 HIDDEN = "[secret]"
 """What is seen instead."""
@@ -96,3 +99,30 @@ def live() -> Iterator[str]:
 def reveal(secret: Secret | str) -> str:
     """The text of what may be a secret or a plain text."""
     return secret.reveal() if isinstance(secret, Secret) else secret
+
+
+def digest(secret: Secret | str) -> bytes:
+    """What may be kept of a random text, so that it is known again: its SHA-256."""
+    return hashlib.sha256(reveal(secret).encode("utf-8", "surrogatepass")).digest()
+
+
+def s256(secret: Secret | str) -> str:
+    """The same as a text: the challenge of a verifier (RFC 7636 4.2), a proof's ``ath`` (RFC 9449)."""
+    return to_text(digest(secret))
+
+
+# What msgspec asks where a record holds secrets, which it does not know.
+
+
+def unwrapped(value: Any) -> Any:
+    """A secret as a store writes it down, and encrypts at once."""
+    if isinstance(value, Secret):
+        return value.reveal()
+    raise NotImplementedError(f"a record holds no {type(value).__name__}")
+
+
+def wrapped(kind: type, value: Any) -> Any:
+    """A secret as it comes out of a store."""
+    if kind is Secret:
+        return Secret(value)
+    raise NotImplementedError(f"a record holds no {kind.__name__}")

@@ -11,10 +11,9 @@ from isthmus.auth.dpop import (
     Nonces,
     ReplayCache,
     check_proof,
-    token_hash,
 )
 from isthmus.auth.jose import PrivateKey, sign, thumbprint
-from isthmus.auth.secret import Secret
+from isthmus.auth.secret import Secret, s256
 from isthmus.core.base64url import to_text
 
 URL, NOW, TOKEN = "https://mcp.example/mcp", 1_800_000_000.0, Secret("the-access-token")
@@ -30,7 +29,7 @@ def check(proof, replays=None, **options):
 
 def proof(key=KEY, typ="dpop+jwt", headers=None, without=(), **claims):
     """A proof for that request, but for what is said."""
-    said = {"jti": "1", "htm": "POST", "htu": URL, "iat": NOW, "ath": token_hash(TOKEN), **claims}
+    said = {"jti": "1", "htm": "POST", "htu": URL, "iat": NOW, "ath": s256(TOKEN), **claims}
     said = {name: value for name, value in said.items() if name not in without}
     return sign(said, key, typ=typ, headers={"jwk": key.bare, "kid": None, **(headers or {})})
 
@@ -81,7 +80,7 @@ BAD = {
     "a long jti": lambda: proof(jti="x" * 257),
     "a jti that is a number": lambda: proof(jti=7),
     "no ath": lambda: proof(without=["ath"]),
-    "another token's ath": lambda: proof(ath=token_hash("another")),
+    "another token's ath": lambda: proof(ath=s256("another")),
 }
 
 

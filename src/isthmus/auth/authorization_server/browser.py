@@ -6,14 +6,13 @@ request is bound to the browser that brought it, and so are the forms.
 """
 
 import asyncio
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 
 import msgspec
 
 from isthmus.auth.authorization_server.pages import page_headers
-from isthmus.auth.secret import Secret
+from isthmus.auth.secret import Secret, digest
 from isthmus.auth.urls import split
 from isthmus.transports.http.reply import Receive, Scope, Send
 from isthmus.transports.http.request import Headers, TooLarge, TooSlow, Upload
@@ -136,7 +135,7 @@ class Seal:
 
 def binding_of(value: Secret | None) -> str:
     """What may be kept of a browser's cookie, to recognise the browser by; empty for none."""
-    return "" if value is None else hashlib.sha256(value.reveal().encode()).hexdigest()
+    return "" if value is None else digest(value).hex()
 
 
 def read_head(scope: Scope, fields: Mapping[str, str] | None = None) -> Visit:

@@ -27,7 +27,7 @@ from isthmus.auth.authorization_server.assertions import (
 )
 from isthmus.auth.authorization_server.inspection import Introspection, Revocation
 from isthmus.auth.authorization_server.minting import BY_ANY, Minting, choose_resource
-from isthmus.auth.authorization_server.records import Code, Grant, digest
+from isthmus.auth.authorization_server.records import Code, Grant
 from isthmus.auth.authorization_server.tokens import (
     TokenAnswer,
     fresh_id,
@@ -37,7 +37,7 @@ from isthmus.auth.authorization_server.tokens import (
     refresh_token,
 )
 from isthmus.auth.authorization_server.users import User
-from isthmus.auth.secret import Secret
+from isthmus.auth.secret import Secret, digest
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.provider import FormRequest, Provider

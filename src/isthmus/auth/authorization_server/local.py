@@ -1,6 +1,5 @@
 """The verifier of an MCP server whose authorization server runs beside it, on the same store."""
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ from isthmus.auth.authorization_server.tokens import ACCESS_TYPE, REVOKED
 from isthmus.auth.jose import Claims, InvalidToken, UnknownKey, audiences, check_times, verify
 from isthmus.auth.jwk import Keys
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
+from isthmus.auth.secret import digest
 from isthmus.core.principal import Principal
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class LocalVerifier:
         Raises:
             InvalidToken: it is none of ours.
         """
-        name = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        name = digest(token)
         known = self._known.get(name)
         if known is not None:
             self._known.move_to_end(name)

@@ -102,7 +102,6 @@ class FormRequest(OAuth2Request):  # type: ignore[misc]  # Authlib has no types
         self._fields = fields
         self.jkt: str | None = None
         self.resource: str = ""
-        self.grant_row: Any = None
 
     @property
     def form(self) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """What the authorization server keeps, record by record: the words that a transaction has."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +8,12 @@ import msgspec
 from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.vault import Vault
+from isthmus.auth.secret import digest
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Audited", "Code", "Grant", "Records", "StoredKey", "digest"]
+__all__ = ["Audited", "Code", "Grant", "Records", "StoredKey"]
 
 
 MOST_KEPT = 20_000
@@ -82,11 +82,6 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     grant_id: str
     detail: str
-
-
-def digest(text: str) -> bytes:
-    """What is kept of a random text that is only ever looked up."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 class Records:
@@ -253,10 +248,6 @@ class Records:
     def bind_grant(self, grant_id: str, jkt: str) -> None:
         """Bind a grant's refresh token to a key."""
         self.db.execute("UPDATE grant_ SET jkt = ? WHERE id = ?", (jkt, grant_id))
-
-    def link_grant(self, grant_id: str, upstream_id: str) -> None:
-        """Note which upstream tokens stand behind a grant."""
-        self.db.execute("UPDATE grant_ SET upstream_id = ? WHERE id = ?", (upstream_id, grant_id))
 
     def add_code(self, code: Code) -> None:
         """Keep a new code."""

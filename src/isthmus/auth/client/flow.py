@@ -4,7 +4,6 @@ What is sent along is recorded before the user leaves, and whatever comes back i
 record before any of it is used: the state, then who says it, and only then what it says.
 """
 
-import hashlib
 from collections.abc import Mapping
 
 import msgspec
@@ -14,9 +13,8 @@ from isthmus.auth.client.discovery import Place
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.token_request import Granted, Identity, said
 from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.secret import Secret
+from isthmus.auth.secret import Secret, s256
 from isthmus.auth.urls import safe_browser_url, split
-from isthmus.core.base64url import to_text
 from isthmus.errors import AuthRefused, AuthUnsafe
 
 __all__ = ["Login", "granted_tokens"]
@@ -56,7 +54,6 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
             issuer = said(self.place.server.issuer)
             raise AuthUnsafe(f"the authorization_endpoint of {issuer} has a fragment")
         query = split(safe_browser_url(endpoint)).query  # before there is a state in it
-        digest = hashlib.sha256(self.verifier.reveal().encode()).digest()
         fields = {
             "response_type": "code",
             "client_id": self.identity.client_id,
@@ -64,7 +61,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
             "state": self.state.reveal(),
             # spec 2026-07-28 basic/authorization/security-considerations#authorization-code-protection:
             # PKCE, by S256
-            "code_challenge": to_text(digest),
+            "code_challenge": s256(self.verifier),
             "code_challenge_method": "S256",
             # spec 2026-07-28 basic/authorization#resource-parameter-implementation: in both
             # requests, whether or not the server knows it

@@ -8,12 +8,12 @@ has to be discovered before a refresh token is used.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from isthmus.auth.secret import Secret
+from isthmus.auth.secret import Secret, unwrapped, wrapped
 
 __all__ = [
     "Key",
@@ -192,21 +192,7 @@ class MemoryTokenStore:
             yield
 
 
-def revealed(value: Any) -> Any:
-    """A secret as what a store writes down, and encrypts."""
-    if isinstance(value, Secret):
-        return value.reveal()
-    raise NotImplementedError(f"a record holds no {type(value).__name__}")
-
-
-def wrapped(kind: type, value: Any) -> Any:
-    """A secret as it comes out of a store."""
-    if kind is Secret:
-        return Secret(value)
-    raise NotImplementedError(f"a record holds no {kind.__name__}")
-
-
-_encoder = msgspec.json.Encoder(enc_hook=revealed)
+_encoder = msgspec.json.Encoder(enc_hook=unwrapped)
 _decoder = msgspec.json.Decoder(Record, dec_hook=wrapped)
 
 

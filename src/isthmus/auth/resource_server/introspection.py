@@ -1,7 +1,6 @@
 """Access tokens that only their issuer can read: it is asked (RFC 7662)."""
 
 import base64
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Mapping
 from time import time
@@ -11,7 +10,7 @@ from isthmus.auth.jose import LEEWAY, InvalidToken, audiences, check_times
 from isthmus.auth.network import Network, NetworkFailed, NetworkRefused, desktop
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
-from isthmus.auth.secret import Secret
+from isthmus.auth.secret import Secret, digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
@@ -102,9 +101,8 @@ class IntrospectionVerifier:
         Raises:
             VerifierUnavailable: the authorization server does not answer, or does not let us ask.
         """
-        text = presented.token.reveal().encode("utf-8", "surrogatepass")
-        digest = hashlib.sha256(text).digest()
-        known = self._remembered.get(digest)
+        name = digest(presented.token)
+        known = self._remembered.get(name)
         if known is not None and known.resource == resource and self._clock() < known.until:
             return known.principal
         answer = await self._ask(presented.token)
@@ -112,11 +110,11 @@ class IntrospectionVerifier:
             principal = self._principal(answer, resource)
         except InvalidToken as error:
             log.debug("an access token was refused: %s", error)
-            self._remembered.pop(digest, None)
+            self._remembered.pop(name, None)
             return None
         if known is not None and known.principal == principal:
             principal = known.principal  # so that the streams opened with it are still known
-        self._remember(digest, principal, presented, resource)
+        self._remember(name, principal, presented, resource)
         return principal
 
     async def lasts(self, principal: Principal) -> bool:
@@ -183,7 +181,7 @@ class IntrospectionVerifier:
         )
 
     def _remember(
-        self, digest: bytes, principal: Principal, presented: Presented, resource: str
+        self, name: bytes, principal: Principal, presented: Presented, resource: str
     ) -> None:
         while len(self._remembered) >= REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
@@ -192,7 +190,7 @@ class IntrospectionVerifier:
         until = self._clock() + self._times[0]
         if principal.expires_at is not None:
             until = min(until, principal.expires_at)
-        self._remembered[digest] = Remembered(principal, resource, until)
+        self._remembered[name] = Remembered(principal, resource, until)
         self._open[id(principal)] = (principal, presented, resource)
 
 

@@ -1,6 +1,5 @@
 """Access tokens that are JWTs of an issuer whose keys are public: RFC 9068, and what came before."""
 
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from time import time
@@ -22,6 +21,7 @@ from isthmus.auth.jwks import Jwks, KeysUnavailable, jwks_uri_of
 from isthmus.auth.network import Network, desktop
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
+from isthmus.auth.secret import digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
@@ -146,9 +146,8 @@ class JWTVerifier:
             VerifierUnavailable: the issuer's keys are not to be had.
             UsageError: joserfc is not installed.
         """
-        text = presented.token.reveal().encode("utf-8", "surrogatepass")
-        digest = hashlib.sha256(text).digest()
-        known = self._remembered.get(digest)
+        name = digest(presented.token)
+        known = self._remembered.get(name)
         if known is not None and self._still(known, resource):
             return known.principal
         try:
@@ -159,7 +158,7 @@ class JWTVerifier:
         except InvalidToken as error:
             log.debug("an access token was refused: %s", error)
             return None
-        self._remember(digest, principal, resource)
+        self._remember(name, principal, resource)
         return principal
 
     async def _believed(self, presented: Presented) -> Claims:
@@ -213,11 +212,11 @@ class JWTVerifier:
         fresh = isinstance(keys, Keys) or (keys.current and keys.turn == known.turn)
         return fresh and known.resource == resource and self._clock() < known.until
 
-    def _remember(self, digest: bytes, principal: Principal, resource: str) -> None:
+    def _remember(self, name: bytes, principal: Principal, resource: str) -> None:
         if self._limit <= 0 or principal.expires_at is None:
             return
         while len(self._remembered) >= self._limit:
             self._remembered.pop(next(iter(self._remembered)))
         turn = 0 if isinstance(self._keys, Keys) else self._keys.turn
         until = principal.expires_at + self._leeway
-        self._remembered[digest] = Remembered(principal, resource, turn, until)
+        self._remembered[name] = Remembered(principal, resource, turn, until)

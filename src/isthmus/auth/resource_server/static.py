@@ -1,12 +1,11 @@
 """Fixed tokens: for development, and for machines that know one another."""
 
-import hashlib
 import hmac
 from collections.abc import Callable, Mapping
 from time import time
 
 from isthmus.auth.resource_server.verifier import Presented
-from isthmus.auth.secret import Secret, reveal
+from isthmus.auth.secret import Secret, digest
 from isthmus.core.principal import Principal
 
 __all__ = ["StaticTokens"]
@@ -50,8 +49,3 @@ class StaticTokens:
         """Whether it is one of ours that has not expired."""
         known = any(principal == one for _, one in self._known)
         return known and (principal.expires_at is None or principal.expires_at > self._clock())
-
-
-def digest(token: Secret | str) -> bytes:
-    """What is kept of a token."""
-    return hashlib.sha256(reveal(token).encode("utf-8", "surrogatepass")).digest()

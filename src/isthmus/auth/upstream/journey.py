@@ -4,16 +4,14 @@ A journey begins when somebody has agreed on a page of ours, and never before: t
 approve without asking, so that whatever begins a journey is as good as an approval.
 """
 
-import hashlib
 import logging
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from isthmus.auth.authorization_server.browser import Cookies, Unfit, Visit, binding_of
-from isthmus.auth.secret import Secret
+from isthmus.auth.secret import Secret, digest, s256
 from isthmus.auth.upstream.faults import code_of
-from isthmus.core.base64url import to_text
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.records import Records
@@ -107,9 +105,8 @@ class Journeys:
         # spec 2025-11-25 basic/authorization#confused-deputy-problem: state is made, kept and bound
         # to the browser after approval only
         state, verifier, nonce, browser = (Secret.random() for _ in range(4))
-        hashed = hashlib.sha256(verifier.reveal().encode()).digest()
         url = await provider.login_url(
-            state=state, challenge=to_text(hashed), nonce=nonce, redirect_uri=redirect_uri
+            state=state, challenge=s256(verifier), nonce=nonce, redirect_uri=redirect_uri
         )
         journey = Journey(
             provider=provider.name,
@@ -159,8 +156,7 @@ class Journeys:
 
     def _name(self, state: Secret) -> str:
         """One cookie for each journey: two of them in one browser do not disturb each other."""
-        digest = hashlib.sha256(state.reveal().encode()).hexdigest()
-        return self._cookies.named(f"isthmus-upstream-{digest[:16]}")
+        return self._cookies.named(f"isthmus-upstream-{digest(state).hex()[:16]}")
 
 
 async def told_by(provider: "Provider", visit: Visit) -> bool:

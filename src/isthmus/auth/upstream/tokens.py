@@ -1,10 +1,8 @@
 """What a provider gave us for one user, and how it is written down to be encrypted."""
 
-from typing import Any
-
 import msgspec
 
-from isthmus.auth.secret import Secret
+from isthmus.auth.secret import Secret, unwrapped, wrapped
 
 __all__ = ["UpstreamTokens", "pack", "unpack"]
 
@@ -49,22 +47,8 @@ class UpstreamTokens(msgspec.Struct, frozen=True, kw_only=True):
         return self.ends_at is not None and now >= self.ends_at
 
 
-def revealed(value: Any) -> Any:
-    """A secret as it is written down."""
-    if isinstance(value, Secret):
-        return value.reveal()
-    raise NotImplementedError(f"tokens hold no {type(value).__name__}")
-
-
-def hidden(kind: type, value: Any) -> Any:
-    """A secret as it is read."""
-    if kind is Secret:
-        return Secret(value)
-    raise NotImplementedError(f"tokens hold no {kind.__name__}")
-
-
-_encoder = msgspec.json.Encoder(enc_hook=revealed)
-_decoder = msgspec.json.Decoder(UpstreamTokens, dec_hook=hidden)
+_encoder = msgspec.json.Encoder(enc_hook=unwrapped)
+_decoder = msgspec.json.Decoder(UpstreamTokens, dec_hook=wrapped)
 
 
 def pack(tokens: UpstreamTokens) -> bytes:
