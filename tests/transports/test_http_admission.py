@@ -5,16 +5,19 @@ import json
 from types import MappingProxyType
 
 import aiohttp
+import msgspec
 import pytest
 
 from asgi_driver import Exchange, fetch
 from http_wire import INITIALIZE, legacy_head, modern_body, modern_head
-from isthmus import Server
+from isthmus import Context, Extension, Server
 from isthmus.core.http_rules import Refusal
+from isthmus.errors import UsageError
 from isthmus.testing import serving
 from isthmus.transports.http.app import HttpApp
 from protected import (
     METADATA,
+    WRITE,
     Files,
     ask,
     bearer,
@@ -179,6 +182,69 @@ async def test_what_is_not_there_is_told_as_ever():
     ]
 
     assert [-32602, -32601, -32602] == [one.json["error"]["code"] for one in answers]
+
+
+class Refund(msgspec.Struct):
+    """What a method of one's own takes."""
+
+    shop: str
+
+
+@pytest.mark.covers("auth.resource.scope-403")
+@pytest.mark.parametrize("kind", ["method", "extension", "notification"])
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_method_of_ones_own_takes_scopes_as_a_tool_does(kind, late):
+    """Ours: whatever runs code of the author's can be kept from those who lack a scope."""
+    done, server = [], Server("shop", auth=guard())
+    scopes = {
+        "method": lambda refund, who: {WRITE, f"shop:{refund.shop}"},
+        "extension": {WRITE},
+        "notification": {WRITE},
+    }[kind]
+    app = server.asgi() if late and kind == "method" else None  # it may be declared when it runs
+    declare = {
+        "method": server.method,
+        "notification": server.on_notification,
+        "extension": (extension := Extension("com.example/shop")).method,
+    }[kind]
+
+    @declare("shop/refund", params=Refund, scopes=scopes)
+    async def refund(asked: Refund) -> None:
+        done.append(asked.shop)
+
+    if kind == "extension":
+        server.extend(extension)
+    app = app or server.asgi()
+    body = modern_body("shop/refund", {"shop": "a"})
+    if kind == "notification":
+        del body["id"]
+    head = {**modern_head("shop/refund", None), **bearer("ada")}
+    answer = await fetch(app, headers=head, body=body)
+
+    told = "files:read files:write" + " shop:a" * (kind == "method")
+    assert (403, []) == (answer.status, done)
+    assert f'scope="{told}"' in challenges(answer)[0]
+
+
+async def test_a_method_of_ones_own_is_served_to_who_has_its_scopes():
+    """Ours: as above, and its params are still looked at."""
+    server = Server("shop", auth=guard())
+
+    @server.method("shop/refund", params=Refund, scopes={WRITE})
+    async def refund(asked: Refund, ctx: Context) -> None:
+        assert ("a", "eve") == (asked.shop, ctx.authenticated.subject)
+
+    app = server.asgi()
+    good = await ask(app, "eve", "shop/refund", {"shop": "a"}).done()
+    bad = await ask(app, "ada", "shop/refund", {"shop": 1}).done()
+
+    assert ("complete", -32602) == (good.json["result"]["resultType"], bad.json["error"]["code"])
+
+
+def test_scopes_of_a_method_are_looked_at_when_it_is_declared():
+    """Ours: as for tools."""
+    with pytest.raises(UsageError, match="method 'shop/refund'"):
+        Server("shop").method("shop/refund", params=Refund, scopes="write")(lambda params: None)
 
 
 async def test_arguments_that_do_not_fit_are_told_to_the_model_and_not_to_the_scopes():

@@ -33,11 +33,13 @@ class Served(msgspec.Struct, frozen=True):
         fn: ``fn(params)``, or with a context: what serves it.
         params: what its params decode to.
         result: what its results decode to; None where there is nothing to say.
+        scopes: what its callers must have been granted, as for tools.
     """
 
     fn: Callable[..., Any]
     params: Any
     result: Any = None
+    scopes: Any = frozenset()
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -79,7 +81,9 @@ class Extension:
     def __repr__(self) -> str:
         return f"Extension({self.identifier!r})"
 
-    def method(self, name: str, /, *, params: type, result: type | None = None) -> Callable[[F], F]:
+    def method(
+        self, name: str, /, *, params: type, result: type | None = None, scopes: Any = frozenset()
+    ) -> Callable[[F], F]:
         """Decorate what serves a method, for clients that declared the extension.
 
         Others are refused: by -32021 and what is missing, or up to 2025-11-25 as for a method
@@ -89,6 +93,7 @@ class Extension:
             name: the method.
             params: what its params decode to.
             result: what its results decode to.
+            scopes: what its callers must have been granted; as for ``server.method``.
 
         Raises:
             UsageError: the name is taken.
@@ -96,7 +101,7 @@ class Extension:
 
         def decorate(fn: F) -> F:
             self._check(name)
-            self.methods[name] = Served(fn, params, result)
+            self.methods[name] = Served(fn, params, result, scopes)
             return fn
 
         return decorate

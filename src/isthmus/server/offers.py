@@ -1,6 +1,6 @@
 """What a server offers is declared on it: one decorator for each kind of thing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
@@ -21,7 +21,7 @@ from isthmus.server.options import (
     ToolOptions,
     known,
 )
-from isthmus.server.scopes import Demand, fixed
+from isthmus.server.scopes import Demand, OwnScopes, demand, fixed, own_needs
 from isthmus.wire import TASKS
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class Offers:
         self._completions = Completions(self._prompts, self._resources, facilities)
         self._custom: dict[str, Method] = {}
         self._routes: dict[str, Handler] = {}
+        self._needs = self._needs_of_ours()
+        self._own_demands: list[Demand] = []
         self._listeners = Listeners()
         self._extensions: dict[str, dict[str, Any]] = {}
 
@@ -294,26 +296,32 @@ class Offers:
 
         return decorate
 
-    def method(self, name: str, /, *, params: type, result: type | None = None) -> Callable[[F], F]:
+    def method(
+        self, name: str, /, *, params: type, result: type | None = None, scopes: OwnScopes = NONE
+    ) -> Callable[[F], F]:
         """Decorate a function that serves a method of your own: ``fn(params)`` or with a context.
 
         Args:
             name: the method, with a prefix of yours: ``"acme/refund"``.
             params: what its params decode to.
             result: what its results decode to, for clients; the function returns it.
+            scopes: what its callers must have been granted: a set, or ``(params, principal) -> set``,
+                where tokens are.
 
         Raises:
             UsageError: the name is taken, or the function takes anything else.
         """
 
         def decorate(fn: F) -> F:
-            self._claim(name, custom_row(name, params, result))
+            self._claim(name, custom_row(name, params, result), scopes)
             self._routes[name] = custom_handler(fn, self._facilities)
             return fn
 
         return decorate
 
-    def on_notification(self, name: str, /, *, params: Any = dict) -> Callable[[F], F]:
+    def on_notification(
+        self, name: str, /, *, params: Any = dict, scopes: OwnScopes = NONE
+    ) -> Callable[[F], F]:
         """Decorate a function told of a notification of your own: ``fn(params)`` or with a context.
 
         Nothing is answered, and what it raises is logged. Notifications that do not fit
@@ -322,13 +330,14 @@ class Offers:
         Args:
             name: the notification's method, with a prefix of yours: ``"acme/moved"``.
             params: what its params decode to.
+            scopes: what whoever sends it must have been granted; as for methods.
 
         Raises:
             UsageError: the name is taken, or the function takes anything else.
         """
 
         def decorate(fn: F) -> F:
-            self._claim(name, notice_row(name, params))
+            self._claim(name, notice_row(name, params), scopes)
             self._listeners.add(name, custom_handler(fn, self._facilities))
             return fn
 
@@ -336,8 +345,8 @@ class Offers:
 
     # What it takes
 
-    def _needs(self) -> "Mapping[str, Needs]":
-        """What requests take to be served, by method."""
+    def _needs_of_ours(self) -> "dict[str, Needs]":
+        """What requests of the specification take to be served, by method."""
         tools, prompts, resources = self._tools, self._prompts, self._resources
         return {
             "tools/call": tools.needs,
@@ -364,7 +373,8 @@ class Offers:
             self._resources.listing,
             self._resources.templates,
         )
-        return [one for listing in offered for one in listing.demands() if one]
+        listed = [one for listing in offered for one in listing.demands() if one]
+        return [*listed, *self._own_demands]
 
     def _warn_of_unasked_scopes(self) -> None:
         """Say that scopes were declared, and that nobody is asked for a token."""
@@ -376,9 +386,13 @@ class Offers:
                 "nobody is asked for a token without Server(auth=ResourceAuth(…))"
             )
 
-    def _claim(self, name: str, row: "Method") -> None:
+    def _claim(self, name: str, row: "Method", scopes: OwnScopes = NONE) -> None:
         if name in self._custom:
             raise UsageError(f"there is a method {name!r} already")
+        wanted = demand(scopes, f"method {name!r}")
+        if wanted:
+            self._own_demands.append(wanted)
+            self._needs[name] = own_needs(wanted, name)
         self._custom[name] = row
 
     def _extend(self, extension: "Extension") -> None:
@@ -386,7 +400,7 @@ class Offers:
         if extension.identifier in self._extensions:
             raise UsageError(f"this server has the extension {extension.identifier!r} already")
         for name, served in extension.methods.items():
-            self._claim(name, custom_row(name, served.params, served.result))
+            self._claim(name, custom_row(name, served.params, served.result), served.scopes)
             handler = custom_handler(served.fn, self._facilities)
             self._routes[name] = only_declared(extension, handler)
         for name, heard in extension.notices.items():

@@ -17,12 +17,26 @@ from isthmus.wire.results import CacheScope
 if TYPE_CHECKING:
     from isthmus.transports.http.bearer import Authorizer
 
-__all__ = ["WEB", "Demand", "Scopes", "Visible", "demand", "demanded", "fixed", "seen_by"]
+__all__ = [
+    "WEB",
+    "Demand",
+    "OwnScopes",
+    "Scopes",
+    "Visible",
+    "demand",
+    "demanded",
+    "fixed",
+    "own_needs",
+    "seen_by",
+]
 
 ByCall: TypeAlias = Callable[[Mapping[str, Any], Principal | None], Collection[str]]
 
 Scopes: TypeAlias = Collection[str] | ByCall
 """Scopes; or ``(arguments, principal) -> scopes``, which names all that one call takes, at once."""
+
+OwnScopes: TypeAlias = Collection[str] | Callable[[Any, Principal | None], Collection[str]]
+"""The same of a method of a server's own: ``(params, principal) -> scopes``."""
 
 Demand: TypeAlias = frozenset[str] | ByCall
 """The same, looked at."""
@@ -31,7 +45,7 @@ WEB = frozenset({"http", "http+sse", "websocket"})
 """The transports that tokens come over."""
 
 
-def demand(scopes: Scopes, what: str, cache_scope: CacheScope = "private") -> Demand:
+def demand(scopes: Scopes | OwnScopes, what: str, cache_scope: CacheScope = "private") -> Demand:
     """Scopes as an author gave them, looked at.
 
     Args:
@@ -84,6 +98,16 @@ def demanded(
     if given is None:
         return NONE
     return scope_set(wanted(given, principal), what)
+
+
+def own_needs(wanted: Demand, name: str) -> Callable[[Any, Principal | None], frozenset[str]]:
+    """What tells the scopes that a method of a server's own takes, by its params.
+
+    Args:
+        wanted: what the author said.
+        name: the method.
+    """
+    return lambda params, who: demanded(wanted, who, f"method {name!r}", lambda: params)
 
 
 def fixed(demands: Iterable[Demand]) -> frozenset[str]:

@@ -222,7 +222,7 @@ class Server(Offers):
                 debug=self._debug,
                 depth=self._facilities.limits.depth,
                 in_flight=self._facilities.limits.in_flight,
-                needs=self._needs(),
+                needs=self._needs,
                 known_scopes=self._known_scopes,
             )
             self._completions.settle()
