@@ -12,6 +12,7 @@ from isthmus.auth.urls import (
     safe_browser_url,
     same_issuer,
     well_known,
+    with_query,
 )
 from isthmus.errors import AuthUnsafe
 
@@ -253,3 +254,17 @@ def test_no_error_shows_what_stands_behind_the_question_mark():
             refuse("ftp://login.example/authorize?state=af0ifjsldkj")
         assert "login.example" in str(raised.value)
         assert "af0ifjsldkj" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "fields", "whole"),
+    [
+        ("https://h/cb", {"code": "x y"}, "https://h/cb?code=x+y"),
+        ("https://h/cb?a=1", {"b": "&"}, "https://h/cb?a=1&b=%26"),
+        ("app:/cb", [("a", "1"), ("a", "2")], "app:/cb?a=1&a=2"),
+        ("https://h/cb", {}, "https://h/cb"),
+    ],
+)
+def test_parameters_are_added_to_what_is_there(url, fields, whole):
+    """Ours: the rest of a URL stays as it came."""
+    assert whole == with_query(url, fields)

@@ -14,10 +14,10 @@ from typing import TypeAlias
 from isthmus.auth.jose import COMMON, Claims, Keys, UnknownKey, verify
 from isthmus.auth.network import Network, NetworkFailed, NetworkRefused
 from isthmus.auth.secret import Secret
-from isthmus.auth.urls import brief, same_issuer, split, well_known
+from isthmus.auth.urls import brief, metadata_urls, same_issuer
 from isthmus.errors import AuthError
 
-__all__ = ["Jwks", "KeysUnavailable", "jwks_uri_of", "metadata_urls"]
+__all__ = ["Jwks", "KeysUnavailable", "jwks_uri_of"]
 
 FRESH = 600.0
 """Seconds after which keys are asked for again."""
@@ -208,16 +208,3 @@ async def jwks_uri_of(issuer: str, network: Network) -> str:
         else:
             return uri
     raise KeysUnavailable("; ".join(faults))
-
-
-def metadata_urls(issuer: str) -> list[str]:
-    """Where an issuer's metadata may be, in the order of trying."""
-    # spec 2026-07-28
-    # basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
-    urls = [well_known(issuer, name) for name in ("oauth-authorization-server", OPENID)]
-    if split(issuer).path.strip("/"):
-        urls.append(f"{issuer.rstrip('/')}/.well-known/{OPENID}")
-    return urls
-
-
-OPENID = "openid-configuration"

@@ -6,6 +6,7 @@ is that.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from isthmus.errors import AuthUnsafe
@@ -15,11 +16,13 @@ __all__ = [
     "covers",
     "is_loopback",
     "is_secure",
+    "metadata_urls",
     "origin",
     "redirect_matches",
     "safe_browser_url",
     "same_issuer",
     "well_known",
+    "with_query",
 ]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -223,6 +226,40 @@ def well_known(url: str, suffix: str) -> str:
     """
     parts = split(url)
     return f"{parts.origin}/.well-known/{suffix}{parts.path.rstrip('/')}{parts.query}"
+
+
+def metadata_urls(issuer: str) -> list[str]:
+    """Where the metadata of an authorization server may stand, in the order of looking.
+
+    Raises:
+        ValueError: the issuer is no URL of HTTP, or has a query or a fragment.
+
+    Example::
+
+        >>> metadata_urls("https://login.example/a")[1:]  # doctest: +NORMALIZE_WHITESPACE
+        ['https://login.example/.well-known/openid-configuration/a',
+         'https://login.example/a/.well-known/openid-configuration']
+    """
+    # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
+    if "?" in issuer:
+        raise ValueError("an issuer has no query")
+    openid = "openid-configuration"
+    inserted = [well_known(issuer, name) for name in ("oauth-authorization-server", openid)]
+    return list(dict.fromkeys([*inserted, f"{issuer.rstrip('/')}/.well-known/{openid}"]))
+
+
+def with_query(url: str, fields: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
+    """A URL with more parameters in its query, the rest of it as it came.
+
+    Example::
+
+        >>> with_query("https://h/cb?a=1", {"code": "x y"})
+        'https://h/cb?a=1&code=x+y'
+    """
+    from urllib.parse import urlencode  # slow to import
+
+    pairs = list(fields.items() if isinstance(fields, Mapping) else fields)
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(pairs)}" if pairs else url
 
 
 def same_issuer(first: str, second: str) -> bool:

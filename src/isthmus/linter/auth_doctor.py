@@ -11,11 +11,10 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from isthmus.auth.challenge import parse_challenges
-from isthmus.auth.client.discovery import metadata_places
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.network import Fetched, Network, NetworkFailed, NetworkRefused
 from isthmus.auth.secret import Secret
-from isthmus.auth.urls import is_secure, origin, well_known
+from isthmus.auth.urls import is_secure, metadata_urls, origin, well_known
 from isthmus.errors import AuthError, AuthRefused, AuthUnsafe, DiscoveryFailed, IsthmusError
 from isthmus.linter.auth_checks import (
     CHALLENGE,
@@ -255,7 +254,7 @@ class AuthDoctor:
         seen = self._seen
         seen.issuer, seen.document = issuer, {}
         try:
-            places = metadata_places(issuer)
+            places = metadata_urls(issuer)
         except ValueError as error:
             hop.problem(str(error), "RFC 8414 2", "name the issuer as an https URL without a query")
             return

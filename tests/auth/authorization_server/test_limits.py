@@ -16,12 +16,13 @@ from small_authority import SmallAuthority
         ("192.0.2.7", "192.0.2.7"),
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("fe80::1%eth0", "fe80::/64"),
         ("", ""),
         ("unix:", "unix:"),
     ],
 )
 def test_of_ipv6_a_whole_network_counts_as_one(address, network):
-    """Ours: everybody has 2**64 addresses there."""
+    """Ours: everybody has 2**64 addresses there, and would change one to go on."""
     assert network == network_of(address)
 
 

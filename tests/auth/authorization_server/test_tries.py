@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.tries import Allowance, Tries, network
+from isthmus.auth.authorization_server.tries import Allowance, Tries
 
 
 class Clock:
@@ -80,20 +80,3 @@ def test_what_is_remembered_is_bounded(clock):
     for n in range(1000):
         tries.take(f"user{n}", "192.0.2.1")
     assert 10 == len(tries._windows[0]._counts)
-
-
-@pytest.mark.parametrize(
-    ("address", "counted"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("", ""),
-        ("testclient", "testclient"),
-    ],
-)
-def test_a_network_of_one_host_counts_as_one_address(address, counted):
-    """We demand that an IPv6 host cannot change its address to go on."""
-    assert counted == network(address)

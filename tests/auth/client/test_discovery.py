@@ -5,8 +5,9 @@ import json
 import pytest
 
 from isthmus.auth import Compat, NetworkFailed, NetworkPolicy
-from isthmus.auth.client.discovery import Discovery, Place, ServerMetadata, metadata_places
+from isthmus.auth.client.discovery import Discovery, Place, ServerMetadata
 from isthmus.auth.network import Fetched
+from isthmus.auth.urls import metadata_urls
 from isthmus.errors import AuthUnsafe, DiscoveryFailed
 
 URL = "https://mcp.example/mcp"
@@ -83,7 +84,7 @@ def found(documents, **options):
 )
 async def test_metadata_of_an_issuer_are_looked_for_in_order(issuer, places):
     """The spec: these, and in this order."""
-    assert places == metadata_places(issuer)
+    assert places == metadata_urls(issuer)
     for number, place in enumerate(places):
         discovery, shelf = found({place: server(issuer)})
         assert issuer == (await discovery.server(issuer)).issuer
@@ -138,7 +139,7 @@ async def test_of_several_servers_the_one_that_knows_us_is_taken():
 )
 async def test_an_issuer_is_itself(named, stated, taken):
     """The spec: identical; a slash after a bare host is let pass, since big providers have it."""
-    places = {place: server(stated) for place in metadata_places(named)}
+    places = {place: server(stated) for place in metadata_urls(named)}
     discovery, _ = found(places)
     if taken:
         assert stated == (await discovery.server(named)).issuer

@@ -122,3 +122,9 @@ def test_a_mistake_in_the_settings_is_told_at_once():
         JWTVerifier("login.example")
     with pytest.raises(UsageError, match="no public key"):
         JWTVerifier(ISSUER, jwks=[])
+
+
+def test_an_issuer_with_a_query_is_a_mistake_told_at_once():
+    """RFC 8414 2: it has none, and so there is nowhere to look for its keys."""
+    with pytest.raises(UsageError, match="no query"):
+        JWTVerifier("https://login.example/?tenant=1")

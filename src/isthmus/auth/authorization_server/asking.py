@@ -1,12 +1,12 @@
 """A request for authorization from its arrival to its answer; between the two people decide."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
 from isthmus.auth.authorization_server.requests import Asked, Unfit
 from isthmus.auth.authorization_server.tokens import fresh_id
+from isthmus.auth.urls import with_query
 from isthmus.errors import AuthRefused
 
 if TYPE_CHECKING:
@@ -146,10 +146,3 @@ def why(error: str) -> str:
     if error == "invalid_client":
         return "the program that sent you here is not known to this server"
     return "the program that sent you here did not ask as it should, and it is not clear where to send you back"
-
-
-def with_query(uri: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """A URI with more parameters."""
-    from urllib.parse import urlencode
-
-    return f"{uri}{'&' if '?' in uri else '?'}{urlencode(list(pairs))}"

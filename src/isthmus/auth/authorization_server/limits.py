@@ -94,12 +94,11 @@ def judge(meter: MemoryMeter, key: str) -> None:
 def network_of(address: str) -> str:
     """What counts as one address: of IPv6 the /64 that a household or a machine has."""
     try:
-        parsed = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address
+        return address  # a Unix socket has none
     if parsed.version == 4:
         return address
-    mapped = parsed.ipv4_mapped
-    if mapped is not None:
-        return str(mapped)
-    return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed), 64), strict=False))

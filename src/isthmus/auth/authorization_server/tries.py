@@ -1,6 +1,5 @@
 """How often somebody may try a password: per account and address, per address, per account."""
 
-import ipaddress
 import math
 import time
 from collections import OrderedDict
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from isthmus.auth.authorization_server.limits import network_of
 from isthmus.auth.authorization_server.users import folded
 
 __all__ = ["Allowance", "Tries"]
@@ -112,18 +112,5 @@ class Tries:
         window.forget(key)
 
     def _keyed(self, account: str, address: str) -> Iterator[tuple[Window, str]]:
-        name, place = folded(account)[:128], network(address)
+        name, place = folded(account)[:128], network_of(address)
         return zip(self._windows, (f"{place} {name}", place, name), strict=True)
-
-
-def network(address: str) -> str:
-    """What counts as one address: an IPv6 host has a whole /64 to itself."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address  # a Unix socket has none
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
-        return str(ipaddress.ip_network((int(parsed), 64), strict=False))
-    return str(parsed)

@@ -17,6 +17,7 @@ from isthmus.auth.urls import (
     covers,
     is_loopback,
     is_secure,
+    metadata_urls,
     origin,
     same_issuer,
     split,
@@ -234,7 +235,7 @@ class Discovery:
             AuthUnsafe: they are not its own, or lack what keeps a flow safe.
         """
         try:
-            places = metadata_places(issuer)
+            places = metadata_urls(issuer)
         except ValueError as error:
             raise AuthUnsafe(f"{self._url} names an issuer that cannot be one: {error}") from None
         for place in places:
@@ -332,21 +333,6 @@ class Discovery:
         if optional and 300 <= answer.status < 500:
             return None
         raise NetworkFailed(f"{said(url)} answered with HTTP status {answer.status}")
-
-
-def metadata_places(issuer: str) -> list[str]:
-    """Where the metadata of an issuer may stand, in the order in which they are looked for.
-
-    Raises:
-        ValueError: it is no URL of HTTP, or has a query or fragment.
-    """
-    # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
-    if "?" in issuer:
-        raise ValueError("an issuer has no query")
-    oauth = well_known(issuer, "oauth-authorization-server")
-    openid = well_known(issuer, "openid-configuration")
-    appended = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-    return list(dict.fromkeys([oauth, openid, appended]))
 
 
 def shaped(document: Any, kind: type[T], place: str) -> T:

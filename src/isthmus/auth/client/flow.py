@@ -14,10 +14,10 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.token_request import Granted, Identity, said
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.secret import Secret, s256
-from isthmus.auth.urls import safe_browser_url, split
+from isthmus.auth.urls import safe_browser_url, with_query
 from isthmus.errors import AuthRefused, AuthUnsafe
 
-__all__ = ["Login", "granted_tokens"]
+__all__ = ["Login", "granted_tokens", "presentable"]
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,13 +47,11 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             AuthUnsafe: the authorization server names no usable endpoint.
         """
-        from urllib.parse import urlencode  # the HTTP client has imported it already
-
         endpoint = self.place.server.authorization_endpoint
         if "#" in endpoint:
             issuer = said(self.place.server.issuer)
             raise AuthUnsafe(f"the authorization_endpoint of {issuer} has a fragment")
-        query = split(safe_browser_url(endpoint)).query  # before there is a state in it
+        safe_browser_url(endpoint)  # before there is a state in it
         fields = {
             "response_type": "code",
             "client_id": self.identity.client_id,
@@ -71,7 +69,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
             fields["scope"] = " ".join(sorted(self.scopes))
         if self.proof_key is not None:
             fields["dpop_jkt"] = self.proof_key
-        return f"{endpoint}{'&' if query else '?'}{urlencode(fields)}"
+        return with_query(endpoint, fields)
 
     def code(self, params: Params) -> Secret:
         """The code in an answer that has our state.
@@ -132,8 +130,14 @@ def denied(issuer: str, params: Params) -> AuthRefused:
     )
 
 
-SHOWN = frozenset({"Bearer", "DPoP"})
-"""The types of tokens that a request can carry."""
+def presentable(granted: Granted, issuer: str, proofs: Proofs) -> None:
+    """See to it that a token is of a type that a request can carry.
+
+    Raises:
+        AuthUnsafe: it is not.
+    """
+    if granted.kind != "Bearer" and (granted.kind != "DPoP" or proofs.key is None):
+        raise AuthUnsafe(f"{said(issuer)} issued a token that nobody here can present")
 
 
 def granted_tokens(
@@ -148,8 +152,7 @@ def granted_tokens(
 ) -> Tokens:
     """What a token request brought, as it is kept."""
     server = place.server
-    if granted.kind not in SHOWN or (granted.kind == "DPoP" and proofs.key is None):
-        raise AuthUnsafe(f"{said(server.issuer)} issued a token that nobody here can present")
+    presentable(granted, server.issuer, proofs)
     return Tokens(
         access=granted.access,
         issuer=server.issuer,

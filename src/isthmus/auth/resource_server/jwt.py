@@ -22,6 +22,7 @@ from isthmus.auth.network import Network, desktop
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.secret import digest
+from isthmus.auth.urls import metadata_urls
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
@@ -131,6 +132,8 @@ class JWTVerifier:
                 raise UsageError("JWTVerifier: jwks= has no public key that can be used")
             return keys
         try:
+            if jwks is None:
+                metadata_urls(self.issuer)  # says at once that it has none
             # Both were named by whoever runs this server, so that they may be where nobody else looks.
             asked = network or Network(desktop(self.issuer, *([jwks] if jwks else [])), keep=False)
         except ValueError as error:

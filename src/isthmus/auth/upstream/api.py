@@ -9,7 +9,7 @@ import msgspec
 from isthmus.auth.network import Fetched
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.faults import UpstreamFailed
-from isthmus.auth.urls import origin
+from isthmus.auth.urls import origin, with_query
 from isthmus.errors import AuthError, UsageError
 
 if TYPE_CHECKING:
@@ -192,8 +192,6 @@ def address(provider: "Provider", url: str, params: Mapping[str, str] | None) ->
     Raises:
         UsageError: it may not.
     """
-    from urllib.parse import urlencode  # what sends the request has imported it
-
     if not provider.api:
         raise UsageError(f"the provider {provider.name!r} has no API: give it api=[ORIGIN]")
     if url.startswith("/") and not url.startswith(("//", "/\\")):
@@ -207,9 +205,7 @@ def address(provider: "Provider", url: str, params: Mapping[str, str] | None) ->
             f"the token of {provider.name!r} goes to {' and '.join(provider.api)} only, and not "
             f"to {found}: if that is its API too, list it in api=[…]"
         )
-    if not params:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(params)}"
+    return with_query(url, params or {})
 
 
 def checked(headers: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from isthmus.auth.client.token_request import Identity, authenticated, method_of, said, seconds
-from isthmus.auth.jwks import Jwks, metadata_urls
+from isthmus.auth.jwks import Jwks
 from isthmus.auth.network import Network, NetworkFailed, NetworkPolicy, NetworkRefused
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.endpoints import (
@@ -20,7 +20,7 @@ from isthmus.auth.upstream.endpoints import (
 from isthmus.auth.upstream.faults import ENDED, UpstreamDenied, UpstreamUnavailable, code_of
 from isthmus.auth.upstream.flights import Flights
 from isthmus.auth.upstream.tokens import UpstreamTokens
-from isthmus.auth.urls import origin, safe_browser_url
+from isthmus.auth.urls import metadata_urls, origin, safe_browser_url, with_query
 from isthmus.errors import AuthError, UsageError
 
 if TYPE_CHECKING:
@@ -121,6 +121,10 @@ class Provider:
         self._learning: Flights[Endpoints] = Flights()
         given = [url for url in (issuer, *urls_of(endpoints), *api) if url]
         check_secure(name, given)
+        try:
+            self._places = [] if issuer is None else metadata_urls(issuer)
+        except ValueError as error:
+            raise UsageError(f"the provider {name!r}: {error}") from None
         origins = frozenset(map(origin, given))
         self.network = network or Network(NetworkPolicy(origins=origins), total=TIMEOUT)
 
@@ -147,7 +151,7 @@ class Provider:
 
     async def _learn(self) -> Endpoints:
         issuer = self._issuer or ""
-        for place in metadata_urls(issuer):
+        for place in self._places:
             try:
                 document = await self.network.json(place)
             except NetworkRefused as error:
@@ -169,8 +173,6 @@ class Provider:
         Raises:
             UpstreamUnavailable: the provider does not say where.
         """
-        from urllib.parse import urlencode
-
         endpoints = await self.endpoints()
         fields = {
             **self._parameters,
@@ -186,8 +188,7 @@ class Provider:
             fields["nonce"] = nonce.reveal()
         if not self.scopes:
             del fields["scope"]
-        joint = "&" if "?" in endpoints.authorize else "?"
-        return safe_browser_url(f"{endpoints.authorize}{joint}{urlencode(fields)}")
+        return safe_browser_url(with_query(endpoints.authorize, fields))
 
     async def exchange(
         self, code: Secret, verifier: Secret, redirect_uri: str
