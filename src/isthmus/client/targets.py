@@ -158,15 +158,19 @@ def web(
     # what that one lets everybody share must not be shared with those who would not believe it.
     key: Hashable = url if at.tls is None and at.proxy is True else (url, at.tls, at.proxy)
 
-    def requests() -> Requests:
+    async def requests() -> Requests:
         plain = connect(connect_timeout=connect_timeout, tls=at.tls, proxy=at.proxy)
-        return plain if auth is None else auth.over(url, plain)
+        try:
+            return plain if auth is None else auth.over(url, plain)
+        except BaseException:
+            await plain.close()
+            raise
 
     async def dial() -> Channel:
-        return HttpClientChannel(at.url, headers=sent, limit=at.limit, requests=requests())
+        return HttpClientChannel(at.url, headers=sent, limit=at.limit, requests=await requests())
 
     async def dial_sse() -> Channel:
-        channel = HttpSseChannel(at.url, headers=sent, limit=at.limit, requests=requests())
+        channel = HttpSseChannel(at.url, headers=sent, limit=at.limit, requests=await requests())
         await channel.open()
         return channel
 

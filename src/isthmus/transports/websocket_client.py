@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from isthmus.transports.http.bearer import Authorization
+    from isthmus.transports.http.requests import Requests
 
 __all__ = ["WebSocketClientChannel", "connect"]
 
@@ -61,8 +62,10 @@ async def connect(
         AuthError: the server wants authorization, and none was to be had.
     """
     handshake = Handshake(url, connect_timeout, limit)
-    requests = handshake if auth is None else auth.over(plain(url), handshake)
+    requests: Requests = handshake
     try:
+        if auth is not None:
+            requests = auth.over(plain(url), handshake)
         answer = await requests.send("GET", plain(url), headers or {})
         channel = handshake.channel(answer.status)
     except BaseException:

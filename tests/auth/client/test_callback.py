@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from isthmus.auth import ByHand, Loopback, Secret
-from isthmus.auth.client.callback import parsed, port_of
-from isthmus.errors import AuthUnsafe, UsageError
+from isthmus.auth.client.callback import AT_ONCE, parsed, port_of
+from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -58,19 +58,35 @@ async def test_the_port_of_the_time_before_is_used_again_if_it_is_free():
     assert uri == again.uri
 
 
-async def test_many_connections_at_once_are_turned_away():
-    """Ours: a page of the user's browser could open thousands."""
+async def test_whoever_says_nothing_keeps_no_browser_out():
+    """Ours: anybody on this machine can open connections; the oldest one makes room."""
     landing = await Loopback().open()
     address = ("127.0.0.1", port_of(landing.uri))
-    idle = [socket.create_connection(address) for _ in range(20)]
-    async with aiohttp.ClientSession() as session:
-        with pytest.raises(aiohttp.ClientError):
-            async with session.get(landing.uri):
-                pass
+    idle = [socket.create_connection(address) for _ in range(40)]
+    async with aiohttp.ClientSession() as session, session.get(landing.uri) as page:
+        assert 400 == page.status
+    assert len(landing._connections) <= AT_ONCE
     for one in idle:
         one.close()
     await landing.close()
-    assert set() == landing._connections
+    assert [] == list(landing._connections)
+
+
+async def test_a_name_whose_other_address_is_taken_is_not_listened_for():
+    """Ours: a browser may go to either, and somebody else would get the code."""
+    port = 0
+    with socket.socket(socket.AF_INET6) as taken:
+        try:
+            taken.bind(("::1", 0))
+        except OSError:
+            pytest.skip("there is no IPv6 here")
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(AuthRequired, match="is taken"):
+            await Loopback("localhost", port).open()
+        landing = await Loopback("localhost").open(f"http://localhost:{port}/callback")
+        assert port != port_of(landing.uri)
+        await landing.close()
 
 
 @pytest.mark.covers("auth.all.https-or-loopback")

@@ -113,3 +113,13 @@ def test_a_kind_of_token_that_nobody_knows_is_refused():
             client=StaticClient("chat"),
             subject_token_type="kerberos",
         )
+
+
+@pytest.mark.covers("auth.all.https-or-loopback")
+async def test_the_users_token_is_not_sent_in_clear():
+    """The spec: the endpoints of authorization servers are https, the identity provider's too."""
+    with pytest.raises(UsageError, match="it is an https URL"):
+        EnterpriseManaged(
+            "http://idp.example/token", idp_client=StaticClient("a", secret="s-1"),
+            subject_token=None, client=StaticClient("b", secret="s-2"),
+        )  # fmt: skip

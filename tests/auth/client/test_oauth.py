@@ -1,6 +1,7 @@
 """A user logs in: whole flows between a client of ours and a small town of OAuth."""
 
 import asyncio
+import gc
 import ssl
 import time
 from urllib.parse import parse_qsl
@@ -21,6 +22,7 @@ from isthmus.auth import (
     Tokens,
 )
 from isthmus.auth.client.static import StaticClient
+from isthmus.auth.dpop import DpopKey
 from isthmus.errors import (
     AuthRefused,
     AuthRequired,
@@ -819,3 +821,52 @@ async def test_without_a_browser_a_client_does_not_register_again_and_again():
             with pytest.raises(AuthRequired, match="no browser"):
                 await Client(here.url, auth=auth).open()
         assert 1 == len(here.authority.registered)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dpop", "words"),
+    [
+        ("N_A", "auto", "nobody here can present"),
+        ("DPoP", "off", "nobody here can present"),
+        ("Bearer", "require", "bound the token to no key"),
+    ],
+)
+async def test_a_renewed_token_is_of_a_kind_that_was_agreed_to(kind, dpop, words):
+    """Ours: an answer to a renewal is held to what an answer to a login is."""
+    auth = oauth(dpop=dpop)
+    async with town() as here:
+        authority, issued = here.authority, here.authority.issued
+        if dpop == "require":
+            authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]
+        authority.issued = lambda scopes: {
+            **issued(scopes), "token_type": kind if "refresh_token" in authority.counts else
+            "DPoP" if dpop == "require" else "Bearer",
+        }  # fmt: skip
+        tokens = Tokens(
+            access=Secret("old"), issuer=authority.issuer, client_id="c", resource=here.url,
+            refresh=Secret("r-1"), token_endpoint=f"{authority.issuer}/token", expires_at=1.0,
+            kind="DPoP" if dpop == "require" else "Bearer",
+            proof_key=DpopKey.generate().secret_jwk() if dpop == "require" else None,
+        )  # fmt: skip
+        authority.refreshes["r-1"] = frozenset({"read"})
+        auth.program.clients[authority.issuer] = StaticClient("c")
+        await auth.store.put(tokens.key, tokens)
+        with pytest.raises(AuthUnsafe, match=words):
+            await Client(here.url, auth=auth).open()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:word@127.0.0.1/mcp", "https://b\u00fccher.example/mcp", "https://h:99999/mcp",
+        "wss://user:word@127.0.0.1/mcp",
+    ],
+)  # fmt: skip
+async def test_a_url_that_is_no_resource_is_told_and_leaves_nothing_open(url, caplog):
+    """Ours: as an AuthError, which shows no password that is in it."""
+    with pytest.raises(AuthRequired, match="cannot be logged in to") as raised:
+        await Client(url, auth=oauth()).open()
+    gc.collect()
+
+    assert "word" not in str(raised.value).replace("password", "")
+    assert "Unclosed" not in caplog.text

@@ -7,6 +7,7 @@ sent. :class:`ByHand` is for programs that have another way to learn where the b
 """
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias
 
@@ -167,7 +168,7 @@ class Listening:
         self._path = path
         self._wait = wait
         self._servers: list[asyncio.Server] = []
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], None] = {}  # the oldest one first
         self._state: Secret | None = None
         self._came: asyncio.Future[Params] = asyncio.get_running_loop().create_future()
 
@@ -175,9 +176,10 @@ class Listening:
         """Listen on one address more; the port."""
         try:
             server = await asyncio.start_server(self._served, address, port, limit=LARGEST)
-        except OSError:
-            if address == "::1" and self._servers:
-                return port  # no IPv6 here, or somebody else's: the browser takes the other one
+        except OSError as error:
+            # Without IPv6 a browser takes the other address. Where somebody else listens it may not.
+            if address == "::1" and self._servers and error.errno != errno.EADDRINUSE:
+                return port
             raise
         self._servers.append(server)
         port = int(server.sockets[0].getsockname()[1])
@@ -202,7 +204,7 @@ class Listening:
         for server in servers:
             server.close()
         if self._connections:
-            await asyncio.wait(self._connections, timeout=1.0)
+            await asyncio.wait(list(self._connections), timeout=1.0)
         for task in self._connections:
             task.cancel()
         for server in servers:
@@ -211,10 +213,13 @@ class Listening:
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request, and close the connection."""
         task = asyncio.current_task()
-        if task is None or len(self._connections) >= AT_ONCE:
-            writer.close()
+        if task is None:  # coroutines run in tasks; type checkers do not know it
             return
-        self._connections.add(task)
+        if len(self._connections) >= AT_ONCE:  # the browser is no longer among those who idle
+            oldest = next(iter(self._connections))
+            del self._connections[oldest]
+            oldest.cancel()
+        self._connections[task] = None
         try:
             async with asyncio.timeout(READ):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -223,7 +228,7 @@ class Listening:
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever that was, it was not the browser
         finally:
-            self._connections.discard(task)
+            self._connections.pop(task, None)
             writer.close()
 
     def _judged(self, head: bytes) -> tuple[str, str]:

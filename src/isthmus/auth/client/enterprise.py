@@ -10,6 +10,7 @@ from isthmus.auth.client.static import StaticClient
 from isthmus.auth.client.token_request import Granted, request_token, said
 from isthmus.auth.network import NetworkPolicy
 from isthmus.auth.secret import Secret
+from isthmus.auth.urls import is_secure
 from isthmus.errors import AuthUnsafe, UsageError
 
 __all__ = ["EnterpriseManaged", "SubjectToken"]
@@ -52,7 +53,7 @@ class EnterpriseManaged(Machine):
         compat: what is put up with for servers that do not keep to the specification.
 
     Raises:
-        UsageError: the type of the token is none of the two.
+        UsageError: the type of the token is none of the two, or the endpoint is not https.
     """
 
     def __init__(
@@ -71,6 +72,9 @@ class EnterpriseManaged(Machine):
     ) -> None:
         if subject_token_type not in KINDS:
             raise UsageError(f"subject_token_type={subject_token_type!r}: it is id_token or saml2")
+        if not is_secure(idp_token_endpoint):
+            # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+            raise UsageError(f"idp_token_endpoint={idp_token_endpoint!r}: it is an https URL")
         super().__init__(
             client.identity,
             scopes=scopes,

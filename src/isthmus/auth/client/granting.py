@@ -11,6 +11,7 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.requests import AuthorizedRequests
 from isthmus.auth.client.session import AuthSession, Grant
 from isthmus.auth.client.step_up import TRIES, StepUps
+from isthmus.errors import AuthRequired
 from isthmus.transports.http.requests import Requests
 
 __all__ = ["Granting"]
@@ -57,12 +58,21 @@ class Granting:
         Args:
             url: the MCP endpoint.
             requests: what sends them; closed with what is returned.
+
+        Raises:
+            AuthRequired: no token can be for such a URL.
         """
         loop = asyncio.get_running_loop()
         shared = self._shared.get(url)
         if shared is None or shared.loop is not loop:
             proofs = Proofs()
-            session = AuthSession(self.grant(url, proofs), now=self.now)
+            try:
+                grant = self.grant(url, proofs)
+            except ValueError as error:
+                raise AuthRequired(
+                    f"this server cannot be logged in to by the URL it was given: {error}"
+                ) from None
+            session = AuthSession(grant, now=self.now)
             shared = Shared(session, proofs, StepUps(session, url, tries=self.tries), loop)
             self._shared[url] = shared
         shared.users += 1

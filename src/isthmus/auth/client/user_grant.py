@@ -8,11 +8,11 @@ import msgspec
 from isthmus.auth.client.browser import show
 from isthmus.auth.client.callback import NobodyCame, Params
 from isthmus.auth.client.discovery import Discovery, Place
-from isthmus.auth.client.flow import Login, granted_tokens
+from isthmus.auth.client.flow import Login, granted_tokens, presentable
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.registration import Registrar
 from isthmus.auth.client.session import Want
-from isthmus.auth.client.token_request import Identity, request_token, said
+from isthmus.auth.client.token_request import Granted, Identity, request_token, said
 from isthmus.auth.client.tokens import Registration, Tokens
 from isthmus.auth.network import Network
 from isthmus.auth.urls import covers, same_issuer
@@ -153,6 +153,9 @@ class UserGrant:
             if error.error == "invalid_client":
                 await self._registrar.forget(tokens.issuer, tokens.client_id)
             return None
+        presentable(granted, tokens.issuer, self._proofs)
+        if self._auth.dpop == "require":
+            bound(granted, tokens.issuer)
         now = self._auth.now()
         newer = msgspec.structs.replace(
             tokens,
@@ -285,11 +288,8 @@ class UserGrant:
             now=self._auth.now(),
             account=self._auth.account,
         )
-        if self._must_bind(place) and tokens.kind != "DPoP":
-            raise AuthUnsafe(
-                f"{said(place.server.issuer)} bound the token to no key, and dpop='require' wants "
-                "that: it is not used"
-            )
+        if self._must_bind(place):
+            bound(granted, tokens.issuer)
         self._last, self._unkept = tokens, None
         await self._auth.store.put(tokens.key, tokens)
         self._auth.tell("ready", self._url)
@@ -374,3 +374,15 @@ class UserGrant:
             await asyncio.wait((renewal,), timeout=PARTING)
             renewal.cancel()
         await self._network.close()
+
+
+def bound(granted: Granted, issuer: str) -> None:
+    """See to it that a token is bound to a key.
+
+    Raises:
+        AuthUnsafe: it is not.
+    """
+    if granted.kind != "DPoP":
+        raise AuthUnsafe(
+            f"{said(issuer)} bound the token to no key, and dpop='require' wants that: it is not used"
+        )
