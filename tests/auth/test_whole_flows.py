@@ -29,7 +29,8 @@ class Place:
         older = f"{self.origin}/sse"
         self.authority = house(self.origin, self.users, resources=[url, older], **options)
         auth = self.authority.resource_auth(url, scopes={READ}, sse=older, **guard)
-        self.server = Server("files", auth=auth)
+        # lists may be kept for a minute, by those who see the same
+        self.server = Server("files", auth=auth, list_ttl_ms=60_000)
         self.app = self.server.asgi(websocket=sockets)
         self.port = port
 
@@ -160,7 +161,7 @@ async def test_a_disabled_user_is_shut_out(place):
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-@pytest.mark.covers("auth.resource.private-lists")
+@pytest.mark.covers("auth.resource.private-lists", "auth.threat.t40-shared-cache")
 async def test_lists_grow_with_what_was_granted(place, revision):
     """2026-07-28 server/tools: lists may differ by authorization; then nobody shares them."""
     here, store = await place(list_visibility="granted"), MemoryTokenStore()

@@ -1,9 +1,9 @@
 """Answers that may be given twice: what a server allows to keep, for as long as it says.
 
 Since 2026-07-28 lists, reads and ``server/discover`` say how long they stay fresh and who may
-share them (server/utilities/caching). Private answers belong to one connection; public ones are
-shared by all connections of the process to the same target. What is kept is JSON, so that nobody
-can change what the next caller gets.
+share them (server/utilities/caching). Private answers belong to one connection and the tokens it
+has; public ones are shared by all connections of the process to the same target. What is kept is
+JSON, so that nobody can change what the next caller gets.
 """
 
 import time
@@ -157,13 +157,22 @@ class Responses:
         target: what the server is known by in this process; None for one that nobody else meets.
         revision: the name of the revision spoken.
         public: the answers that are shared.
+        context: gives whatever stands for the authorization that requests carry just now.
     """
 
     def __init__(
-        self, caching: Caching, target: Hashable, revision: str, public: Store = PUBLIC
+        self,
+        caching: Caching,
+        target: Hashable,
+        revision: str,
+        public: Store = PUBLIC,
+        context: Callable[[], object] = lambda: None,
     ) -> None:
         self._caching = caching
         self._own = Store(caching.max_bytes)
+        self._context = context
+        self._owner = context()
+        self._owners = 0
         self._target = target
         self._revision = revision
         self._public = public if caching.shared and target is not None else None
@@ -182,11 +191,22 @@ class Responses:
 
     def holds(self, method: str) -> bool:
         """Whether there is any answer to a method, fresh or stale."""
+        self._be_of_now()
         return any(store.has(group) for store, group in self._stores(method))
 
     def changes(self, method: str) -> int:
-        """How often answers to a method have become stale by a change so far."""
-        return self._changes.get(method, 0)
+        """How often answers to a method have become stale so far: by a change, or by other tokens."""
+        self._be_of_now()
+        return self._owners + self._changes.get(method, 0)
+
+    def _be_of_now(self) -> None:
+        """Have nothing private that was given for other tokens than those of now."""
+        context = self._context()
+        # spec 2026-07-28 server/utilities/caching#cache-scope-field: MUST NOT be shared across
+        # authorization contexts; a different access token requires a different cache
+        if context is not self._owner:
+            self._owner, self._own = context, Store(self._caching.max_bytes)
+            self._owners += 1
 
     def keep(
         self, method: str, params: Any, result: Any, changes: int, *, private: bool = False
@@ -232,7 +252,7 @@ class Responses:
 
     def forget(self, method: str, about: str | None = None) -> None:
         """Keep no answer to a method any longer."""
-        self._changes[method] = self.changes(method) + 1
+        self._changes[method] = self._changes.get(method, 0) + 1
         for store, group in self._stores(method):
             store.forget(group, about)
 

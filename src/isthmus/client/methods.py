@@ -68,9 +68,8 @@ class Methods:
 
     def _keep(self, caching: Caching) -> None:
         """Keep answers from now on; the connection is open."""
-        connection = self._connection
-        revision = connection.settled().revision.name
-        self._responses = Responses(caching, connection.target.key, revision)
+        target, revision = self._connection.target, self._connection.settled().revision.name
+        self._responses = Responses(caching, target.key, revision, context=target.context)
 
     async def discover(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None

@@ -55,6 +55,8 @@ class Target(msgspec.Struct, frozen=True):
         http: whether it is reached over HTTP.
         sse: makes a channel to it over HTTP+SSE, where it may turn out to speak that; or None.
         handshake: nothing but ``initialize`` opens a connection to it.
+        context: gives what stands for the authorization that requests to it carry just now; None
+            for none, or one that never changes.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Target(msgspec.Struct, frozen=True):
     http: bool = False
     sse: Callable[[], Awaitable[Channel]] | None = None
     handshake: bool = False
+    context: Callable[[], object] = lambda: None
 
 
 def resolve(
@@ -82,6 +85,9 @@ def resolve(
     Raises:
         UsageError: it is none of the kinds, or one that takes no headers or tokens.
     """
+    if auth is not None and not hasattr(auth, "over"):
+        kind = type(auth).__name__  # and not itself, which may be a token
+        raise UsageError(f"auth= takes OAuth(…), BearerToken('…') or one of their kind, not {kind}")
     if isinstance(target, Mapping):
         target, headers = entry(target, headers)
     found = addressed(target, headers, connect_timeout, auth) if isinstance(target, str) else None
@@ -174,9 +180,17 @@ def web(
         await channel.open()
         return channel
 
+    context = context_of(auth, url)
     if isinstance(at, HttpSse):
-        return Target(at.url, dial_sse, ("http+sse", key), http=True, handshake=True)
-    return Target(at.url, dial, key, http=True, sse=dial_sse)
+        older: Hashable = ("http+sse", key)
+        return Target(at.url, dial_sse, older, http=True, handshake=True, context=context)
+    return Target(at.url, dial, key, http=True, sse=dial_sse, context=context)
+
+
+def context_of(auth: "Authorization | None", url: str) -> Callable[[], object]:
+    """What gives the authorization that requests to a URL carry just now."""
+    found = getattr(auth, "context", None)
+    return (lambda: None) if found is None else lambda: found(url)
 
 
 def web_socket(
@@ -197,7 +211,7 @@ def web_socket(
 
         return await connect(url, headers=headers, connect_timeout=connect_timeout, auth=auth)
 
-    return Target(url, dial, url)
+    return Target(url, dial, url, context=context_of(auth, f"http{url[2:]}"))
 
 
 def only_one(headers: Mapping[str, str], auth: "Authorization | None") -> None:

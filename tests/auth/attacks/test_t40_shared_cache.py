@@ -97,3 +97,24 @@ def test_clients_give_private_answers_to_nobody_else():
     assert ada.find("tools/list", None) is not None
     assert bob.find("tools/list", None) is None
     assert 0 == len(shared)
+
+
+@pytest.mark.covers("auth.threat.t40-shared-cache")
+@pytest.mark.parametrize("scope", ["private", "public"])
+def test_other_tokens_get_no_private_answers_that_were_given_for_the_former(scope):
+    """Spec 2026-07-28 server/utilities/caching#cache-scope-field: a different access token requires a different cache."""
+    tokens = ["first"]
+    kept = Responses(
+        Caching(), "https://one.example", "2026-07-28", Store(1_000_000), lambda: tokens[0]
+    )
+    tools = ListToolsResult(tools=[], ttl_ms=60_000, cache_scope=scope)
+    kept.keep("tools/list", None, tools, kept.changes("tools/list"))
+    asked = kept.changes("prompts/list")
+    found = [kept.find("tools/list", None) is not None]
+    tokens[0] = "second"
+    found.append(kept.find("tools/list", None) is not None)
+    # what was asked for with the former comes when the others are there
+    kept.keep("prompts/list", None, tools, asked)
+
+    assert [True, scope == "public"] == found
+    assert kept.find("prompts/list", None) is None

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterable
 from functools import partial
 from typing import ClassVar
 
@@ -11,10 +12,10 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.requests import AuthorizedRequests
 from isthmus.auth.client.session import AuthSession, Grant
 from isthmus.auth.client.step_up import TRIES, StepUps
-from isthmus.errors import AuthRequired
+from isthmus.errors import AuthRequired, UsageError
 from isthmus.transports.http.requests import Requests
 
-__all__ = ["Granting"]
+__all__ = ["Granting", "wished"]
 
 
 class Shared(msgspec.Struct):
@@ -85,6 +86,12 @@ class Granting:
             closed=partial(self._left, url, shared),
         )
 
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        shared = self._shared.get(url)
+        tokens = None if shared is None else shared.session.tokens
+        return None if tokens is None else tokens.access
+
     async def _left(self, url: str, shared: Shared) -> None:
         """The last one who leaves takes the session along; what is kept is in the store."""
         shared.users -= 1
@@ -93,3 +100,14 @@ class Granting:
         if self._shared.get(url) is shared:
             del self._shared[url]
         await shared.session.close()
+
+
+def wished(scopes: Iterable[str] | None) -> frozenset[str] | None:
+    """The scopes that an application asks for; None leaves it to the server.
+
+    Raises:
+        UsageError: they are one text, whose letters are no scopes.
+    """
+    if isinstance(scopes, str):
+        raise UsageError(f"scopes= is a set, as {{'files:read'}}, not {scopes!r}")
+    return None if scopes is None else frozenset(scopes)

@@ -92,7 +92,11 @@ class Authorizer(Protocol):
 
 
 class Authorization(Protocol):
-    """Gets a client the tokens a server wants."""
+    """Gets a client the tokens a server wants.
+
+    One whose credentials may change has ``context(url)``, too: an object that stands for those of
+    now, and is another one for others, so that nothing private is kept from one to the next.
+    """
 
     def over(self, url: str, requests: Requests) -> Requests:
         """Requests to the server at a URL that carry credentials.
