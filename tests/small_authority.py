@@ -72,6 +72,9 @@ class Agreeing:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": text.encode()})
 
+    async def astray(self, back: str, send: Any) -> None:
+        await self.problem(400, f"back: {back}", send)
+
 
 class SmallAuthority:
     """An authorization server to ask.

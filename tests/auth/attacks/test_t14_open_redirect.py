@@ -1,7 +1,14 @@
 """T14: nobody is redirected before client and redirect URI are known to be right."""
 
+import html
+import re
+from urllib.parse import parse_qsl, urlsplit
+
 import pytest
 
+from house import Visitor, house, people, request_url
+from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.settings import RegistrationPolicy
 from small_authority import ISSUER, SmallAuthority, sent
 
 pytestmark = [
@@ -68,9 +75,67 @@ async def test_an_unknown_client_is_sent_nowhere(client_id):
 
 async def test_faults_beside_a_good_redirect_uri_go_back_to_the_client_with_iss():
     """RFC 9207 2: error responses name the issuer, too."""
-    async with SmallAuthority() as small:
-        client_id = await small.public(redirect_uris=[REGISTERED])
-        answer = await small.ask(client_id, redirect_uri=REGISTERED, scope="nothing")
+    client = RegisteredClient(client_id="app", redirect_uris=(REGISTERED,))
+    policy = RegistrationPolicy(static=[client])
+    async with SmallAuthority(registration=policy) as small:
+        answer = await small.ask("app", redirect_uri=REGISTERED, scope="nothing")
 
         assert answer.header("location").startswith(REGISTERED + "&")
         assert {"x": "1", "error": "invalid_scope", "state": "s1", "iss": ISSUER} == sent(answer)
+
+
+FAULTS = [
+    {"response_type": "token"},
+    {"scope": "nothing-of-the-kind"},
+    {"code_challenge": None},
+    {"resource": "https://nobody.example"},
+]
+PAGE = "https://evil.example/cb"
+
+
+@pytest.mark.parametrize("change", FAULTS)
+async def test_a_link_to_this_server_is_no_link_to_whoever_registered(change):
+    """2026-07-28, OAuth 2.1 7.12.2: only a trusted URI is redirected to with nobody asked."""
+    async with SmallAuthority() as small:
+        client_id = await small.public(redirect_uris=[PAGE])
+        answer = await small.ask(client_id, redirect_uri=PAGE, **change)
+
+        assert (400, None) == (answer.status, answer.header("location"))
+        back = dict(parse_qsl(urlsplit(answer.body.decode().removeprefix("back: ")).query))
+        assert ("s1", ISSUER) == (back["state"], back["iss"])
+        assert "error" in back
+
+
+@pytest.mark.parametrize("change", FAULTS)
+@pytest.mark.parametrize("uri", ["http://127.0.0.1:51000/callback", "com.example.app:/cb"])
+async def test_a_program_on_the_computer_is_told_at_once(change, uri):
+    """RFC 6749 4.1.2.1: it waits for an answer, and leads to nobody's page."""
+    async with SmallAuthority() as small:
+        client_id = await small.public(redirect_uris=[uri])
+        answer = await small.ask(client_id, redirect_uri=uri, **change)
+
+        assert ISSUER == sent(answer)["iss"]
+
+
+@pytest.mark.parametrize("change", FAULTS)
+async def test_a_client_of_the_operators_is_told_at_once(change):
+    """RFC 6749 4.1.2.1: the operator of the server vouches for it."""
+    policy = RegistrationPolicy(static=[RegisteredClient(client_id="app", redirect_uris=(PAGE,))])
+    async with SmallAuthority(registration=policy) as small:
+        assert ISSUER == sent(await small.ask("app", redirect_uri=PAGE, **change))["iss"]
+
+
+async def test_people_decide_themselves_whether_they_go_on_to_a_page_that_nobody_knows(tmp_path):
+    """OAuth 2.1 7.12.2: the user is informed, and nothing of a request gets out of the link."""
+    page = PAGE + "?a='%22%3E<b"
+    other = RegisteredClient(client_id="evil", kind="dynamic", redirect_uris=(page,))
+    authority = house(ISSUER, people(tmp_path), other)
+    url = request_url(ISSUER, client_id="evil", redirect_uri=page, response_type="x", state='"><b>')
+    answer = await Visitor(authority, ISSUER).get(url)
+    await authority.close()
+
+    assert (400, None) == (answer.status, answer.header("location"))
+    assert b"<strong>evil.example</strong>" in answer.body
+    link = re.search(rb'<a href="([^"]*)" rel="noreferrer">', answer.body)
+    assert html.unescape(link[1].decode()).startswith(PAGE)
+    assert b"<b" not in answer.body.replace(b"<body>", b"")

@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING
 
 from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
-from isthmus.auth.authorization_server.requests import Asked, Unfit
+from isthmus.auth.authorization_server.policy import is_app_redirect
+from isthmus.auth.authorization_server.requests import Asked, Astray, Unfit
 from isthmus.auth.authorization_server.tokens import fresh_id
 from isthmus.auth.urls import with_query
 from isthmus.errors import AuthRefused
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
-    from isthmus.auth.authorization_server.clients import Known
+    from isthmus.auth.authorization_server.clients import Known, RegisteredClient
     from isthmus.auth.authorization_server.provider import Approval, FormRequest, Provider
     from isthmus.auth.authorization_server.records import Records
 
@@ -59,7 +60,11 @@ class Asking:
             # spec 2026-07-28 basic/authorization/security-considerations#open-redirection
             if not error.redirect_uri:
                 raise Unfit(why(error.error)) from None
-            return self._refused(error.redirect_uri, error.error, asked.get("state"))
+            url = self._refused(error.redirect_uri, error.error, asked.get("state"))
+            named = provider.query_client(asked.get("client_id") or "")
+            if named is None or not is_trusted(named.client, error.redirect_uri):
+                raise Astray(url) from None
+            return url
         known: Known = request.client
         now, client = provider.records.now, known.client
         pending = Pending(
@@ -139,6 +144,17 @@ def take(records: "Records", pending: Pending) -> Pending:
     if kept is None:
         raise AuthRefused(OVER, "access_denied")
     return kept
+
+
+def is_trusted(client: "RegisteredClient", redirect_uri: str) -> bool:
+    """Whether a browser may be sent there before its user was asked anything.
+
+    Anybody can register a page of theirs, or publish a document that names it: a link to this
+    server would then be a link to that. What stays on the user's computer is nobody's page.
+    """
+    # spec 2026-07-28 basic/authorization/security-considerations#open-redirection: SHOULD only
+    # redirect automatically to a URI that it trusts (OAuth 2.1 7.12.2)
+    return client.kind == "static" or is_app_redirect(redirect_uri)
 
 
 def why(error: str) -> str:

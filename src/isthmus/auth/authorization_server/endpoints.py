@@ -11,6 +11,7 @@ from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.metadata import document
 from isthmus.auth.authorization_server.requests import (
     Asked,
+    Astray,
     Unfit,
     address_of,
     head,
@@ -133,6 +134,8 @@ class Endpoints:
             check_method(scope, {"GET"})
             self._limits.address(address_of(scope))
             found = await self._authority.ask(read_query(scope))
+        except Astray as astray:
+            await front.astray(astray.back, send)
         except Unfit as unfit:
             await front.problem(unfit.status, f"{unfit.text[0].upper()}{unfit.text[1:]}.", send)
         except Exception:

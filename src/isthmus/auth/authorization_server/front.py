@@ -13,10 +13,10 @@ from isthmus.auth.authorization_server.browser import (
     send_away,
     send_page,
 )
-from isthmus.auth.authorization_server.consent import Consent
+from isthmus.auth.authorization_server.consent import Consent, target_of
 from isthmus.auth.authorization_server.desk import OVER, Desk, Opened
 from isthmus.auth.authorization_server.login import Login
-from isthmus.auth.authorization_server.pages import message_page
+from isthmus.auth.authorization_server.pages import astray_page, message_page
 from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.style import STYLE
 from isthmus.auth.authorization_server.tries import Tries
@@ -106,6 +106,12 @@ class BrowserFront:
         heading = HEADINGS.get(status, HEADINGS[400] if status < 500 else HEADINGS[500])
         page = message_page(self._desk.places, self._desk.place, heading, text)
         await send_page(send, status, page)
+
+    async def astray(self, back: str, send: Send) -> None:
+        """Show a page that says what was wrong, with a link to whoever asked for it."""
+        desk = self._desk
+        page = astray_page(desk.places, desk.place, target_of(back)[0], back)
+        await send_page(send, 400, page)
 
     async def _begin(self, pending: Pending, scope: Scope, send: Send) -> None:
         desk = self._desk

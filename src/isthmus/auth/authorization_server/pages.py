@@ -14,7 +14,7 @@ import msgspec
 from isthmus.auth.authorization_server.pending import ClientKind
 from isthmus.auth.authorization_server.style import STYLE_NAME
 
-__all__ = ["ConnectView", "ConsentView", "LoginView", "Places", "connect_page", "consent_page",
+__all__ = ["ConnectView", "ConsentView", "LoginView", "Places", "astray_page", "connect_page", "consent_page",
            "login_page", "message_page",
            "page_headers", "shown"]  # fmt: skip
 
@@ -260,6 +260,19 @@ $fields<div class="choice">
 """)
 
 
+ASTRAY = Template("""\
+<p>The program that sent you here asked for what it cannot have. Nothing was done.</p>
+<div class="target">
+<span>You can go back to</span>
+<strong>$target</strong>
+</div>
+<p>This server does not know who that is. Go there only if that is where you came from.</p>
+<p><a href="$url" rel="noreferrer">Go back</a></p>
+""")
+
+PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+
+
 def connect_page(view: ConnectView, places: Places) -> bytes:
     """The question whether this server may use somebody's account elsewhere.
 
@@ -362,6 +375,24 @@ def message_page(
             "</form>\n"
         )
     return _layout(places, place, title=heading, heading=_text(heading), content=content)
+
+
+def astray_page(places: Places, place: str, target: str, url: str) -> bytes:
+    """A page that leaves it to people whether they go on to a client whose request failed.
+
+    Args:
+        places: where our other pages are.
+        place: the host of this server.
+        target: the host that they would go to.
+        url: where exactly; of https.
+    """
+    from urllib.parse import quote  # slow to import
+
+    content = ASTRAY.substitute(
+        target=_text(target), url=html.escape(quote(url, safe=PRINTABLE), quote=True)
+    )
+    heading = "This request cannot be granted"
+    return _layout(places, place, title=heading, heading=heading, content=content)
 
 
 def _layout(places: Places, place: str, *, title: str, heading: str, content: str) -> bytes:

@@ -88,3 +88,12 @@ class Front(Protocol):
             send: the ASGI callable.
         """
         ...
+
+    async def astray(self, back: str, send: Send) -> None:
+        """Say that a request failed, and leave it to people whether they go on to its client.
+
+        Args:
+            back: a URL of the client's, which nobody vouches for.
+            send: the ASGI callable.
+        """
+        ...

@@ -13,7 +13,7 @@ import msgspec
 
 from isthmus.transports.http.reply import Receive, Scope
 
-__all__ = ["Asked", "Basic", "Unfit", "read_body", "read_form", "read_query"]
+__all__ = ["Asked", "Astray", "Basic", "Unfit", "read_body", "read_form", "read_query"]
 
 BODY = 64 * 1024
 """Bytes of a form or a registration."""
@@ -46,6 +46,20 @@ class Unfit(Exception):
         self.status = status
         self.error = error
         self.text = text
+
+
+class Astray(Unfit):
+    """A request whose client may not be told by itself that it failed.
+
+    The browser would be sent to a page that nobody vouches for, by a link that anybody can make.
+
+    Attributes:
+        back: where it may go on if its user wants to.
+    """
+
+    def __init__(self, back: str) -> None:
+        super().__init__("the program that sent you here asked for what it cannot have")
+        self.back = back
 
 
 class Basic(msgspec.Struct, frozen=True):
