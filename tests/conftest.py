@@ -1,6 +1,11 @@
 """What holds for every test."""
 
+import os
+
 from hypothesis import HealthCheck, settings
+
+# No test writes to the keyring of whoever runs it, or waits until it is unlocked.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
 
 # Timing limits are for benchmarks: a test must not fail because its machine is busy.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
