@@ -4,7 +4,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from isthmus.auth.authorization_server.browser import Cookies, Unfit, Visit
+from isthmus.auth.authorization_server.browser import Cookies, Visit
+from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.authorization_server.store import MemoryAuthStore
 from isthmus.auth.upstream.journey import Journeys
 from upstream_flow import BACK, known

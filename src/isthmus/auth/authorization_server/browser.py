@@ -5,44 +5,41 @@ in, one for that (the session); both are random and mean nothing to anybody else
 request is bound to the browser that brought it, and so are the forms.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping
 
 import msgspec
 
 from isthmus.auth.authorization_server.pages import page_headers
+from isthmus.auth.authorization_server.requests import (
+    FORM,
+    Unfit,
+    address_of,
+    head,
+    media_type,
+    read_body,
+)
 from isthmus.auth.secret import Secret, digest
 from isthmus.auth.urls import split
-from isthmus.transports.http.reply import Receive, Scope, Send
-from isthmus.transports.http.request import Headers, TooLarge, TooSlow, Upload
+from isthmus.transports.http.reply import Receive, Scope, Send, respond
+from isthmus.transports.http.request import Headers
 
-__all__ = ["Cookies", "Seal", "Unfit", "Visit", "binding_of", "foreign", "read_head", "read_visit",
+__all__ = ["Cookies", "Seal", "Visit", "binding_of", "foreign", "read_head", "read_visit",
            "send_away", "send_page"]  # fmt: skip
 
 BODY_LIMIT = 16 * 1024
 FIELDS = 20
-SECONDS = 15.0
 COOKIE_LIMIT = 16 * 1024
 OPAQUE = re.compile(r"[A-Za-z0-9_-]{43}")
 """32 random bytes in base64url: the value of both cookies."""
 
+WHY = {
+    400: "That form did not arrive as a whole. Try again.",
+    408: "That form took too long to arrive. Try again.",
+    413: "That form is too long.",
+}
+
 PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
-FORM = "application/x-www-form-urlencoded"
-
-
-class Unfit(Exception):
-    """A request that no page of ours makes.
-
-    Args:
-        status: of the response.
-        text: a sentence for the page.
-    """
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.text = text
 
 
 class Visit(msgspec.Struct, frozen=True):
@@ -146,9 +143,8 @@ def read_head(scope: Scope, fields: Mapping[str, str] | None = None) -> Visit:
         fields: what was sent.
     """
     headers = Headers(scope["headers"])
-    address = (scope.get("client") or ("",))[0]
     cookies = _cookies(headers.get("cookie", ""))
-    return Visit(scope["method"], fields or {}, headers, cookies, address)
+    return Visit(scope["method"], fields or {}, headers, cookies, address_of(scope))
 
 
 async def read_visit(scope: Scope, receive: Receive) -> Visit:
@@ -159,25 +155,19 @@ async def read_visit(scope: Scope, receive: Receive) -> Visit:
     """
     method = scope["method"]
     if method not in {"GET", "HEAD", "POST"}:
-        raise Unfit(405, "This page is for browsers: GET and POST are what it answers.")
+        raise Unfit("This page is for browsers: GET and POST are what it answers.", status=405)
     if method != "POST":
         return read_head(scope, _fields(scope["query_string"]))
-    kind = Headers(scope["headers"]).get("content-type", "")
-    if kind.partition(";")[0].strip().lower() != FORM:
-        raise Unfit(415, "This page takes its own form only.")
+    if media_type(head(scope, b"content-type")) != FORM:
+        raise Unfit("This page takes its own form only.", status=415)
     return read_head(scope, _fields(await _body(scope, receive)))
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:
-    upload = Upload(await receive(), receive, scope, BODY_LIMIT, idle=SECONDS, total=SECONDS)
     try:
-        async with asyncio.timeout(SECONDS):
-            body = await upload.read()
-    except TooLarge:
-        raise Unfit(413, "That form is too long.") from None
-    except (TooSlow, TimeoutError):
-        raise Unfit(408, "The form took too long to arrive. Try again.") from None
-    return body or b""
+        return await read_body(scope, receive, BODY_LIMIT)
+    except Unfit as flaw:  # the same, as people read it
+        raise Unfit(WHY[flaw.status], status=flaw.status) from None
 
 
 def _fields(text: bytes) -> dict[str, str]:
@@ -188,10 +178,10 @@ def _fields(text: bytes) -> dict[str, str]:
             text.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict"
         )
     except ValueError:
-        raise Unfit(400, "That form cannot be read.") from None
+        raise Unfit("That form cannot be read.", status=400) from None
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise Unfit(400, "That form has a field twice.")
+        raise Unfit("That form has a field twice.", status=400)
     return fields
 
 
@@ -238,9 +228,7 @@ async def send_page(
         cookies: values of ``Set-Cookie``.
         retry_after: seconds until another try has a chance.
     """
-    headers = [*page_headers(retry_after), (b"content-length", b"%d" % len(page)), *_set(cookies)]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": page})
+    await respond(send, status, [*page_headers(retry_after), *_set(cookies)], page)
 
 
 async def send_away(send: Send, url: str, cookies: tuple[str, ...] = ()) -> None:
@@ -255,13 +243,11 @@ async def send_away(send: Send, url: str, cookies: tuple[str, ...] = ()) -> None
 
     headers = [
         (b"location", quote(url, safe=PRINTABLE).encode()),
-        (b"content-length", b"0"),
         (b"cache-control", b"no-store"),
         (b"referrer-policy", b"no-referrer"),
         *_set(cookies),
     ]
-    await send({"type": "http.response.start", "status": 303, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})
+    await respond(send, 303, headers)
 
 
 def _set(cookies: tuple[str, ...]) -> list[tuple[bytes, bytes]]:

@@ -2,10 +2,11 @@
 
 import re
 
-from isthmus.auth.authorization_server.browser import Unfit, Visit, send_away, send_page
+from isthmus.auth.authorization_server.browser import Visit, send_away, send_page
 from isthmus.auth.authorization_server.desk import Desk, Opened
-from isthmus.auth.authorization_server.pages import ConsentView, consent_page, message_page
+from isthmus.auth.authorization_server.pages import ConsentView, consent_page
 from isthmus.auth.authorization_server.pending import Pending
+from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.authorization_server.users import (
     Delegated,
     LoginPage,
@@ -85,7 +86,7 @@ class Consent:
         if decision == "deny":
             await send_away(send, await authority.deny(pending))
         elif decision != "allow":
-            raise Unfit(400, "That form says neither yes nor no.")
+            raise Unfit("That form says neither yes nor no.", status=400)
         elif user is None:
             await self._elsewhere(visit, opened, send)
         else:
@@ -102,12 +103,11 @@ class Consent:
             case LoginRedirect():
                 await send_away(send, outcome.url, outcome.cookies)
             case LoginRefused():
-                page = message_page(desk.places, desk.place, "You cannot sign in", outcome.text)
-                await send_page(send, outcome.status, page)
+                await desk.say(send, "You cannot sign in", outcome.text, status=outcome.status)
             case User():
                 await send_away(send, await desk.authority.approve(opened.pending, outcome))
             case LoginPage():
-                raise Unfit(500, "This server cannot sign anybody in.")
+                raise Unfit("This server cannot sign anybody in.", status=500)
 
     async def _remember(self, pending: Pending, user: User) -> None:
         await self._desk.authority.store.write(

@@ -7,22 +7,27 @@ import msgspec
 from isthmus.auth.authorization_server.browser import (
     Cookies,
     Seal,
-    Unfit,
     Visit,
     binding_of,
     foreign,
+    send_page,
 )
-from isthmus.auth.authorization_server.pages import Places
+from isthmus.auth.authorization_server.pages import Places, message_page
 from isthmus.auth.authorization_server.pending import Pending
+from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.authorization_server.users import LoginRequest, Outcome, User, UserBackend
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import split
+from isthmus.transports.http.reply import Send
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
     from isthmus.auth.authorization_server.records import Records
 
 __all__ = ["OVER", "Desk", "Opened"]
+
+IDLE, LIFE = 3600.0, 12 * 3600.0
+"""Seconds that a login lasts without being used, and at most."""
 
 OVER = (
     "This request was answered already, or it is too old, or it was begun in another browser. If "
@@ -60,7 +65,9 @@ class Desk:
         life: seconds that it lasts at most.
     """
 
-    def __init__(self, authority: "AuthorizationServer", idle: float, life: float) -> None:
+    def __init__(
+        self, authority: "AuthorizationServer", idle: float = IDLE, life: float = LIFE
+    ) -> None:
         parts = split(authority.issuer)
         self.authority = authority
         self.origin = parts.origin
@@ -79,7 +86,7 @@ class Desk:
             Unfit: nobody can.
         """
         if self.authority.users is None:
-            raise Unfit(403, NO_USERS)
+            raise Unfit(NO_USERS, status=403)
         return self.authority.users
 
     async def seal(self) -> Seal:
@@ -110,10 +117,10 @@ class Desk:
         binding = binding_of(self.cookies.opaque(visit, self.cookies.browser))
         # spec 2025-11-25 basic/authorization#confused-deputy-problem: bound to this browser
         if not binding or not (await self.seal()).holds(tied, "request", txn, binding):
-            raise Unfit(410, OVER)
+            raise Unfit(OVER, status=410)
         pending = await self.authority.store.read(lambda records: records.pending(txn))
         if pending is None:
-            raise Unfit(410, OVER)
+            raise Unfit(OVER, status=410)
         session, user = await self.login(visit)
         return Opened(pending, handle, binding, session, user)
 
@@ -167,7 +174,7 @@ class Desk:
             return opened.user
         found = await self.users.begin(self.request(visit, opened))
         if isinstance(found, User) and found.disabled:
-            raise Unfit(403, DISABLED)
+            raise Unfit(DISABLED, status=403)
         return found
 
     async def token(self, form: str, opened: Opened, user: User | None = None) -> str:
@@ -185,6 +192,29 @@ class Desk:
             form, pending.txn, opened.binding, pending.client_id, pending.redirect_uri, whose
         )
 
+    async def say(
+        self,
+        send: Send,
+        heading: str,
+        text: str,
+        *,
+        status: int = 200,
+        cookies: tuple[str, ...] = (),
+        logout: str | None = None,
+    ) -> None:
+        """Answer with a page that says something.
+
+        Args:
+            send: the ASGI callable.
+            heading: what it is about.
+            text: what it says.
+            status: of the response.
+            cookies: values of ``Set-Cookie``.
+            logout: what proves that a form to sign out came from this page; None for no such form.
+        """
+        page = message_page(self.places, self.place, heading, text, logout=logout)
+        await send_page(send, status, page, cookies)
+
     def check(self, visit: Visit, token: str) -> None:
         """See that a form is ours.
 
@@ -192,4 +222,4 @@ class Desk:
             Unfit: it is not.
         """
         if foreign(visit, self.origin) or Secret(token) != visit.fields.get("token", ""):
-            raise Unfit(403, FOREIGN)
+            raise Unfit(FOREIGN, status=403)

@@ -4,7 +4,7 @@ import logging
 
 from isthmus.auth.authorization_server.browser import Visit, send_away, send_page
 from isthmus.auth.authorization_server.desk import Desk, Opened
-from isthmus.auth.authorization_server.pages import LoginView, login_page, message_page
+from isthmus.auth.authorization_server.pages import LoginView, login_page
 from isthmus.auth.authorization_server.tries import Tries
 from isthmus.auth.authorization_server.users import LoginPage, LoginRedirect, LoginRefused, User
 from isthmus.transports.http.reply import Send
@@ -40,15 +40,12 @@ class Login:
         desk = self._desk
         session, user = await desk.login(visit)
         if session is None or user is None:
-            await self._say(send, "Signed out", "You are not signed in here.")
+            await desk.say(send, "Signed out", "You are not signed in here.")
             return
         token = (await desk.seal()).tie("logout", session.reveal())
         if not visit.posted:
-            page = message_page(
-                desk.places, desk.place, "Sign out?", f"You are signed in as {user.label}.",
-                logout=token,
-            )  # fmt: skip
-            await send_page(send, 200, page)
+            text = f"You are signed in as {user.label}."
+            await desk.say(send, "Sign out?", text, logout=token)
             return
         desk.check(visit, token)
         await desk.log_out(session)
@@ -57,7 +54,7 @@ class Login:
             where = desk.at(desk.places.login, visit.fields["request"])
             await send_away(send, where, cleared)
         else:
-            await self._say(send, "Signed out", "You may close this page.", cookies=cleared)
+            await desk.say(send, "Signed out", "You may close this page.", cookies=cleared)
 
     async def _submitted(self, visit: Visit, opened: Opened, send: Send) -> None:
         desk = self._desk
@@ -86,7 +83,9 @@ class Login:
             case LoginRedirect():
                 await send_away(send, outcome.url, outcome.cookies)
             case LoginRefused():
-                await self._say(send, "You cannot sign in", outcome.text, status=outcome.status)
+                await self._desk.say(
+                    send, "You cannot sign in", outcome.text, status=outcome.status
+                )
             case User():
                 await send_away(send, self._desk.at(self._desk.places.consent, opened.handle))
 
@@ -102,18 +101,6 @@ class Login:
         )
         page = login_page(view, desk.places)
         await send_page(send, form.status, page, retry_after=form.retry_after)
-
-    async def _say(
-        self,
-        send: Send,
-        heading: str,
-        text: str,
-        *,
-        status: int = 200,
-        cookies: tuple[str, ...] = (),
-    ) -> None:
-        page = message_page(self._desk.places, self._desk.place, heading, text)
-        await send_page(send, status, page, cookies)
 
 
 def too_many(account: str, wait: int) -> LoginPage:

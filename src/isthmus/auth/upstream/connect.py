@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from isthmus.auth.authorization_server.browser import (
-    Unfit,
     Visit,
     binding_of,
     send_away,
@@ -19,6 +18,7 @@ from isthmus.auth.authorization_server.browser import (
 from isthmus.auth.authorization_server.desk import Opened
 from isthmus.auth.authorization_server.pages import ConnectView, connect_page
 from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
+from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.authorization_server.users import Delegated, User
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream import rows
@@ -67,7 +67,7 @@ class Connect:
             return
         # spec 2025-11-25 client/elicitation#phishing: whoever opens it is the user who caused it
         if user.id != ticket.user_id:
-            raise Unfit(403, OTHER)
+            raise Unfit(OTHER, status=403)
         token = (await desk.seal()).tie("connect", name, binding_of(browser), user.id)
         if visit.posted:
             desk.check(visit, token)
@@ -82,7 +82,7 @@ class Connect:
         journey = arrival.journey
         if arrival.code is None:
             text = f"Your account at {provider.title} was not connected."
-            await services.say(send, "Not connected", text, cookies=arrival.cookies)
+            await services.desk.say(send, "Not connected", text, cookies=arrival.cookies)
             return
         try:
             tokens, told = await provider.exchange(
@@ -94,14 +94,16 @@ class Connect:
         except UpstreamDenied as denial:
             services.note(provider, denial)
             text = f"{provider.title} did not let this server in. Your account was not connected."
-            await services.say(send, "Not connected", text, status=403, cookies=arrival.cookies)
+            await services.desk.say(
+                send, "Not connected", text, status=403, cookies=arrival.cookies
+            )
             return
         tokens = msgspec.structs.replace(tokens, subject=subject)
         id = rows.connection_id(journey.user_id, provider.name)
         await services.connections.add(id, journey.user_id, tokens)
         services.arrived(journey.user_id, provider)
         text = f"Your account at {provider.title} is connected. You may close this page."
-        await services.say(send, "Connected", text, cookies=arrival.cookies)
+        await services.desk.say(send, "Connected", text, cookies=arrival.cookies)
 
     async def known(self, user: User, ticket: str, cookies: tuple[str, ...], send: "Send") -> None:
         """Somebody was found to be at a browser, by the provider of logins: go on.
@@ -136,7 +138,7 @@ class Connect:
             lambda records: (records.take_ticket if once else records.ticket)(TICKET, name)
         )
         if packed is None:
-            raise Unfit(410, LOST)
+            raise Unfit(LOST, status=410)
         return msgspec.json.decode(packed, type=Ticket)
 
     def _pending(self, ticket: "Ticket", name: str) -> Pending:
@@ -195,7 +197,7 @@ class Connect:
         provider = services.connections.providers[ticket.provider]
         if visit.fields.get("decision") != "allow":
             text = f"Your account at {provider.title} was not connected."
-            await services.say(send, "Not connected", text)
+            await services.desk.say(send, "Not connected", text)
             return
         url, cookies = await services.journeys.begin(
             provider, services.redirect_uri(provider), "connect", "", ticket.user_id
@@ -206,7 +208,7 @@ class Connect:
         services, desk = self._services, self._services.desk
         provider = services.connections.providers.get(ticket.provider)
         if provider is None:
-            raise Unfit(410, LOST)
+            raise Unfit(LOST, status=410)
         view = ConnectView(
             place=desk.place,
             client=ticket.client_name,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from isthmus.auth.authorization_server.browser import Cookies, Unfit, Visit, binding_of
+from isthmus.auth.authorization_server.browser import Cookies, Visit, binding_of
+from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.secret import Secret, digest, s256
 from isthmus.auth.upstream.faults import code_of
 
@@ -140,12 +141,12 @@ class Journeys:
             lambda records: records.take_ticket(KIND, state.reveal()) if state else None
         )
         if packed is None:
-            raise Unfit(410, LOST)
+            raise Unfit(LOST, status=410)
         journey = msgspec.json.decode(packed, type=Journey)
         name = self._name(state)
         binding = binding_of(self._cookies.opaque(visit, name))
         if Secret(journey.binding) != binding or journey.provider != provider.name:
-            raise Unfit(410, LOST)
+            raise Unfit(LOST, status=410)
         cookies = (self._cookies.clear(name),)
         if not await told_by(provider, visit):
             return Arrival(journey, None, "", cookies)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from isthmus.auth.authorization_server.browser import Unfit, Visit, send_away
+from isthmus.auth.authorization_server.browser import Visit, send_away
+from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.authorization_server.users import LoginRedirect, LoginRefused, LoginRequest, User
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
@@ -116,7 +117,7 @@ class UpstreamLogin:
         about = arrival.journey.about
         pending = await services.authority.store.read(lambda records: records.pending(about))
         if pending is None:
-            raise Unfit(410, LOST)
+            raise Unfit(LOST, status=410)
         await send_away(send, await self._answer(pending, arrival), arrival.cookies)
 
     async def _known(self, arrival: Arrival, send: "Send") -> None:
@@ -127,7 +128,9 @@ class UpstreamLogin:
         except UpstreamDenied as denial:
             services.note(self.source, denial)
             text = f"{self.provider} did not say who you are. Nothing was connected."
-            await services.say(send, "Not connected", text, status=403, cookies=arrival.cookies)
+            await services.desk.say(
+                send, "Not connected", text, status=403, cookies=arrival.cookies
+            )
             return
         await services.connect.known(user, arrival.journey.about, arrival.cookies, send)
 

@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from isthmus.auth.authorization_server.browser import Unfit, Visit, read_visit, send_page
+from isthmus.auth.authorization_server.browser import Visit, read_visit
 from isthmus.auth.authorization_server.desk import Desk
-from isthmus.auth.authorization_server.pages import message_page
+from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
 from isthmus.auth.upstream import rows
 from isthmus.auth.upstream.api import Upstream
@@ -40,8 +40,6 @@ LOOK = 1.0
 RETRY = 5.0
 """Seconds after which a client may try again where a provider does not answer."""
 
-IDLE, LIFE = 3600.0, 12 * 3600.0
-
 BROKEN = "This server could not answer. Its log says why. Try again later."
 DOWN = "The service that you were to sign in at does not answer at the moment. Try again later."
 
@@ -59,7 +57,7 @@ class Services:
 
     def __init__(self, authority: "AuthorizationServer", providers: "Iterable[Provider]") -> None:
         self.authority = authority
-        self.desk = Desk(authority, IDLE, LIFE)
+        self.desk = Desk(authority)
         self.journeys = Journeys(authority.store, self.desk.cookies)
         self.connections = Connections(authority.store, ())
         self.connect = Connect(self)
@@ -109,29 +107,16 @@ class Services:
             try:
                 await handler(await read_visit(scope, receive), send)
             except Unfit as unfit:
-                await self.say(send, "This did not work", unfit.text, status=unfit.status)
+                await self.desk.say(send, "This did not work", unfit.text, status=unfit.status)
             except AuthRefused:  # answered before, perhaps at this moment
-                await self.say(send, "This request is over", LOST, status=410)
+                await self.desk.say(send, "This request is over", LOST, status=410)
             except UpstreamUnavailable:
-                await self.say(send, "Something went wrong elsewhere", DOWN, status=503)
+                await self.desk.say(send, "Something went wrong elsewhere", DOWN, status=503)
             except Exception:
                 logging.getLogger("isthmus.auth").exception("a page of an upstream provider failed")
-                await self.say(send, "Something went wrong here", BROKEN, status=500)
+                await self.desk.say(send, "Something went wrong here", BROKEN, status=500)
 
         return serve
-
-    async def say(
-        self,
-        send: Send,
-        heading: str,
-        text: str,
-        *,
-        status: int = 200,
-        cookies: tuple[str, ...] = (),
-    ) -> None:
-        """Answer with a page that says something."""
-        page = message_page(self.desk.places, self.desk.place, heading, text)
-        await send_page(send, status, page, cookies)
 
     def note(self, provider: "Provider", denial: UpstreamDenied) -> None:
         """Log why somebody was not let in; it holds none of the provider's words."""

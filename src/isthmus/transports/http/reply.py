@@ -6,7 +6,7 @@ or by the heartbeat of a call that takes long.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from isthmus.core.sse import comment, encode_event
 from isthmus.wire.jsonrpc import ErrorBody
 
 __all__ = ["HEARTBEAT", "Attended", "Header", "Receive", "Reply", "Scope", "Send", "WatchedReply",
-           "empty", "nowhere", "plain"]  # fmt: skip
+           "empty", "nowhere", "plain", "respond"]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -41,6 +41,13 @@ async def plain(send: Send, status: int, body: bytes, extra: tuple[Header, ...] 
     """Send a whole JSON response."""
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *extra]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def respond(send: Send, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
+    """Send a whole response of any type."""
+    length = () if status == 204 else ((b"content-length", b"%d" % len(body)),)
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
     await send({"type": "http.response.body", "body": body})
 
 
