@@ -354,7 +354,8 @@ def test_a_server_runs_and_says_how_another_one_trusts_it(running, folder):
     process, url, said = running(
         "--resource", "https://m.example/mcp", "--scope", "files:read=Read your files"
     )
-    for text in (f"issuer    {url}\n", "ResourceAuth(", 'resource="https://m.example/mcp"', url):
+    server = ("ResourceAuth(", 'resource="https://m.example/mcp"', 'scopes={"files:read"},')
+    for text in (f"issuer    {url}\n", *server, url):
         assert text in said
     metadata = json.loads(fetched(f"{url}/.well-known/oauth-authorization-server")[1])
     assert url == metadata["issuer"]

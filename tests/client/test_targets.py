@@ -236,3 +236,12 @@ def test_credentials_come_from_one_place(target, name):
     with pytest.raises(UsageError, match="leave out the other"):
         Client(Http("https://h/mcp", headers={name: "Bearer x"}), auth=Nobody())
     assert Client(target, headers={"X-Key": "x"}, auth=Nobody())
+
+
+@pytest.mark.parametrize("auth", ["a-token", b"a-token", {"token": "a"}])
+def test_what_gets_no_tokens_is_told_to_whoever_passes_it(auth):
+    """Ours: a token for auth= is the first thing that people try, and it is not shown."""
+    with pytest.raises(UsageError, match=r"BearerToken\('…'\)") as caught:
+        Client("https://h/mcp", auth=auth)
+
+    assert "a-token" not in str(caught.value)

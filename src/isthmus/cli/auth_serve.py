@@ -29,6 +29,7 @@ A server trusts it like this:
         resource="{resource}",
         authorization_servers=["{issuer}"],
         verifier=JWTVerifier("{issuer}"),
+        scopes={scopes},  # of every request; a tool says what else it takes, by its own scopes=
     ))
 """
 
@@ -85,4 +86,10 @@ def instructions(authority: "AuthorizationServer") -> str:
     from isthmus.auth.urls import well_known
 
     metadata = well_known(authority.issuer, "oauth-authorization-server")
-    return HOW.format(issuer=authority.issuer, metadata=metadata, resource=authority.resources[0])
+    scopes = f'{{"{next(iter(authority.scopes))}"}}' if authority.scopes else "()"
+    return HOW.format(
+        issuer=authority.issuer,
+        metadata=metadata,
+        resource=authority.resources[0],
+        scopes=scopes,
+    )

@@ -16,6 +16,7 @@ from isthmus.auth.authorization_server.store import MemoryAuthStore
 from isthmus.auth.authorization_server.users import User
 from isthmus.auth.dpop import DpopKey
 from isthmus.auth.jose import read_token
+from isthmus.auth.resource_server.scopes import ScopeModel
 from isthmus.auth.secret import Secret
 from isthmus.errors import AuthRefused, UsageError
 from isthmus.store.meter import Rate
@@ -418,3 +419,37 @@ async def test_alone_it_is_an_app_with_a_life_of_its_own():
 
     assert 404 == missing.status
     assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == said
+
+
+MISTAKES = [
+    ({"resources": RESOURCE}, "resources= is a list"),
+    ({"scopes": ["read"]}, "the text that people read"),
+    ({"scopes": "read"}, "the text that people read"),
+    ({"users": "users.db"}, r"PasswordUsers\(path\) or one of its kind, not str"),
+    ({"store": "auth.db"}, r"SQLiteAuthStore\(path\) or one of its kind, not str"),
+    ({"consent": "never"}, "consent= is 'always' or 'remember', not 'never'"),
+]
+
+
+@pytest.mark.parametrize(("given", "says"), MISTAKES)
+def test_what_cannot_be_a_setting_is_said_when_it_is_given(given, says):
+    """Ours: a wrong kind of thing is no crash in the first login."""
+    whole = {
+        "issuer": ISSUER,
+        "resources": [RESOURCE],
+        "scopes": {"read": "Read"},
+        "users": None,
+        "store": MemoryAuthStore(),
+    }
+    with pytest.raises(UsageError, match=says):
+        AuthorizationServer(**{**whole, **given})
+
+
+def test_no_server_takes_a_scope_that_its_authority_grants_to_nobody():
+    """Ours: otherwise every login would fail, and only then."""
+    small = SmallAuthority(scopes={"read": "Read", "admin": "Everything"})
+
+    with pytest.raises(UsageError, match="'raed' would be taken by every request"):
+        small.app.resource_auth(RESOURCE, scopes={"read", "raed"})
+    implied = ScopeModel({"list"}, implies={"admin": {"list"}})
+    assert small.app.resource_auth(RESOURCE, scopes=implied).scopes is implied

@@ -111,6 +111,13 @@ def test_names_that_cannot_be_typed_or_seen_are_refused(users, account):
         users.add(account, GOOD)
 
 
+async def test_a_password_may_be_given_as_a_text(users):
+    """Ours: it is wrapped at once, as everywhere else."""
+    users.add("carol", "correct horse battery")
+
+    assert isinstance(await tried(users, "carol", "correct horse battery"), User)
+
+
 async def test_a_taken_name_is_not_taken_over(users):
     """We demand that adding a user never changes another one by accident."""
     with pytest.raises(UsageError, match="--replace"):

@@ -6,7 +6,14 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import ClientCredentials
-from isthmus.errors import AuthError, AuthRefused, AuthUnsafe, DiscoveryFailed, ScopeShortfall
+from isthmus.errors import (
+    AuthError,
+    AuthRefused,
+    AuthUnsafe,
+    DiscoveryFailed,
+    ScopeShortfall,
+    UsageError,
+)
 from machine_grants import employ, working_town
 
 
@@ -198,3 +205,9 @@ async def test_nobody_to_ask_is_said(place):
     with pytest.raises(DiscoveryFailed, match="publishes no metadata"):
         async with Client(place.url, auth=job()):
             pass
+
+
+def test_scopes_are_a_set():
+    """Ours: a text in place of a set would be asked for letter by letter."""
+    with pytest.raises(UsageError, match="scopes= is a set"):
+        job(scopes="files:read")

@@ -870,3 +870,17 @@ async def test_a_url_that_is_no_resource_is_told_and_leaves_nothing_open(url, ca
 
     assert "word" not in str(raised.value).replace("password", "")
     assert "Unclosed" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"scopes": "files:read"}, "scopes= is a set"),
+        ({"redirect": "http://127.0.0.1:8976/callback"}, r"Loopback\(…\), or ByHand"),
+        ({"clients": {"https://login.example": "desk"}}, r"give it a StaticClient\(client_id\)"),
+    ],
+)
+def test_what_cannot_be_a_setting_is_said_when_it_is_given(given, says):
+    """Ours: a text in place of a set would be asked for letter by letter."""
+    with pytest.raises(UsageError, match=says):
+        OAuth(**given)

@@ -374,6 +374,15 @@ def test_what_would_not_be_safe_is_refused_when_it_is_declared(resource, servers
 
 
 @pytest.mark.parametrize(
+    "verifier", [None, "a-token", StaticTokens, lambda presented, resource: None]
+)
+def test_what_verifies_nothing_is_refused_when_it_is_declared(verifier):
+    """Ours: otherwise every request would be a 500, and only then."""
+    with pytest.raises(UsageError, match=r"verifier= takes JWTVerifier\(issuer\)"):
+        ResourceAuth("https://mcp.example/mcp", [ISSUER], verifier)
+
+
+@pytest.mark.parametrize(
     "options", [{"dpop": "on"}, {"list_visibility": "some"}, {"anonymous": "tools/list"}]
 )
 def test_a_choice_that_is_none_is_refused(options):

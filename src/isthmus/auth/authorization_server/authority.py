@@ -24,7 +24,7 @@ from isthmus.auth.authorization_server.tidying import AT_A_TIME, tidy
 from isthmus.auth.authorization_server.users import User, UserBackend
 from isthmus.auth.extra import require
 from isthmus.auth.network import PUBLIC, Network
-from isthmus.auth.resource_server.resource_auth import ResourceAuth
+from isthmus.auth.resource_server.resource_auth import ResourceAuth, check_choice, check_kind
 from isthmus.auth.urls import origin
 from isthmus.errors import UsageError
 from isthmus.transports.http.reply import Receive, Scope, Send
@@ -136,10 +136,11 @@ class AuthorizationServer:
         clock: Callable[[], float] = time.time,
     ) -> None:
         redaction.install()
+        check_parts(users, store, consent)
         self.settings = gathered(
             issuer=issuer,
-            resources=tuple(resources),
-            scopes=dict(scopes),
+            resources=resources,
+            scopes=scopes,
             usual_scopes=tuple(scopes if usual_scopes is None else usual_scopes),
             registration=registration or RegistrationPolicy(),
             trusted_idps=trusted_idps,
@@ -216,7 +217,8 @@ class AuthorizationServer:
             more: further arguments of :class:`ResourceAuth`, such as ``scopes``.
 
         Raises:
-            UsageError: it is none of ``resources``, or ``sse`` is not.
+            UsageError: it is none of ``resources``, or ``sse`` is not; or every request would
+                take a scope that is never granted.
         """
         for one in {resource, more.get("sse") or resource} - set(self.resources):
             known = ", ".join(self.resources)
@@ -226,7 +228,13 @@ class AuthorizationServer:
         if origin(resource) == origin(self.issuer):
             more["routes"] = {**self.routes, **more.get("routes", {})}
         more.setdefault("clock", self.clock)
-        return ResourceAuth(resource, [self.issuer], self.verifier, **more)
+        guard = ResourceAuth(resource, [self.issuer], self.verifier, **more)
+        for scope in sorted(guard.scopes.base - guard.scopes.reached(frozenset(self.scopes))):
+            raise UsageError(
+                f"{scope!r} would be taken by every request, and nobody is granted it: add it to "
+                "scopes= of AuthorizationServer"
+            )
+        return guard
 
     @property
     def verifier(self) -> LocalVerifier:
@@ -388,6 +396,18 @@ class AuthorizationServer:
             await self._services.close()
         await self._network.close()
         await self.store.close()
+
+
+def check_parts(users: object, store: object, consent: str) -> None:
+    """See that what a server is made of is of the kind that it has to be.
+
+    Raises:
+        UsageError: it is not.
+    """
+    check_choice("consent", consent, ("always", "remember"))
+    if users is not None:
+        check_kind("users", users, "get", "PasswordUsers(path)")
+    check_kind("store", store, "write", "SQLiteAuthStore(path)")
 
 
 def browser_front(authority: AuthorizationServer) -> Front:

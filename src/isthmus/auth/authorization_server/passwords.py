@@ -116,7 +116,9 @@ class PasswordUsers:
             found = rows.execute("SELECT id, name, disabled FROM user ORDER BY id").fetchall()
         return [_user(*row) for row in found]
 
-    def add(self, account: str, password: Secret, name: str = "", *, replace: bool = False) -> User:
+    def add(
+        self, account: str, password: Secret | str, name: str = "", *, replace: bool = False
+    ) -> User:
         """Add a user, or give one another password.
 
         Args:
@@ -129,7 +131,7 @@ class PasswordUsers:
             UsageError: the account name or the password will not do, or the name is taken.
         """
         user = User(id=_account(account), name=name)
-        hashed = self._hasher().hash(_accepted(password))
+        hashed = self._hasher().hash(_accepted(Secret(password)))
         with self._rows() as rows:
             taken = rows.execute("SELECT name FROM user WHERE id = ?", (user.id,)).fetchone()
             if taken is not None and not replace:

@@ -147,6 +147,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def gathered(
     *,
+    resources: Sequence[str],
+    scopes: Mapping[str, str],
     registration: RegistrationPolicy,
     trusted_idps: Mapping[str, TrustedIdp] | Iterable[TrustedIdp],
     workloads: Iterable[Workload],
@@ -157,8 +159,15 @@ def gathered(
     Raises:
         UsageError: they cannot be; says which and why.
     """
+    if isinstance(resources, str) or not isinstance(scopes, Mapping):
+        raise UsageError(
+            "resources= is a list, ['https://your.server/mcp'], and scopes= has the text that "
+            "people read, {'files:read': 'Read your files'}"
+        )
     idps = trusted_idps.values() if isinstance(trusted_idps, Mapping) else trusted_idps
     settings = Settings(
+        resources=tuple(resources),
+        scopes=dict(scopes),
         registration=registration,
         static={client.client_id: client for client in registration.static},
         trusted_idps={idp.issuer: idp for idp in idps},

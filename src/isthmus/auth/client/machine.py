@@ -12,7 +12,7 @@ import msgspec
 
 from isthmus.auth.client.discovery import Compat, Discovery, Place
 from isthmus.auth.client.flow import granted_tokens
-from isthmus.auth.client.granting import Granting
+from isthmus.auth.client.granting import Granting, wished
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.session import Want
 from isthmus.auth.client.token_request import Granted, Identity, request_token, said
@@ -102,7 +102,7 @@ class Machine(Granting):
         super().__init__()
         self.identity = identity
         self.client_id = identity.client_id
-        self.scopes = None if scopes is None else frozenset(scopes)
+        self.scopes = wished(scopes)
         self.authorization_server = authorization_server
         self.compat = compat
         self.now: Callable[[], float] = time.time

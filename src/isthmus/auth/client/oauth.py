@@ -10,7 +10,7 @@ import msgspec
 from isthmus.auth.client.browser import OpenBrowser, default_opener
 from isthmus.auth.client.callback import Loopback, Redirect
 from isthmus.auth.client.discovery import Compat
-from isthmus.auth.client.granting import Granting
+from isthmus.auth.client.granting import Granting, wished
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.registration import Preregistered, Program
 from isthmus.auth.client.tokens import TokenStore
@@ -103,8 +103,8 @@ class OAuth(Granting):
         on_status: told of each step.
 
     Raises:
-        UsageError: the metadata document has no URL that could be a ``client_id``, or ``dpop`` is
-            none of the three.
+        UsageError: the metadata document has no URL that could be a ``client_id``, ``dpop`` is
+            none of the three, or something is no such thing at all.
     """
 
     def __init__(
@@ -136,6 +136,11 @@ class OAuth(Granting):
             )
         if dpop not in {"auto", "off", "require"}:
             raise UsageError(f"dpop={dpop!r}: it is 'auto', 'off' or 'require'")
+        for issuer, one in (clients or {}).items():
+            if not hasattr(one, "identity"):
+                raise UsageError(f"clients={{{issuer!r}: …}}: give it a StaticClient(client_id)")
+        if isinstance(redirect, str):
+            raise UsageError(f"redirect= is Loopback(…), or ByHand({redirect!r}, visit)")
         self.program = Program(
             name=client_name,
             uri=client_uri,
@@ -144,7 +149,7 @@ class OAuth(Granting):
             clients=dict(clients or {}),
         )
         self.authorization_server = authorization_server
-        self.scopes = None if scopes is None else frozenset(scopes)
+        self.scopes = wished(scopes)
         self.redirect: Redirect = redirect or Loopback()
         self.open_browser = open_browser
         self.account = account

@@ -321,7 +321,7 @@ HINTS: Mapping[str, str] = {
     "invalid_client": "is the client registered there, and are its credentials current?",
     "unauthorized_client": "the client may not use this grant: allow it where it is registered",
     "invalid_target": "the authorization server does not know the resource: register its URL",
-    "invalid_scope": "ask for other scopes: scopes=…",
+    "invalid_scope": "ask for others by scopes=…, or have these allowed to this client there",
     "unsupported_grant_type": "this authorization server does not offer this grant",
 }
 """What helps, by the code of RFC 6749 5.2 and RFC 8707 2."""

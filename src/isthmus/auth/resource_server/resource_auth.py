@@ -109,6 +109,7 @@ class ResourceAuth:
         check_urls(resource, authorization_servers, sse)
         check_choice("dpop", dpop, ("off", "allow", "require"))
         check_choice("list_visibility", list_visibility, ("all", "granted"))
+        check_kind("verifier", verifier, "verify", "JWTVerifier(issuer)")
         self.scopes = scopes if isinstance(scopes, ScopeModel) else ScopeModel(scopes)
         self.hides = list_visibility == "granted"
         self._verifier = verifier
@@ -336,6 +337,17 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     """
     if value not in choices:
         raise UsageError(f"{name}= is {' or '.join(map(repr, choices))}, not {value!r}")
+
+
+def check_kind(name: str, value: object, method: str, example: str) -> None:
+    """See that something of one's own kind was given, which its method tells.
+
+    Raises:
+        UsageError: it was not.
+    """
+    if not hasattr(value, method) or isinstance(value, type):
+        kind = type(value).__name__  # and not itself, which may be a secret
+        raise UsageError(f"{name}= takes {example} or one of its kind, not {kind}")
 
 
 def opened(methods: Collection[str]) -> frozenset[str]:
