@@ -119,7 +119,7 @@ async def test_the_upstream_url_of_one_browser_ends_in_another(
 
     await victim.page.goto(url)
 
-    assert "This did not work" == await victim.heading()
+    assert "This request is over" == await victim.heading()
     assert victim.page.url.startswith(f"{issuer}/auth/upstream/acme?")
     assert 0 == remote.count("POST /token")
     await victim.context.close()

@@ -1,6 +1,8 @@
 """What the pages share: whose request it is, who is at the browser, and how both are told."""
 
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -10,6 +12,7 @@ from isthmus.auth.authorization_server.browser import (
     Visit,
     binding_of,
     foreign,
+    read_visit,
     send_page,
 )
 from isthmus.auth.authorization_server.pages import Places, message_page
@@ -18,7 +21,9 @@ from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.authorization_server.users import LoginRequest, Outcome, User, UserBackend
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import split
-from isthmus.transports.http.reply import Send
+from isthmus.errors import AuthRefused
+from isthmus.transports.http.bearer import Asgi
+from isthmus.transports.http.reply import Receive, Scope, Send
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
@@ -34,8 +39,21 @@ OVER = (
     "you still want to connect, start again in the program that sent you here."
 )
 FOREIGN = "This form was sent from another page than ours. Nothing was done. Close that page."
+BROKEN = "This server could not answer. Its log says why. Try again later."
 NO_USERS = "Nobody can sign in here: this server gives access to machines only."
 DISABLED = "This account is disabled."
+
+HEADINGS = {
+    400: "This link does not work",
+    403: "This is not allowed",
+    405: "This page is for browsers",
+    410: "This request is over",
+    429: "Too many requests",
+    500: "Something went wrong here",
+    503: "This does not work at the moment",
+}
+
+Handler: TypeAlias = Callable[[Visit, Send], Awaitable[None]]
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -191,6 +209,36 @@ class Desk:
         return (await self.seal()).tie(
             form, pending.txn, opened.binding, pending.client_id, pending.redirect_uri, whose
         )
+
+    # Answers
+
+    def page(self, handler: Handler) -> Asgi:
+        """What answers visits, as an ASGI app; what goes wrong in it is a page, too."""
+
+        async def page(scope: Scope, receive: Receive, send: Send) -> None:
+            async def answer() -> None:
+                await handler(await read_visit(scope, receive), send)
+
+            await self.guarded(answer(), send)
+
+        return page
+
+    async def guarded(self, answer: Awaitable[None], send: Send) -> None:
+        """Wait for an answer to be sent; where it goes wrong, a page says so."""
+        try:
+            await answer
+        except Unfit as unfit:
+            await self.problem(unfit.status, unfit.text, send)
+        except AuthRefused:  # approved or denied before, perhaps at this moment
+            await self.problem(410, OVER, send)
+        except Exception:
+            logging.getLogger("isthmus.auth").exception("a page of the authorization server failed")
+            await self.problem(500, BROKEN, send)
+
+    async def problem(self, status: int, text: str, send: Send) -> None:
+        """Answer with a page that says what was wrong; the browser is sent nowhere."""
+        heading = HEADINGS.get(status, HEADINGS[400] if status < 500 else HEADINGS[500])
+        await self.say(send, heading, text, status=status)
 
     async def say(
         self,

@@ -22,7 +22,7 @@ from isthmus.auth.authorization_server.requests import (
 )
 from isthmus.auth.extra import missing
 from isthmus.transports.http.bearer import Asgi
-from isthmus.transports.http.reply import Receive, Scope, Send
+from isthmus.transports.http.reply import JSON, Receive, Scope, Send, respond
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
@@ -48,10 +48,9 @@ PREFLIGHT: Pairs = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-headers", b"Authorization, Content-Type, DPoP, MCP-Protocol-Version"),
     (b"access-control-max-age", b"7200"),
-    (b"content-length", b"0"),
 ]
 PLAIN: Pairs = [
-    (b"content-type", b"application/json"),
+    JSON,
     (b"x-content-type-options", b"nosniff"),
 ]
 
@@ -144,8 +143,7 @@ class Endpoints:
         else:
             if isinstance(found, str):
                 headers = [(b"location", found.encode("ascii", "ignore")), *NO_STORE]
-                headers += [(b"content-length", b"0"), (b"referrer-policy", b"no-referrer")]
-                await answer(send, 302, headers, b"")
+                await respond(send, 302, [*headers, (b"referrer-policy", b"no-referrer")])
             else:
                 await front.begin(found, scope, receive, send)
 
@@ -158,24 +156,24 @@ class Endpoints:
         async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["method"] == "OPTIONS" and shared:
                 allow = (b"access-control-allow-methods", f"{method}, OPTIONS".encode())
-                await answer(send, 204, [*PREFLIGHT[:-1], allow], b"")
+                await respond(send, 204, [*PREFLIGHT, allow])
                 return
             try:
                 check_method(scope, {method, "HEAD"} if method == "GET" else {method})
                 done = await handler(scope, receive)
             except Unfit as unfit:
-                await answer(send, unfit.status, [*refusal(unfit), *cross], problem(unfit))
+                await respond(send, unfit.status, [*refusal(unfit), *cross], problem(unfit))
             except Exception:
                 logging.getLogger("isthmus.auth").exception("an OAuth request failed")
                 broken = Unfit(BROKEN, status=500, error="server_error")
-                await answer(send, 500, [*PLAIN, *NO_STORE, *cross], problem(broken))
+                await respond(send, 500, [*PLAIN, *NO_STORE, *cross], problem(broken))
             else:
                 headers = [(k.lower().encode(), v.encode("latin-1")) for k, v in done.headers]
                 known = {name for name, _ in headers}
                 usual = PLAIN if b"cache-control" in known else [*PLAIN, *NO_STORE]
                 headers += [pair for pair in usual if pair[0] not in known]
-                body = b"" if scope["method"] == "HEAD" else done.body
-                await answer(send, done.status, [*headers, *cross], body)
+                headers += cross
+                await respond(send, done.status, headers, done.body, verb=scope["method"])
 
         return endpoint
 
@@ -330,11 +328,3 @@ def refusal(unfit: Unfit) -> Pairs:
 def problem(unfit: Unfit) -> bytes:
     """The body of a refusal."""
     return msgspec.json.encode({"error": unfit.error, "error_description": unfit.text})
-
-
-async def answer(send: Send, status: int, headers: Pairs, body: bytes) -> None:
-    """Send a whole response."""
-    if body:
-        headers = [*headers, (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -1,57 +1,37 @@
 """What browsers see of the authorization server: its pages by path, and where each visit begins."""
 
-import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from isthmus.auth.authorization_server.browser import (
-    Unfit,
-    Visit,
     binding_of,
     read_head,
-    read_visit,
     send_away,
     send_page,
 )
 from isthmus.auth.authorization_server.consent import Consent, target_of
-from isthmus.auth.authorization_server.desk import OVER, Desk, Opened
+from isthmus.auth.authorization_server.desk import Desk, Opened
 from isthmus.auth.authorization_server.login import Login
-from isthmus.auth.authorization_server.pages import astray_page, message_page
+from isthmus.auth.authorization_server.pages import astray_page
 from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.style import STYLE
 from isthmus.auth.authorization_server.tries import Tries
 from isthmus.auth.authorization_server.users import Delegated, User
 from isthmus.auth.secret import Secret
-from isthmus.errors import AuthRefused
 from isthmus.transports.http.bearer import Asgi
-from isthmus.transports.http.reply import Receive, Scope, Send
+from isthmus.transports.http.reply import Receive, Scope, Send, respond
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
 
 __all__ = ["BrowserFront"]
 
-HEADINGS = {
-    400: "This link does not work",
-    403: "This is not allowed",
-    405: "This page is for browsers",
-    410: "This request is over",
-    429: "Too many requests",
-    500: "Something went wrong here",
-    503: "Something went wrong here",
-}
-
-BROKEN = "This server could not answer. Its log says why. Try again later."
-
 STYLE_HEADERS = [
     (b"content-type", b"text/css; charset=utf-8"),
-    (b"content-length", b"%d" % len(STYLE)),
     (b"cache-control", b"public, max-age=31536000, immutable"),
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-
-Handler = Callable[[Visit, Send], Awaitable[None]]
 
 
 class BrowserFront:
@@ -81,9 +61,9 @@ class BrowserFront:
         self._consent = Consent(desk)
         login = Login(desk, tries or Tries())
         routes = {
-            desk.places.login: self._page(login.page),
-            desk.places.consent: self._page(self._consent.page),
-            desk.places.logout: self._page(login.leave),
+            desk.places.login: desk.page(login.page),
+            desk.places.consent: desk.page(self._consent.page),
+            desk.places.logout: desk.page(login.leave),
             desk.places.style: style,
         }
         users = authority.users
@@ -99,13 +79,11 @@ class BrowserFront:
         send: Send,
     ) -> None:
         """Answer a validated request to ``/authorize``: log in, ask, or go on at once."""
-        await self._guarded(lambda: self._begin(pending, scope, send), send)
+        await self._desk.guarded(self._begin(pending, scope, send), send)
 
     async def problem(self, status: int, text: str, send: Send) -> None:
         """Show a page that says what was wrong; the browser is sent nowhere."""
-        heading = HEADINGS.get(status, HEADINGS[400] if status < 500 else HEADINGS[500])
-        page = message_page(self._desk.places, self._desk.place, heading, text)
-        await send_page(send, status, page)
+        await self._desk.problem(status, text, send)
 
     async def astray(self, back: str, send: Send) -> None:
         """Show a page that says what was wrong, with a link to whoever asked for it."""
@@ -133,29 +111,7 @@ class BrowserFront:
                 return
         await send_away(send, desk.at(place, handle), cookies)
 
-    def _page(self, handler: Handler) -> Asgi:
-        async def page(scope: Scope, receive: Receive, send: Send) -> None:
-            async def answer() -> None:
-                await handler(await read_visit(scope, receive), send)
-
-            await self._guarded(answer, send)
-
-        return page
-
-    async def _guarded(self, answer: Callable[[], Awaitable[None]], send: Send) -> None:
-        """Do it; what goes wrong is a page, too."""
-        try:
-            await answer()
-        except Unfit as unfit:
-            await self.problem(unfit.status, unfit.text, send)
-        except AuthRefused:  # approved or denied before, perhaps at this moment
-            await self.problem(410, OVER, send)
-        except Exception:
-            logging.getLogger("isthmus.auth").exception("a page of the authorization server failed")
-            await self.problem(500, BROKEN, send)
-
 
 async def style(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001 - an ASGI app
     """The style sheet."""
-    await send({"type": "http.response.start", "status": 200, "headers": STYLE_HEADERS})
-    await send({"type": "http.response.body", "body": STYLE})
+    await respond(send, 200, STYLE_HEADERS, STYLE)

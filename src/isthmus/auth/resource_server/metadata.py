@@ -7,7 +7,7 @@ import msgspec
 
 from isthmus.auth.urls import split, well_known
 from isthmus.transports.http.bearer import Asgi
-from isthmus.transports.http.reply import Header, Receive, Scope, Send
+from isthmus.transports.http.reply import JSON, Header, Receive, Scope, Send, respond
 
 __all__ = ["SUFFIX", "document", "page", "places"]
 
@@ -74,25 +74,14 @@ def places(resource: str, *, alone: bool) -> list[str]:
 def page(members: Mapping[str, Any]) -> Asgi:
     """What serves the metadata."""
     body = msgspec.json.encode(members)
-    found = [
-        (b"content-type", b"application/json"),
-        (b"content-length", b"%d" % len(body)),
-        *ANYBODY,
-    ]
 
     async def serve(scope: Scope, _receive: Receive, send: Send) -> None:
         verb = scope["method"]
         if verb in {"GET", "HEAD"}:
-            await _say(send, 200, found, body if verb == "GET" else b"")
+            await respond(send, 200, (JSON, *ANYBODY), body, verb=verb)
         elif verb == "OPTIONS":
-            await _say(send, 204, list(ASKED), b"")
+            await respond(send, 204, ASKED)
         else:
-            allowed = [(b"allow", b"GET, HEAD, OPTIONS"), (b"content-length", b"0"), *ANYBODY]
-            await _say(send, 405, allowed, b"")
+            await respond(send, 405, ((b"allow", b"GET, HEAD, OPTIONS"), *ANYBODY))
 
     return serve
-
-
-async def _say(send: Send, status: int, headers: list[Header], body: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

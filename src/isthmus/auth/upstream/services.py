@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from isthmus.auth.authorization_server.browser import Visit, read_visit
-from isthmus.auth.authorization_server.desk import Desk
+from isthmus.auth.authorization_server.browser import Visit
+from isthmus.auth.authorization_server.desk import Desk, Handler
 from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
 from isthmus.auth.upstream import rows
@@ -19,11 +19,11 @@ from isthmus.auth.upstream.api import Upstream
 from isthmus.auth.upstream.connect import Connect
 from isthmus.auth.upstream.connections import Connections, RowTokens
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.journey import LOST, Journeys
+from isthmus.auth.upstream.journey import Journeys
 from isthmus.auth.upstream.tickets import TICKET, TICKET_LIFE, Ticket
 from isthmus.auth.urls import split
-from isthmus.errors import AuthRefused, UpstreamRequired, UsageError
-from isthmus.transports.http.reply import Receive, Scope, Send
+from isthmus.errors import UpstreamRequired, UsageError
+from isthmus.transports.http.reply import Send
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
@@ -40,10 +40,8 @@ LOOK = 1.0
 RETRY = 5.0
 """Seconds after which a client may try again where a provider does not answer."""
 
-BROKEN = "This server could not answer. Its log says why. Try again later."
 DOWN = "The service that you were to sign in at does not answer at the moment. Try again later."
 
-Handler = Callable[[Visit, Send], Awaitable[None]]
 Arrived = Callable[["Provider", Visit, Send], Awaitable[None]]
 
 
@@ -101,22 +99,15 @@ class Services:
         return f"{where}?ticket={ticket}"
 
     def page(self, handler: Handler) -> "Asgi":
-        """A page as an ASGI app; what goes wrong in it is a page, too."""
+        """A page of the desk's, which says besides that a provider does not answer."""
 
-        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(visit: Visit, send: Send) -> None:
             try:
-                await handler(await read_visit(scope, receive), send)
-            except Unfit as unfit:
-                await self.desk.say(send, "This did not work", unfit.text, status=unfit.status)
-            except AuthRefused:  # answered before, perhaps at this moment
-                await self.desk.say(send, "This request is over", LOST, status=410)
+                await handler(visit, send)
             except UpstreamUnavailable:
-                await self.desk.say(send, "Something went wrong elsewhere", DOWN, status=503)
-            except Exception:
-                logging.getLogger("isthmus.auth").exception("a page of an upstream provider failed")
-                await self.desk.say(send, "Something went wrong here", BROKEN, status=500)
+                raise Unfit(DOWN, status=503) from None
 
-        return serve
+        return self.desk.page(answer)
 
     def note(self, provider: "Provider", denial: UpstreamDenied) -> None:
         """Log why somebody was not let in; it holds none of the provider's words."""

@@ -44,11 +44,21 @@ async def plain(send: Send, status: int, body: bytes, extra: tuple[Header, ...] 
     await send({"type": "http.response.body", "body": body})
 
 
-async def respond(send: Send, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
-    """Send a whole response of any type."""
+async def respond(
+    send: Send, status: int, headers: Sequence[Header], body: bytes = b"", *, verb: str = "GET"
+) -> None:
+    """Send a whole response of any type.
+
+    Args:
+        send: the ASGI callable.
+        status: of HTTP.
+        headers: all but the length.
+        body: what is sent.
+        verb: the request's; who asks by HEAD is told the length of the body and not sent it.
+    """
     length = () if status == 204 else ((b"content-length", b"%d" % len(body)),)
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": b"" if verb == "HEAD" else body})
 
 
 async def empty(send: Send, status: int, extra: tuple[Header, ...] = ()) -> None:
