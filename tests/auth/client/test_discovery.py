@@ -1,10 +1,12 @@
 """Where tokens are to be had: documents by URL, without a network."""
 
+import asyncio
 import json
 
 import pytest
 
 from isthmus.auth import Compat, NetworkFailed, NetworkPolicy
+from isthmus.auth.client import discovery
 from isthmus.auth.client.discovery import Discovery, Place, ServerMetadata
 from isthmus.auth.network import Fetched
 from isthmus.auth.urls import metadata_urls
@@ -203,6 +205,19 @@ async def test_a_page_for_people_is_no_metadata():
         {f"{PRM}/mcp": "<html>", PRM: resource("https://login.example"), OAUTH: server()}
     )
     assert "https://login.example" == (await discovery.find()).server.issuer
+
+
+async def test_servers_that_never_answer_hold_nobody_up(monkeypatch):
+    """Ours: while tokens are got no call times out, so that this has a limit of its own."""
+    monkeypatch.setattr(discovery, "PATIENCE", 0.01)
+    finder, shelf = found({PRM: resource("https://login.example")})
+
+    async def never(*_args, **_more):
+        await asyncio.Event().wait()
+
+    shelf.fetch = never
+    with pytest.raises(DiscoveryFailed, match=r"did not say within 0\.01 s"):
+        await finder.find()
 
 
 async def test_the_application_may_name_the_issuer():

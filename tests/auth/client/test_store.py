@@ -182,6 +182,21 @@ async def test_a_write_that_fails_leaves_what_was_there(path, monkeypatch):
     assert [] == [each.name for each in path.parent.iterdir() if each.name.startswith(".")]
 
 
+async def test_a_folder_that_cannot_be_synced_loses_nothing(path, monkeypatch):
+    """Ours: the file is there by then, and whoever renewed a token must not think that it is lost."""
+    store, opened = FileTokenStore(path, KEY), os.open
+
+    def stubborn(name, *more, **named):
+        if name == path.parent:
+            raise OSError(22, "Invalid argument")
+        return opened(name, *more, **named)
+
+    monkeypatch.setattr(os, "open", stubborn)
+    await store.put(TOKENS.key, TOKENS)
+
+    assert TOKENS == await store.get(TOKENS.key)
+
+
 async def test_changes_of_many_are_all_kept(path):
     """Ours: whoever changes the file at the same time as others loses nothing of theirs."""
     keys = [Key(f"https://login{number}.example") for number in range(20)]

@@ -5,6 +5,7 @@ Two documents lead to a token endpoint. The protected resource's names its autho
 Either is somebody else's word: what does not fit the URL it was found by is not used.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -33,6 +34,9 @@ T = TypeVar("T")
 
 VERSION: Mapping[str, str] = {"mcp-protocol-version": LATEST.name}
 # spec 2025-03-26 basic/authorization#server-metadata-discovery-headers: SHOULD be sent
+
+PATIENCE = 30.0
+"""Seconds for all of it: a server could name many that are slow, while no call's clock runs."""
 
 MOST = 10
 """Authorization servers of one resource that are looked at."""
@@ -143,9 +147,19 @@ class Discovery:
             prefer: the issuer that was used before; taken if the server still names it.
 
         Raises:
-            DiscoveryFailed: nobody says.
+            DiscoveryFailed: nobody says, or not in time.
             AuthUnsafe: what is said cannot be believed.
         """
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await self._found(announced, prefer)
+        except TimeoutError:
+            raise DiscoveryFailed(
+                f"whoever {self._url} names as its authorization servers did not say within "
+                f"{PATIENCE:g} s what they are: try again later"
+            ) from None
+
+    async def _found(self, announced: str | None, prefer: str | None) -> Place:
         if self._issuer is not None:
             server = await self.server(self._issuer)
             return Place(resource=canonical_resource(self._url), server=server)

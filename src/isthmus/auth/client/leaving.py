@@ -6,7 +6,7 @@ from isthmus.auth.client.discovery import Discovery
 from isthmus.auth.client.registration import Registrar
 from isthmus.auth.client.token_request import authenticated
 from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.urls import covers
+from isthmus.auth.urls import covers, is_secure
 from isthmus.errors import AuthError
 
 if TYPE_CHECKING:
@@ -45,13 +45,15 @@ async def revoke(auth: "OAuth", tokens: Tokens) -> None:
     try:
         server = await Discovery(tokens.resource, network, compat=auth.compat).server(tokens.issuer)
         identity = await Registrar(auth.program, auth.redirect, auth.store, network).of(tokens)
-        if not server.revocation_endpoint or identity is None:
+        endpoint = server.revocation_endpoint or ""
+        # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+        if identity is None or not is_secure(endpoint):
             return
         token = tokens.refresh or tokens.access
         form, headers = authenticated(
             {"token": token.reveal()}, identity, issuer=tokens.issuer, methods=server.methods
         )
-        await network.form(server.revocation_endpoint, form, headers)
+        await network.form(endpoint, form, headers)
     except AuthError:
         return
     finally:

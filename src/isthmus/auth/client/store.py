@@ -206,8 +206,9 @@ def settle(folder: Path) -> None:
     """Have the disk remember which files a folder has, where the system can."""
     if os.name == "nt":
         return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with suppress(OSError):  # some file systems cannot, and the file is there in any case
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
