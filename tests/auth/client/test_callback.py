@@ -58,7 +58,7 @@ async def test_the_port_of_the_time_before_is_used_again_if_it_is_free():
     assert uri == again.uri
 
 
-async def test_whoever_says_nothing_keeps_no_browser_out():
+async def test_whoever_says_nothing_keeps_no_browser_out(caplog):
     """Ours: anybody on this machine can open connections; the oldest one makes room."""
     landing = await Loopback().open()
     address = ("127.0.0.1", port_of(landing.uri))
@@ -70,6 +70,7 @@ async def test_whoever_says_nothing_keeps_no_browser_out():
         one.close()
     await landing.close()
     assert [] == list(landing._connections)
+    assert [] == [line for line in caplog.messages if "Exception" in line]
 
 
 async def test_a_name_whose_other_address_is_taken_is_not_listened_for():

@@ -227,6 +227,8 @@ class Listening:
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever that was, it was not the browser
+        except asyncio.CancelledError:
+            pass  # by us; before Python 3.12 asyncio reports a handler that ends so as an error
         finally:
             self._connections.pop(task, None)
             writer.close()
