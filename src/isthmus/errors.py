@@ -231,11 +231,16 @@ class HttpRefused(PeerError):
     """
 
     def __init__(self, status: int, body: str, headers: Mapping[str, str], hint: str = "") -> None:
-        said = f": {body}" if body else ""
+        said = f": {summed_up(body)}" if body else ""
         super().__init__(f"HTTP {status}{said}" + (f" ({hint})" if hint else ""))
         self.status = status
         self.body = body
         self.headers = headers
+
+
+def summed_up(body: str) -> str:
+    """The body of a refusal as a message has it: of a page for people the kind is enough."""
+    return "a page of HTML" if body.lower().startswith(("<!doctype html", "<html")) else body
 
 
 class ToolFailed(PeerError):

@@ -427,13 +427,13 @@ FAILURES = {
     "a wrong URL": (
         offer(),
         [PAGE, PAGE],
-        "HTTP 404: <html>; check the URL: no MCP endpoint answers POST there",
+        "HTTP 404: a page of HTML; check the URL: no MCP endpoint answers POST there",
     ),
     "a URL where no transport answers": (
         offer(sse=True),
         [PAGE, PAGE, NO_STREAM],
         (
-            "HTTP 404: <html>; check the URL: no MCP endpoint answers POST there, and GET opens no "
+            "HTTP 404: a page of HTML; check the URL: no MCP endpoint answers POST there, and GET opens no "
             "stream of HTTP+SSE (HTTP 405)"
         ),
     ),
@@ -450,7 +450,7 @@ FAILURES = {
     "a URL without any transport any more": (
         offer(known=OLD, sse=True, known_sse=True),
         [NO_STREAM, PAGE, PAGE],
-        "HTTP 404: <html>; check the URL: no MCP endpoint answers POST there, and GET opens no",
+        "HTTP 404: a page of HTML; check the URL: no MCP endpoint answers POST there, and GET opens no",
     ),
     "an HTTP+SSE server that refuses the handshake": (
         offer(sse=True),

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
+from isthmus.errors import summed_up
 from isthmus.revisions import METHODS
 from isthmus.wire import DiscoverResult, Implementation
 from isthmus.wire.meta import SERVER_INFO
@@ -120,7 +121,7 @@ def told(outcome: Outcome) -> str:
         case Error(code=code, message=message):
             return f"{message} ({code})"
         case HttpStatus(status=status, body=body):
-            return f"HTTP {status}" + (f": {body}" if body else "")
+            return f"HTTP {status}" + (f": {summed_up(body)}" if body else "")
         case Silence(waited=waited):
             return f"no answer within {waited:g} s"
         case Gone(reason=words) | Nonsense(what=words):

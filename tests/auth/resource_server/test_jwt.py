@@ -128,3 +128,9 @@ def test_an_issuer_with_a_query_is_a_mistake_told_at_once():
     """RFC 8414 2: it has none, and so there is nowhere to look for its keys."""
     with pytest.raises(UsageError, match="no query"):
         JWTVerifier("https://login.example/?tenant=1")
+
+
+def test_a_profile_that_nobody_knows_is_refused_when_it_is_given():
+    """Ours: said before the first token comes."""
+    with pytest.raises(UsageError, match="'rfc9068' or 'compat', not 'keycloak'"):
+        JWTVerifier("https://login.example.com", profile="keycloak")

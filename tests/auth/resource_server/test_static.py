@@ -9,6 +9,7 @@ from isthmus.auth.resource_server.static import StaticTokens
 from isthmus.auth.resource_server.verifier import Presented
 from isthmus.auth.secret import Secret
 from isthmus.core.principal import Principal
+from isthmus.errors import UsageError
 
 RESOURCE, NOW = "https://mcp.example/mcp", 1_800_000_000.0
 ADA = Principal(issuer="static", subject="ada")
@@ -108,3 +109,13 @@ async def test_a_verifier_that_answers_for_another_issuer_is_not_believed():
     assert None is await lying.verify(
         token("https://one.example", KEYS["https://one.example"]), RESOURCE
     )
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [{"t"}, {"t": "ada"}, {"t": Principal(issuer="ours", subject="ada", scopes="files:read")}],
+)
+def test_a_fixed_token_is_somebodys(tokens):
+    """Ours: said when it is given, and not by a 500 to whoever presents the token."""
+    with pytest.raises(UsageError, match="each token is somebody's"):
+        StaticTokens(tokens)

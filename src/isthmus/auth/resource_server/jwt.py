@@ -114,6 +114,8 @@ class JWTVerifier:
                 f"tokens cannot be signed with {', '.join(refused) or 'nothing'}: "
                 f"algorithms= takes some of {', '.join(ALGORITHMS)}"
             )
+        if profile not in TYPES:
+            raise UsageError(f"profile= is 'rfc9068' or 'compat', not {profile!r}")
         self.issuer = issuer
         self._audience = {audience} if isinstance(audience, str) else audience
         self._algorithms = frozenset(algorithms)

@@ -7,6 +7,7 @@ from time import time
 from isthmus.auth.resource_server.verifier import Presented
 from isthmus.auth.secret import Secret, digest
 from isthmus.core.principal import Principal
+from isthmus.errors import UsageError
 
 __all__ = ["StaticTokens"]
 
@@ -26,11 +27,19 @@ class StaticTokens:
     Args:
         tokens: each token, and whose it is.
         clock: seconds since the epoch.
+
+    Raises:
+        UsageError: a token is nobody's.
     """
 
     def __init__(
         self, tokens: Mapping[str | Secret, Principal], *, clock: Callable[[], float] = time
     ) -> None:
+        if not whole(tokens):
+            raise UsageError(
+                "each token is somebody's: {token: Principal(issuer='ours', subject='ada', "
+                "scopes=frozenset({'files:read'}))}"
+            )
         self._known = [(digest(token), principal) for token, principal in tokens.items()]
         self._clock = clock
 
@@ -49,3 +58,10 @@ class StaticTokens:
         """Whether it is one of ours that has not expired."""
         known = any(principal == one for _, one in self._known)
         return known and (principal.expires_at is None or principal.expires_at > self._clock())
+
+
+def whole(tokens: object) -> bool:
+    """Whether each token has a principal, whose scopes are a set."""
+    return isinstance(tokens, Mapping) and all(
+        isinstance(one, Principal) and not isinstance(one.scopes, str) for one in tokens.values()
+    )
