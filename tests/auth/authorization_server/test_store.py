@@ -12,7 +12,7 @@ from isthmus.auth.authorization_server.records import MOST_KEPT
 from isthmus.auth.authorization_server.store import MemoryAuthStore, SQLiteAuthStore
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
-from small_authority import SmallAuthority
+from small_authority import BACK, SmallAuthority
 
 KEY = "k" * 43
 NEW = "n" * 43
@@ -223,3 +223,14 @@ def pending(now):
         created_at=now,
         expires_at=now + PENDING_LIFE,
     )
+
+
+async def test_two_authorization_servers_do_not_share_a_store(tmp_path, caplog):
+    """Ours: users of the same id are not the same, and a login at one is none at the other."""
+    store = SQLiteAuthStore(tmp_path / "auth.db", key=KEY)
+    async with SmallAuthority(store=store) as small:
+        assert 201 == (await small.registering({"redirect_uris": [BACK]})).status
+        other = SmallAuthority(store=store, issuer="https://other.example")
+
+        assert 500 == (await other.registering({"redirect_uris": [BACK]})).status
+        assert "give each a file of its own" in caplog.text

@@ -154,6 +154,9 @@ class Provider(Core):  # type: ignore[misc]  # Authlib has no types
         records: the store, in a transaction.
         found: what was looked up before.
         approval: what somebody said yes to, where this is the answer to it.
+
+    Raises:
+        UsageError: the store is another authorization server's.
     """
 
     def __init__(
@@ -168,6 +171,7 @@ class Provider(Core):  # type: ignore[misc]  # Authlib has no types
         self.settings = settings
         self.keyring = keyring
         self.records = records
+        records.claim(settings.issuer)
         self.found = found
         self.approval = approval
         # The class alone would be ignored: it is called with the server.

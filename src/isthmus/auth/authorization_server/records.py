@@ -9,6 +9,7 @@ from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.vault import Vault
 from isthmus.auth.secret import digest
+from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -111,6 +112,24 @@ class Records:
         cursor = self.db.execute(statement, values)
         names = [c[0] for c in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def claim(self, issuer: str) -> None:
+        """See that the store is of one issuer alone, which is the first that uses it.
+
+        Users of two may have the same ids: whoever logged in at one would be somebody at the other.
+
+        Raises:
+            UsageError: it is another's.
+        """
+        row = self.db.execute("SELECT value FROM meta WHERE name = 'issuer'").fetchone()
+        if row is None:
+            self.db.execute("INSERT INTO meta VALUES ('issuer', ?)", (issuer.encode(),))
+        elif row[0] != issuer.encode():
+            raise UsageError(
+                f"the store is that of the authorization server {row[0].decode()}, and this one is "
+                f"{issuer}: give each a file of its own; one whose URL has changed begins with a "
+                "new file, as its clients have to register again anyway"
+            )
 
     # Clients
 
