@@ -4,8 +4,8 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import BearerToken, Secret
-from isthmus.errors import AuthRefused, ScopeShortfall, UsageError
-from oauth_town import town
+from isthmus.errors import AuthRefused, ConnectFailed, ScopeShortfall, UsageError
+from oauth_town import respond, town
 
 TOKEN = "a-token-of-somebody-elses"
 
@@ -82,3 +82,19 @@ def test_what_can_be_no_token_is_refused(token):
 def test_the_token_is_not_seen():
     """T29: neither the object nor what it holds shows it."""
     assert TOKEN not in repr(BearerToken(TOKEN))
+
+
+@pytest.mark.covers("auth.threat.t29-secrets-shown")
+@pytest.mark.parametrize("status", [400, 404, 500])
+async def test_a_refusal_that_repeats_the_token_shows_none(place, status):
+    """Ours: some servers say what they were sent, and errors end in logs."""
+
+    async def telling(_scope, _receive, send, headers):
+        await respond(send, status, {"you sent": headers["authorization"]}, {})
+
+    place.gate = telling
+    with pytest.raises(ConnectFailed) as raised:
+        async with Client(place.url, auth=BearerToken(TOKEN)):
+            pass
+
+    assert TOKEN not in f"{raised.value} {raised.value.__cause__!r}"

@@ -15,6 +15,7 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.session import AuthSession, Want
 from isthmus.auth.client.step_up import StepUps
 from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.redaction import REDACTED, SHORTEST
 from isthmus.core.scopes import real_scopes
 from isthmus.errors import AuthError, ConnectionLost, Misbehaved
 from isthmus.runtime.holding import CLOCKS
@@ -28,6 +29,9 @@ MOST = 8
 
 PINGS = frozenset({"ping", "server/discover"})
 """Methods by which a client looks whether a server is there."""
+
+REFUSAL = 400
+"""The status from which on a response is a refusal, whose body ends in errors and logs."""
 
 BODY = 64 * 1024
 """Bytes of a refusal that are read, so that its connection can be used again."""
@@ -113,6 +117,8 @@ class AuthorizedRequests:
         response = await self._requests.send(request.method, request.url, headers, request.body)
         if tokens is not None and tokens.kind == "DPoP":
             self._proofs.learn(request.url, response.headers)
+        if tokens is not None and response.status >= REFUSAL:
+            return Discreet(response, tokens.access.reveal())
         return response
 
     async def _again(
@@ -168,6 +174,34 @@ class AuthorizedRequests:
         self._session.worked(tokens)  # who names what it lacks has believed the token
         want = request.want(tokens, short, more=True)
         return await self._step_ups.tokens(want, self._clocks, patient=request.patient)
+
+
+class Discreet:
+    """A refusal that does not repeat the token it was sent, as some servers do.
+
+    Args:
+        response: the refusal.
+        token: what it was sent; one that could be an ordinary word is left where it stands.
+    """
+
+    def __init__(self, response: Response, token: str) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self._response = response
+        self._token = token.encode()
+        self._instead = REDACTED.encode() if len(token) >= SHORTEST else self._token
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body."""
+        return (await self._response.read(limit)).replace(self._token, self._instead)
+
+    async def piece(self) -> bytes:
+        """The next piece of it."""
+        return (await self._response.piece()).replace(self._token, self._instead)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._response.close()
 
 
 class Request:
