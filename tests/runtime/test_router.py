@@ -5,7 +5,7 @@ import json
 import logging
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from isthmus.core.caller import Caller
 from isthmus.errors import Refuse
@@ -115,6 +115,14 @@ async def test_missing_parameters_read_as_an_empty_object():
     assert b'{"tools":[]}' == await serving(ListToolsResult(tools=[])).serve(
         inbound(revision="2024-11-05")
     )
+
+
+@pytest.mark.parametrize("params", [UNSET, Raw(), Raw(b"{}")], ids=["none", "empty", "object"])
+def test_what_a_request_takes_is_told_of_one_without_parameters_too(params):
+    """Ours: whether they are absent, empty or an empty object, it takes the same."""
+    router = serving(needs={"tools/list": lambda read, who: frozenset({"list"})})
+
+    assert {"list"} == router.needs("tools/list", params, None)
 
 
 async def test_a_refusal_keeps_code_message_and_data():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw, UnsetType
 
 from isthmus.core.nesting import is_deeper
 from isthmus.core.principal import Principal
@@ -182,7 +182,7 @@ class Router:
         if needs is None or row is None:
             return NOTHING
         try:
-            read = _read(row, None if params is UNSET else params, self._depth)
+            read = _read(row, params or None, self._depth)  # an empty one is like none
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return NOTHING
         return needs(read, principal)
