@@ -14,11 +14,16 @@ import urllib.request
 import pytest
 
 from house import request_url
+from isthmus import Client, Server
+from isthmus.auth import JWTVerifier, MemoryTokenStore, OAuth, Principal, ResourceAuth
 from isthmus.auth.authorization_server.keys import Keyring
 from isthmus.auth.authorization_server.passwords import PasswordUsers
 from isthmus.auth.authorization_server.records import Grant
 from isthmus.auth.authorization_server.store import SQLiteAuthStore
 from isthmus.cli.main import main
+from isthmus.testing.connect import bound
+from isthmus.testing.person import Person
+from isthmus.transports.http.serve import serve as http_serve
 
 KEY = "k" * 43
 PASSWORD = "correct horse battery"
@@ -377,6 +382,45 @@ def test_a_running_server_sees_what_the_commands_change(running, run):
     page = fetched(request_url(url))[1]
     assert b"Notes" in page
     assert b"Sign in" in page
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28"])
+def test_a_server_in_another_process_trusts_it_as_it_is_told_to(running, run, revision):
+    """We demand that what the command prints is all that a server and its clients need."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        origin = f"http://127.0.0.1:{free.getsockname()[1]}"
+    end = "/sse" if revision == "2024-11-05" else "/mcp"
+    _, issuer, _ = running(
+        "--resource", f"{origin}/mcp", "--resource", f"{origin}/sse",
+        "--scope", "files:read=Read", "--scope", "files:write=Write",
+    )  # fmt: skip
+    run("add-user", "alice", typed=PASSWORD)
+    person = Person("alice", PASSWORD)
+    guard = ResourceAuth(
+        resource=f"{origin}/mcp",
+        authorization_servers=[issuer],
+        verifier=JWTVerifier(issuer),
+        scopes={"files:read"},
+        sse=f"{origin}/sse",
+    )
+    server = Server("files", auth=guard)
+
+    @server.tool(scopes={"files:write"})
+    def write(who: Principal) -> str:
+        return f"{who.issuer} {' '.join(sorted(who.scopes))}"
+
+    async def visited():
+        port = int(origin.rpartition(":")[2])
+        auth = OAuth("desk", open_browser=person.open, store=MemoryTokenStore())
+        async with (
+            bound(lambda told: http_serve(server.asgi(), port=port, on_bound=told)),
+            Client(origin + end, auth=auth, revision=revision) as client,
+        ):
+            return (await client.call_tool("write")).text
+
+    assert f"{issuer} files:read files:write" == asyncio.run(visited())
+    assert 2 == len(person.opened)
 
 
 @pytest.mark.timeout(60)
