@@ -7,7 +7,7 @@ from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
 from isthmus.auth.authorization_server.policy import is_app_redirect
 from isthmus.auth.authorization_server.requests import Asked, Astray, Unfit
 from isthmus.auth.authorization_server.tokens import fresh_id
-from isthmus.auth.urls import with_query
+from isthmus.auth.urls import split, with_query
 from isthmus.errors import AuthRefused
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Asking:
             client_id=client.client_id,
             client_name=client.label,
             client_kind=client.kind,
-            client_uri=client.client_uri,
+            client_uri=web_page(client.client_uri),
             redirect_uri=grant.redirect_uri,
             scopes=tuple((request.scope or "").split()),
             resource=request.resource,
@@ -155,6 +155,15 @@ def is_trusted(client: "RegisteredClient", redirect_uri: str) -> bool:
     # spec 2026-07-28 basic/authorization/security-considerations#open-redirection: SHOULD only
     # redirect automatically to a URI that it trusts (OAuth 2.1 7.12.2)
     return client.kind == "static" or is_app_redirect(redirect_uri)
+
+
+def web_page(uri: str) -> str:
+    """A client's home page where it is a page of the web, which may be linked to; else empty."""
+    try:
+        split(uri)
+    except ValueError:
+        return ""
+    return uri
 
 
 def why(error: str) -> str:
