@@ -75,7 +75,7 @@ async def test_scopes_and_json_are_as_they_were_asked_for(shell):
 
 
 async def test_more_scopes_are_named_by_the_error(shell):
-    """Ours: where the kept tokens are not enough the error is the command that helps."""
+    """Ours: where they are not enough the error is the command that helps, and loses none of them."""
     async with town() as place:
         place.needs = {"write": {"write"}}
         await shell("login", place.url)
@@ -84,7 +84,7 @@ async def test_more_scopes_are_named_by_the_error(shell):
         called = await shell("call", place.url, "write")
 
     assert 4 == code
-    assert f"isthmus login {place.url} --scope write" in err
+    assert f"isthmus login {place.url} --scope read --scope write" in err
     assert 0 == again
     assert (0, "written\n", "") == called
     assert "read, write" in out

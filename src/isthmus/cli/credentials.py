@@ -95,7 +95,9 @@ class KeptGrant(UserGrant):
             AuthRequired: there are no tokens, or the server takes them no more.
             ScopeShortfall: they are not enough.
         """
-        words = "".join(f" --scope {scope}" for scope in sorted(want.scopes or ()))
+        # spec 2026-07-28 basic/authorization#step-up-authorization-flow: and those of before
+        before = want.before.scopes if want.before is not None else frozenset[str]()
+        words = "".join(f" --scope {scope}" for scope in sorted((want.scopes or before) | before))
         if want.more:
             raise ScopeShortfall(
                 f"{self._label} wants more than was granted for {want.operation}: isthmus login "
