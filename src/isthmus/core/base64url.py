@@ -6,11 +6,11 @@ unmodified cannot allow that.
 """
 
 from base64 import urlsafe_b64encode
-from binascii import a2b_base64
+from binascii import a2b_base64, b2a_base64
 
 __all__ = ["from_text", "to_text"]
 
-_TO_STANDARD = str.maketrans("-_", "+/")
+_TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")  # what has no place here becomes nonsense
 
 
 def to_text(data: bytes) -> str:
@@ -20,9 +20,9 @@ def to_text(data: bytes) -> str:
 
 def from_text(text: str) -> bytes | None:
     """What ``text`` spells, or None where :func:`to_text` cannot have written it."""
-    padded = text.translate(_TO_STANDARD) + "=" * (-len(text) % 4)
     try:
-        data = a2b_base64(padded)
+        standard = text.encode("ascii").translate(_TO_STANDARD)
+        data = a2b_base64(standard + b"=" * (-len(standard) % 4))
     except ValueError:  # a wrong length, or characters outside ASCII
         return None
-    return data if to_text(data) == text else None
+    return data if b2a_base64(data, newline=False).rstrip(b"=") == standard else None
