@@ -94,7 +94,7 @@ def answer_to(question, result):
 # Opening
 
 
-@pytest.mark.covers("sessions.ids.unguessable")
+@pytest.mark.covers("sessions.ids.unguessable", "auth.resource.sessions-not-authentication")
 async def test_initialize_opens_a_session_with_a_name_that_cannot_be_guessed():
     """2025-11-25 basic/transports#session-management: visible ASCII, globally unique."""
     target = app()

@@ -40,12 +40,29 @@ async def test_request_state_is_worth_nothing_to_another_user():
     assert ["ada"] == [who for who, _ in done]
 
 
+@pytest.mark.covers("auth.resource.request-state-sealed")
+@pytest.mark.parametrize("place", [0, 1, 20, -20, -1])
+async def test_request_state_that_was_changed_is_refused(place):
+    """Spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: its integrity is checked."""
+    app, done = asking()
+    first = await start(app, "ada")
+    state = first.json["result"]["requestState"]
+    # another sign of the alphabet, and at the end one whose bits all count
+    other = "A" if state[place] != "A" else "z"
+    changed = list(state)
+    changed[place] = other
+    spoiled = await again_with(app, "ada", first, "".join(changed))
+
+    assert -32602 == spoiled.json["error"]["code"]
+    assert [] == done
+
+
 async def start(app, name):
     """The first round: it asks."""
     return await able(app, name, {"name": "erase", "arguments": {}})
 
 
-async def again_with(app, name, first):
+async def again_with(app, name, first, state=None):
     """The second round, in somebody's name."""
     result = first.json["result"]
     answers = {
@@ -58,7 +75,7 @@ async def again_with(app, name, first):
             "name": "erase",
             "arguments": {},
             "inputResponses": answers,
-            "requestState": result["requestState"],
+            "requestState": state or result["requestState"],
         },
     )
 

@@ -65,7 +65,7 @@ async def until(holds):
 @ERAS
 @pytest.mark.covers(
     "auth.client.starts-on-401", "auth.client.resource-metadata-leads", "auth.all.every-request",
-    "auth.client.server-metadata", "auth.all.never-in-query", "auth.client.registers",
+    "auth.all.never-in-query", "auth.client.registers",
 )  # fmt: skip
 async def test_a_user_logs_in_once_and_every_request_carries_the_token(revision):
     """The spec: 401 starts it; the token is in each further request, in the header alone."""
@@ -100,6 +100,37 @@ async def test_both_requests_carry_pkce_and_the_resource():
     assert "native" == document["application_type"]
     assert {"authorization_code", "refresh_token"} == set(document["grant_types"])
     assert {"desk", "none"} == {document["client_name"], document["token_endpoint_auth_method"]}
+
+
+@ERAS
+@pytest.mark.covers("auth.client.server-metadata", "auth.client.resource-metadata-leads")
+async def test_endpoints_are_where_the_metadata_say_and_nowhere_else(revision):
+    """The spec: neither at the usual paths nor below the issuer, where there are others to fall for."""
+    async with town() as here:
+        issuer, elsewhere = here.found("/issuer"), here.found("/deep/within")
+        here.resource["authorization_servers"] = [issuer.issuer]
+        names = ("authorization_endpoint", "token_endpoint", "registration_endpoint")
+        issuer.metadata.update({name: elsewhere.metadata[name] for name in names})
+        elsewhere.response = lambda params: {**params, "iss": issuer.issuer}
+        async with Client(here.url, auth=oauth(), revision=revision) as client:
+            assert "hello" == (await client.call_tool("hello")).text
+        used = [len(e.asked) + len(e.forms) + len(e.registered) for e in here.authorities.values()]
+    assert [0, 0, 3] == used
+
+
+@pytest.mark.covers("auth.client.pkce-s256", "auth.client.state-checked")
+async def test_every_login_has_a_challenge_and_a_state_of_its_own():
+    """The spec: what was seen of one login is worth nothing in the next."""
+    browser = Browser()
+    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+        here.needs["write"] = {"admin"}
+        await client.call_tool("write")
+        verifiers = [form["code_verifier"] for form in here.authority.forms]
+    first, second = browser.params(0), browser.params(1)
+    assert [] == [name for name in ("state", "code_challenge") if first[name] == second[name]]
+    assert 2 == len(set(verifiers))
+    assert all(43 <= len(verifier) <= 128 for verifier in verifiers)
+    assert all(len(one["state"]) >= 22 for one in (first, second))  # 128 bits
 
 
 @pytest.mark.covers("auth.client.scope-selection", "auth.client.challenge-authoritative")
@@ -176,6 +207,7 @@ async def test_some_scopes_may_be_left_out():
 # --- refreshing -------------------------------------------------------------------------------
 
 
+@pytest.mark.covers("auth.client.resource-always")
 async def test_tokens_are_renewed_before_they_end_and_without_the_browser():
     """Ours: a minute before, or at 80 % of a short life."""
     browser, auth = Browser(), None
