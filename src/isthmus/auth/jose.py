@@ -26,9 +26,11 @@ __all__ = [
     "Unverified",
     "audiences",
     "check_times",
+    "media_type",
     "read_token",
     "sign",
     "thumbprint",
+    "type_of",
     "verify",
 ]
 
@@ -155,6 +157,14 @@ def check_header(
 def media_type(typ: Any) -> str:
     """A ``typ`` as it is compared (RFC 7515 4.1.9); empty for what is none."""
     return typ.lower().removeprefix("application/") if isinstance(typ, str) else ""
+
+
+def type_of(token: Secret | str) -> str:
+    """What kind of token something says it is, as :func:`media_type`; empty for no token at all."""
+    try:
+        return media_type(read_token(token).header.get("typ"))
+    except InvalidToken:
+        return ""
 
 
 def check_times(claims: Mapping[str, Any], now: float, leeway: float = LEEWAY) -> float:

@@ -9,6 +9,7 @@ from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isthmus.auth.names import BY_SECRET, CODE, MACHINE, METHODS, REFRESH
 from isthmus.auth.secret import Secret
 from isthmus.cli.exits import Exit
 from isthmus.cli.output import note, print_json
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from isthmus.cli.auth_config import AuthConfig
 
 __all__ = ["ClientWords", "add_client", "add_user"]
-
-WITH_SECRET = ("client_secret_basic", "client_secret_post")
-METHODS = ("none", *WITH_SECRET, "private_key_jwt")
-CODE, REFRESH, MACHINE = "authorization_code", "refresh_token", "client_credentials"
 
 
 def add_user(config: "AuthConfig", account: str, name: str, *, replace: bool) -> Exit:
@@ -151,7 +148,7 @@ def add_client(config: "AuthConfig", words: ClientWords, *, replace: bool, as_js
         UsageError: there is such a client already, or it makes no sense.
     """
     client = words.client()
-    secret = Secret.random() if client.auth_method in WITH_SECRET else None
+    secret = Secret.random() if client.auth_method in BY_SECRET else None
     asyncio.run(_save(config, client, secret, replace=replace))
     shown = None if secret is None else secret.reveal()
     if as_json:

@@ -12,10 +12,10 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.registration import Preregistered, Program
 from isthmus.auth.client.session import Want
 from isthmus.auth.client.static import StaticClient
-from isthmus.auth.client.token_request import Identity, method_of
 from isthmus.auth.client.tokens import MemoryTokenStore, Registration, Tokens
 from isthmus.auth.client.user_grant import UserGrant
 from isthmus.auth.client.vault import StoreBroken
+from isthmus.auth.client_identity import Identity, method_of
 from isthmus.auth.network import NetworkFailed
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import covers

@@ -6,7 +6,7 @@ from isthmus.auth import NetworkPolicy, OAuth
 from isthmus.auth.client.browser import default_opener, show
 from isthmus.auth.client.discovery import Place, ServerMetadata
 from isthmus.auth.client.flow import Login
-from isthmus.auth.client.token_request import Identity
+from isthmus.auth.client_identity import Identity
 from isthmus.errors import AuthRequired, AuthUnsafe
 
 URLS = (

@@ -5,16 +5,16 @@ import asyncio
 import pytest
 
 from document_shelf import Shelf
-from isthmus.auth.authorization_server.clients import JWT_BEARER, MACHINE, RegisteredClient
+from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.settings import RegistrationPolicy, TrustedIdp, Workload
 from isthmus.auth.jose import PrivateKey, sign
+from isthmus.auth.names import CLIENT_ASSERTION, JWT_BEARER, MACHINE
 from isthmus.auth.secret import Secret
 from small_authority import ISSUER, OTHER, RESOURCE, SmallAuthority
 
 pytestmark = pytest.mark.covers("auth.threat.t34-assertion-replay")
 
 KEY, THIEF = PrivateKey.generate("ES256", "k1"), PrivateKey.generate("ES256", "k1")
-CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 IDP = "https://idp.example"
 PLATFORM = "https://platform.example"
 

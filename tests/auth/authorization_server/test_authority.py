@@ -8,7 +8,7 @@ import pytest
 from asgi_driver import Exchange
 from isthmus import Server
 from isthmus.auth.authorization_server.authority import AuthorizationServer
-from isthmus.auth.authorization_server.clients import MACHINE, RegisteredClient
+from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.limits import Limits
 from isthmus.auth.authorization_server.requests import Asked
 from isthmus.auth.authorization_server.settings import RegistrationPolicy
@@ -16,6 +16,7 @@ from isthmus.auth.authorization_server.store import MemoryAuthStore
 from isthmus.auth.authorization_server.users import User
 from isthmus.auth.dpop import DpopKey
 from isthmus.auth.jose import read_token
+from isthmus.auth.names import MACHINE
 from isthmus.auth.resource_server.scopes import ScopeModel
 from isthmus.auth.secret import Secret
 from isthmus.errors import AuthRefused, UsageError

@@ -2,8 +2,9 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.clients import CODE, Known, RegisteredClient
+from isthmus.auth.authorization_server.clients import Known, RegisteredClient
 from isthmus.auth.authorization_server.store import MemoryAuthStore
+from isthmus.auth.names import CODE
 from isthmus.auth.secret import Secret
 
 OFFERED = ("read", "write", "admin")

@@ -6,15 +6,11 @@ import pytest
 
 from isthmus.auth import PrivateKey, Secret
 from isthmus.auth.client.proofs import Proofs
-from isthmus.auth.client.token_request import (
-    Identity,
-    authenticated,
-    method_of,
-    request_token,
-    said,
-)
+from isthmus.auth.client.token_request import request_token
 from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.client_identity import Identity, authenticated, method_of
 from isthmus.auth.dpop import DpopKey
+from isthmus.auth.foreign import said
 from isthmus.auth.jose import read_token, verify
 from isthmus.auth.network import Fetched
 from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe

@@ -186,3 +186,12 @@ def test_settings_that_do_not_go_together_are_refused_at_once(settings, words):
     """Ours: a mistake is told where the provider is made, and says what helps."""
     with pytest.raises(UsageError, match=words):
         Provider(**settings, client_id="c")
+
+
+@pytest.mark.parametrize(
+    "given", [{"scopes": "openid"}, {"api": "https://api.example"}, {"api": ["api.example"]}]
+)
+def test_what_is_no_list_of_scopes_or_origins_is_refused_when_it_is_given(given):
+    """Ours: a text in place of a list would be taken letter by letter."""
+    with pytest.raises(UsageError, match="the provider 'acme'"):
+        Provider("acme", issuer="https://login.example", client_id="x", **given)

@@ -19,19 +19,18 @@ from authlib.oauth2.rfc6749 import (
     UnauthorizedClientError,
 )
 
-from isthmus.auth.authorization_server.clients import JWT_BEARER, Known
+from isthmus.auth.authorization_server.clients import Known
 from isthmus.auth.authorization_server.minting import Minting, choose_resource, shown_key
 from isthmus.auth.authorization_server.tokens import TokenAnswer
 from isthmus.auth.authorization_server.users import User
-from isthmus.auth.jose import Claims, InvalidToken, audiences, check_times, number, read_token
+from isthmus.auth.jose import Claims, InvalidToken, audiences, check_times, number, type_of
+from isthmus.auth.names import CLIENT_ASSERTION, CONFIDENTIAL, ID_JAG_TYPE, JWT_BEARER
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.provider import Provider
 
-__all__ = ["CLIENT_ASSERTION", "ID_JAG", "IdJag", "WorkloadGrant", "by_assertion", "by_basic"]
+__all__ = ["IdJag", "WorkloadGrant", "by_assertion", "by_basic"]
 
-CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-ID_JAG = "oauth-id-jag+jwt"
 NEEDED = ("sub", "client_id", "resource", "jti")
 
 LONGEST_LIFE = 3600.0
@@ -86,28 +85,18 @@ def fresh(provider: "Provider", claims: Mapping[str, Any], issuer: str) -> bool:
     return provider.records.first_use(f"assertion {issuer}", jti, end + 60)
 
 
-def type_of(request: OAuth2Request) -> str:
-    """The ``typ`` of the assertion of a grant, in lower case."""
-    try:
-        typ = read_token(request.form.get("assertion", "")).header.get("typ")
-    except InvalidToken:
-        return ""
-    return typ.lower().removeprefix("application/") if isinstance(typ, str) else ""
-
-
 class IdJag(Minting, IDJAGGrant):  # type: ignore[misc]  # Authlib has no types
     """An enterprise's identity provider vouches for a user, so that nobody is asked (ID-JAG)."""
 
-    TOKEN_ENDPOINT_AUTH_METHODS = [  # noqa: RUF012 - Authlib's own way
-        "client_secret_basic",
-        "client_secret_post",
-        "private_key_jwt",
-    ]
+    TOKEN_ENDPOINT_AUTH_METHODS = CONFIDENTIAL
 
     @classmethod
     def check_token_endpoint(cls, request: OAuth2Request) -> bool:
         """Whether this is for us: the grant type is that of other assertions, too."""
-        return super().check_token_endpoint(request) and type_of(request) == ID_JAG
+        return (
+            super().check_token_endpoint(request)
+            and type_of(request.form.get("assertion", "")) == ID_JAG_TYPE
+        )
 
     def _process_assertion_claims(self, assertion: str) -> Claims:
         """What the assertion says; its signature and its type have been verified."""

@@ -6,21 +6,15 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from isthmus.auth.authorization_server.pending import ClientKind
+from isthmus.auth.names import BY_SECRET, CODE, REFRESH
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import redirect_matches
 
-__all__ = ["CODE", "JWT_BEARER", "MACHINE", "REFRESH", "AuthMethod", "RegisteredClient"]
+__all__ = ["AuthMethod", "Known", "RegisteredClient"]
 
 AuthMethod: TypeAlias = Literal[
     "none", "client_secret_basic", "client_secret_post", "private_key_jwt"
 ]
-
-CODE = "authorization_code"
-REFRESH = "refresh_token"
-MACHINE = "client_credentials"
-JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-
-BY_SECRET = frozenset({"client_secret_basic", "client_secret_post"})
 
 
 class RegisteredClient(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

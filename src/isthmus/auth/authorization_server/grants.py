@@ -26,7 +26,7 @@ from isthmus.auth.authorization_server.assertions import (
     by_basic,
 )
 from isthmus.auth.authorization_server.inspection import Introspection, Revocation
-from isthmus.auth.authorization_server.minting import BY_ANY, Minting, choose_resource
+from isthmus.auth.authorization_server.minting import Minting, choose_resource
 from isthmus.auth.authorization_server.records import Code, Grant
 from isthmus.auth.authorization_server.tokens import (
     TokenAnswer,
@@ -37,6 +37,7 @@ from isthmus.auth.authorization_server.tokens import (
     refresh_token,
 )
 from isthmus.auth.authorization_server.users import User
+from isthmus.auth.names import CONFIDENTIAL, METHODS
 from isthmus.auth.secret import Secret, digest
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class StoredCode:
 class CodeGrant(Minting, AuthorizationCodeGrant):  # type: ignore[misc]  # Authlib has no types
     """``authorization_code``: single use, bound to client, redirect URI, challenge and resource."""
 
-    TOKEN_ENDPOINT_AUTH_METHODS = BY_ANY
+    TOKEN_ENDPOINT_AUTH_METHODS = METHODS
 
     def generate_authorization_code(self) -> str:
         """256 random bits."""
@@ -232,7 +233,7 @@ class StoredRefresh:
 class RefreshGrant(Minting, RefreshTokenGrant):  # type: ignore[misc]  # Authlib has no types
     """``refresh_token``: rotated on each use, in a way that parallel uses agree on."""
 
-    TOKEN_ENDPOINT_AUTH_METHODS = BY_ANY
+    TOKEN_ENDPOINT_AUTH_METHODS = METHODS
     # spec 2026-07-28 basic/authorization/security-considerations#token-theft
     INCLUDE_NEW_REFRESH_TOKEN = True
 
@@ -294,7 +295,7 @@ class RefreshGrant(Minting, RefreshTokenGrant):  # type: ignore[misc]  # Authlib
 class MachineGrant(Minting, ClientCredentialsGrant):  # type: ignore[misc]  # Authlib has no types
     """``client_credentials``: for clients that act for themselves."""
 
-    TOKEN_ENDPOINT_AUTH_METHODS = [one for one in BY_ANY if one != "none"]  # noqa: RUF012 - Authlib's own way
+    TOKEN_ENDPOINT_AUTH_METHODS = CONFIDENTIAL
 
     def validate_token_request(self) -> None:
         """Judge a token request; by the end of it, everything is known."""

@@ -10,10 +10,10 @@ from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7662 import IntrospectionEndpoint
 
-from isthmus.auth.authorization_server.minting import BY_ANY
 from isthmus.auth.authorization_server.records import Grant
 from isthmus.auth.authorization_server.tokens import ACCESS_TYPE, REVOKED, genuine, read_refresh
 from isthmus.auth.jose import InvalidToken, check_times, read_token, verify
+from isthmus.auth.names import CONFIDENTIAL, METHODS
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.clients import Known
@@ -106,7 +106,7 @@ def algorithms(keys: list[dict[str, Any]]) -> list[str]:
 class Revocation(RevocationEndpoint):  # type: ignore[misc]  # Authlib has no types
     """Ends a token before its time: a refresh token with its whole grant, an access token alone."""
 
-    CLIENT_AUTH_METHODS = BY_ANY
+    CLIENT_AUTH_METHODS = METHODS
 
     def check_params(self, request: Any, client: "Known") -> None:
         """See that there is a token; hints are not needed, so that none is wrong."""
@@ -141,7 +141,7 @@ class Revocation(RevocationEndpoint):  # type: ignore[misc]  # Authlib has no ty
 class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has no types
     """Says what a token is good for, to its client and to those who were set up to ask."""
 
-    CLIENT_AUTH_METHODS = [one for one in BY_ANY if one != "none"]  # noqa: RUF012 - Authlib's own way
+    CLIENT_AUTH_METHODS = CONFIDENTIAL
 
     def check_params(self, request: Any, client: "Known") -> None:
         """See that there is a token; hints are not needed, so that none is wrong."""

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from isthmus.auth.authorization_server.clients import CODE, JWT_BEARER, REFRESH, RegisteredClient
+from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.documents import Documents, Unreachable, is_document_id
 from isthmus.auth.authorization_server.policy import Unacceptable
 from isthmus.auth.authorization_server.records import Records
@@ -16,8 +16,9 @@ from isthmus.auth.authorization_server.requests import Asked, Unfit
 from isthmus.auth.authorization_server.settings import Settings, TrustedIdp, Workload
 from isthmus.auth.authorization_server.tokens import read_refresh
 from isthmus.auth.authorization_server.users import User, UserBackend
-from isthmus.auth.jose import COMMON, Claims, InvalidToken, read_token, verify
+from isthmus.auth.jose import COMMON, Claims, InvalidToken, read_token, type_of, verify
 from isthmus.auth.jwks import Jwks, KeysUnavailable
+from isthmus.auth.names import CODE, ID_JAG_TYPE, JWT_BEARER, REFRESH
 from isthmus.auth.network import Network
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Lookups"]
 
-ID_JAG = "oauth-id-jag+jwt"
 MOST_SETS = 500
 """Sets of keys that are remembered."""
 
@@ -127,9 +127,9 @@ class Lookups:
         issuer, subject = unverified(assertion, "iss"), unverified(assertion, "sub")
         if issuer is None:
             return None, None
-        if is_id_jag(assertion):
+        if type_of(assertion) == ID_JAG_TYPE:
             idp = self._settings.trusted_idps.get(issuer)
-            return await self._by(idp, assertion, ID_JAG), idp
+            return await self._by(idp, assertion, ID_JAG_TYPE), idp
         workload = self._settings.workloads.get((issuer, subject or ""))
         return await self._by(workload, assertion, None), None
 
@@ -196,15 +196,6 @@ def unverified(token: str, name: str) -> str | None:
     except InvalidToken:
         return None
     return value if isinstance(value, str) else None
-
-
-def is_id_jag(token: str) -> bool:
-    """Whether a token says that it is an ID-JAG."""
-    try:
-        typ = read_token(token).header.get("typ")
-    except InvalidToken:
-        return False
-    return isinstance(typ, str) and typ.lower().removeprefix("application/") == ID_JAG
 
 
 def user_behind(records: Records, asked: Asked) -> str | None:

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from isthmus.auth.authorization_server.clients import CODE, JWT_BEARER, MACHINE, REFRESH
 from isthmus.auth.authorization_server.settings import Settings
 from isthmus.auth.dpop import ALGORITHMS as PROOF_ALGORITHMS
 from isthmus.auth.jose import COMMON
+from isthmus.auth.names import CODE, CONFIDENTIAL, JWT_BEARER, MACHINE, METHODS, REFRESH
 
 __all__ = ["document"]
 
-CONFIDENTIAL = ["client_secret_basic", "client_secret_post", "private_key_jwt"]
 ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
 
 
@@ -37,11 +36,11 @@ def document(settings: Settings) -> dict[str, Any]:
         "protected_resources": list(settings.resources),
     }
     for endpoint, methods in (
-        ("token", ["none", *CONFIDENTIAL]),
-        ("revocation", ["none", *CONFIDENTIAL]),
+        ("token", METHODS),
+        ("revocation", METHODS),
         ("introspection", CONFIDENTIAL),
     ):
-        found[f"{endpoint}_endpoint_auth_methods_supported"] = methods
+        found[f"{endpoint}_endpoint_auth_methods_supported"] = list(methods)
         found[f"{endpoint}_endpoint_auth_signing_alg_values_supported"] = list(COMMON)
     if settings.registration.dcr.enabled:
         found["registration_endpoint"] = settings.url("register")

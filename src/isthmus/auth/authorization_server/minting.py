@@ -17,10 +17,7 @@ from isthmus.auth.urls import canonical_resource
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.provider import Provider
 
-__all__ = ["BY_ANY", "Minting", "choose_resource", "nonces"]
-
-BY_ANY = ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
-"""Every way to authenticate at the token endpoint."""
+__all__ = ["Minting", "choose_resource", "nonces"]
 
 
 class Minting:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from isthmus.auth.authorization_server.clients import CODE, REFRESH
+from isthmus.auth.names import CODE, REFRESH
 from isthmus.auth.urls import is_loopback, split
 from isthmus.core.base64url import from_text
 

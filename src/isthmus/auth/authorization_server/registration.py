@@ -11,7 +11,7 @@ import msgspec
 from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc7591 import ClientRegistrationEndpoint
 
-from isthmus.auth.authorization_server.clients import BY_SECRET, RegisteredClient
+from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.policy import (
     ClientMetadata,
     Unacceptable,
@@ -20,6 +20,7 @@ from isthmus.auth.authorization_server.policy import (
     fitting_grants,
     is_app_redirect,
 )
+from isthmus.auth.names import BY_SECRET, METHODS
 from isthmus.auth.secret import Secret
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Register"]
 
 DAY = 86_400.0
-METHODS = BY_SECRET | {"none", "private_key_jwt"}
 TYPES = frozenset({"native", "web"})
 JSON_HEADERS = [("Content-Type", "application/json"), ("Cache-Control", "no-store")]
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from isthmus.auth.client.token_request import said
+from isthmus.auth.foreign import said
 from isthmus.auth.network import Network, NetworkFailed
 from isthmus.auth.urls import (
     canonical_resource,

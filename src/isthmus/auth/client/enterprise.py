@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Literal, TypeAlias
 
 from isthmus.auth.client.discovery import Compat
-from isthmus.auth.client.jwt_bearer import JWT_BEARER
 from isthmus.auth.client.machine import Asking, Machine
 from isthmus.auth.client.static import StaticClient
-from isthmus.auth.client.token_request import Granted, request_token, said
+from isthmus.auth.client.token_request import Granted, request_token
+from isthmus.auth.foreign import said
+from isthmus.auth.names import EXCHANGE, ID_JAG, JWT_BEARER, TOKEN_TYPE
 from isthmus.auth.network import NetworkPolicy
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import is_secure
@@ -15,9 +16,6 @@ from isthmus.errors import AuthUnsafe, UsageError
 
 __all__ = ["EnterpriseManaged", "SubjectToken"]
 
-EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
-TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # noqa: S105 - the beginning of a URN
-ID_JAG = f"{TOKEN_TYPE}id-jag"
 KINDS = ("id_token", "saml2")
 
 SubjectToken: TypeAlias = Callable[[], Awaitable[Secret | str]]

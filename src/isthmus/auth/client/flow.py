@@ -11,8 +11,10 @@ import msgspec
 from isthmus.auth.client.callback import Params
 from isthmus.auth.client.discovery import Place
 from isthmus.auth.client.proofs import Proofs
-from isthmus.auth.client.token_request import Granted, Identity, said
+from isthmus.auth.client.token_request import Granted
 from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.client_identity import Identity
+from isthmus.auth.foreign import said
 from isthmus.auth.secret import Secret, s256
 from isthmus.auth.urls import safe_browser_url, with_query
 from isthmus.errors import AuthRefused, AuthUnsafe

@@ -6,14 +6,14 @@ from typing import TypeAlias
 from isthmus.auth.client.discovery import Compat
 from isthmus.auth.client.machine import Asking, Machine
 from isthmus.auth.client.static import StaticClient
-from isthmus.auth.client.token_request import Granted, Identity
+from isthmus.auth.client.token_request import Granted
+from isthmus.auth.client_identity import Identity
+from isthmus.auth.names import JWT_BEARER
 from isthmus.auth.network import NetworkPolicy
 from isthmus.auth.secret import Secret
 from isthmus.errors import AuthRefused
 
-__all__ = ["JWT_BEARER", "Assertion", "JwtBearer"]
-
-JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+__all__ = ["Assertion", "JwtBearer"]
 
 Assertion: TypeAlias = Callable[[str], Awaitable[Secret | str]]
 """Gives a JWT for an issuer, which is to be its audience."""

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from isthmus.auth.client.discovery import Discovery
 from isthmus.auth.client.registration import Registrar
-from isthmus.auth.client.token_request import authenticated
 from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.client_identity import authenticated
 from isthmus.auth.urls import covers, is_secure
 from isthmus.errors import AuthError
 

@@ -15,8 +15,10 @@ from isthmus.auth.client.flow import granted_tokens
 from isthmus.auth.client.granting import Granting, wished
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.session import Want
-from isthmus.auth.client.token_request import Granted, Identity, request_token, said
+from isthmus.auth.client.token_request import Granted, request_token
 from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.client_identity import Identity
+from isthmus.auth.foreign import said
 from isthmus.auth.network import Network, NetworkPolicy, desktop
 from isthmus.errors import AuthUnsafe, IssuerChanged
 

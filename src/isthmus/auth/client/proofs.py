@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.foreign import members
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import origin
 
@@ -58,10 +57,7 @@ class Proofs:
         keep(self._issuing, url, headers)
         if self.key is None or status not in {400, 401}:
             return False
-        try:
-            error = ERROR.decode(body).error
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return False
+        error = members(body).get("error")
         return error == "use_dpop_nonce" and self._issuing.get(origin(url)) != before
 
     # Requests to the MCP server
@@ -91,15 +87,6 @@ class Proofs:
             self._known.clear()  # there is one at a time
             found = self._known[secret.reveal()] = DpopKey.load(secret)
         return found
-
-
-class Error(msgspec.Struct):
-    """The code of a token endpoint's error."""
-
-    error: str = ""
-
-
-ERROR = msgspec.json.Decoder(Error)
 
 
 def keep(nonces: dict[str, str], url: str, headers: Mapping[str, str]) -> None:

@@ -12,8 +12,10 @@ import msgspec
 
 from isthmus.auth.client.callback import Redirect
 from isthmus.auth.client.discovery import Place, ServerMetadata
-from isthmus.auth.client.token_request import METHODS, Identity, said
 from isthmus.auth.client.tokens import Key, Registration, Tokens, TokenStore
+from isthmus.auth.client_identity import BEST_FIRST, Identity
+from isthmus.auth.foreign import members, said
+from isthmus.auth.names import BY_SECRET, METHODS
 from isthmus.auth.network import Network
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import redirect_matches, same_issuer
@@ -154,10 +156,7 @@ class Registrar:
             headers={"accept": "application/json", "content-type": "application/json"},
             body=msgspec.json.encode(document),
         )
-        try:
-            read: Any = msgspec.json.decode(answer.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            read = None
+        read = members(answer.body)
         if answer.status not in {200, 201}:
             raise self._refused(server.issuer, answer.status, read)
         registration = self._checked(read, server, landing, document)
@@ -171,7 +170,7 @@ class Registrar:
             grants.append("refresh_token")
         key = self._program.key
         able = {*METHODS} if key is not None else {*METHODS} - {"private_key_jwt"}
-        method = next((m for m in METHODS if m in able and m in server.methods), "none")
+        method = next((m for m in BEST_FIRST if m in able and m in server.methods), "none")
         document: dict[str, Any] = {
             "client_name": self._program.name,
             "redirect_uris": [landing],
@@ -188,9 +187,8 @@ class Registrar:
             document["jwks"] = {"keys": [dict(key.jwk)]}
         return document
 
-    def _refused(self, issuer: str, status: int, read: Any) -> AuthRefused:
-        error = read.get("error") if isinstance(read, dict) else None
-        more = read.get("error_description") if isinstance(read, dict) else None
+    def _refused(self, issuer: str, status: int, read: Mapping[str, Any]) -> AuthRefused:
+        error, more = read.get("error"), read.get("error_description")
         why = ": ".join(said(one) for one in (error, more) if isinstance(one, str) and one)
         # spec 2026-07-28 basic/authorization/client-registration#application-type-and-redirect-uri-constraints:
         # a refusal SHOULD be told in a way that helps
@@ -202,7 +200,11 @@ class Registrar:
         )
 
     def _checked(
-        self, read: Any, server: ServerMetadata, landing: str, asked: Mapping[str, Any]
+        self,
+        read: Mapping[str, Any],
+        server: ServerMetadata,
+        landing: str,
+        asked: Mapping[str, Any],
     ) -> Registration:
         """What a server made of the client, if that is of any use."""
         try:
@@ -218,7 +220,7 @@ class Registrar:
                 "would be sent elsewhere"
             )
         method = made.token_endpoint_auth_method or implied(made, server, asked)
-        if method not in METHODS or ("secret" in method and not made.client_secret):
+        if method not in METHODS or (method in BY_SECRET and not made.client_secret):
             raise AuthUnsafe(
                 f"{said(server.issuer)} wants the client to authenticate by {said(method)}, and "
                 "gave it nothing to do that with"
@@ -251,9 +253,8 @@ def implied(made: Registered, server: ServerMetadata, asked: Mapping[str, Any]) 
     """How a client authenticates where its registration does not say."""
     if not made.client_secret:
         return str(asked["token_endpoint_auth_method"])
-    with_secret = [m for m in METHODS if "secret" in m]
     # RFC 7591 2: Basic, if nothing is said
-    return next((m for m in with_secret if m in server.methods), with_secret[0])
+    return next((m for m in BY_SECRET if m in server.methods), BY_SECRET[0])
 
 
 def identified(registration: Registration) -> Identity:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from isthmus.auth.client.token_request import METHODS, Identity
+from isthmus.auth.client_identity import Identity
+from isthmus.auth.names import METHODS
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
 

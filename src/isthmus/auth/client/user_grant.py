@@ -12,8 +12,10 @@ from isthmus.auth.client.flow import Login, granted_tokens, presentable
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.registration import Registrar
 from isthmus.auth.client.session import Want
-from isthmus.auth.client.token_request import Granted, Identity, request_token, said
+from isthmus.auth.client.token_request import Granted, request_token
 from isthmus.auth.client.tokens import Registration, Tokens
+from isthmus.auth.client_identity import Identity
+from isthmus.auth.foreign import said
 from isthmus.auth.network import Network
 from isthmus.auth.urls import covers, same_issuer
 from isthmus.errors import (

@@ -1,11 +1,11 @@
 """Access tokens that only their issuer can read: it is asked (RFC 7662)."""
 
-import base64
 import logging
 from collections.abc import Callable, Collection, Mapping
 from time import time
 from typing import Any, Literal, NamedTuple
 
+from isthmus.auth.client_identity import basic
 from isthmus.auth.jose import LEEWAY, InvalidToken, audiences, check_times
 from isthmus.auth.network import Network, NetworkFailed, NetworkRefused, desktop
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
@@ -192,11 +192,3 @@ class IntrospectionVerifier:
             until = min(until, principal.expires_at)
         self._remembered[name] = Remembered(principal, resource, until)
         self._open[id(principal)] = (principal, presented, resource)
-
-
-def basic(client_id: str, secret: Secret) -> str:
-    """HTTP Basic as OAuth has it: both halves are form-encoded first (RFC 6749 2.3.1)."""
-    from urllib.parse import quote_plus
-
-    pair = f"{quote_plus(client_id)}:{quote_plus(secret.reveal())}"
-    return f"Basic {base64.b64encode(pair.encode()).decode()}"

@@ -4,9 +4,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from isthmus.auth.authorization_server.users import User
+from isthmus.auth.foreign import members
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.api import Fixed, Upstream
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamFailed, UpstreamUnavailable
@@ -118,11 +117,8 @@ async def user_info(provider: "Provider", url: str, tokens: UpstreamTokens) -> M
         raise provider.unavailable(error) from None
     if answer.status in {401, 403}:
         raise UpstreamDenied(f"{provider.title} does not honour its own token")
-    try:
-        told = msgspec.json.decode(answer.body) if answer.status == 200 else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+    told = members(answer.body) if answer.status == 200 else None
+    if not told:
         raise UpstreamUnavailable(f"{provider.title} does not say who its user is")
     return told
 

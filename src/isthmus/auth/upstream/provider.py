@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from isthmus.auth.client.token_request import Identity, authenticated, method_of, said, seconds
+from isthmus.auth.client_identity import Identity, authenticated, method_of
+from isthmus.auth.foreign import lifetime, members, said
 from isthmus.auth.jwks import Jwks
 from isthmus.auth.network import Network, NetworkFailed, NetworkPolicy, NetworkRefused
 from isthmus.auth.secret import Secret
@@ -100,10 +101,15 @@ class Provider:
             raise UsageError(f"{name!r} is no name of a provider: use a-z, 0-9, - and _")
         if (issuer is None) == (endpoints is None):
             raise UsageError(f"the provider {name!r} takes either issuer= or endpoints=")
+        if isinstance(scopes, str) or isinstance(api, str):
+            raise UsageError(f"the provider {name!r}: scopes= and api= are lists")
         self.name = name
         self.title = title or name
         self.scopes = tuple(scopes)
-        self.api = tuple(origin(one) for one in api)
+        try:
+            self.api = tuple(origin(one) for one in api)
+        except ValueError as flaw:
+            raise UsageError(f"the provider {name!r}: api= has origins: {flaw}") from None
         self.user_id = user_id
         self.check_interval = check_interval
         self.session = session
@@ -245,7 +251,7 @@ class Provider:
         if endpoints.introspect is None:
             return None
         answer = await self.post(endpoints.introspect, {"token": tokens.access.reveal()})
-        told = decoded(answer)
+        told = members(answer.body)
         if answer.status != 200 or not isinstance(told.get("active"), bool):
             raise UpstreamUnavailable(f"{self.title} does not say whether a token is good")
         return bool(told["active"])
@@ -294,7 +300,7 @@ class Provider:
         self, fields: Mapping[str, str], before: UpstreamTokens | None
     ) -> tuple[UpstreamTokens, Mapping[str, Any]]:
         answer = await self.post((await self.endpoints()).token, fields)
-        told = decoded(answer)
+        told = members(answer.body)
         if answer.status not in (200, 201) or "error" in told:
             raise self._refusal(answer.status, told)
         access, kind = told.get("access_token"), str(told.get("token_type", "bearer"))
@@ -306,7 +312,7 @@ class Provider:
         self, access: Secret, told: Mapping[str, Any], before: UpstreamTokens | None
     ) -> UpstreamTokens:
         now, scope = self.clock(), told.get("scope")
-        refresh, life = told.get("refresh_token"), seconds(told.get("expires_in"))
+        refresh, life = told.get("refresh_token"), lifetime(told.get("expires_in"))
         given = Secret(refresh) if isinstance(refresh, str) and refresh else None
         if given is None and before is not None:
             given = before.refresh  # RFC 6749 6: the old one stays good
@@ -329,7 +335,7 @@ class Provider:
         """When the session there is over: the soonest of what anybody says."""
         now, ends = self.clock(), [last] if last is not None else []
         for name in ("refresh_expires_in", "refresh_token_expires_in"):
-            life = seconds(told.get(name))
+            life = lifetime(told.get(name))
             ends += [] if life is None else [now + life]
         if before is None:
             ends += [] if self.session is None else [now + self.session]
@@ -349,12 +355,3 @@ class Provider:
                 f"a token request was answered with {status} {code or 'and no code'}"
             )
         )
-
-
-def decoded(answer: "Fetched") -> Mapping[str, Any]:
-    """An answer's JSON object; empty where it is none, whatever type it says it has."""
-    try:
-        told = msgspec.json.decode(answer.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
