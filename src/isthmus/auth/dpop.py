@@ -56,6 +56,9 @@ LONGEST_ID = 256
 MOST = 100_000
 """Proofs that are remembered."""
 
+LEAST_SHARE = 100
+"""Proofs of one key that are remembered in any case where there is room."""
+
 
 class InvalidProof(InvalidToken):
     """A DPoP proof that proves nothing: the answer is ``invalid_dpop_proof``. Says why."""
@@ -133,7 +136,8 @@ class ReplayCache:
     """The proofs of the last minutes, so that none is taken twice.
 
     It is bounded: where it is full of proofs that are still good, further ones are refused rather than
-    old ones forgotten, since forgetting is what a replay waits for.
+    old ones forgotten, since forgetting is what a replay waits for. Once half of it is taken, no key
+    gets more than a tenth, so that nobody's key takes the room of all others.
 
     Args:
         limit: proofs that are remembered; about 100 bytes each.
@@ -141,7 +145,10 @@ class ReplayCache:
 
     def __init__(self, limit: int = MOST) -> None:
         self._limit = limit
+        self._share = max(limit // 10, LEAST_SHARE)
         self._seen: dict[bytes, float] = {}
+        self._held: dict[bytes, int] = {}
+        self._tidied = float("-inf")
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -158,15 +165,34 @@ class ReplayCache:
         Raises:
             InvalidProof: there is no room.
         """
-        name = digest(f"{jkt} {jti}")[:16]
+        key = digest(jkt)[:8]
+        name = key + digest(f"{jkt} {jti}")[:16]
         if self._seen.get(name, now - 1) >= now:
             return False
-        if len(self._seen) >= self._limit:
-            self._seen = {key: end for key, end in self._seen.items() if end >= now}
-            if len(self._seen) >= self._limit:
+        if self._crowded(key):
+            self._forget(now)
+            if self._crowded(key):
                 raise InvalidProof("too many proofs at once: try again in a few minutes")
+        if name not in self._seen:
+            self._held[key] = self._held.get(key, 0) + 1
         self._seen[name] = until
         return True
+
+    def _crowded(self, key: bytes) -> bool:
+        """Whether there is no room for another proof by a key."""
+        taken = len(self._seen)
+        greedy = 2 * taken >= self._limit and self._held.get(key, 0) >= self._share
+        return greedy or taken >= self._limit
+
+    def _forget(self, now: float) -> None:
+        """Forget what is of no use any more; once a second, as it looks at everything."""
+        if now < self._tidied + 1:
+            return
+        self._tidied = now
+        self._seen = {name: end for name, end in self._seen.items() if end >= now}
+        self._held = {}
+        for name in self._seen:
+            self._held[name[:8]] = self._held.get(name[:8], 0) + 1
 
 
 class Nonces:
@@ -219,6 +245,7 @@ def check_proof(
     nonce: "Wanted" = None,
     algorithms: Collection[str] = ALGORITHMS,
     window: float = WINDOW,
+    bound: str | None = None,
 ) -> str:
     """The thumbprint of the key that a proof is by, if it is good (RFC 9449 4.3).
 
@@ -234,6 +261,7 @@ def check_proof(
         nonce: what its nonce is held against; None wants none.
         algorithms: what it may be signed with.
         window: seconds by which its ``iat`` may differ.
+        bound: the key that the token is bound to, where that is known.
 
     Raises:
         NonceNeeded: only the nonce is missing or old.
@@ -259,7 +287,8 @@ def check_proof(
     if not isinstance(jti, str) or not 0 < len(jti) <= LONGEST_ID:
         raise InvalidProof("DPoP proof: it has no jti, or one that is too long")
     _check_nonce(claims.get("nonce"), nonce, now)
-    if not replays.first(jkt, jti, now, iat + window):
+    # What nothing will be done for is not remembered: keys can be made without end.
+    if bound in {None, jkt} and not replays.first(jkt, jti, now, iat + window):
         raise InvalidProof("DPoP proof: it was used before")
     return jkt
 

@@ -146,6 +146,29 @@ def test_a_full_memory_takes_no_more_rather_than_forget():
     assert 1 == len(replays)
 
 
+def test_one_key_does_not_take_the_room_of_all_others():
+    """Ours: a user of our own with a token cannot lock the others out."""
+    replays = ReplayCache(limit=1000)
+    for number in range(500):
+        assert replays.first("greedy", f"{number}", NOW, NOW + 300)
+    with pytest.raises(InvalidProof, match="too many"):
+        replays.first("greedy", "one more", NOW, NOW + 300)
+
+    assert [True, False] == [replays.first("modest", "a", NOW, NOW + 300) for _ in range(2)]
+    assert not replays.first("greedy", "1", NOW, NOW + 300)
+    assert replays.first("greedy", "later", NOW + 301, NOW + 601)
+
+
+def test_proofs_by_another_key_than_the_tokens_are_not_remembered():
+    """Ours: one token and many keys fill no memory; whoever asked compares the key."""
+    replays, other = ReplayCache(), PrivateKey.generate()
+
+    assert KEY.thumbprint != check(proof(other), replays, bound=KEY.thumbprint)
+    assert 0 == len(replays)
+    assert KEY.thumbprint == check(proof(), replays, bound=KEY.thumbprint)
+    assert 1 == len(replays)
+
+
 def test_a_nonce_shows_that_a_proof_was_made_just_now():
     """RFC 9449 8: without a nonce of ours, or with an old one, the client is told to use a new one."""
     nonces = Nonces()

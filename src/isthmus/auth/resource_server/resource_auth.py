@@ -226,6 +226,7 @@ class ResourceAuth:
                 now=now,
                 replays=self._replays,
                 nonce=nonces,
+                bound=principal.jkt,
             )
         except NonceNeeded as flaw:
             fresh = None if nonces is None else nonces.current(now)
