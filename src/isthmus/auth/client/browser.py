@@ -26,8 +26,9 @@ async def default_opener(url: str) -> None:
     opened = await asyncio.to_thread(webbrowser.open, url)
     if not opened:
         raise AuthRequired(
-            "there is no browser here to log in with: pass OAuth(open_browser=…) to show the user "
-            "the URL, or redirect=ByHand(…) to have them bring back where they were sent"
+            "there is no browser here to log in with: at a terminal, isthmus login --no-browser "
+            "prints the URL; a program passes OAuth(open_browser=…) to show it to the user, or "
+            "redirect=ByHand(…) to have them bring back where they were sent"
         )
 
 
