@@ -42,7 +42,10 @@ class Slow:
 
     def __init__(self, expires_at=None):
         clock = asyncio.get_running_loop().time
-        people = {"token-of-ada": person("ada", "files:read", expires_at=expires_at)}
+        people = {
+            "token-of-ada": person("ada", "files:read", expires_at=expires_at),
+            "token-of-renewed": person("ada", "files:read", expires_at=2000.0),
+        }
         self.verifier = Revocable(people, clock=clock)
         auth = guard(verifier=self.verifier, clock=clock, sse="http://localhost:8000/sse")
         self.server = Server("slow", auth=auth)
@@ -171,6 +174,30 @@ async def test_a_call_whose_stream_ended_goes_on_and_a_better_token_gets_the_res
     await slow.app.close()
     await rest.done()
     await stream.done()
+
+
+@pytest.mark.covers("auth.threat.t39-revoked-on-stream")
+@virtual
+async def test_the_stream_of_2024_11_05_lasts_as_long_as_its_users_newest_token():
+    """Ours: it cannot be opened again, and who renews a token in time loses no session by it."""
+    slow = Slow(expires_at=500.0)
+    stream = await older(slow, "2024-11-05")
+    await stream.bytes_sent(b"session_id=")
+    query = stream.body.partition(b"?")[2].partition(b"\n")[0].strip()
+    head = {"host": "localhost:8000", "content-type": "application/json", **bearer("renewed")}
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    await asyncio.sleep(490.0)
+    said = await fetch(
+        slow.app, "POST", "/messages", headers=head, body=ping, scope={"query_string": query}
+    )
+    await asyncio.sleep(1500.0)
+
+    assert (202, False) == (said.status, stream.complete.is_set())
+    async with asyncio.timeout(10.0 + LATE):
+        await stream.complete.wait()
+
+    await stream.done()
+    await slow.app.close()
 
 
 @pytest.mark.covers("auth.threat.t39-revoked-on-stream")

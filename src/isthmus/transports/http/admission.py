@@ -189,6 +189,16 @@ class Admission:
 
         self._timer = loop.call_later(EVERY, look)
 
+    def renew(self, one: Attended, principal: Principal | None) -> None:
+        """Somebody who listens has shown a token again, perhaps a newer one: that one counts now.
+
+        Args:
+            one: what they listen to.
+            principal: whose token it was: the same user's.
+        """
+        if principal is not None and one.task is not None and one.task in self._present:
+            self._present[one.task] = principal
+
     def close(self) -> None:
         """Look no more."""
         if self._timer is not None:

@@ -256,8 +256,11 @@ class SseServer:
         if isinstance(frame, Frame) and _is_modern(frame):
             await exchange.refuse(MODERN, None if frame.id is UNSET else frame.id)
             return
-        if self.admission is not None and not await self._permitted(exchange, frame):
-            return
+        if self.admission is not None:
+            if not await self._permitted(exchange, frame):
+                return
+            # The one stream cannot be opened again: it lasts as long as its user's newest token.
+            self.admission.renew(stream, exchange.principal)
         if stream.full and _asks(frame):
             if stream.held >= MOST_HELD:
                 await exchange.refuse(UNREAD)
