@@ -32,6 +32,7 @@ def test_a_page_made_from_tables_is_current(name, made):
 # What becomes a message that somebody reads.
 SAYING = {*isthmus.errors.__all__, "Refusal", "ErrorBody", "Malformed", "Unreadable"}
 SAYING |= {"NetworkFailed", "NetworkRefused", "KeysUnavailable", "VerifierUnavailable"}
+SAYING |= {"NobodyCame"}  # an AuthRequired
 SAYING |= {"UpstreamDenied", "UpstreamFailed", "UpstreamUnavailable", "StoreBroken", "StoreBusy"}
 # What an author or a person at a terminal is told before anything was sent says what to do about
 # it in its own words; the index has the parts of isthmus that say it.

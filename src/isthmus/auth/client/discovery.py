@@ -204,7 +204,8 @@ class Discovery:
         if not same and not self._compat.cross_origin_metadata:
             raise AuthUnsafe(
                 f"{self._url} says that its metadata stand at {said(url)}, which is another "
-                "origin: allow that by Compat(cross_origin_metadata=True) if you trust it"
+                "origin: use the URL that the server goes by, or allow it by "
+                "Compat(cross_origin_metadata=True) if you trust it"
             )
         return url
 
