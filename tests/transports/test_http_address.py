@@ -1,9 +1,12 @@
 """What is said of a server beside its URL."""
 
+import traceback
+
 import pytest
 
-from isthmus.errors import UsageError
-from isthmus.transports.http.address import Http, HttpSse
+from isthmus import Client
+from isthmus.errors import ConnectFailed, UsageError
+from isthmus.transports.http.address import Http, HttpSse, shown
 
 
 def test_what_people_see_of_an_address_holds_no_secrets():
@@ -19,3 +22,31 @@ def test_what_is_no_url_of_http_is_refused(url):
     """Ours: before anything is connected to."""
     with pytest.raises(UsageError, match="is no URL of HTTP"):
         Http(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://example.com/mcp", "https://example.com/mcp"),
+        ("https://ada:secret@example.com:8443", "https://example.com:8443"),
+        ("wss://example.com/a@b?key=secret&x=@", "wss://example.com/a@b?…"),
+        ("http://ada:se@cret@[::1]:1/?key=secret", "http://[::1]:1/?…"),
+        ("no url", "no url"),
+    ],
+)
+def test_a_url_is_shown_without_what_may_be_secret(url, expected):
+    """Ours: errors and logs are read by others than who wrote the URL."""
+    assert expected == shown(url)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme"), [(Http, "http"), (HttpSse, "http"), (str, "http"), (str, "ws")]
+)
+async def test_no_error_shows_a_password_or_a_query(kind, scheme):
+    """Ours: in the whole chain of what it was raised from."""
+    with pytest.raises(ConnectFailed) as raised:
+        await Client(kind(f"{scheme}://ada:secret-1@127.0.0.1:1/mcp?key=secret-2")).open()
+    told = "".join(traceback.format_exception(raised.value))
+
+    assert "127.0.0.1:1/mcp?…" in str(raised.value)
+    assert [] == [line for line in told.splitlines() if "Error" in line and "secret-" in line]

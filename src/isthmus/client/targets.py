@@ -14,7 +14,7 @@ from isthmus.runtime.channel import Channel
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.transports.command import Command, CommandChannel
-from isthmus.transports.http.address import Http, HttpSse
+from isthmus.transports.http.address import Http, HttpSse, shown
 from isthmus.transports.http.client import HttpClientChannel
 from isthmus.transports.http.requests import Requests, connect
 from isthmus.transports.http.sse_client import HttpSseChannel
@@ -183,8 +183,8 @@ def web(
     context = context_of(auth, url)
     if isinstance(at, HttpSse):
         older: Hashable = ("http+sse", key)
-        return Target(at.url, dial_sse, older, http=True, handshake=True, context=context)
-    return Target(at.url, dial, key, http=True, sse=dial_sse, context=context)
+        return Target(shown(at.url), dial_sse, older, http=True, handshake=True, context=context)
+    return Target(shown(at.url), dial, key, http=True, sse=dial_sse, context=context)
 
 
 def context_of(auth: "Authorization | None", url: str) -> Callable[[], object]:
@@ -211,7 +211,7 @@ def web_socket(
 
         return await connect(url, headers=headers, connect_timeout=connect_timeout, auth=auth)
 
-    return Target(url, dial, url, context=context_of(auth, f"http{url[2:]}"))
+    return Target(shown(url), dial, url, context=context_of(auth, f"http{url[2:]}"))
 
 
 def only_one(headers: Mapping[str, str], auth: "Authorization | None") -> None:

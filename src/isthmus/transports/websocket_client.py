@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.transports.http.address import shown
 from isthmus.transports.http.refusals import moved
 from isthmus.transports.http.requests import hint, said
 from isthmus.transports.pipes import LIMIT
@@ -76,7 +77,7 @@ async def connect(
     if not channel.agreed:
         await channel.close()
         raise ConnectFailed(
-            f"cannot connect to {url}: the server did not agree to the subprotocol "
+            f"cannot connect to {shown(url)}: the server did not agree to the subprotocol "
             f"{SUBPROTOCOL!r}; is it an MCP server?"
         )
     return channel
@@ -117,7 +118,9 @@ class Handshake:
         import aiohttp
 
         if self._session is None:
-            raise ConnectFailed(f"cannot connect to {self._url}: the client was closed meanwhile")
+            raise ConnectFailed(
+                f"cannot connect to {shown(self._url)}: the client was closed meanwhile"
+            )
         try:
             async with asyncio.timeout(self._patience):
                 self._socket = await self._session.ws_connect(
@@ -133,7 +136,7 @@ class Handshake:
             return Answer(error.status, {} if error.headers is None else error.headers)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             why = _why_not(error, self._patience)
-            raise ConnectFailed(f"cannot connect to {self._url}: {why}") from error
+            raise ConnectFailed(f"cannot connect to {shown(self._url)}: {why}") from error
         return Answer(SWITCHED, {})
 
     def channel(self, status: int) -> "WebSocketClientChannel":
@@ -146,10 +149,12 @@ class Handshake:
             ConnectFailed: it refused.
         """
         if status != SWITCHED:
-            raise ConnectFailed(f"cannot connect to {self._url}: {_refused(status)}")
+            raise ConnectFailed(f"cannot connect to {shown(self._url)}: {_refused(status)}")
         session, self._session = self._session, None
         if session is None or self._socket is None:
-            raise ConnectFailed(f"cannot connect to {self._url}: the client was closed meanwhile")
+            raise ConnectFailed(
+                f"cannot connect to {shown(self._url)}: the client was closed meanwhile"
+            )
         return WebSocketClientChannel(session, self._socket, self._url, self._limit)
 
     async def close(self) -> None:
@@ -258,7 +263,7 @@ class WebSocketClientChannel:
             await self._socket.send_str(out.data.decode())
         except (OSError, RuntimeError) as error:
             why = "was closed" if self._closing is not None else f"broke: {said(error)}"
-            raise ConnectionLost(f"the connection to {self._url} {why}") from error
+            raise ConnectionLost(f"the connection to {shown(self._url)} {why}") from error
 
     def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
         """False: both directions are shared by all calls, so a message has to say it."""
@@ -284,18 +289,18 @@ class WebSocketClientChannel:
         kind = message.type
         if kind is aiohttp.WSMsgType.BINARY:
             await self._socket.close(code=aiohttp.WSCloseCode.UNSUPPORTED_DATA)
-            return f"the server at {self._url} sent a binary frame; messages are text frames"
+            return f"the server at {shown(self._url)} sent a binary frame; messages are text frames"
         fault = message.data if kind is aiohttp.WSMsgType.ERROR else self._socket.exception()
         if isinstance(fault, aiohttp.WebSocketError) and fault.code == TOO_BIG:
             return (
-                f"the server at {self._url} sent a message of more than {self._limit} bytes, "
+                f"the server at {shown(self._url)} sent a message of more than {self._limit} bytes, "
                 "which is as much as this client takes"
             )
         if isinstance(fault, Exception):
-            return f"the connection to {self._url} broke: {said(fault)}"
+            return f"the connection to {shown(self._url)} broke: {said(fault)}"
         closing = kind is aiohttp.WSMsgType.CLOSE
         code, reason = (message.data, message.extra or "") if closing else (1006, "")
-        return f"the server at {self._url} closed the WebSocket: {code} {reason}".rstrip()
+        return f"the server at {shown(self._url)} closed the WebSocket: {code} {reason}".rstrip()
 
 
 TOO_BIG = 1009

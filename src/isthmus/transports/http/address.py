@@ -8,7 +8,7 @@ from isthmus.errors import UsageError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["LIMIT", "Http", "HttpSse"]
+__all__ = ["LIMIT", "Http", "HttpSse", "shown"]
 
 LIMIT = 64 * 1024 * 1024
 """The most bytes one message of a server may have, unless it is said otherwise."""
@@ -57,8 +57,8 @@ class Http:
         self.limit = limit
 
     def __repr__(self) -> str:
-        # without the headers, which is where people put their keys
-        return f"{type(self).__name__}({self.url!r})"
+        # without the headers, which is where people put their keys, unless that is in the URL
+        return f"{type(self).__name__}({shown(self.url)!r})"
 
     def __str__(self) -> str:
         return self.url
@@ -75,3 +75,16 @@ class HttpSse(Http):
     """
 
     __slots__ = ()
+
+
+def shown(url: str) -> str:
+    """A URL as errors and logs have it: without its password, and what its query says.
+
+    Example:
+        >>> shown("https://ada:secret@example.com/mcp?key=secret")
+        'https://example.com/mcp?…'
+    """
+    place, mark, _ = url.partition("?")
+    scheme, there, rest = place.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{there}{authority.rpartition('@')[2]}{slash}{path}{'?…' if mark else ''}"

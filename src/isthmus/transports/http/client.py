@@ -21,7 +21,7 @@ from isthmus.core.opening import states_facts
 from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved, SessionEnded, refused
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
-from isthmus.transports.http.address import LIMIT
+from isthmus.transports.http.address import LIMIT, shown
 from isthmus.transports.http.beside import Beside
 from isthmus.transports.http.members import Members
 from isthmus.transports.http.refusals import CREDENTIALS, REDIRECTS, body_of, moved, refusal
@@ -227,7 +227,7 @@ class HttpClientChannel:
     def _baffled(self, method: str, kind: str) -> NoReturn:
         raise Misbehaved(
             f"the server answered {method} with {kind or 'no content type'}, "
-            f"neither {JSON} nor {STREAM}: is {self.url} an MCP endpoint?"
+            f"neither {JSON} nor {STREAM}: is {shown(self.url)} an MCP endpoint?"
         )
 
     async def _post(self, out: Outgoing) -> Response:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from isthmus.errors import ConnectionLost, Misbehaved
+from isthmus.transports.http.address import shown
 from isthmus.transports.http.proxies import Proxy, proxy_for
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class AiohttpRequests:
         except self._faults as error:
             where = f" through the proxy {way['proxy']}" if way else ""
             raise ConnectionLost(
-                f"{method} {url}{where}: {said(error)}{hint(error, proxied=bool(way))}"
+                f"{method} {shown(url)}{where}: {said(error)}{hint(error, proxied=bool(way))}"
             ) from error
         return AiohttpResponse(response, self._faults)
 
@@ -206,7 +207,7 @@ class AiohttpResponse:
         if size > limit:
             self.close()
             raise Misbehaved(
-                f"the answer of {self._response.url} has more than {limit} bytes, "
+                f"the answer of {shown(str(self._response.url))} has more than {limit} bytes, "
                 "which is as much as this client takes"
             )
 
@@ -214,7 +215,9 @@ class AiohttpResponse:
         # aiohttp raises one object for every response that is closed while it is read: the frames
         # it came through, and all that hangs on them, would stay with it for ever.
         error.__traceback__ = None
-        return ConnectionLost(f"the answer of {self._response.url} broke off: {said(error)}")
+        return ConnectionLost(
+            f"the answer of {shown(str(self._response.url))} broke off: {said(error)}"
+        )
 
 
 def said(error: Exception) -> str:

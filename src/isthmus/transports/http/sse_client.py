@@ -14,7 +14,7 @@ from isthmus.core.sse import Event, Events
 from isthmus.errors import ConnectionLost, Misbehaved, SessionEnded
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
-from isthmus.transports.http.address import LIMIT
+from isthmus.transports.http.address import LIMIT, shown
 from isthmus.transports.http.beside import Beside
 from isthmus.transports.http.refusals import REDIRECTS, body_of, moved, refusal, same_origin
 from isthmus.transports.http.requests import Requests, Response, connect
@@ -86,7 +86,7 @@ class HttpSseChannel:
             await self.close()
             raise Misbehaved(
                 f"the server named no endpoint within {ENDPOINT_WAIT:g} s, as a server of "
-                f"HTTP+SSE does at once: does {self.url} speak another transport?"
+                f"HTTP+SSE does at once: does {shown(self.url)} speak another transport?"
             ) from None
         except BaseException:
             await self.close()
@@ -185,7 +185,7 @@ class HttpSseChannel:
                     return self._checked(event.data.decode("utf-8", "replace").strip())
                 if event.data:
                     raise Misbehaved(
-                        f"the stream at {self.url} does not begin with an endpoint event"
+                        f"the stream at {shown(self.url)} does not begin with an endpoint event"
                     )
 
     def _keep(self, events: list[Event]) -> None:
@@ -231,7 +231,7 @@ class HttpSseChannel:
         if not named or not same_origin(self.url, endpoint):
             raise Misbehaved(
                 f"the server names {named!r} as its endpoint, which is not of the origin of "
-                f"{self.url}: nothing is sent there. A server behind a proxy has to be told its "
+                f"{shown(self.url)}: nothing is sent there. A server behind a proxy has to be told its "
                 "public URL, or to name its endpoint by its path alone"
             )
         return endpoint
