@@ -160,7 +160,7 @@ def test_a_client_with_a_key_is_added_with_its_public_half_only(run, folder):
     (folder / "private.json").write_text(json.dumps({**public, "d": "secret"}))
     assert 0 == run("add-client", "robot", "--jwks", "public.json")[0]
     code, _, err = run("add-client", "robot2", "--jwks", "private.json")
-    assert (2, True) == (code, "private key" in err)
+    assert (2, True) == (code, "public keys only" in err)
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_a_client_with_a_key_is_added_with_its_public_half_only(run, folder):
         (("--grant", "authorization_code"), "--redirect-uri goes with"),
         (("--auth-method", "tls"), "--auth-method tls"),
         (("--grant", "client_credentials", "--auth-method", "none"), "needs a client that auth"),
-        (("--redirect-uri", "http://evil.example/cb"), "https, http on this machine"),
-        (("--redirect-uri", "javascript:alert(1)"), "nowhere to send a code"),
-        (("--redirect-uri", "https://a.example/cb#x"), "https, http on this machine"),
+        (("--redirect-uri", "http://evil.example/cb"), "https, or http on this machine"),
+        (("--redirect-uri", "javascript:alert(1)"), "a scheme that nobody is sent to"),
+        (("--redirect-uri", "https://a.example/cb#x"), "no usable URL"),
         (("--auth-method", "private_key_jwt"), "--jwks goes with"),
         (("--jwks", "absent.json"), "cannot be read"),
     ],

@@ -27,6 +27,7 @@ from isthmus.auth.jose import (
     thumbprint,
     verify,
 )
+from isthmus.auth.jwk import PRIVATE
 from isthmus.auth.secret import Secret, digest, s256
 from isthmus.auth.urls import split
 from isthmus.core.base64url import to_text
@@ -302,7 +303,7 @@ def embedded_key(header: Mapping[str, Any]) -> Mapping[str, str]:
     jwk = header.get("jwk")
     if not isinstance(jwk, dict):
         raise InvalidProof("it carries no key")
-    if {"d", "p", "q", "dp", "dq", "qi", "oth", "k"} & set(jwk):
+    if PRIVATE & set(jwk):
         raise InvalidProof("it carries a key that should be nobody else's")
     # The key is told by what it is, and what else it says of itself decides nothing.
     members = ("kty", "crv", "x", "y", "n", "e")

@@ -18,6 +18,7 @@ from isthmus.errors import AuthError, UsageError
 __all__ = [
     "ALGORITHMS",
     "COMMON",
+    "PRIVATE",
     "InvalidToken",
     "Key",
     "Keys",
@@ -50,6 +51,9 @@ THUMBPRINT: Mapping[str, Sequence[str]] = {
     "RSA": ("e", "kty", "n"),
 }
 """The members that make a key what it is, in their order (RFC 7638 3.2, RFC 8037 2)."""
+
+PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+"""The members that no public key has."""
 
 MOST_KEYS = 100
 """Keys of a set that are looked at."""

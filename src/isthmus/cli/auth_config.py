@@ -1,6 +1,5 @@
 """What ``isthmus auth`` works with: a small TOML file, and options that win over it."""
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from isthmus.core.scopes import is_scope
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
@@ -170,8 +170,7 @@ def scopes_of(texts: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in texts:
         name, _, meaning = text.partition("=")
-        # RFC 6749 3.3
-        if not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]+", name):
+        if not is_scope(name):
             raise UsageError(f"--scope {text}: write NAME=TEXT, as in files:read='Read your files'")
         found[name] = meaning
     return found

@@ -111,15 +111,13 @@ def checked_redirect(uri: str) -> str:
     Raises:
         UsageError: codes must not be sent there.
     """
-    from isthmus.auth.urls import is_secure
+    from isthmus.auth.authorization_server.policy import Unacceptable, check_redirect
 
-    scheme, colon, _ = uri.partition(":")
-    private = colon and scheme not in {"http", "https"} and uri.isascii() and uri.isprintable()
-    # spec 2026-07-28 basic/authorization/security-considerations#communication-security
-    if not private and not is_secure(uri):
-        raise UsageError(f"--redirect-uri {uri}: https, http on this machine, or an app's scheme")
-    if "#" in uri or " " in uri or scheme.lower() in {"javascript", "data", "file", "vbscript"}:
-        raise UsageError(f"--redirect-uri {uri} is nowhere to send a code")
+    try:
+        # An operator knows which apps there are, so that any scheme of one will do.
+        check_redirect(uri, schemes=[uri.partition(":")[0]])
+    except Unacceptable as flaw:
+        raise UsageError(f"--redirect-uri {uri}: {flaw}") from None
     return uri
 
 
@@ -129,16 +127,18 @@ def read_keys(file: str) -> dict[str, Any]:
     Raises:
         UsageError: it is none, or it holds a private key.
     """
+    from isthmus.auth.authorization_server.policy import Unacceptable, check_jwks
+
     try:
         found = json.loads(Path(file).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"--jwks {file} cannot be read: {error}") from None
-    keys = found.get("keys", [found]) if isinstance(found, dict) else []
-    if not keys or not all(isinstance(key, dict) and "kty" in key for key in keys):
-        raise UsageError(f"--jwks {file} holds no JWK set")
-    if any(key.keys() & {"d", "k"} for key in keys):
-        raise UsageError(f"--jwks {file} holds a private key: give the public half only")
-    return {"keys": keys}
+    whole = {"keys": found.get("keys", [found]) if isinstance(found, dict) else []}
+    try:
+        check_jwks(whole)
+    except Unacceptable as flaw:
+        raise UsageError(f"--jwks {file}: {flaw}") from None
+    return whole
 
 
 def add_client(config: "AuthConfig", words: ClientWords, *, replace: bool, as_json: bool) -> Exit:

@@ -6,18 +6,23 @@ from typing import Any
 
 from isthmus.errors import UsageError
 
-__all__ = ["NONE", "real_scopes", "scope_set"]
+__all__ = ["NONE", "is_scope", "real_scopes", "scope_set"]
 
 NONE: frozenset[str] = frozenset()
 
-SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 3.3
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 3.3
 
 OFFLINE = "offline_access"
 
 
+def is_scope(text: str) -> bool:
+    """Whether a text can be a scope: signs of ASCII without blanks, quotes and backslashes."""
+    return SCOPE.fullmatch(text) is not None
+
+
 def real_scopes(named: Iterable[str]) -> frozenset[str]:
     """What somebody else named that are scopes; the rest, which nobody could ask for, is left out."""
-    return frozenset(scope for scope in named if re.fullmatch(SCOPE, scope))
+    return frozenset(scope for scope in named if is_scope(scope))
 
 
 def scope_set(scopes: Any, what: str) -> frozenset[str]:
@@ -33,7 +38,7 @@ def scope_set(scopes: Any, what: str) -> frozenset[str]:
     if isinstance(scopes, str) or not isinstance(scopes, Collection):
         raise UsageError(f"{what}: scopes are a set, as {{'files:read'}}, not {scopes!r}")
     for scope in scopes:
-        if not isinstance(scope, str) or not re.fullmatch(SCOPE, scope):
+        if not isinstance(scope, str) or not is_scope(scope):
             raise UsageError(
                 f"{what}: {scope!r} is no scope: letters, digits and signs, but no blanks, quotes "
                 "or backslashes"

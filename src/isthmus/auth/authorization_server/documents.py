@@ -1,6 +1,5 @@
 """Clients whose id is the URL of a document about them: fetched, checked, and kept for a while."""
 
-import asyncio
 import re
 import time
 from collections import OrderedDict
@@ -18,8 +17,8 @@ from isthmus.auth.authorization_server.policy import (
     fitting_grants,
 )
 from isthmus.auth.authorization_server.settings import CimdPolicy
-from isthmus.auth.dialling import NetworkFailed, NetworkRefused
-from isthmus.auth.network import Fetched, Network
+from isthmus.auth.flights import Flights
+from isthmus.auth.network import Fetched, Network, NetworkFailed, NetworkRefused
 from isthmus.auth.urls import split
 
 __all__ = ["Documents", "Unreachable", "is_document_id"]
@@ -68,7 +67,7 @@ def check_id(client_id: str, policy: CimdPolicy) -> None:
         raise Unacceptable("clients of this domain are not accepted here")
 
 
-class Known(NamedTuple):
+class Kept(NamedTuple):
     """A client that was fetched, until when that is fresh, and until when it is better than nothing."""
 
     client: RegisteredClient
@@ -101,8 +100,8 @@ class Documents:
         self._network = network
         self._schemes = schemes
         self._clock = clock
-        self._known: OrderedDict[str, Known] = OrderedDict()
-        self._fetching: dict[str, asyncio.Task[RegisteredClient]] = {}
+        self._known: OrderedDict[str, Kept] = OrderedDict()
+        self._fetching: Flights[RegisteredClient] = Flights()
 
     async def find(self, client_id: str) -> RegisteredClient:
         """The client of a document.
@@ -117,16 +116,10 @@ class Documents:
         if not self._policy.enabled:
             raise Unacceptable("clients are not known by documents here")
         check_id(client_id, self._policy)
-        task = self._fetching.get(client_id)
-        if task is None:
-            if len(self._fetching) >= AT_ONCE:
-                raise Unreachable("too many documents are being fetched: try again")
-            task = asyncio.create_task(self._fetch(client_id))
-            self._fetching[client_id] = task
-            task.add_done_callback(lambda _: self._fetching.pop(client_id, None))
+        if client_id not in self._fetching and len(self._fetching) >= AT_ONCE:
+            raise Unreachable("too many documents are being fetched: try again")
         try:
-            # Whoever gives up waiting does not take the request away from the others.
-            return await asyncio.shield(task)
+            return await self._fetching.run(client_id, lambda: self._fetch(client_id))
         except Unreachable:
             if known is None or known.good_until <= self._clock():
                 raise
@@ -147,7 +140,7 @@ class Documents:
         life = lifetime(answer.headers.get("cache-control", ""), self._policy)
         if life > 0:
             now = self._clock()
-            self._known[client_id] = Known(client, now + life, now + self._policy.cache_most)
+            self._known[client_id] = Kept(client, now + life, now + self._policy.cache_most)
             self._known.move_to_end(client_id)
             while len(self._known) > MOST:
                 self._known.popitem(last=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from isthmus.auth.jwk import PRIVATE
 from isthmus.auth.names import CODE, REFRESH
 from isthmus.auth.urls import is_loopback, split
 from isthmus.core.base64url import from_text
@@ -51,7 +52,6 @@ DANGEROUS = frozenset(
         "search-ms",
     }
 )
-PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 
 class Unacceptable(Exception):

@@ -1,19 +1,19 @@
 """What an authorization server was set up with, in the form that its parts read it."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.jose import COMMON
 from isthmus.auth.urls import is_secure, split, well_known
+from isthmus.core.scopes import is_scope
 from isthmus.errors import UsageError
 
 __all__ = ["CimdPolicy", "DcrPolicy", "RegistrationPolicy", "Settings", "TrustedIdp", "Workload",
            "gathered"]  # fmt: skip
 
-SCOPE = re.compile(r"[!#-\[\]-~]+")
 APP_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf", "zed", "claude")
 
 
@@ -83,7 +83,7 @@ class TrustedIdp(msgspec.Struct, frozen=True, kw_only=True):
     jwks_uri: str | None = None
     jwks: Mapping[str, Any] | None = None
     user: Callable[[Mapping[str, Any]], str | None] | None = None
-    algorithms: tuple[str, ...] = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
+    algorithms: tuple[str, ...] = COMMON
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     jwks_uri: str | None = None
     jwks: Mapping[str, Any] | None = None
     audience: str | None = None
-    algorithms: tuple[str, ...] = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
+    algorithms: tuple[str, ...] = COMMON
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,7 +200,7 @@ def check(settings: Settings) -> None:
     unknown = [scope for scope in settings.usual_scopes if scope not in settings.scopes]
     if unknown:
         raise UsageError(f"usual_scopes= names {unknown[0]!r}, which scopes= does not have")
-    bad = [scope for scope in settings.scopes if not SCOPE.fullmatch(scope)]
+    bad = [scope for scope in settings.scopes if not is_scope(scope)]
     if bad:
         raise UsageError(
             f"{bad[0]!r} is no scope: RFC 6749 3.3 has no spaces, quotes or backslashes"

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
+from isthmus.auth.jose import LEEWAY
 from isthmus.auth.resource_server.credentials import (
     BadCredentials,
     Credentials,
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from isthmus.auth.dpop import Nonces
 
 __all__ = ["ResourceAuth"]
-
-LEEWAY = 30.0
-"""Seconds that clocks may differ by: what verifiers allow a token, a stream is allowed, too."""
 
 Upstream = Callable[[Principal, str], Awaitable[Any]]
 """``(principal, name)``: the way to a service behind the server; see ``ctx.upstream``."""
@@ -284,7 +282,7 @@ class ResourceAuth:
     async def lasts(self, principal: Principal) -> bool:
         """Whether a token that was good still is; see ``Authorizer.lasts``."""
         until = principal.expires_at
-        if until is not None and self._clock() >= until + LEEWAY:
+        if until is not None and self._clock() >= until + LEEWAY:  # as verifiers allow a token
             return False
         lasts = getattr(self._verifier, "lasts", None)
         if lasts is None:

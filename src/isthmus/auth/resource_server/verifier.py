@@ -8,7 +8,7 @@ from isthmus.auth.secret import Secret
 from isthmus.core.principal import Principal
 from isthmus.errors import AuthError
 
-__all__ = ["Lasting", "Presented", "TokenVerifier", "VerifierUnavailable"]
+__all__ = ["Presented", "TokenVerifier", "VerifierUnavailable"]
 
 
 class Presented(msgspec.Struct, frozen=True):
@@ -35,6 +35,9 @@ class TokenVerifier(Protocol):
     A proof that the sender holds the token's key is not its business: it says which key that is
     (``Principal.jkt``), and the resource server has the proof checked.
 
+    One that knows of tokens which ended before their time also has ``async def lasts(principal) ->
+    bool``: whether a stream that was opened by what it said of a token may stay open.
+
     Example::
 
         class Ours:
@@ -53,18 +56,6 @@ class TokenVerifier(Protocol):
 
         Raises:
             VerifierUnavailable: that cannot be told now.
-        """
-        ...
-
-
-class Lasting(Protocol):
-    """A verifier that knows of tokens which ended before their time."""
-
-    async def lasts(self, principal: Principal) -> bool:
-        """Whether a stream that was opened with a token may stay open: it was not revoked.
-
-        Args:
-            principal: what :meth:`TokenVerifier.verify` said of the token.
         """
         ...
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from isthmus.auth.authorization_server.records import Records
+from isthmus.auth.flights import Flights
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream import rows
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.flights import Flights
 from isthmus.auth.upstream.identity import alive
 from isthmus.auth.upstream.rows import Row
 from isthmus.auth.upstream.tokens import EARLY, UpstreamTokens

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from isthmus.auth.client_identity import Identity, authenticated, method_of
+from isthmus.auth.flights import Flights
 from isthmus.auth.foreign import lifetime, members, said
 from isthmus.auth.jwks import Jwks
 from isthmus.auth.network import Network, NetworkFailed, NetworkPolicy, NetworkRefused
@@ -19,7 +20,6 @@ from isthmus.auth.upstream.endpoints import (
     urls_of,
 )
 from isthmus.auth.upstream.faults import ENDED, UpstreamDenied, UpstreamUnavailable, code_of
-from isthmus.auth.upstream.flights import Flights
 from isthmus.auth.upstream.tokens import UpstreamTokens
 from isthmus.auth.urls import metadata_urls, origin, safe_browser_url, with_query
 from isthmus.errors import AuthError, UsageError
@@ -327,6 +327,7 @@ class Provider:
             ends_at=self._end(told, before, expires_at if given is None else None),
             scopes=tuple(scope.split()) if isinstance(scope, str) else self.scopes,
             checked_at=now,
+            name="" if before is None else before.name,
         )
 
     def _end(

@@ -19,6 +19,14 @@ class Flights(Generic[T]):
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[T]] = {}
 
+    def __len__(self) -> int:
+        """How much is being done."""
+        return len(self._running)
+
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether the work of a key is being done."""
+        return key in self._running
+
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What the work gives, begun now or by somebody before.
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from isthmus.auth.upstream.flights import Flights
+from isthmus.auth.flights import Flights
 
 
 async def test_work_is_done_once_for_all_who_wait():
