@@ -80,12 +80,13 @@ class Proofs:
         """The key of a token, read once."""
         from isthmus.auth.dpop import DpopKey  # the JOSE library is loaded where it is needed
 
-        if self.key is not None and self.key.secret_jwk() == secret:
-            return self.key
         found = self._known.get(secret.reveal())
         if found is None:
             self._known.clear()  # there is one at a time
-            found = self._known[secret.reveal()] = DpopKey.load(secret)
+            own = self.key
+            ours = own is not None and own.secret_jwk() == secret
+            found = own if own is not None and ours else DpopKey.load(secret)
+            self._known[secret.reveal()] = found
         return found
 
 

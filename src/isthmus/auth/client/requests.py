@@ -77,7 +77,7 @@ class AuthorizedRequests:
             AuthError: the server wants authorization that is not to be had.
         """
         # spec 2026-07-28 basic/authorization#token-handling: no server gets tokens of another
-        if not same_origin(self._url, url):
+        if url != self._url and not same_origin(self._url, url):
             return await self._requests.send(method, url, headers, body)
         request = Request(method, url, headers, body)
         try:
