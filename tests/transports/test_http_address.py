@@ -1,5 +1,6 @@
 """What is said of a server beside its URL."""
 
+import asyncio
 import traceback
 
 import pytest
@@ -50,3 +51,19 @@ async def test_no_error_shows_a_password_or_a_query(kind, scheme):
 
     assert "127.0.0.1:1/mcp?…" in str(raised.value)
     assert [] == [line for line in told.splitlines() if "Error" in line and "secret-" in line]
+
+
+async def test_an_answer_that_is_none_is_told_without_the_query():
+    """Ours: the HTTP client's own words have the whole URL in them."""
+
+    async def nonsense(_reader, writer):
+        writer.write(b"this is no HTTP\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(nonsense, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectFailed) as raised:
+            await Client(f"http://127.0.0.1:{port}/mcp?key=secret-2").open()
+
+    assert "Bad status line" in str(raised.value)
+    assert "secret-2" not in str(raised.value)

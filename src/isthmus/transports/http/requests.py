@@ -232,6 +232,8 @@ def said(error: Exception) -> str:
         return "no connection in time"
     if any(name in str(error) for name in UNFINISHED):
         return "the connection ended in the middle of it"
+    if hasattr(error, "request_info"):  # its own words have the whole URL in them
+        return f"{getattr(error, 'status', '')} {getattr(error, 'message', '')}".strip()
     return str(error) or type(error).__name__
 
 
