@@ -288,6 +288,25 @@ async def test_who_is_not_one_of_ours_is_not_let_in(remote, acme, clock):
     await rig.close()
 
 
+async def test_who_is_not_one_of_ours_any_more_has_nothing_that_holds(remote, acme, clock):
+    """Ours: allow= is asked again, with the same name, and a no ends tokens of both kinds."""
+    ours = {"Bob"}
+    rig = Rig(remote, acme, clock, allow=lambda user: user.name in ours)
+    remote.user = "bob"
+    tokens = await rig.tokens()
+    assert 200 == (await rig.call(tokens["access_token"])).status
+    remote.expire()
+    clock.ahead = 500  # the provider's tokens were renewed meanwhile, and the name is still known
+    tokens = (await rig.renewed(tokens)).json
+    assert 200 == (await rig.call(tokens["access_token"])).status
+
+    ours.clear()
+    clock.ahead += 3
+    assert 401 == (await rig.call(tokens["access_token"])).status
+    assert "invalid_grant" == (await rig.renewed(tokens)).json["error"]
+    await rig.close()
+
+
 @pytest.mark.covers("auth.authority.third-party-bound")
 async def test_a_crash_after_the_exchange_leaves_nothing_usable(rig, remote, clock, monkeypatch):
     """Ours: the provider's tokens are there, no grant stands on them, and they are swept away."""

@@ -19,6 +19,7 @@ from isthmus.auth.authorization_server.browser import Visit, send_away
 from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.authorization_server.users import LoginRedirect, LoginRefused, LoginRequest, User
 from isthmus.auth.secret import Secret
+from isthmus.auth.upstream import rows
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
 from isthmus.auth.upstream.identity import identify, user_of
 from isthmus.auth.upstream.journey import LOST, Arrival
@@ -59,7 +60,8 @@ class UpstreamLogin:
 
     Args:
         provider: where users log in.
-        allow: whether a user of the provider is one of ours; everybody is if not given.
+        allow: whether a user of the provider is one of ours; everybody is if not given. It is asked
+            again while they use what they granted, which ends with the first no.
 
     Attributes:
         provider: what pages call the provider.
@@ -99,8 +101,22 @@ class UpstreamLogin:
 
     async def get(self, user_id: str) -> User | None:
         """The user of an id, if it is one of this provider's."""
-        mine = user_id.startswith((f"{self.source.issuer}|", f"{self.source.name}|"))
-        return User(id=user_id) if mine else None
+        if not user_id.startswith((f"{self.source.issuer}|", f"{self.source.name}|")):
+            return None
+        if self._allow is None or self._services is None:
+            return User(id=user_id)
+        store, provider = self._services.authority.store, self.source.name
+        name = await store.read(lambda records: rows.name_of(records, user_id, provider))
+        user = User(id=user_id, name=name)
+        # Who is let in no more has what they granted end, too.
+        return msgspec.structs.replace(user, disabled=not await self._allows(user))
+
+    async def _allows(self, user: User) -> bool:
+        """Whether a user of the provider is one of ours."""
+        if self._allow is None:
+            return True
+        allowed = self._allow(user)
+        return bool(await allowed if inspect.isawaitable(allowed) else allowed)
 
     def _attached(self) -> "Services":
         if self._services is None:
@@ -176,11 +192,9 @@ class UpstreamLogin:
         )
         subject, name = await identify(provider, tokens, told, Secret(journey.nonce))
         user = user_of(provider, subject, name)
-        if self._allow is not None:
-            allowed = self._allow(user)
-            if not (await allowed if inspect.isawaitable(allowed) else allowed):
-                raise UpstreamDenied(f"this user of {provider.title} is not one of ours")
-        return user, msgspec.structs.replace(tokens, subject=subject)
+        if not await self._allows(user):
+            raise UpstreamDenied(f"this user of {provider.title} is not one of ours")
+        return user, msgspec.structs.replace(tokens, subject=subject, name=name)
 
     async def _denied(self, pending: "Pending", error: str) -> str:
         return await self._attached().authority.deny(pending, error)

@@ -9,7 +9,7 @@ from isthmus.auth.authorization_server.records import Records
 from isthmus.auth.upstream.tokens import UpstreamTokens, pack, unpack
 from isthmus.errors import UsageError
 
-__all__ = ["Row", "add", "connection_id", "ended", "purge", "remove", "replace", "row", "rows_of",
+__all__ = ["Row", "add", "connection_id", "ended", "name_of", "purge", "remove", "replace", "row", "rows_of",
            "take_turn"]  # fmt: skip
 
 WAITING = 600.0
@@ -127,6 +127,16 @@ def rows_of(records: Records, user_id: str) -> list[tuple[str, str]]:
         "provider, id",
         (user_id, records.now),
     ).fetchall()
+
+
+def name_of(records: Records, user_id: str, provider: str) -> str:
+    """What a user is called at the provider where they logged in last; empty where nobody knows."""
+    found = records.db.execute(
+        "SELECT id FROM upstream WHERE user_id = ? AND provider = ? ORDER BY created_at DESC LIMIT 1",
+        (user_id, provider),
+    ).fetchone()
+    last = None if found is None else row(records, found[0])
+    return "" if last is None else last.tokens.name
 
 
 def ended(records: Records, id: str) -> int:

@@ -17,6 +17,7 @@ class UpstreamTokens(msgspec.Struct, frozen=True, kw_only=True):
         provider: the name of the :class:`~isthmus.auth.upstream.provider.Provider`.
         issuer: who the provider says it is.
         subject: the user there; empty where nobody asked.
+        name: what they are called there; empty where nobody asked.
         access: goes to the provider's API.
         refresh: gets the next ones, or None.
         expires_at: seconds since the epoch when ``access`` ends; None where nobody said.
@@ -34,6 +35,7 @@ class UpstreamTokens(msgspec.Struct, frozen=True, kw_only=True):
     ends_at: float | None = None
     scopes: tuple[str, ...] = ()
     checked_at: float = 0.0
+    name: str = ""
 
     def __repr__(self) -> str:
         return f"UpstreamTokens(provider={self.provider!r}, expires_at={self.expires_at!r})"
