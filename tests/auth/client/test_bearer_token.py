@@ -98,3 +98,23 @@ async def test_a_refusal_that_repeats_the_token_shows_none(place, status):
             pass
 
     assert TOKEN not in f"{raised.value} {raised.value.__cause__!r}"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://mcp.example/mcp?key=k", True),
+        ("https://mcp.example/mcp", False),
+        ("http://127.0.0.1/mcp", False),
+        ("http://localhost:80/mcp", False),
+        ("https://b\u00fccher.example/mcp", False),
+    ],
+)
+async def test_who_sends_tokens_in_clear_is_told(url, told, caplog):
+    """OAuth 2.1 1.5: tokens go over TLS; on networks of one's own that is one's own to decide."""
+    auth = BearerToken(TOKEN)
+    for _ in range(2):
+        auth.over(url, None)
+
+    words = "http://mcp.example/mcp?\u2026 is reached by plain http"
+    assert [told] == [words in line for line in caplog.messages or [""]]

@@ -12,7 +12,9 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.requests import AuthorizedRequests
 from isthmus.auth.client.session import AuthSession, Grant
 from isthmus.auth.client.step_up import TRIES, StepUps
+from isthmus.auth.urls import is_secure
 from isthmus.errors import AuthRequired, UsageError
+from isthmus.transports.http.address import shown
 from isthmus.transports.http.requests import Requests
 
 __all__ = ["Granting", "wished"]
@@ -76,6 +78,7 @@ class Granting:
             session = AuthSession(grant, now=self.now)
             shared = Shared(session, proofs, StepUps(session, url, tries=self.tries), loop)
             self._shared[url] = shared
+            warn_of_clear(url)
         shared.users += 1
         return AuthorizedRequests(
             url,
@@ -100,6 +103,17 @@ class Granting:
         if self._shared.get(url) is shared:
             del self._shared[url]
         await shared.session.close()
+
+
+def warn_of_clear(url: str) -> None:
+    """Say it where tokens can be read on their way, which is for whoever runs the network to judge."""
+    if url.startswith("http:") and not is_secure(url):
+        import logging  # not needed where all is well
+
+        logging.getLogger("isthmus").warning(
+            "%s is reached by plain http: anybody on the way can read its tokens; give its https URL",
+            shown(url),
+        )
 
 
 def wished(scopes: Iterable[str] | None) -> frozenset[str] | None:
