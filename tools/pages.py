@@ -3,9 +3,12 @@
 Run ``python tools/pages.py`` after a rule, a method or a feature has changed; a test compares.
 """
 
+import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import isthmus.auth
 from isthmus.linter.answers import ANSWERS
 from isthmus.linter.capabilities import CAPABILITIES
 from isthmus.linter.messages import MESSAGES
@@ -17,6 +20,7 @@ from isthmus.revisions import METHODS, REVISIONS, Feature, Revision
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 MADE = "Made by `python tools/pages.py` from the tables that the code itself reads."
 YES, NO = "●", "-"
+LINK = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
 
 ASKED = (
@@ -109,7 +113,38 @@ def span(rule: Rule) -> str:
     return rule.since if rule.since == rule.until else f"{rule.since} to {rule.until}"
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"features.md": features, "rules.md": rules}
+ROLES = {
+    "isthmus.auth.resource_server": "A server that takes tokens",
+    "isthmus.auth.authorization_server": "A server that issues them",
+    "isthmus.auth.upstream": "Services behind a server",
+    "isthmus.auth.client": "A client that gets them",
+    "isthmus": "All of them",
+}
+"""What the packages of authorization are for; a name belongs to the first that has it."""
+
+
+def auth() -> str:
+    """Every public name of ``isthmus.auth``, with the first sentence of what it says of itself."""
+    listed: dict[str, list[tuple[str, str]]] = {role: [] for role in ROLES.values()}
+    for name in isthmus.auth.__all__:
+        found = getattr(isthmus.auth, name)
+        role = next(role for home, role in ROLES.items() if found.__module__.startswith(home))
+        said = inspect.cleandoc(found.__doc__).partition("\n\n")[0].replace("\n", " ")
+        listed[role].append((f"`{name}`", LINK.sub(r"`\1`", said).replace("``", "`")))
+    parts = [
+        "# The names of `isthmus.auth`",
+        "Made by `python tools/pages.py` from their docstrings, which say the rest.",
+    ]
+    for role, rows in listed.items():
+        parts += [f"## {role}", table(("name", "what it is"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "features.md": features,
+    "rules.md": rules,
+    "auth.md": auth,
+}
 """The pages, and what makes each."""
 
 

@@ -54,8 +54,9 @@ if TYPE_CHECKING:
     from isthmus.auth.client.tokens import Tokens as Tokens
     from isthmus.auth.client.tokens import TokenStore as TokenStore
     from isthmus.auth.client.vault import StoreBroken as StoreBroken
+    from isthmus.auth.dpop import Nonces as Nonces
     from isthmus.auth.jose import PrivateKey as PrivateKey
-    from isthmus.auth.network import PUBLIC as PUBLIC
+    from isthmus.auth.network import Fetched as Fetched
     from isthmus.auth.network import Network as Network
     from isthmus.auth.network import NetworkFailed as NetworkFailed
     from isthmus.auth.network import NetworkPolicy as NetworkPolicy
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
     from isthmus.core.principal import Principal as Principal
 
 __all__ = [
-    "PUBLIC",
     "AuthStore",
     "AuthorizationServer",
     "BearerToken",
@@ -96,6 +96,7 @@ __all__ = [
     "Delegated",
     "Endpoints",
     "EnterpriseManaged",
+    "Fetched",
     "FileTokenStore",
     "HeaderUsers",
     "IntrospectionVerifier",
@@ -113,6 +114,7 @@ __all__ = [
     "NetworkFailed",
     "NetworkPolicy",
     "NetworkRefused",
+    "Nonces",
     "OAuth",
     "PasswordUsers",
     "Presented",
@@ -159,15 +161,16 @@ _HOMES = {
     "ClientCredentials": "isthmus.auth.client.client_credentials",
     "Compat": "isthmus.auth.client.discovery",
     "DcrPolicy": "isthmus.auth.authorization_server.settings",
+    "Delegated": "isthmus.auth.authorization_server.users",
     "Endpoints": "isthmus.auth.upstream.endpoints",
     "EnterpriseManaged": "isthmus.auth.client.enterprise",
+    "Fetched": "isthmus.auth.network",
     "FileTokenStore": "isthmus.auth.client.store",
     "HeaderUsers": "isthmus.auth.authorization_server.proxy_users",
     "IntrospectionVerifier": "isthmus.auth.resource_server.introspection",
     "JWTVerifier": "isthmus.auth.resource_server.jwt",
     "JwtBearer": "isthmus.auth.client.jwt_bearer",
     "Key": "isthmus.auth.client.tokens",
-    "Delegated": "isthmus.auth.authorization_server.users",
     "LoginPage": "isthmus.auth.authorization_server.users",
     "LoginRedirect": "isthmus.auth.authorization_server.users",
     "LoginRefused": "isthmus.auth.authorization_server.users",
@@ -179,8 +182,8 @@ _HOMES = {
     "NetworkFailed": "isthmus.auth.network",
     "NetworkPolicy": "isthmus.auth.network",
     "NetworkRefused": "isthmus.auth.network",
+    "Nonces": "isthmus.auth.dpop",
     "OAuth": "isthmus.auth.client.oauth",
-    "PUBLIC": "isthmus.auth.network",
     "PasswordUsers": "isthmus.auth.authorization_server.passwords",
     "Presented": "isthmus.auth.resource_server.verifier",
     "Principal": "isthmus.core.principal",
