@@ -44,7 +44,8 @@ LOOPBACK = re.compile(
     r"(?P<before>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::(?P<port>\d{1,5}))?"
     r"(?P<after>(?:/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*)?(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@%/?]*)?)"
 )
-DOTS = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
+# Also as some servers read them that decode a path before they take it apart, or drop what follows ";".
+DOTS = re.compile(r"(?:^|/|%2f|%5c)(?:\.|%2e){1,2}(?:/|;|%2f|%5c|%3b|$)", re.IGNORECASE)
 
 
 class Parts(NamedTuple):
@@ -125,7 +126,7 @@ def covers(resource: str, url: str) -> bool:
     """Whether a protected resource is a URL or stands above it, by whole segments of the path.
 
     ``https://h/api`` covers ``https://h/api/mcp``, and not ``https://h/api123``. What has ``..``
-    in its path covers nothing and is not covered; nor does what is no URL.
+    in its path, however it is spelt, covers nothing and is not covered; nor does what is no URL.
 
     Args:
         resource: the resource as its metadata names it.
