@@ -338,3 +338,43 @@ async def test_an_attached_server_and_its_authorization_server_are_one_origin(
     async with serving(outer) as (origin, _):
         url = f"{origin}/tools" + "/sse" * (revision == "2024-11-05")
         assert ["ada writes"] == await said(url, auth, "write", revision=revision)
+
+
+def teller(place):
+    """A tool that says who calls, and where."""
+
+    def who(caller: Principal) -> str:
+        """Say who calls, and where."""
+        return f"{caller.subject} at {place}"
+
+    return who
+
+
+@pytest.mark.parametrize("revision", EVERY)
+async def test_two_servers_in_one_application_have_one_authorization_server(tmp_path, revision):
+    """Ours: each has its own metadata and tokens, and the endpoints are there once."""
+    store, person = MemoryTokenStore(), Person("ada", PASSWORD)
+    auth = OAuth("desk", open_browser=person.open, store=store)
+    names = ("one", "two")
+
+    def outer(origin):
+        resources = [f"{origin}/{name}{end}" for name in names for end in ("", "/sse")]
+        authority = house(origin, people(tmp_path, "ada"), resources=resources)
+        whole = Starlette()
+        for name in names:
+            url = f"{origin}/{name}"
+            guard = authority.resource_auth(url, scopes={READ}, sse=f"{url}/sse", alone=False)
+            server = Server(name, auth=guard)
+            server.add_tool(teller(name), name="who")
+            server.asgi().attach(whole, f"/{name}")
+        return whole
+
+    async with serving(outer) as (origin, _):
+        urls = [f"{origin}/{name}" + "/sse" * (revision == "2024-11-05") for name in names]
+        found = [(await said(url, auth, "who", revision=revision))[0] for url in urls]
+        swapped = BearerToken(await token(store, urls[0]))
+        with pytest.raises(AuthRefused):
+            await said(urls[1], swapped, "who", revision=revision)
+
+    assert ["ada at one", "ada at two"] == found
+    assert 2 == len(person.opened)

@@ -9,6 +9,7 @@ import pytest
 from house import PASSWORD, SCOPES, house, people
 from isthmus import Client, Server
 from isthmus.auth import MemoryTokenStore, OAuth, Principal
+from isthmus.client.listening import Change
 from isthmus.errors import AuthError, AuthRefused
 from isthmus.testing.connect import bound
 from isthmus.testing.person import Person
@@ -172,3 +173,27 @@ async def test_lists_grow_with_what_was_granted(place, revision):
         after = [tool.name for tool in await client.list_tools()]
 
     assert (["bound", "read"], ["bound", "read", "write"]) == (sorted(before), sorted(after))
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+@pytest.mark.covers("auth.resource.private-lists")
+async def test_who_hears_of_a_change_sees_of_it_what_they_may_use(place, revision):
+    """2026-07-28 server/tools: the change is told to all, and the list is made for each reader."""
+    here = await place(list_visibility="granted")
+    _, auth = ada(store=MemoryTokenStore())
+    url = f"{here.origin}/sse" if revision == "2024-11-05" else f"{here.origin}/mcp"
+    lists = []
+    async with (
+        Client(url, auth=auth, revision=revision) as client,
+        client.listen(tools=True) as changes,
+    ):
+        lists.append({tool.name for tool in await client.list_tools()})
+        for name, scopes in (("erase", {WRITE}), ("count", {READ})):
+            here.server.add_tool(lambda: "", name=name, description="Added.", scopes=scopes)
+            assert Change("tools") == await anext(aiter(changes))
+            lists.append({tool.name for tool in await client.list_tools()})
+        await client.call_tool("write")
+        lists.append({tool.name for tool in await client.list_tools()})
+
+    few = {"bound", "read"}
+    assert [few, few, few | {"count"}, few | {"count", "write", "erase"}] == lists
