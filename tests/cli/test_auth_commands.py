@@ -121,7 +121,8 @@ def test_an_existing_user_gets_another_password_on_demand_only(run):
     code, _, err = run("add-user", "alice", typed=PASSWORD)
     assert 2 == code
     assert "--replace" in err
-    assert 0 == run("add-user", "alice", "--replace", typed="another password")[0]
+    code, _, err = run("add-user", "alice", "--replace", typed="another password")
+    assert (0, True) == (code, "isthmus auth revoke user alice" in err)
 
 
 def test_a_clients_secret_is_printed_once_and_kept_nowhere(run, folder):

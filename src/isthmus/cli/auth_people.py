@@ -32,6 +32,11 @@ def add_user(config: "AuthConfig", account: str, name: str, *, replace: bool) ->
     users = config.passwords()
     user = users.add(account, read_password(), name, replace=replace)
     note(f"{user.id} can sign in ({users.path})")
+    if replace:
+        note(
+            f"whoever signed in with the former password still is: if it was stolen, run isthmus "
+            f"auth revoke user {user.id}, and this once more"
+        )
     return Exit.OK
 
 
