@@ -105,6 +105,36 @@ def test_imports_go_to_the_left(sources):
     assert [] == wrong, f"imports go left: {RULE}"
 
 
+# What each package of authorization may have of the others; what is beside them has none.
+ROLES = {
+    "client": set(),
+    "resource_server": set(),
+    "authorization_server": {"resource_server"},
+    "upstream": {"resource_server", "authorization_server"},
+}
+
+
+def role(module: str) -> str:
+    """The package of authorization that a module belongs to; empty for what is beside them."""
+    package, _, rest = module.partition("isthmus.auth.")
+    found = rest.split(".")[0]
+    return found if not package and found in ROLES else ""
+
+
+def test_roles_of_authorization_share_what_is_beside_them(sources):
+    """Ours: a client is no part of a server; what both need stands beside them."""
+    wrong = [
+        f"{s.name}:{i.line} imports {i.module}"
+        for s in sources
+        if s.package == "auth"
+        for own in [role(f"isthmus.{s.name.replace('/', '.')}")]
+        for i in imports(s.tree)
+        if not (i.inside or i.typing) and role(i.module) not in {"", own, *ROLES.get(own, ())}
+    ]
+
+    assert [] == wrong
+
+
 def test_the_core_is_pure(sources):
     """Ours: wire, revisions and core import nothing that does I/O, keeps time or rolls dice."""
     wrong = [
