@@ -43,6 +43,7 @@ async def test_a_redirect_uri_that_is_not_registered_leads_nowhere(uri):
 
         assert (400, None) == (answer.status, answer.header("location"))
         assert uri not in answer.body.decode()
+        assert "an address that is not registered for it" in answer.body.decode()
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ async def test_no_shell_sees_it(monkeypatch):
 
     seen = []
     monkeypatch.setattr(webbrowser, "open", lambda url: seen.append(url) or False)
-    with pytest.raises(AuthRequired, match="there is no browser here.* --no-browser prints the URL"):
+    with pytest.raises(AuthRequired, match=r"no browser here.* --no-browser prints the URL"):
         await default_opener("https://a.example/")
     assert ["https://a.example/"] == seen
     assert NetworkPolicy() == OAuth(network=NetworkPolicy())._policy

@@ -57,11 +57,11 @@ class Asking:
         try:
             grant = provider.get_consent_grant(request)
         except OAuth2Error as error:
+            named = provider.query_client(asked.get("client_id") or "")
             # spec 2026-07-28 basic/authorization/security-considerations#open-redirection
             if not error.redirect_uri:
-                raise Unfit(why(error.error)) from None
+                raise Unfit(why(error.error, named, asked.get("redirect_uri"))) from None
             url = self._refused(error.redirect_uri, error.error, asked.get("state"))
-            named = provider.query_client(asked.get("client_id") or "")
             if named is None or not is_trusted(named.client, error.redirect_uri):
                 raise Astray(url) from None
             return url
@@ -166,8 +166,13 @@ def web_page(uri: str) -> str:
     return uri
 
 
-def why(error: str) -> str:
+def why(error: str, named: "Known | None", back: str | None) -> str:
     """What a page says about a request that nobody is redirected for; nothing of it is repeated."""
     if error == "invalid_client":
         return "the program that sent you here is not known to this server"
+    if named is not None and back and not named.check_redirect_uri(back):
+        return (
+            "the program that sent you here wants you to be sent back to an address that is not "
+            "registered for it"
+        )
     return "the program that sent you here did not ask as it should, and it is not clear where to send you back"
