@@ -19,6 +19,7 @@ TITLES = {
     "client memory": "Client and server in one process",
     "start": "Start-up: the least of some runs",
     "tokens": "Verifying an access token (a JWT), the issuer's keys at hand",
+    "client auth": "A client of a guarded server, CPU of both in one process",
     "refusals": "A `tools/call` of 2026-07-28 in process, by who may and who may not",
     "sessions": "KiB of server memory for each legacy session",
 }
@@ -34,6 +35,8 @@ COLUMNS = {
     "answer_ms": "spawn to `initialize` answered, ms",
     "warm_us": "a token that came before, µs",
     "new_us": "a new token, µs",
+    "wrap_us": "added to a request, µs",
+    "call_us": "a whole call, µs",
     "idle_kib": "idle",
     "stream_kib": "with its stream open",
 }

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias
 
+import authorized
 import measures
 import refusing
 import verifying
@@ -69,11 +70,13 @@ def sessions(field: Field, span: measures.Span) -> Iterator[Job]:
 
 
 def auth(_field: Field, span: measures.Span) -> Iterator[Job]:
-    """Telling whose an access token is, and turning away who may not."""
+    """Telling whose an access token is, turning away who may not, and what it costs a client."""
     for row in verifying.ROWS:
-        yield "tokens", row, partial(verifying.tokens, row, span.seconds)
+        yield "tokens", row, partial(verifying.tokens, row, span.seconds / 2)
     for row in refusing.ROWS:
         yield "refusals", row, partial(refusing.refusals, row, span.seconds / 2)
+    for row in authorized.ROWS:
+        yield "client auth", row, partial(authorized.clients, row, span.seconds / 2)
 
 
 PARTS: dict[str, Callable[[Field, measures.Span], Iterator[Job]]] = {

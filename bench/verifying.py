@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from contenders import ISTHMUS
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from isthmus.auth.authorization_server.authority import AuthorizationServer
 from isthmus.auth.authorization_server.clients import RegisteredClient
@@ -26,7 +28,8 @@ SIGNED = {ISTHMUS: "RS256", f"{ISTHMUS}, ES256": "ES256", f"{ISTHMUS}, EdDSA": "
 
 OWN = f"{ISTHMUS}, of its own issuer (ES256)"
 PROOF = f"{ISTHMUS}, a DPoP proof (ES256)"
-ROWS = (*SIGNED, OWN, PROOF)
+ALONE = "limit: an ES256 signature"
+ROWS = (*SIGNED, OWN, PROOF, ALONE)
 
 BATCH = 20
 
@@ -39,6 +42,8 @@ def tokens(row: str, seconds: float) -> dict[str, float]:
         return asyncio.run(own(seconds))
     if row == PROOF:
         return asyncio.run(proofs(seconds))
+    if row == ALONE:
+        return asyncio.run(alone(seconds / 2))
     return asyncio.run(signed(SIGNED[row], seconds))
 
 
@@ -137,6 +142,21 @@ async def proofs(seconds: float) -> dict[str, float]:
         async def check() -> str:
             return check_proof(next(coming), now=time.time(), replays=replays, **about)
 
+        return check
+
+    return {"new_us": await least(ready, seconds)}
+
+
+async def alone(seconds: float) -> dict[str, float]:
+    """What OpenSSL takes for a signature, before anything is made of a token."""
+    key, kind, data = ec.generate_private_key(ec.SECP256R1()), ec.ECDSA(hashes.SHA256()), b"x" * 300
+    signature, public = key.sign(data, kind), key.public_key()
+
+    async def check() -> bool:
+        public.verify(signature, data, kind)
+        return True
+
+    async def ready() -> Work:
         return check
 
     return {"new_us": await least(ready, seconds)}
