@@ -333,9 +333,9 @@ async def test_messages_of_2024_are_held_to_scopes_before_they_are_accepted():
 
 
 @contextlib.asynccontextmanager
-async def socket(files, name):
+async def socket(server, name):
     """A WebSocket in somebody's name, opened by hand."""
-    async with serving(files.server, websocket=True) as url, aiohttp.ClientSession() as session:
+    async with serving(server, websocket=True) as url, aiohttp.ClientSession() as session:
         where = url.replace("http", "ws", 1)
         async with session.ws_connect(where, protocols=["mcp"], headers=bearer(name)) as wire:
             yield wire
@@ -345,7 +345,7 @@ async def socket(files, name):
 async def test_a_handshake_without_a_token_is_401_with_the_challenge():
     """Ours: a WebSocket is opened by a request like any other."""
     with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
-        async with socket(Files(), None):
+        async with socket(Files().server, None):
             pass
 
     assert (401, True) == (
@@ -357,7 +357,7 @@ async def test_a_handshake_without_a_token_is_401_with_the_challenge():
 async def test_what_lacks_a_scope_on_a_websocket_is_an_error_that_says_which():
     """Ours: there is no status there, so the error has what a challenge has."""
     files = Files()
-    async with socket(files, "ada") as wire:
+    async with socket(files.server, "ada") as wire:
         await wire.send_str(json.dumps(INITIALIZE))
         await wire.receive()
         await wire.send_str(json.dumps(tool_call("write", path="a")))
@@ -371,12 +371,40 @@ async def test_what_lacks_a_scope_on_a_websocket_is_an_error_that_says_which():
     assert ("ada", []) == (served["content"][0]["text"], files.done)
 
 
+async def test_what_lacks_a_scope_on_a_websocket_is_not_told_to_the_server_either():
+    """Ours: a notification has no answer, and runs an author's function as a call does."""
+    heard, server = [], Server("moves", version="1", auth=guard())
+
+    @server.tool
+    async def ping() -> str:
+        return "pong"
+
+    @server.on_notification("acme/moved", scopes={WRITE})
+    async def moved(params: dict, ctx: Context) -> None:
+        heard.append(ctx.principal.subject)
+
+    @server.on_notification("acme/seen")
+    async def seen(params: dict, ctx: Context) -> None:
+        heard.append(f"{ctx.principal.subject} sees")
+
+    for name in ("guest", "ada", "eve"):
+        async with socket(server, name) as wire:
+            await wire.send_str(json.dumps(INITIALIZE))
+            await wire.receive()
+            for method in ("notifications/initialized", "acme/moved", "acme/seen"):
+                await wire.send_str(json.dumps({"jsonrpc": "2.0", "method": method}))
+            await wire.send_str(json.dumps(tool_call("ping")))
+            await wire.receive()
+
+    assert ["ada sees", "eve", "eve sees"] == heard
+
+
 async def test_a_websocket_ends_when_its_token_does(monkeypatch):
     """Ours: it is told by the close code that is registered for it."""
     monkeypatch.setattr("isthmus.transports.http.admission.EVERY", 0.01)
     auth = guard()
     files = Files(auth)
-    async with socket(files, "ada") as wire:
+    async with socket(files.server, "ada") as wire:
 
         async def never(_principal):
             return False

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from isthmus.core.http_rules import Refusal
 from isthmus.core.principal import Principal
@@ -262,14 +262,21 @@ class Scoped:
     def __init__(self, router: Router, admission: Admission, principal: Principal | None) -> None:
         self.supported = router.supported
         self.in_flight = router.in_flight
-        self.note = router.note
         self._router = router
         self._admission = admission
         self._principal = principal
 
     async def serve(self, inbound: Inbound) -> bytes | ErrorBody:
         """As ``Router.serve``, for those who may."""
-        frame = Frame(id=inbound.id, method=inbound.method, params=inbound.params or Raw())
-        modern = inbound.caller.revision in MODERN
-        refusal = self._admission.flaw(self._principal, (frame,), modern=modern)
+        refusal = self._flaw(Frame(id=inbound.id, method=inbound.method), inbound)
         return await self._router.serve(inbound) if refusal is None else refusal.error()
+
+    def note(self, method: str, params: Raw | None, inbound: Inbound) -> None:
+        """As ``Router.note``, for those who may; whoever may not has no answer to be told by."""
+        if self._flaw(Frame(method=method), inbound) is None:
+            self._router.note(method, params, inbound)
+
+    def _flaw(self, frame: Frame, inbound: Inbound) -> Refusal | None:
+        frame = structs.replace(frame, params=inbound.params or Raw())
+        modern = inbound.caller.revision in MODERN
+        return self._admission.flaw(self._principal, (frame,), modern=modern)
