@@ -271,14 +271,8 @@ def check_proof(
     """
     try:
         jwk = embedded_key(read_token(proof, limit=LONGEST).header)
-        claims = verify(
-            proof,
-            known_keys(tuple(jwk.items())),
-            algorithms=algorithms,
-            typ="dpop+jwt",
-            limit=LONGEST,
-        )
-        jkt = thumbprint(jwk)
+        keys, jkt = known_key(tuple(jwk.items()))
+        claims = verify(proof, keys, algorithms=algorithms, typ="dpop+jwt", limit=LONGEST)
     except InvalidToken as error:
         raise InvalidProof(f"DPoP proof: {error}") from None
     _check_request(claims, method, url, token)
@@ -311,9 +305,14 @@ def embedded_key(header: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def known_keys(members: tuple[tuple[str, str], ...]) -> Keys:
-    """A client's public key, read once for the many proofs that it makes."""
-    return Keys([dict(members)])
+def known_key(members: tuple[tuple[str, str], ...]) -> tuple[Keys, str]:
+    """A client's public key and its thumbprint, read once for the many proofs that it makes.
+
+    Raises:
+        InvalidToken: it is no asymmetric key.
+    """
+    jwk = dict(members)
+    return Keys([jwk]), thumbprint(jwk)
 
 
 def _check_request(
@@ -352,6 +351,7 @@ PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
+@lru_cache(maxsize=128)  # nearly all of them are this server's own
 def normal_url(url: str) -> str | None:
     """A URL without query and fragment, as ``htu`` is compared: RFC 3986 6.2.2 and 6.2.3.
 
