@@ -365,4 +365,5 @@ def _check(limits: Any, sanitise: Any, redact: Any, auth: Any) -> None:
     fitting("redact", redact, Redact, None)
     if auth is not None and not hasattr(auth, "admit"):
         kind = type(auth).__name__  # and not itself, which may be a token
-        raise UsageError(f"auth= takes isthmus.auth.ResourceAuth(…), not {kind}")
+        hint = "; write auth=authority.resource_auth(url)" if hasattr(auth, "resource_auth") else ""
+        raise UsageError(f"auth= takes isthmus.auth.ResourceAuth(…), not {kind}{hint}")

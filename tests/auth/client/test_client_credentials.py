@@ -92,6 +92,7 @@ def test_a_client_without_anything_to_prove_it_is_refused():
         ({"method": "magic"}, "it is one of"),
         ({"method": "private_key_jwt"}, "PrivateKey"),
         ({"method": "client_secret_post"}, "secret="),
+        ({"key": "-----BEGIN PRIVATE KEY-----"}, r"PrivateKey\(…\) of that"),
     ],
 )
 def test_a_static_client_has_what_its_method_takes(more, words):

@@ -5,7 +5,7 @@ import pytest
 from isthmus import Client
 from isthmus.auth import JwtBearer, StaticClient
 from isthmus.auth.client.jwt_bearer import JWT_BEARER
-from isthmus.errors import AuthRefused
+from isthmus.errors import AuthRefused, UsageError
 from machine_grants import working_town
 
 
@@ -89,3 +89,9 @@ async def test_the_client_may_have_to_authenticate_too(place):
         pass
 
     assert place.authority.forms[0]["Authorization"].startswith("Basic ")
+
+
+def test_a_jwt_itself_is_no_way_to_the_next_one():
+    """Ours: a text in place of the function would be a crash at the first login."""
+    with pytest.raises(UsageError, match="async function that is given the issuer"):
+        JwtBearer("header.claims.signature")

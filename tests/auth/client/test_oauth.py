@@ -908,6 +908,7 @@ async def test_a_url_that_is_no_resource_is_told_and_leaves_nothing_open(url, ca
     ("given", "says"),
     [
         ({"scopes": "files:read"}, "scopes= is a set"),
+        ({"store": "tokens"}, r"MemoryTokenStore\(\) or FileTokenStore"),
         ({"redirect": "http://127.0.0.1:8976/callback"}, r"Loopback\(…\), or ByHand"),
         ({"clients": {"https://login.example": "desk"}}, r"give it a StaticClient\(client_id\)"),
     ],

@@ -5,7 +5,14 @@ import pytest
 from asgi_driver import fetch
 from http_wire import modern_body, modern_head
 from isthmus import Server
-from isthmus.auth import ResourceAuth, ScopeModel, StaticTokens, VerifierUnavailable
+from isthmus.auth import (
+    AuthorizationServer,
+    MemoryAuthStore,
+    ResourceAuth,
+    ScopeModel,
+    StaticTokens,
+    VerifierUnavailable,
+)
 from isthmus.auth.challenge import parse_challenges
 from isthmus.auth.dpop import DpopKey, Nonces
 from isthmus.errors import UsageError
@@ -417,6 +424,15 @@ def test_a_server_takes_an_authorizer_and_nothing_else():
     """Ours: a token in the place of a guard would let everybody in."""
     with pytest.raises(UsageError, match=r"ResourceAuth\(…\)"):
         Server("files", auth="token")
+    whole = AuthorizationServer(
+        "https://login.example",
+        resources=["https://mcp.example/mcp"],
+        scopes={},
+        users=None,
+        store=MemoryAuthStore(),
+    )
+    with pytest.raises(UsageError, match=r"write auth=authority\.resource_auth\(url\)"):
+        Server("files", auth=whole)
 
 
 def test_a_tcp_socket_is_no_way_around_it():

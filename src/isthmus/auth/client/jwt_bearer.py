@@ -11,7 +11,7 @@ from isthmus.auth.client_identity import Identity
 from isthmus.auth.names import JWT_BEARER
 from isthmus.auth.network import NetworkPolicy
 from isthmus.auth.secret import Secret
-from isthmus.errors import AuthRefused
+from isthmus.errors import AuthRefused, UsageError
 
 __all__ = ["Assertion", "JwtBearer"]
 
@@ -41,6 +41,9 @@ class JwtBearer(Machine):
         authorization_server: the issuer, where the MCP server does not name it.
         network: where discovery may go; by default the origins named here, and public addresses.
         compat: what is put up with for servers that do not keep to the specification.
+
+    Raises:
+        UsageError: ``assertion`` is no function.
     """
 
     def __init__(
@@ -53,6 +56,11 @@ class JwtBearer(Machine):
         network: NetworkPolicy | None = None,
         compat: Compat | None = None,
     ) -> None:
+        if not callable(assertion):
+            raise UsageError(
+                "the JWT comes from an async function that is given the issuer: async def "
+                "workload(issuer): …"
+            )
         super().__init__(
             client.identity
             if isinstance(client, StaticClient)

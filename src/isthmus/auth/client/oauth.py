@@ -139,6 +139,8 @@ class OAuth(Granting):
         for issuer, one in (clients or {}).items():
             if not hasattr(one, "identity"):
                 raise UsageError(f"clients={{{issuer!r}: …}}: give it a StaticClient(client_id)")
+        if store is not None and not hasattr(store, "get"):
+            raise UsageError("store= is MemoryTokenStore() or FileTokenStore(path, key)")
         if isinstance(redirect, str):
             raise UsageError(f"redirect= is Loopback(…), or ByHand({redirect!r}, visit)")
         self.program = Program(

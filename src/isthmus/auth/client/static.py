@@ -1,5 +1,6 @@
 """A client that an authorization server was told about beforehand."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from isthmus.auth.client_identity import Identity
@@ -30,7 +31,8 @@ class StaticClient:
             ``client_secret_post`` or ``private_key_jwt``; None takes the best that both can.
 
     Raises:
-        UsageError: it has no name, or a method is named that does not go with what it has.
+        UsageError: it has no name, its key is no ``PrivateKey``, or a method is named that does
+            not go with what it has.
     """
 
     def __init__(
@@ -45,6 +47,8 @@ class StaticClient:
             raise UsageError("a client that is registered has a client_id: give its text")
         if method is not None and method not in METHODS:
             raise UsageError(f"method={method!r}: it is one of {', '.join(sorted(METHODS))}")
+        if isinstance(key, str | bytes | Mapping):
+            raise UsageError(f"key= of {client_id!r} is PrivateKey(…) of that, and not its text")
         for named, given, wanted in (
             ("private_key_jwt", key, "key=PrivateKey(…)"),
             ("client_secret_basic", secret, "secret=…"),
