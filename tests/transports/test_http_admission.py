@@ -329,6 +329,36 @@ async def test_messages_of_2024_are_held_to_scopes_before_they_are_accepted():
     await stream.done()
 
 
+@pytest.mark.parametrize("levels", [1, 127, 128, 400])
+@pytest.mark.parametrize("call", [True, False])
+async def test_nesting_is_no_way_around_scopes(levels, call):
+    """Ours: what is too deep to find out what it takes is not acted on."""
+    done, server = [], Server("moves", version="1", auth=guard())
+
+    @server.tool
+    async def ping() -> str:
+        return "pong"
+
+    @server.on_notification("acme/moved", params=dict, scopes={WRITE})
+    @server.method("acme/move", params=dict, scopes={WRITE})
+    async def moved(params: dict) -> dict:
+        done.append(params)
+        return {}
+
+    app = server.asgi()
+    session = await opened(app, "ada")
+    head = old_head(session, "ada")
+    await fetch(app, headers=head, body={"jsonrpc": "2.0", "method": "notifications/initialized"})
+    deep = b'{"a":' * levels + b"1" + b"}" * levels
+    what = b'"id":1,"method":"acme/move"' if call else b'"method":"acme/moved"'
+    sent = await fetch(app, headers=head, body=b'{"jsonrpc":"2.0",%b,"params":%b}' % (what, deep))
+    await fetch(app, headers=head, body=tool_call("ping", 2))
+
+    assert [] == done
+    assert levels > 100 or 403 == sent.status
+    await app.close()
+
+
 # WebSockets
 
 

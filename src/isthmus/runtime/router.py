@@ -196,7 +196,8 @@ class Router:
         if row.name in METHODS and not inbound.caller.revision.allows(self._sender, method):
             return
         try:
-            read = row.decode_params(b"{}" if params is None else params)
+            # As in needs: what is too deep for that must not be acted on here.
+            read = _read(row, params, self._depth)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         try:
