@@ -3,7 +3,7 @@
 import pytest
 
 from isthmus import Client
-from isthmus.auth import ClientCredentials, MemoryTokenStore, OAuth
+from isthmus.auth import ClientCredentials, MemoryTokenStore, OAuth, Secret, Tokens
 from isthmus.auth.client.static import StaticClient
 from isthmus.errors import IssuerChanged
 from machine_grants import employ, working_town
@@ -71,3 +71,18 @@ async def test_the_secret_of_a_machine_stays_with_the_server_that_took_it():
         here.resource["authorization_servers"] = [here.authority.issuer]
         assert "hello" == (await client.call_tool("hello")).text
     assert [] == evil.forms
+
+
+@pytest.mark.covers("auth.threat.t31-server-change")
+async def test_a_server_below_another_logs_nobody_out_of_that():
+    """Ours: the other's tokens were tried here, since they cover it; they stay the other's."""
+    store = MemoryTokenStore()
+    async with town() as here:
+        above = Tokens(
+            access=Secret("of-the-one-above"), issuer="https://login.example", client_id="c",
+            resource=here.origin, refresh=Secret("refresh-of-the-one-above"),
+        )  # fmt: skip
+        await store.put(above.key, above)
+        async with Client(here.url, auth=OAuth(open_browser=Browser(), store=store)) as client:
+            assert "hello" == (await client.call_tool("hello")).text
+    assert above == await store.get(above.key)

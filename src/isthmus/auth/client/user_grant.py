@@ -238,7 +238,8 @@ class UserGrant:
                 before.issuer,
                 issuer,
             )
-        await self._auth.store.delete(before.key)
+        if before.resource == place.resource:  # and not of a server above this one
+            await self._auth.store.delete(before.key)
         return None
 
     async def _logged_in(
