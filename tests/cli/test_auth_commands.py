@@ -1,6 +1,7 @@
 """``isthmus auth``: users, clients, grants and keys from the command line."""
 
 import asyncio
+import importlib.util
 import io
 import json
 import os
@@ -443,3 +444,13 @@ def test_a_store_of_another_key_is_told_at_the_start(run, folder, monkeypatch):
     monkeypatch.setenv("ISTHMUS_AUTH_KEY", "j" * 43)
     code, _, err = run("serve", "--resource", "https://m.example/mcp", "--scope", "a")
     assert (2, True) == (code, "cannot be read with this key" in err)
+
+
+def test_without_the_extra_it_is_what_a_server_tells_first(run, monkeypatch):
+    """Ours: neither a key nor a resource would help."""
+    monkeypatch.delenv("ISTHMUS_AUTH_KEY", raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    code, _, err = run("serve")
+
+    assert (2, True) == (code, "takes authlib: pip install 'isthmus[auth]'" in err)

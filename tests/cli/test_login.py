@@ -1,5 +1,6 @@
 """``isthmus login`` and ``logout``, as processes, and what the other commands do with the tokens."""
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from isthmus.auth import StoreBroken
 from isthmus.cli.credentials import authorization
+from isthmus.cli.login import Login, prepared
 from isthmus.cli.targets import Target
 from isthmus.errors import UsageError
 from isthmus.transports.command import Command
@@ -265,3 +267,11 @@ async def test_what_is_launched_has_no_login(shell):
     codes = [(await shell(word, shop))[0] for word in ("login", "logout")]
 
     assert [2, 2] == codes
+
+
+async def test_without_the_extra_it_is_what_is_told_first(monkeypatch):
+    """Ours: no key for a file of tokens would help, and nobody is sent to make one."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    with pytest.raises(UsageError, match=r"takes filelock: pip install 'isthmus\[auth\]'"):
+        await prepared(Target("s", "https://mcp.example.com/mcp"), Login())

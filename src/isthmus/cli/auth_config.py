@@ -103,7 +103,9 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             DcrPolicy,
             RegistrationPolicy,
         )
+        from isthmus.auth.extra import require
 
+        require("authlib", "An authorization server")  # first: no key would help without it
         if not self.resources:
             raise UsageError(
                 "which server are the tokens for? --resource https://your.server/mcp, or "

@@ -16,6 +16,7 @@ from isthmus.auth.client.tokens import MemoryTokenStore, Registration, Tokens
 from isthmus.auth.client.user_grant import UserGrant
 from isthmus.auth.client.vault import StoreBroken
 from isthmus.auth.client_identity import Identity, method_of
+from isthmus.auth.extra import require
 from isthmus.auth.network import NetworkFailed
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import covers
@@ -218,6 +219,7 @@ async def prepared(target: Target, said: Login) -> FreshOAuth:
             "a client's secret is for one authorization server: name it by --issuer, and the "
             "client by --client-id"
         )
+    require("filelock", "Keeping tokens between two commands")
     store = DefaultTokenStore(patience=UNLOCKING)
     if isinstance(await store.chosen(), MemoryTokenStore):
         raise UsageError(
