@@ -36,7 +36,7 @@ MEANINGS = {
     Exit.TOOL_FAILED: "the tool ran and said that it failed, or a check found errors",
     Exit.USAGE: "the command line asks for something that cannot be, or there is nothing to check",
     Exit.UNREACHABLE: "no connection came about, or it broke",
-    Exit.REFUSED: "the server said no, lacks what was asked for, or broke the protocol",
+    Exit.REFUSED: "the server said no, wants a login, lacks what was asked for, or broke the protocol",
     Exit.TIMED_OUT: "no answer came within --timeout",
     Exit.BROKEN: "isthmus itself failed; please report it with what it printed",
     Exit.INTERRUPTED: "interrupted from the keyboard",
