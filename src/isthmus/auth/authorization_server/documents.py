@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from isthmus.auth.authorization_server.policy import (
 from isthmus.auth.authorization_server.settings import CimdPolicy
 from isthmus.auth.flights import Flights
 from isthmus.auth.network import Fetched, Network, NetworkFailed, NetworkRefused
+from isthmus.auth.newest import Newest
 from isthmus.auth.urls import split
 
 __all__ = ["Documents", "Unreachable", "is_document_id"]
@@ -100,7 +100,7 @@ class Documents:
         self._network = network
         self._schemes = schemes
         self._clock = clock
-        self._known: OrderedDict[str, Kept] = OrderedDict()
+        self._known: Newest[str, Kept] = Newest(MOST)
         self._fetching: Flights[RegisteredClient] = Flights()
 
     async def find(self, client_id: str) -> RegisteredClient:
@@ -141,9 +141,6 @@ class Documents:
         if life > 0:
             now = self._clock()
             self._known[client_id] = Kept(client, now + life, now + self._policy.cache_most)
-            self._known.move_to_end(client_id)
-            while len(self._known) > MOST:
-                self._known.popitem(last=False)
         return client
 
 

@@ -1,12 +1,12 @@
 """The verifier of an MCP server whose authorization server runs beside it, on the same store."""
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from isthmus.auth.authorization_server.tokens import ACCESS_TYPE, REVOKED
 from isthmus.auth.jose import Claims, InvalidToken, UnknownKey, audiences, check_times, verify
 from isthmus.auth.jwk import Keys
+from isthmus.auth.newest import Newest
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.secret import digest
 from isthmus.core.principal import Principal
@@ -46,8 +46,8 @@ class LocalVerifier:
         self._keys: Keys | None = None
         self._algorithms: tuple[str, ...] = ()
         self._read = float("-inf")
-        self._known: OrderedDict[bytes, Claims] = OrderedDict()
-        self._standing: OrderedDict[str, tuple[float, bool]] = OrderedDict()
+        self._known: Newest[bytes, Claims] = Newest(MOST)
+        self._standing: Newest[str, tuple[float, bool]] = Newest(MOST)
 
     def forget(self) -> None:
         """Something was revoked: look everything up again."""
@@ -76,9 +76,6 @@ class LocalVerifier:
             return known[1]
         stands = await self._stands(principal)
         self._standing[jti] = (now + BELIEVED, stands)
-        self._standing.move_to_end(jti)
-        while len(self._standing) > MOST:
-            self._standing.popitem(last=False)
         return stands
 
     async def _stands(self, principal: Principal) -> bool:
@@ -126,8 +123,6 @@ class LocalVerifier:
             keys = await self._read_keys(KEYS_PAUSE)
             claims = verify(token, keys, algorithms=self._algorithms, typ=ACCESS_TYPE)
         self._known[name] = claims
-        while len(self._known) > MOST:
-            self._known.popitem(last=False)
         return claims
 
     async def _read_keys(self, life: float) -> Keys:

@@ -4,7 +4,6 @@ Nothing of a request is believed here but by a signature, and what is found is l
 the transaction.
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from isthmus.auth.jose import COMMON, Claims, InvalidToken, read_token, type_of,
 from isthmus.auth.jwks import Jwks, KeysUnavailable
 from isthmus.auth.names import CODE, ID_JAG_TYPE, JWT_BEARER, REFRESH
 from isthmus.auth.network import Network
+from isthmus.auth.newest import Newest
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.provider import Found
@@ -55,7 +55,7 @@ class Lookups:
         self._users = users
         self._documents = documents
         self._network = network
-        self._sets: OrderedDict[str, Jwks] = OrderedDict()
+        self._sets: Newest[str, Jwks] = Newest(MOST_SETS)
 
     async def document(self, client_id: str | None) -> RegisteredClient | None:
         """The client of a document; None where the id means none.
@@ -180,12 +180,7 @@ class Lookups:
             return None
 
     def _set(self, url: str) -> Jwks:
-        found = self._sets.get(url)
-        if found is None:
-            found = self._sets[url] = Jwks(url, self._network)
-            while len(self._sets) > MOST_SETS:
-                self._sets.popitem(last=False)
-        self._sets.move_to_end(url)
+        found = self._sets[url] = self._sets.get(url) or Jwks(url, self._network)
         return found
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.foreign import members
+from isthmus.auth.newest import Newest
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import origin
 
@@ -31,8 +32,8 @@ class Proofs:
         self.key = key
         self._known: dict[str, DpopKey] = {}
         # A server may be both, and its two roles know nothing of one another's nonces.
-        self._issuing: dict[str, str] = {}
-        self._serving: dict[str, str] = {}
+        self._issuing: Newest[str, str] = Newest(MOST)
+        self._serving: Newest[str, str] = Newest(MOST)
 
     @property
     def secret(self) -> Secret | None:
@@ -90,11 +91,8 @@ class Proofs:
         return found
 
 
-def keep(nonces: dict[str, str], url: str, headers: Mapping[str, str]) -> None:
+def keep(nonces: Newest[str, str], url: str, headers: Mapping[str, str]) -> None:
     """Remember the nonce of an answer, if there is one and it can be one."""
     nonce = headers.get("DPoP-Nonce") or headers.get(NONCE)
     if nonce and len(nonce) <= LONGEST and nonce.isascii() and nonce.isprintable():
-        nonces.pop(origin(url), None)
         nonces[origin(url)] = nonce
-        while len(nonces) > MOST:
-            del nonces[next(iter(nonces))]

@@ -6,6 +6,7 @@ an answer has brought nothing new.
 
 from isthmus.auth.client.session import AuthSession, Want
 from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.newest import Newest
 from isthmus.errors import ScopeShortfall
 from isthmus.runtime.holding import Clocks
 
@@ -31,7 +32,7 @@ class StepUps:
         self._session = session
         self._url = url
         self._most_tries = tries
-        self._tries: dict[str, int] = {}
+        self._tries: Newest[str, int] = Newest(MOST)
 
     async def tokens(
         self, want: Want, clocks: Clocks | None = None, *, patient: bool = True
@@ -64,7 +65,7 @@ class StepUps:
                 needed - before,
             )
         if patient:
-            self._count(want.operation)
+            self._tries[want.operation] = self._tries.get(want.operation, 0) + 1
         newer = await self._session.renewed(want, clocks, patient=patient)
         if newer is not None and not newer.scopes - before:
             raise ScopeShortfall(
@@ -77,11 +78,6 @@ class StepUps:
     def worked(self, operation: str) -> None:
         """An operation was let in: it may ask again some day."""
         self._tries.pop(operation, None)
-
-    def _count(self, operation: str) -> None:
-        self._tries[operation] = self._tries.get(operation, 0) + 1
-        while len(self._tries) > MOST:
-            del self._tries[next(iter(self._tries))]
 
 
 def listed(scopes: frozenset[str]) -> str:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from isthmus.auth.newest import Newest
 from isthmus.auth.secret import Secret, unwrapped, wrapped
 
 __all__ = [
@@ -161,9 +162,8 @@ class MemoryTokenStore:
     """
 
     def __init__(self, most: int = 1000) -> None:
-        self._records: dict[Key, Record] = {}
+        self._records: Newest[Key, Record] = Newest(most)
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
-        self._most = most
 
     async def get(self, key: Key) -> Record | None:
         """What is kept under a key."""
@@ -171,10 +171,7 @@ class MemoryTokenStore:
 
     async def put(self, key: Key, record: Record) -> None:
         """Keep a record in the place of the one before."""
-        self._records.pop(key, None)
         self._records[key] = record
-        while len(self._records) > self._most:
-            del self._records[next(iter(self._records))]
 
     async def delete(self, key: Key) -> None:
         """Keep nothing under a key any more."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from isthmus.auth.client_identity import basic
 from isthmus.auth.jose import LEEWAY, InvalidToken, audiences, check_times
 from isthmus.auth.network import Network, NetworkFailed, NetworkRefused, desktop
+from isthmus.auth.newest import Newest
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.secret import Secret, digest
@@ -92,8 +93,8 @@ class IntrospectionVerifier:
         self._audience = {audience} if isinstance(audience, str) else audience
         self._times = (fresh, leeway)
         self._clock = clock
-        self._remembered: dict[bytes, Remembered] = {}
-        self._open: dict[int, tuple[Principal, Presented, str]] = {}
+        self._remembered: Newest[bytes, Remembered] = Newest(REMEMBERED)
+        self._open: Newest[int, tuple[Principal, Presented, str]] = Newest(REMEMBERED)
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """Whose a token is; None where it is not active, or not for this resource.
@@ -183,10 +184,6 @@ class IntrospectionVerifier:
     def _remember(
         self, name: bytes, principal: Principal, presented: Presented, resource: str
     ) -> None:
-        while len(self._remembered) >= REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
-        while len(self._open) >= REMEMBERED:
-            del self._open[next(iter(self._open))]
         until = self._clock() + self._times[0]
         if principal.expires_at is not None:
             until = min(until, principal.expires_at)

@@ -19,6 +19,7 @@ from isthmus.auth.jose import (
 )
 from isthmus.auth.jwks import Jwks, KeysUnavailable, jwks_uri_of
 from isthmus.auth.network import Network, desktop
+from isthmus.auth.newest import Newest
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.secret import digest
@@ -122,10 +123,9 @@ class JWTVerifier:
         self._profile: Profile = profile
         self._names = (scope_claims, client_claims)
         self._leeway = leeway
-        self._limit = remember
         self._clock = clock
         self._keys = self._source(jwks, network)
-        self._remembered: dict[bytes, Remembered] = {}
+        self._remembered: Newest[bytes, Remembered] = Newest(remember)
 
     def _source(self, jwks: Any, network: Network | None) -> Jwks | Keys:
         if jwks is not None and not isinstance(jwks, str):
@@ -218,10 +218,8 @@ class JWTVerifier:
         return fresh and known.resource == resource and self._clock() < known.until
 
     def _remember(self, name: bytes, principal: Principal, resource: str) -> None:
-        if self._limit <= 0 or principal.expires_at is None:
+        if principal.expires_at is None:
             return
-        while len(self._remembered) >= self._limit:
-            self._remembered.pop(next(iter(self._remembered)))
         turn = 0 if isinstance(self._keys, Keys) else self._keys.turn
         until = principal.expires_at + self._leeway
         self._remembered[name] = Remembered(principal, resource, turn, until)

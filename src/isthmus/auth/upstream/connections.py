@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import msgspec
 
 from isthmus.auth.authorization_server.records import Records
 from isthmus.auth.flights import Flights
+from isthmus.auth.newest import Newest
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream import rows
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
@@ -48,7 +48,7 @@ class Connections:
         self._store = store
         self.providers: Mapping[str, Provider] = {p.name: p for p in providers}
         self._flights: Flights[Row] = Flights()
-        self._good: OrderedDict[str, float] = OrderedDict()
+        self._good: Newest[str, float] = Newest(REMEMBERED)
         self._ending: set[asyncio.Task[None]] = set()
 
     async def add(
@@ -236,9 +236,6 @@ class Connections:
             FOREVER if interval is None else tokens.checked_at + interval,
         )
         self._good[row.id] = until
-        self._good.move_to_end(row.id)
-        while len(self._good) > REMEMBERED:
-            self._good.popitem(last=False)
 
     def _now(self, provider: "Provider | None") -> float:
         some = provider or next(iter(self.providers.values()))

@@ -1,0 +1,22 @@
+"""The dictionary that is bounded."""
+
+from isthmus.auth.newest import Newest
+
+
+def test_what_was_set_longest_ago_is_forgotten_first():
+    """Ours: an entry that is set again is new again."""
+    newest = Newest(2)
+    newest["a"] = 1
+    newest["b"] = 2
+    newest["a"] = 3
+    newest["c"] = 4
+
+    assert {"a": 3, "c": 4} == newest
+
+
+def test_one_without_room_holds_nothing():
+    """Ours: ``remember=0`` remembers nothing, and is no error."""
+    newest = Newest(0)
+    newest["a"] = 1
+
+    assert {} == newest
