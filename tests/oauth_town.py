@@ -6,17 +6,16 @@ tokens. Every answer can be bent, so that tests can be attackers.
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import secrets
 import socket
-from base64 import urlsafe_b64encode
 from collections import Counter
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import aiohttp
 import uvicorn
 
+from house import challenge
 from isthmus import Server
 
 PRM = "/.well-known/oauth-protected-resource"
@@ -273,12 +272,6 @@ async def town(server=None):
         finally:
             running.should_exit = True
             await task
-
-
-def challenge(verifier):
-    """What is sent of a verifier."""
-    digest = hashlib.sha256(verifier.encode()).digest()
-    return urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 async def body_of(receive):

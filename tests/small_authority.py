@@ -1,13 +1,12 @@
 """A small authorization server in memory, whose user says yes to everything, and ways to ask it."""
 
-import base64
-import hashlib
 import json
 import time
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from asgi_driver import Exchange
+from house import VERIFIER, challenge
 from isthmus.auth.authorization_server.authority import AuthorizationServer
 from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.store import MemoryAuthStore
@@ -22,10 +21,7 @@ ISSUER = "https://as.example"
 RESOURCE = "https://as.example/mcp"
 OTHER = "https://other.example/mcp"
 BACK = "http://127.0.0.1:51000/callback"
-VERIFIER = "v" * 43
-CHALLENGE = (
-    base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
-)
+CHALLENGE = challenge()
 FORM = "application/x-www-form-urlencoded"
 
 

@@ -1,16 +1,14 @@
 """How tests get tokens of a provider without a browser, and a clock that they can put forward."""
 
-import hashlib
 import time
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import aiohttp
 
 from asgi_driver import fetch
-from house import VERIFIER, Visitor, answer
+from house import VERIFIER, Visitor, answer, challenge
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.provider import Provider
-from isthmus.core.base64url import to_text
 
 __all__ = ["BACK", "Clock", "Traveller", "authorized", "known", "logged_in", "posted", "redeemed"]
 
@@ -27,7 +25,7 @@ class Clock:
         return time.time() + self.ahead
 
 
-def known(remote, clock, **more):
+def known(remote, clock=time.time, **more):
     """A provider as our server knows it."""
     return Provider(
         **{
@@ -47,9 +45,11 @@ def known(remote, clock, **more):
 async def authorized(remote, provider, verifier=None, nonce=None):
     """What a browser comes back with, without a browser: the parameters of the redirect."""
     verifier, nonce = verifier or Secret.random(), nonce or Secret.random()
-    challenge = to_text(hashlib.sha256(verifier.reveal().encode()).digest())
     url = await provider.login_url(
-        state=Secret.random(), challenge=challenge, nonce=nonce, redirect_uri=BACK
+        state=Secret.random(),
+        challenge=challenge(verifier.reveal()),
+        nonce=nonce,
+        redirect_uri=BACK,
     )
     async with (
         aiohttp.ClientSession() as browser,

@@ -7,7 +7,6 @@ slow, broken, gone or rude.
 
 import asyncio
 import base64
-import hashlib
 import json
 import secrets
 import time
@@ -15,6 +14,8 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, unquote_plus, urlencode
 
 from aiohttp import web
+
+from house import challenge
 
 __all__ = ["NASTY", "UpstreamProvider"]
 
@@ -199,8 +200,7 @@ class UpstreamProvider:
 
     def _exchanged(self, form: dict[str, str]) -> web.Response:
         asked = self.codes.pop(form.get("code", ""), None)
-        verifier = form.get("code_verifier", "").encode()
-        hashed = base64.urlsafe_b64encode(hashlib.sha256(verifier).digest()).rstrip(b"=").decode()
+        hashed = challenge(form.get("code_verifier", ""))
         if (
             asked is None
             or asked.get("redirect_uri") != form.get("redirect_uri")

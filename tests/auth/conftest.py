@@ -3,6 +3,7 @@
 import pytest
 
 from secret_watch import watching
+from upstream_provider import UpstreamProvider
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +16,10 @@ def secret_watch(monkeypatch):
     with watching(monkeypatch) as watch:
         yield watch
     assert [] == watch.leaks(), "a secret was seen"
+
+
+@pytest.fixture
+async def remote():
+    """An OpenID provider on this machine, which users are logged in at and have agreed to."""
+    async with UpstreamProvider() as provider:
+        yield provider

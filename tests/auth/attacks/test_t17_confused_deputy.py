@@ -7,9 +7,8 @@ import pytest
 
 from asgi_driver import fetch
 from house import action, answer, form, house, request_url
-from isthmus.auth import Provider, UpstreamLogin
-from upstream_flow import Traveller, redeemed
-from upstream_provider import UpstreamProvider
+from isthmus.auth import UpstreamLogin
+from upstream_flow import Traveller, known, redeemed
 
 ISSUER = "http://127.0.0.1:8000"
 EVIL = "https://evil.example/cb"
@@ -17,25 +16,10 @@ EVIL = "https://evil.example/cb"
 pytestmark = pytest.mark.covers("auth.threat.t17-confused-deputy")
 
 
-@pytest.fixture
-async def remote():
-    """The provider, where the victim is logged in and has agreed once."""
-    async with UpstreamProvider() as provider:
-        yield provider
-
-
 @pytest.fixture(params=["always", "remember"])
 async def authority(request, remote):
     """Our authorization server in front of it, whatever it may remember."""
-    provider = Provider(
-        "acme",
-        issuer=remote.url,
-        client_id=remote.client_id,
-        client_secret=remote.client_secret,
-        scopes=["openid"],
-        api=[remote.url],
-    )
-    made = house(ISSUER, UpstreamLogin(provider), consent=request.param)
+    made = house(ISSUER, UpstreamLogin(known(remote)), consent=request.param)
     yield made
     await made.close()
 

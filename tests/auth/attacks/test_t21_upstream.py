@@ -6,9 +6,8 @@ from asgi_driver import fetch
 from house import house, request_url
 from http_wire import modern_body, modern_head
 from isthmus import Context, Server
-from isthmus.auth import Provider, UpstreamLogin
-from upstream_flow import Traveller, redeemed
-from upstream_provider import UpstreamProvider
+from isthmus.auth import UpstreamLogin
+from upstream_flow import Traveller, known, redeemed
 
 ISSUER = "http://127.0.0.1:8000"
 
@@ -19,24 +18,9 @@ pytestmark = [
 
 
 @pytest.fixture
-async def remote():
-    """A provider that writes down every bearer it sees."""
-    async with UpstreamProvider() as provider:
-        yield provider
-
-
-@pytest.fixture
 async def authority(remote):
     """Our authorization server in front of it."""
-    provider = Provider(
-        "acme",
-        issuer=remote.url,
-        client_id=remote.client_id,
-        client_secret=remote.client_secret,
-        scopes=["openid"],
-        api=[remote.url],
-    )
-    made = house(ISSUER, UpstreamLogin(provider))
+    made = house(ISSUER, UpstreamLogin(known(remote)))
     yield made
     await made.close()
 

@@ -5,20 +5,12 @@ import pytest
 from isthmus.auth.authorization_server.store import MemoryAuthStore
 from isthmus.auth.upstream.connections import Connections
 from upstream_flow import Clock, known
-from upstream_provider import UpstreamProvider
 
 
 @pytest.fixture
 def clock():
     """A clock that goes on, and can be put forward."""
     return Clock()
-
-
-@pytest.fixture
-async def remote():
-    """An OpenID provider on this machine."""
-    async with UpstreamProvider() as provider:
-        yield provider
 
 
 @pytest.fixture
