@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from isthmus.server.serving import is_elsewhere
 from line_wire import call
 
 SERVER = """
@@ -105,3 +106,18 @@ def test_a_server_that_other_machines_reach_warns_of_it():
         process.terminate()
 
     assert b"warning: every machine that reaches this address can call every tool" in said
+
+
+@pytest.mark.parametrize(
+    ("resource", "elsewhere"),
+    [
+        ("http://127.0.0.1:8000/mcp", False),
+        ("http://localhost:8000/mcp", False),
+        ("http://127.0.0.1:9000/mcp", True),
+        ("http://localhost/mcp", True),
+        ("https://mcp.example.com/mcp", False),  # behind a proxy
+    ],
+)
+def test_a_port_that_no_client_can_log_in_by_is_seen(resource, elsewhere):
+    """Ours: whoever serves on another port than auth= names is told before the first login fails."""
+    assert elsewhere is is_elsewhere(resource, 8000)

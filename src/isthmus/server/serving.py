@@ -1,5 +1,6 @@
 """What ``Server.run`` may be told, and who does it."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -53,7 +54,26 @@ def _http(server: "Server", given: Given) -> None:
     from isthmus.transports.http.serve import run as serve
 
     host, port = given.pop("host", ADDRESS[0]), given.pop("port", ADDRESS[1])
+    resource = None if server.auth is None else server.auth.resource
+    if resource is not None and is_elsewhere(resource, port):
+        logging.getLogger("isthmus").warning(
+            "auth= says that clients know this server as %s, and it listens on port %s: they log in "
+            "by the first alone",
+            resource,
+            port,
+        )
     serve(server.asgi(**given), host, port)
+
+
+def is_elsewhere(resource: str, port: int) -> bool:
+    """Whether a URL of plain HTTP, which is one of this machine, has another port.
+
+    What is https is the URL of a proxy, and may have any.
+    """
+    from urllib.parse import urlsplit  # slow, and needed by servers with authorization alone
+
+    named = urlsplit(resource)
+    return named.scheme == "http" and (named.port or 80) != port
 
 
 def _websocket(server: "Server", given: Given) -> None:
