@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from isthmus.auth.challenge import Challenge
+from isthmus.auth.foreign import said
 from isthmus.auth.urls import covers, is_secure, origin, same_issuer
 
 __all__ = [
@@ -26,8 +27,6 @@ __all__ = [
 PAGE = "2026-07-28 basic/authorization"
 DISCOVERY = f"{PAGE}/authorization-server-discovery"
 SECURITY = f"{PAGE}/security-considerations"
-LONGEST = 120
-"""Characters of another side's words that are shown."""
 
 Severity: TypeAlias = Literal["problem", "warning"]
 
@@ -100,16 +99,9 @@ class Check(msgspec.Struct, frozen=True):
 def faults(checks: Sequence[Check], seen: Seen) -> Iterator[Fault]:
     """What is wrong with an observation."""
     for check in checks:
-        said = check.wrong(seen)
-        if said is not None:
-            yield Fault(check.severity, said, check.clause, check.mend)
-
-
-def shown(value: Any) -> str:
-    """Another side's words, on one line of a bounded length."""
-    text = value if isinstance(value, str) else repr(value)
-    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-    return "".join(sign if sign.isprintable() else " " for sign in cut)
+        words = check.wrong(seen)
+        if words is not None:
+            yield Fault(check.severity, words, check.clause, check.mend)
 
 
 def strings(document: Mapping[str, Any], name: str) -> list[str]:
@@ -137,7 +129,7 @@ def unpointed(seen: Seen) -> str | None:
 def pointed_insecurely(seen: Seen) -> str | None:
     """Metadata that anybody on the way could change."""
     at = seen.pointer
-    return f"resource_metadata={shown(at)} is not https" if at and not is_secure(at) else None
+    return f"resource_metadata={said(at)} is not https" if at and not is_secure(at) else None
 
 
 def pointed_away(seen: Seen) -> str | None:
@@ -145,7 +137,7 @@ def pointed_away(seen: Seen) -> str | None:
     at = seen.pointer
     if not at or not is_secure(at) or origin(at) == origin(seen.url):
         return None
-    return f"resource_metadata={shown(at)} is on another origin than the server"
+    return f"resource_metadata={said(at)} is on another origin than the server"
 
 
 def unasked_scope(seen: Seen) -> str | None:
@@ -210,7 +202,7 @@ def resource_of_another(seen: Seen) -> str | None:
     named = seen.document.get("resource")
     if not isinstance(named, str) or covers(named, seen.url):
         return None
-    return f"it is about {shown(named)}, which does not cover {seen.url}"
+    return f"it is about {said(named)}, which does not cover {seen.url}"
 
 
 def issuers_unnamed(seen: Seen) -> str | None:
@@ -223,7 +215,7 @@ def header_unsupported(seen: Seen) -> str | None:
     """A resource that takes no token where clients put it."""
     ways = strings(seen.document, "bearer_methods_supported")
     return (
-        f"it takes tokens by {', '.join(map(shown, ways))}"
+        f"it takes tokens by {', '.join(map(said, ways))}"
         if ways and "header" not in ways
         else None
     )
@@ -278,7 +270,7 @@ def issuer_of_another(seen: Seen) -> str | None:
     named = seen.document.get("issuer")
     if not isinstance(named, str) or same_issuer(named, seen.issuer):
         return None
-    return f"its issuer is {shown(named)}, and {shown(seen.issuer)} was asked for"
+    return f"its issuer is {said(named)}, and {said(seen.issuer)} was asked for"
 
 
 def issuer_respelt(seen: Seen) -> str | None:
@@ -286,7 +278,7 @@ def issuer_respelt(seen: Seen) -> str | None:
     named = seen.document.get("issuer")
     if not isinstance(named, str) or named == seen.issuer or not same_issuer(named, seen.issuer):
         return None
-    return f"its issuer is {shown(named)}, and the resource's metadata say {shown(seen.issuer)}"
+    return f"its issuer is {said(named)}, and the resource's metadata say {said(seen.issuer)}"
 
 
 def s256_missing(seen: Seen) -> str | None:
@@ -296,9 +288,7 @@ def s256_missing(seen: Seen) -> str | None:
     methods = strings(seen.document, "code_challenge_methods_supported")
     if "S256" in methods:
         return None
-    return (
-        f"it offers {', '.join(map(shown, methods))}" if methods else "it says nothing about PKCE"
-    )
+    return f"it offers {', '.join(map(said, methods))}" if methods else "it says nothing about PKCE"
 
 
 def endpoint_missing(name: str) -> Callable[[Seen], str | None]:
@@ -322,7 +312,7 @@ ENDPOINTS = (
 def insecure_endpoint(seen: Seen) -> str | None:
     """Endpoints that anybody on the way could read along at."""
     wrong = [
-        f"{name} is {shown(url)}"
+        f"{name} is {said(url)}"
         for name in ENDPOINTS
         if isinstance(url := seen.document.get(name), str) and not is_secure(url)
     ]
@@ -399,7 +389,7 @@ def secrets_only(seen: Seen) -> str | None:
     if not methods or "none" in methods or seen.registered:
         return None
     return (
-        f"clients authenticate by {', '.join(map(shown, methods))} only, and have to keep a secret"
+        f"clients authenticate by {', '.join(map(said, methods))} only, and have to keep a secret"
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from isthmus.auth.challenge import parse_challenges
 from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.foreign import said
 from isthmus.auth.network import Fetched, Network, NetworkFailed, NetworkRefused
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import is_secure, metadata_urls, origin, well_known
@@ -20,7 +21,6 @@ from isthmus.linter.auth_checks import (
     CHALLENGE,
     DISCOVERY,
     ISSUER,
-    LONGEST,
     PAGE,
     REGISTRATION,
     RESOURCE,
@@ -29,7 +29,6 @@ from isthmus.linter.auth_checks import (
     Fault,
     Seen,
     faults,
-    shown,
     strings,
 )
 
@@ -163,7 +162,7 @@ class AuthDoctor:
         kind = answer.status // 100
         if kind == 3:
             hop.problem(
-                f"it redirects to {shown(answer.headers.get('location', 'nowhere'))}",
+                f"it redirects to {said(answer.headers.get('location', 'nowhere'))}",
                 f"{PAGE}#canonical-server-uri",
                 "give clients the URL it redirects to: a token is for one URL",
             )
@@ -206,9 +205,9 @@ class AuthDoctor:
             document = await self._document(hop, place)
             if document is not None:
                 seen.document = document
-                hop.found.append(f"resource {shown(document.get('resource'))}")
+                hop.found.append(f"resource {said(document.get('resource'))}")
                 scopes = strings(document, "scopes_supported")
-                hop.found.append(f"scopes {', '.join(map(shown, scopes)) or 'not named'}")
+                hop.found.append(f"scopes {', '.join(map(said, scopes)) or 'not named'}")
                 hop.judge(RESOURCE, seen)
                 return strings(document, "authorization_servers")[:MOST_ISSUERS]
         if not places:
@@ -241,7 +240,7 @@ class AuthDoctor:
                 await self._legacy(hop)
             return False
         for issuer in issuers:
-            trial = Hop(hop.name, url=shown(issuer))
+            trial = Hop(hop.name, url=said(issuer))
             await self._one_issuer(trial, issuer)
             better = hop.verdict in {"skipped", "problem"}
             if better:
@@ -263,13 +262,13 @@ class AuthDoctor:
             document = await self._document(hop, place)
             if document is not None:
                 seen.document = document
-                hop.found.append(f"issuer {shown(document.get('issuer'))}")
+                hop.found.append(f"issuer {said(document.get('issuer'))}")
                 hop.judge(ISSUER, seen)
                 return
             if hop.verdict == "problem":
                 return
         hop.problem(
-            f"{shown(issuer)} publishes none at {', '.join(map(shown, places))}",
+            f"{said(issuer)} publishes none at {', '.join(map(said, places))}",
             f"{DISCOVERY}#authorization-server-metadata-discovery; RFC 8414 3.1",
             "serve it at the first of these",
         )
@@ -320,7 +319,7 @@ class AuthDoctor:
         bearer = next(iter(parse_challenges([answer.headers.get("www-authenticate", "")])), None)
         error = bearer.params.get("error", "") if bearer else ""
         hop.problem(
-            f"it does not take the token: {answer.status} {shown(error)}".rstrip(),
+            f"it does not take the token: {answer.status} {said(error)}".rstrip(),
             f"{PAGE}#token-handling; RFC 8707 2",
             "compare the token's issuer, audience and scopes with what the server checks",
         )
@@ -335,20 +334,20 @@ class AuthDoctor:
         kind = answer.headers.get("content-type", "nothing").partition(";")[0]
         if 300 <= answer.status < 400:
             hop.problem(
-                f"{shown(url)} redirects to {shown(answer.headers.get('location', 'nowhere'))}",
+                f"{said(url)} redirects to {said(answer.headers.get('location', 'nowhere'))}",
                 "RFC 9728 7.7; RFC 8414 6.2",
                 "serve the document there itself: clients do not follow",
             )
         elif answer.status >= 500:
             hop.problem(
-                f"{shown(url)} answers {answer.status}",
+                f"{said(url)} answers {answer.status}",
                 f"{DISCOVERY}",
                 "look into that server's log",
             )
         elif answer.status == 200:
             return self._object(hop, url, answer, kind)
         else:
-            hop.found.append(f"nothing at {shown(url)} ({answer.status})")
+            hop.found.append(f"nothing at {said(url)} ({answer.status})")
         return None
 
     def _object(self, hop: Hop, url: str, answer: Fetched, kind: str) -> Mapping[str, Any] | None:
@@ -359,7 +358,7 @@ class AuthDoctor:
         if isinstance(document, dict):
             return document
         hop.problem(
-            f"{shown(url)} is {shown(kind)}, and no JSON object",
+            f"{said(url)} is {said(kind)}, and no JSON object",
             "RFC 9728 3.2; RFC 8414 3.2",
             "answer with application/json there; a catch-all route may answer in its place",
         )
@@ -406,5 +405,5 @@ def told(tokens: Tokens | Secret) -> list[str]:
     """What may be said of tokens."""
     if isinstance(tokens, Secret):
         return ["a token that was given"]
-    scopes = ", ".join(sorted(tokens.scopes))[:LONGEST] or "none named"
-    return [f"issued by {shown(tokens.issuer)}", f"scopes {scopes}"]
+    scopes = said(", ".join(sorted(tokens.scopes))) or "none named"
+    return [f"issued by {said(tokens.issuer)}", f"scopes {scopes}"]
