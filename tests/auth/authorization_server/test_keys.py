@@ -1,4 +1,4 @@
-"""Signing keys: three at most, encrypted, and changed in time."""
+"""Signing keys: encrypted, changed in time, and believed until their last token has ended."""
 
 import pytest
 
@@ -37,6 +37,27 @@ async def test_the_next_becomes_current_and_the_former_is_published_for_a_while(
     assert second.kid in before
     assert {first.kid, second.kid} < after
     assert after - {first.kid} == end
+
+
+async def test_keys_that_change_in_a_hurry_are_all_believed_until_their_tokens_end():
+    """Ours: two changes within the life of a token end no token; a third key is forgotten in time."""
+    clock = Clock()
+    store, ring = MemoryAuthStore(clock=clock), Keyring("ES256", life=100, overlap=10)
+    first = await store.write(ring.signing)
+    for _ in range(3):
+        clock.now += 2
+        await store.write(ring.rotate)
+    during = {key["kid"] for key in await store.read(ring.public)}
+    signing = await store.write(ring.signing)
+    clock.now += 11
+    await store.write(ring.retire)
+    end = {key["kid"] for key in await store.read(ring.public)}
+    await store.close()
+
+    assert first.kid in during
+    assert 5 == len(during)
+    assert 2 == len(end)
+    assert signing.kid in end
 
 
 async def test_public_keys_are_public():

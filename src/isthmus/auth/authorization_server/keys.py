@@ -1,8 +1,8 @@
 """The keys that access tokens are signed with, which change without anybody noticing.
 
-There are three at most: the current one signs, the next one is published already so that nobody
-meets a token whose key they have not seen, and tokens of the previous one are still believed. They
-are kept in the store, encrypted, with the key behind refresh tokens.
+The current one signs, the next one is published already so that nobody meets a token whose key
+they have not seen, and tokens of the previous ones are still believed until the last of them has
+ended. They are kept in the store, encrypted, with the key behind refresh tokens.
 """
 
 import os
@@ -25,7 +25,7 @@ class Keyring:
     Args:
         alg: what new keys sign with.
         life: seconds after which the current key gives way to the next.
-        overlap: seconds that the previous one is published for; longer than any token lives.
+        overlap: seconds that a previous one is published for; longer than any token lives.
     """
 
     def __init__(self, alg: str, *, life: float, overlap: float) -> None:
@@ -61,7 +61,6 @@ class Keyring:
         """Go on to the next key, and make another next one; tokens stay good."""
         held = {key.state: key for key in stored(records)}
         if "current" in held:
-            records.db.execute("DELETE FROM key WHERE state = 'previous'")
             move(records, held["current"].kid, "previous")
         if "next" in held:
             move(records, held["next"].kid, "current")
@@ -71,7 +70,7 @@ class Keyring:
         records.audit("keys_rotated")
 
     def retire(self, records: Records) -> None:
-        """Forget the previous key once no token of it can be good any more."""
+        """Forget previous keys once no token of them can be good any more."""
         records.db.execute("DELETE FROM key WHERE state = 'previous' AND changed_at < ?",
                            (records.now - self._overlap,))  # fmt: skip
 
