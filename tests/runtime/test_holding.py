@@ -1,6 +1,8 @@
 """Clocks that stand still while a user is waited for, in time that only the test lets pass."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -114,6 +116,24 @@ def test_a_login_in_the_middle_counts_for_no_time_limit_of_calls():
             return asyncio.get_running_loop().time() - began
 
     assert 3 == pytest.approx(played(work()), abs=0.1)
+
+
+def test_a_login_in_the_middle_leaves_no_timer_behind():
+    """Ours: what is closed is gone at once, tokens included, and not when its calls had expired."""
+
+    async def visit():
+        server = Server()
+        async with connected(server, Slow(1, 2)) as client:
+            server.wanted = "t2"
+            await client.call_tool("x")
+            return weakref.ref(client)
+
+    async def work():
+        client = await visit()
+        gc.collect()
+        return client()
+
+    assert None is played(work())
 
 
 def test_what_the_server_takes_still_counts():

@@ -409,7 +409,9 @@ class Peer:
 
     def tick(self, loop: asyncio.AbstractEventLoop) -> None:
         """Look at the clock: end the calls whose time is over, and come back for the next."""
-        self._timer = None
+        if self._timer is not None:  # somebody looks before its time
+            self._timer.cancel()
+            self._timer = None
         now = loop.time()
         for expired in self.session.tick(now):
             self._on_expired(expired)
