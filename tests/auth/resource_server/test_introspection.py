@@ -1,10 +1,11 @@
 """Asking the issuer what a token is (RFC 7662)."""
 
+import asyncio
 from urllib.parse import parse_qs
 
 import pytest
 
-from isthmus.auth.resource_server.introspection import IntrospectionVerifier
+from isthmus.auth.resource_server.introspection import AT_ONCE, IntrospectionVerifier
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
@@ -122,6 +123,32 @@ async def test_an_issuer_that_cannot_be_asked_is_no_bad_token(raw):
     async with serving(issuer) as web:
         with pytest.raises(VerifierUnavailable, match="introspection"):
             await judge(web).verify(TOKEN, RESOURCE)
+
+
+async def test_requests_with_one_token_at_once_ask_once():
+    """Ours: a client that opens with twenty requests makes one of its issuer."""
+    async with serving(Issuer()) as web:
+        verifier = judge(web)
+        principals = await asyncio.gather(*(verifier.verify(TOKEN, RESOURCE) for _ in range(20)))
+        asked = len(web.requests)
+
+    assert 1 == asked
+    assert {"ada"} == {principal.subject for principal in principals}
+
+
+async def test_a_flood_of_made_up_tokens_opens_so_many_requests_and_no_more():
+    """Ours: what is beyond that is told to come back, and is no bad token."""
+    async with serving(Issuer(active=False)) as web:
+        verifier = judge(web)
+        made_up = [Presented("bearer", Secret(f"made-up-{i}")) for i in range(AT_ONCE + 20)]
+        told = await asyncio.gather(
+            *(verifier.verify(one, RESOURCE) for one in made_up), return_exceptions=True
+        )
+        asked = len(web.requests)
+
+    assert AT_ONCE == asked
+    assert [None] * AT_ONCE == told[:AT_ONCE]
+    assert {VerifierUnavailable} == {type(one) for one in told[AT_ONCE:]}
 
 
 async def test_an_answer_is_believed_for_a_minute_at_most():

@@ -6,6 +6,7 @@ from time import time
 from typing import Any, Literal, NamedTuple
 
 from isthmus.auth.client_identity import basic
+from isthmus.auth.flights import Flights
 from isthmus.auth.jose import LEEWAY, InvalidToken, audiences, check_times
 from isthmus.auth.network import Network, NetworkFailed, NetworkRefused, desktop
 from isthmus.auth.newest import Newest
@@ -22,6 +23,9 @@ FRESH = 60.0
 
 REMEMBERED = 16_384
 """Answers that are remembered, and tokens that are asked about again for open streams."""
+
+AT_ONCE = 128
+"""Tokens that are asked about at the same time; a flood of made-up ones opens no more requests."""
 
 LIMIT = 64 * 1024
 """Bytes of an answer."""
@@ -94,6 +98,7 @@ class IntrospectionVerifier:
         self._times = (fresh, leeway)
         self._clock = clock
         self._remembered: Newest[bytes, Remembered] = Newest(REMEMBERED)
+        self._flights: Flights[Mapping[str, Any]] = Flights()
         self._open: Newest[int, tuple[Principal, Presented, str]] = Newest(REMEMBERED)
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
@@ -106,7 +111,9 @@ class IntrospectionVerifier:
         known = self._remembered.get(name)
         if known is not None and known.resource == resource and self._clock() < known.until:
             return known.principal
-        answer = await self._ask(presented.token)
+        if len(self._flights) >= AT_ONCE and name not in self._flights:
+            raise VerifierUnavailable(f"introspection: {AT_ONCE} tokens are being asked about")
+        answer = await self._flights.run(name, lambda: self._ask(presented.token))
         try:
             principal = self._principal(answer, resource)
         except InvalidToken as error:
