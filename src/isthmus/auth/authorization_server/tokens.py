@@ -17,8 +17,18 @@ from isthmus.auth.jose import PrivateKey, sign
 from isthmus.auth.secret import Secret
 from isthmus.core.base64url import to_text
 
-__all__ = ["ACCESS_TYPE", "REVOKED", "AccessToken", "Presented", "TokenAnswer", "fresh_id", "judge_refresh", "read_refresh",
-           "refresh_token"]  # fmt: skip
+__all__ = [
+    "ACCESS_TYPE",
+    "REVOKED",
+    "AccessToken",
+    "RefreshParts",
+    "TokenAnswer",
+    "fresh_id",
+    "genuine",
+    "judge_refresh",
+    "read_refresh",
+    "refresh_token",
+]
 
 ACCESS_TYPE = "at+jwt"
 REVOKED = "revoked"
@@ -89,7 +99,7 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
         return Secret(sign(claims, key, typ=ACCESS_TYPE))
 
 
-class Presented(msgspec.Struct, frozen=True):
+class RefreshParts(msgspec.Struct, frozen=True):
     """A refresh token that was taken apart; nothing of it is believed yet."""
 
     grant_id: str
@@ -108,7 +118,7 @@ def mac_of(mac_key: bytes, grant_id: str, gen: int, client_id: str) -> str:
     return to_text(hmac.digest(mac_key, signed, "sha256"))
 
 
-def read_refresh(text: str) -> Presented | None:
+def read_refresh(text: str) -> RefreshParts | None:
     """Take a refresh token apart; None for what is none."""
     parts = text.split(".")
     if len(text) > LONGEST or len(parts) != 4 or parts[0] != "rt":
@@ -116,10 +126,10 @@ def read_refresh(text: str) -> Presented | None:
     digits = parts[2]
     if not (digits.isascii() and digits.isdigit() and len(digits) < 12):
         return None
-    return Presented(parts[1], int(digits), parts[3])
+    return RefreshParts(parts[1], int(digits), parts[3])
 
 
-def genuine(mac_key: bytes, presented: Presented, client_id: str) -> bool:
+def genuine(mac_key: bytes, presented: RefreshParts, client_id: str) -> bool:
     """Whether we made a refresh token, for this client; takes the same time either way."""
     mine = mac_of(mac_key, presented.grant_id, presented.gen, client_id)
     given = presented.mac.encode("utf-8", "surrogatepass")
