@@ -2,9 +2,10 @@
 
 Clients connect over every transport and in every revision, call, ask, cancel, listen, hang up in
 the middle of a call, and cut raw connections in the middle of a request. A few hundred of them
-launch a process of their own. In the end nothing may be left over: memory is flat after the
-warm-up, no task, descriptor or process of it is left, and no tool still runs. Ends with 0 where
-that holds, with 1 and what leaked where it does not.
+launch a process of their own, and some come to a server where one logs in. In the end nothing may
+be left over: memory is flat after the warm-up, no task, descriptor or process of it is left, no
+token or password either, and no tool still runs. Ends with 0 where that holds, with 1 and what
+leaked where it does not.
 """
 
 import argparse
@@ -15,13 +16,17 @@ import logging
 import os
 import random
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import guarded
+
 from isthmus import Accepted, Client, Command, Context, HttpSse, Server
+from isthmus.auth.secret import live
 from isthmus.errors import ConnectionLost, Refused
 from isthmus.revisions import BY_NAME, REVISIONS, Feature
 from isthmus.testing import TRANSPORTS, connect, serving
@@ -38,6 +43,9 @@ TOGETHER = 100
 
 LAUNCHES = 100
 """One of so many visits launches a process."""
+
+GUARDED = 20
+"""One of so many visits is of the server where one logs in."""
 
 
 @dataclass
@@ -204,8 +212,15 @@ async def visitor(way: str, shop: Shop, url: str, revision: str) -> AsyncIterato
             yield client
 
 
-async def visit(number: int, shops: tuple[Shop, Shop], url: str, dice: random.Random) -> str:
+async def visit(
+    number: int, shops: tuple[Shop, Shop], bank: guarded.Bank, url: str, dice: random.Random
+) -> str:
     """One visit; the name of what was done."""
+    if number % GUARDED == 1:
+        revisions = [one.name for one in REVISIONS if one.has(Feature.STREAMABLE_HTTP)]
+        doing = dice.choice(guarded.VISITS)
+        await doing(bank, dice.choice(revisions), dice)
+        return f"guarded {doing.__name__}"
     if number % LAUNCHES == 0:
         revision = dice.choice(REVISIONS).name
         async with visitor("launched", shops[0], url, revision) as client:
@@ -240,6 +255,7 @@ def measured() -> dict[str, int]:
     return {
         "KiB": int(rss.split()[1]),
         "tasks": len(asyncio.all_tasks()),
+        "secrets": sum(1 for _ in live()),
         "descriptors": len([*Path("/proc/self/fd").iterdir()]),
         "processes": len(
             Path(f"/proc/self/task/{me}/children").read_text(encoding="ascii").split()
@@ -264,15 +280,23 @@ async def soak(visits: int, seed: int) -> int:
     private = Shop()  # a server for one client at a time; the other is shared by all of HTTP
     done: Counter[str] = Counter()
     warm: dict[str, int] = {}
-    async with serving(shop.server, session_idle=1.0, websocket=True) as url:
+    async with contextlib.AsyncExitStack() as stack:
+        url = await stack.enter_async_context(
+            serving(shop.server, session_idle=1.0, websocket=True)
+        )
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        bank = await stack.enter_async_context(guarded.opened(folder))
         async with Client(url) as client:
             await client.list_tools()
+        for once in guarded.VISITS:  # what is there once, and each program's own token
+            await once(bank, REVISIONS[-1].name, dice)
         least = measured()
+        least["secrets"] += guarded.PROGRAMS
         for number in range(0, visits, TOGETHER):
             together = range(number, min(visits, number + TOGETHER))
             async with asyncio.timeout(60):
                 names = await asyncio.gather(
-                    *(visit(one, (shop, private), url, dice) for one in together)
+                    *(visit(one, (shop, private), bank, url, dice) for one in together)
                 )
             done.update(names)
             if number % (visits // 10 // TOGETHER * TOGETHER or TOGETHER) == 0:
@@ -292,7 +316,7 @@ def verdict(least: dict[str, int], warm: dict[str, int], left: dict[str, int]) -
     """Say what is left over; the exit code."""
     leaks = [
         f"{left[key]} {key}, {least[key]} at the start"
-        for key in ("tasks", "descriptors", "processes", "running")
+        for key in ("tasks", "descriptors", "processes", "secrets", "running")
         if left[key] > least[key]
     ]
     growth = left["KiB"] - warm["KiB"]
