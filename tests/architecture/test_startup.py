@@ -24,6 +24,7 @@ HEAVY = {
     *("aiohttp", "uvicorn", "httptools", "uvloop", "cryptography", "jsonschema_rs", "typer"),
     *("rich", "pydantic", "starlette", "fastapi", "anyio", "attr", "sqlite3", "redis"),
     *("opentelemetry", "multiprocessing", "http", "email", "urllib.request", "unittest"),
+    *("authlib", "joserfc", "keyring", "argon2", "filelock", "secrets", "isthmus.auth"),
 }
 
 
@@ -39,6 +40,14 @@ def loaded(code):
 def test_nothing_heavy_is_imported_before_it_is_needed(code):
     """Ours: a stdio server starts in a tenth of a second, so it cannot afford these."""
     assert set() == HEAVY & loaded(code)
+
+
+def test_the_command_starts_without_what_only_a_login_needs():
+    """Ours: whoever asks for help, or tries a server on this machine, waits for none of it."""
+    code = "import isthmus.cli.main"
+    unwanted = HEAVY - {"typer", "rich", "http", "email", "unittest", "multiprocessing", "secrets"}
+
+    assert set() == unwanted & loaded(code)
 
 
 def test_a_server_does_not_load_the_client_nor_the_command():
