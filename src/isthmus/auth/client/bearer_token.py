@@ -11,6 +11,7 @@ from isthmus.auth.client.token_request import showable
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.secret import Secret
 from isthmus.errors import AuthRefused, ScopeShortfall, UsageError
+from isthmus.transports.http.address import shown
 
 __all__ = ["BearerToken", "TokenSource"]
 
@@ -42,6 +43,7 @@ class BearerToken(Granting):
 
     def __init__(self, token: Secret | str | TokenSource) -> None:
         super().__init__()
+        self._warned: set[str] = set()
         self.fixed = isinstance(token, Secret | str)
         self._token: Secret | TokenSource
         self._token = usable(token) if isinstance(token, Secret | str) else token
@@ -52,6 +54,18 @@ class BearerToken(Granting):
     def grant(self, url: str, proofs: Proofs) -> "FixedGrant":  # noqa: ARG002 - bound to no key
         """The way to the token for one MCP server."""
         return FixedGrant(url, self)
+
+    def in_clear(self, url: str) -> None:
+        """A token of one's own may go wherever one says; it is said once what that means."""
+        if url in self._warned:
+            return
+        self._warned.add(url)
+        import logging  # not needed where all is well
+
+        logging.getLogger("isthmus").warning(
+            "%s is reached by plain http: anybody on the way can read its tokens; give its https URL",
+            shown(url),
+        )
 
     async def current(self) -> Secret:
         """The token of the moment."""

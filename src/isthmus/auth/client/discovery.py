@@ -50,11 +50,18 @@ class Compat(msgspec.Struct, frozen=True, kw_only=True):
         assume_s256: issuers whose metadata do not list ``S256``, and who are known to check it.
         legacy: where a server has no metadata, do as 2025-03-26 says: its origin is the
             authorization server.
+        plain_http: origins such as ``"http://tools:8000"`` on a network of one's own, to which
+            tokens may go where anybody on the way can read them.
     """
 
     cross_origin_metadata: bool = False
     assume_s256: frozenset[str] = frozenset()
     legacy: bool = True
+    plain_http: frozenset[str] = frozenset()
+
+
+STRICT = Compat()
+"""What is put up with unless somebody says otherwise."""
 
 
 class ResourceMetadata(msgspec.Struct):
@@ -137,7 +144,7 @@ class Discovery:
         self._network = network
         self._issuer = authorization_server
         self._known = known
-        self._compat = compat or Compat()
+        self._compat = compat or STRICT
 
     async def find(self, announced: str | None = None, *, prefer: str | None = None) -> Place:
         """Where tokens are to be had.

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import msgspec
 
+from isthmus.auth.client.discovery import STRICT, Compat
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.requests import AuthorizedRequests
 from isthmus.auth.client.session import AuthSession, Grant
 from isthmus.auth.client.step_up import TRIES, StepUps
-from isthmus.auth.urls import is_secure
-from isthmus.errors import AuthRequired, UsageError
+from isthmus.auth.urls import is_secure, origin
+from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
 from isthmus.transports.http.address import shown
 from isthmus.transports.http.requests import Requests
 
@@ -38,9 +39,11 @@ class Granting:
 
     Attributes:
         tries: how often one operation may ask for more scopes.
+        compat: what is put up with for servers that do not keep to the specification.
     """
 
     tries: ClassVar[int] = TRIES
+    compat: Compat = STRICT
 
     def __init__(self) -> None:
         self.now = time.time
@@ -64,7 +67,10 @@ class Granting:
 
         Raises:
             AuthRequired: no token can be for such a URL.
+            AuthUnsafe: tokens could be read on their way there.
         """
+        if url.startswith("http:") and not is_secure(url):
+            self.in_clear(url)
         loop = asyncio.get_running_loop()
         shared = self._shared.get(url)
         if shared is None or shared.loop is not loop:
@@ -78,7 +84,6 @@ class Granting:
             session = AuthSession(grant, now=self.now)
             shared = Shared(session, proofs, StepUps(session, url, tries=self.tries), loop)
             self._shared[url] = shared
-            warn_of_clear(url)
         shared.users += 1
         return AuthorizedRequests(
             url,
@@ -95,6 +100,20 @@ class Granting:
         tokens = None if shared is None else shared.session.tokens
         return None if tokens is None else tokens.access
 
+    def in_clear(self, url: str) -> None:
+        """Say what there is to say to tokens that anybody on the way could read.
+
+        Raises:
+            AuthUnsafe: they are not sent, unless ``Compat(plain_http=…)`` names the origin.
+        """
+        # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+        if origin(url) not in self.compat.plain_http:
+            raise AuthUnsafe(
+                f"{shown(url)} is reached by plain http, where anybody on the way can read its "
+                "tokens: give its https URL; on a network of your own, "
+                f"compat=Compat(plain_http={{{origin(url)!r}}}) lets them go there"
+            )
+
     async def _left(self, url: str, shared: Shared) -> None:
         """The last one who leaves takes the session along; what is kept is in the store."""
         shared.users -= 1
@@ -103,17 +122,6 @@ class Granting:
         if self._shared.get(url) is shared:
             del self._shared[url]
         await shared.session.close()
-
-
-def warn_of_clear(url: str) -> None:
-    """Say it where tokens can be read on their way, which is for whoever runs the network to judge."""
-    if url.startswith("http:") and not is_secure(url):
-        import logging  # not needed where all is well
-
-        logging.getLogger("isthmus").warning(
-            "%s is reached by plain http: anybody on the way can read its tokens; give its https URL",
-            shown(url),
-        )
 
 
 def wished(scopes: Iterable[str] | None) -> frozenset[str] | None:

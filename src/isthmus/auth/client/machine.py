@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from isthmus.auth.client.discovery import Compat, Discovery, Place
+from isthmus.auth.client.discovery import STRICT, Compat, Discovery, Place
 from isthmus.auth.client.flow import granted_tokens
 from isthmus.auth.client.granting import Granting, wished
 from isthmus.auth.client.proofs import Proofs
@@ -106,7 +106,7 @@ class Machine(Granting):
         self.client_id = identity.client_id
         self.scopes = wished(scopes)
         self.authorization_server = authorization_server
-        self.compat = compat
+        self.compat = compat or STRICT
         self.now: Callable[[], float] = time.time
         self.had: dict[str, Tokens] = {}
         self._issuer: str | None = None

@@ -9,7 +9,7 @@ import msgspec
 
 from isthmus.auth.client.browser import OpenBrowser, default_opener
 from isthmus.auth.client.callback import Loopback, Redirect
-from isthmus.auth.client.discovery import Compat
+from isthmus.auth.client.discovery import STRICT, Compat
 from isthmus.auth.client.granting import Granting, wished
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.registration import Preregistered, Program
@@ -156,7 +156,7 @@ class OAuth(Granting):
         self.open_browser = open_browser
         self.account = account
         self.dpop = dpop
-        self.compat = compat or Compat()
+        self.compat = compat or STRICT
         self._approve = approve_scopes
         self._store = store
         self._policy = network
