@@ -13,7 +13,7 @@ from isthmus.errors import AuthRefused
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
     from isthmus.auth.authorization_server.clients import Known, RegisteredClient
-    from isthmus.auth.authorization_server.provider import Approval, FormRequest, Provider
+    from isthmus.auth.authorization_server.oauth_core import Approval, FormRequest, OAuthCore
     from isthmus.auth.authorization_server.records import Records
 
 __all__ = ["Asking"]
@@ -36,7 +36,7 @@ class Asking:
 
     async def ask(self, asked: Asked) -> Pending | str:
         """Judge a request; see :meth:`AuthorizationServer.ask`."""
-        from isthmus.auth.authorization_server.provider import Found
+        from isthmus.auth.authorization_server.oauth_core import Found
 
         if not self._settings.has_users:
             raise Unfit("nobody can log in at this server", status=400)
@@ -45,19 +45,19 @@ class Asking:
         except Unfit as unfit:
             raise Unfit(unfit.text) from None  # to people it is one and the same
         try:
-            return await self._authority.serve(lambda provider: self._judge(provider, asked), found)
+            return await self._authority.serve(lambda core: self._judge(core, asked), found)
         except ValueError:
             # Authlib raises it for an error text with characters that none may have.
             raise Unfit("the link has characters that it must not have") from None
 
-    def _judge(self, provider: "Provider", asked: Asked) -> Pending | str:
+    def _judge(self, core: "OAuthCore", asked: Asked) -> Pending | str:
         from authlib.oauth2 import OAuth2Error
 
         request = self._request(asked)
         try:
-            grant = provider.get_consent_grant(request)
+            grant = core.get_consent_grant(request)
         except OAuth2Error as error:
-            named = provider.query_client(asked.get("client_id") or "")
+            named = core.query_client(asked.get("client_id") or "")
             # spec 2026-07-28 basic/authorization/security-considerations#open-redirection
             if not error.redirect_uri:
                 raise Unfit(why(error.error, named, asked.get("redirect_uri"))) from None
@@ -66,7 +66,7 @@ class Asking:
                 raise Astray(url) from None
             return url
         known: Known = request.client
-        now, client = provider.records.now, known.client
+        now, client = core.records.now, known.client
         pending = Pending(
             txn=fresh_id() + fresh_id(),
             client_id=client.client_id,
@@ -81,32 +81,32 @@ class Asking:
             created_at=now,
             expires_at=now + PENDING_LIFE,
         )
-        provider.records.save_pending(pending)
+        core.records.save_pending(pending)
         return pending
 
     async def approve(self, pending: Pending, approval: "Approval") -> str:
         """Give the client a code; see :meth:`AuthorizationServer.approve`."""
-        from isthmus.auth.authorization_server.provider import Found
+        from isthmus.auth.authorization_server.oauth_core import Found
 
         try:
             found = Found(document=await self._lookups.document(pending.client_id))
         except Unfit as unfit:
             raise AuthRefused(unfit.text, "temporarily_unavailable") from None
 
-        def work(provider: "Provider") -> str:
+        def work(core: "OAuthCore") -> str:
             from authlib.oauth2 import OAuth2Error
 
-            kept = take(provider.records, pending)
+            kept = take(core.records, pending)
             request = self._request(Asked(method="GET", pairs=kept.query))
             try:
-                grant = provider.get_consent_grant(request)
+                grant = core.get_consent_grant(request)
             except OAuth2Error as error:
                 raise AuthRefused("the client may no longer have this", error.error) from None
             if (grant.redirect_uri, request.resource) != (kept.redirect_uri, kept.resource):
                 raise AuthRefused("the client has changed since it asked", "invalid_request")
-            provider.records.audit("approved", client_id=pending.client_id,
+            core.records.audit("approved", client_id=pending.client_id,
                                    user_id=approval.user.id)  # fmt: skip
-            response = provider.create_authorization_response(request, approval.user, grant)
+            response = core.create_authorization_response(request, approval.user, grant)
             return str(response.location)
 
         return await self._authority.serve(work, found, approval)
@@ -129,7 +129,7 @@ class Asking:
         return with_query(redirect_uri, ((name, value) for name, value in pairs if value))
 
     def _request(self, asked: Asked) -> "FormRequest":
-        from isthmus.auth.authorization_server.provider import FormRequest
+        from isthmus.auth.authorization_server.oauth_core import FormRequest
 
         return FormRequest(asked, self._settings.url("authorize"))
 

@@ -27,7 +27,7 @@ from isthmus.auth.jose import Claims, InvalidToken, audiences, check_times, numb
 from isthmus.auth.names import CLIENT_ASSERTION, CONFIDENTIAL, ID_JAG_TYPE, JWT_BEARER
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.provider import Provider
+    from isthmus.auth.authorization_server.oauth_core import OAuthCore
 
 __all__ = ["IdJag", "WorkloadGrant", "by_assertion", "by_basic"]
 
@@ -50,39 +50,39 @@ def by_basic(query_client: Query, request: Any) -> Known | None:
     return client
 
 
-def by_assertion(provider: "Provider") -> Callable[[Query, Any], Known | None]:
+def by_assertion(core: "OAuthCore") -> Callable[[Query, Any], Known | None]:
     """The way to authenticate a client by what it has signed (RFC 7523, ``private_key_jwt``)."""
 
     def authenticate(query_client: Query, request: Any) -> Known | None:
         if request.form.get("client_assertion_type") != CLIENT_ASSERTION:
             return None
-        claims = provider.found.client_assertion
+        claims = core.found.client_assertion
         if claims is None:
             raise InvalidClientError(description="The client assertion is not accepted.")
-        client_id, settings = claims.get("sub"), provider.settings
+        client_id, settings = claims.get("sub"), core.settings
         named = request.form.get("client_id", client_id)
         if not isinstance(client_id, str) or claims.get("iss") != client_id or named != client_id:
             raise InvalidClientError(description="The client assertion is of another client.")
         # The issuer, or the endpoint as older clients have it; and nobody else beside it.
         if not audiences(claims) or not audiences(claims) <= {settings.issuer, settings.url("token")}:  # fmt: skip
             raise InvalidClientError(description="The client assertion is for somebody else.")
-        if not fresh(provider, claims, client_id):
+        if not fresh(core, claims, client_id):
             raise InvalidClientError(description="The client assertion is too old, or was used before.")  # fmt: skip
         return query_client(client_id)
 
     return authenticate
 
 
-def fresh(provider: "Provider", claims: Mapping[str, Any], issuer: str) -> bool:
+def fresh(core: "OAuthCore", claims: Mapping[str, Any], issuer: str) -> bool:
     """Whether an assertion is good now, and for the first time; then it was."""
-    now, jti = provider.records.now, claims.get("jti")
+    now, jti = core.records.now, claims.get("jti")
     try:
         end = check_times(claims, now)
     except InvalidToken:
         return False
     if not isinstance(jti, str) or not 0 < len(jti) <= 256 or end > now + LONGEST_LIFE:
         return False
-    return provider.records.first_use(f"assertion {issuer}", jti, end + 60)
+    return core.records.first_use(f"assertion {issuer}", jti, end + 60)
 
 
 class IdJag(Minting, IDJAGGrant):  # type: ignore[misc]  # Authlib has no types
@@ -100,12 +100,12 @@ class IdJag(Minting, IDJAGGrant):  # type: ignore[misc]  # Authlib has no types
 
     def _process_assertion_claims(self, assertion: str) -> Claims:
         """What the assertion says; its signature and its type have been verified."""
-        provider: Provider = self.server
-        claims = provider.found.assertion
+        core: OAuthCore = self.server
+        claims = core.found.assertion
         if claims is None:
             raise InvalidGrantError("The assertion is not accepted.")
         # spec 2026-07-28 basic/authorization#mcp-authorization-extensions
-        if audiences(claims) != {provider.settings.issuer}:
+        if audiences(claims) != {core.settings.issuer}:
             raise InvalidGrantError("The assertion is for another authorization server.")
         if not all(isinstance(claims.get(name), str) for name in NEEDED):
             raise InvalidGrantError("The assertion lacks sub, client_id, resource or jti.")
@@ -127,24 +127,24 @@ class IdJag(Minting, IDJAGGrant):  # type: ignore[misc]  # Authlib has no types
 
     def check_id_jag_permission(self, client: Known, user: User, scopes: list[str]) -> bool:
         """Whether tokens are issued for what it names."""
-        provider: Provider = self.server
+        core: OAuthCore = self.server
         resource: str = self.request.id_jag_claims["resource"]
-        self.request.resource = choose_resource(provider.settings, self.request.asked, resource)
+        self.request.resource = choose_resource(core.settings, self.request.asked, resource)
         return True
 
     def generate_token(
         self, *, scope: str | None = None, user: Any = None, **_: Any
     ) -> TokenAnswer:
         """A token about the user; there is no refresh token with it."""
-        provider: Provider = self.server
-        allowed = provider.allowed_scope(self.request.client, scope)
-        provider.records.audit(
+        core: OAuthCore = self.server
+        allowed = core.allowed_scope(self.request.client, scope)
+        core.records.audit(
             "id_jag",
             client_id=self.request.client.client_id,
             user_id=user.id,
             detail=str(self.request.id_jag_claims["iss"]),
         )
-        return provider.mint(self.request, subject=user.id, scope=allowed)
+        return core.mint(self.request, subject=user.id, scope=allowed)
 
 
 class WorkloadGrant(BaseGrant, TokenEndpointMixin):  # type: ignore[misc]  # Authlib has no types
@@ -154,32 +154,32 @@ class WorkloadGrant(BaseGrant, TokenEndpointMixin):  # type: ignore[misc]  # Aut
 
     def validate_token_request(self) -> None:
         """Judge a token request; by the end of it, everything is known."""
-        provider: Provider = self.server
-        claims = provider.found.assertion
+        core: OAuthCore = self.server
+        claims = core.found.assertion
         if claims is None:
             raise InvalidGrantError("The assertion is not accepted.")
-        settings = provider.settings
+        settings = core.settings
         workload = settings.workloads.get((str(claims.get("iss")), str(claims.get("sub"))))
         if workload is None or (workload.audience or settings.issuer) not in audiences(claims):
             raise InvalidGrantError("The assertion is of nobody who is known, or for another.")
         try:
-            check_times(claims, provider.records.now)
+            check_times(claims, core.records.now)
         except InvalidToken:
             raise InvalidGrantError("The assertion is not good at this time.") from None
         if self.request.form.get("client_id", workload.client_id) != workload.client_id:
             raise InvalidGrantError("The assertion is of another client.")
-        client = provider.query_client(workload.client_id)
+        client = core.query_client(workload.client_id)
         if client is None or not client.check_grant_type(JWT_BEARER):
             raise UnauthorizedClientError
         self.request.client = client
-        self.request.jkt = shown_key(provider, self.request.asked)
+        self.request.jkt = shown_key(core, self.request.asked)
         self.validate_requested_scope()
         self.request.resource = choose_resource(settings, self.request.asked)
 
     def create_token_response(self) -> tuple[int, Any, Any]:
         """A token about the program."""
-        provider: Provider = self.server
+        core: OAuthCore = self.server
         client: Known = self.request.client
-        scope = provider.allowed_scope(client, self.request.payload.scope)
-        answer = provider.mint(self.request, subject=client.client_id, scope=scope)
+        scope = core.allowed_scope(client, self.request.payload.scope)
+        answer = core.mint(self.request, subject=client.client_id, scope=scope)
         return 200, answer, self.TOKEN_RESPONSE_HEADER

@@ -30,10 +30,10 @@ from isthmus.errors import UsageError
 from isthmus.transports.http.reply import Receive, Scope, Send
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.provider import Approval, Found, Provider
+    from isthmus.auth.authorization_server.oauth_core import Approval, Found, OAuthCore
     from isthmus.auth.authorization_server.records import Records
     from isthmus.auth.authorization_server.store import AuthStore
-    from isthmus.auth.upstream.provider import Provider as UpstreamProvider
+    from isthmus.auth.upstream.provider import Provider
     from isthmus.auth.upstream.services import Services
 
 __all__ = ["AuthorizationServer"]
@@ -59,7 +59,7 @@ class AuthorizationServer:
             issuer="https://mcp.example",
             resources=["https://mcp.example/mcp"],
             scopes={"files:read": "Read your files"},
-            users=PasswordUsers("users.json"),
+            users=PasswordUsers("users.db"),
             store=SQLiteAuthStore("auth.db"),
         )
         server = Server("files", auth=authority.resource_auth("https://mcp.example/mcp"))
@@ -123,7 +123,7 @@ class AuthorizationServer:
         rotation_grace: float = 30.0,
         trusted_idps: Mapping[str, TrustedIdp] | Iterable[TrustedIdp] = (),
         workloads: Iterable[Workload] = (),
-        providers: "Iterable[UpstreamProvider]" = (),
+        providers: "Iterable[Provider]" = (),
         legacy_paths: bool = True,
         openid_alias: bool = False,
         dpop_nonce: bool = False,
@@ -280,7 +280,7 @@ class AuthorizationServer:
         Raises:
             AuthRefused: it was answered before, or is too old.
         """
-        from isthmus.auth.authorization_server.provider import Approval
+        from isthmus.auth.authorization_server.oauth_core import Approval
 
         if user.disabled:
             return await self.deny(pending)
@@ -304,7 +304,7 @@ class AuthorizationServer:
         return await self._asking.deny(pending, error)
 
     async def serve(
-        self, work: "Callable[[Provider], T]", found: "Found", approval: "Approval | None" = None
+        self, work: "Callable[[OAuthCore], T]", found: "Found", approval: "Approval | None" = None
     ) -> T:
         """Have Authlib do something in one transaction: what it answers is committed.
 

@@ -27,7 +27,7 @@ from isthmus.transports.http.reply import JSON, Receive, Scope, Send, respond
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
     from isthmus.auth.authorization_server.clients import Known
-    from isthmus.auth.authorization_server.provider import Answer, Found, Provider
+    from isthmus.auth.authorization_server.oauth_core import Answer, Found, OAuthCore
     from isthmus.auth.authorization_server.records import Records
 
 __all__ = ["Endpoints", "serving"]
@@ -57,8 +57,8 @@ PLAIN: Pairs = [
 BROKEN = "the server could not answer; its log says why"
 
 
-def serving(work: "Callable[[Provider], T]", *given: Any) -> "Callable[[Records], T]":
-    """Work with a provider, as work for the store: one request, one transaction.
+def serving(work: "Callable[[OAuthCore], T]", *given: Any) -> "Callable[[Records], T]":
+    """Work with an :class:`OAuthCore`, as work for the store: one request, one transaction.
 
     Args:
         work: what to do with it.
@@ -68,13 +68,13 @@ def serving(work: "Callable[[Provider], T]", *given: Any) -> "Callable[[Records]
         UsageError: Authlib is not installed.
     """
     try:
-        from isthmus.auth.authorization_server.provider import Provider
+        from isthmus.auth.authorization_server.oauth_core import OAuthCore
     except ImportError as error:
         raise missing("An authorization server", error) from error
     settings, keyring, found, *approval = given
 
     def run(records: "Records") -> T:
-        return work(Provider(settings, keyring, records, found, *approval))
+        return work(OAuthCore(settings, keyring, records, found, *approval))
 
     return run
 
@@ -177,7 +177,7 @@ class Endpoints:
 
         return endpoint
 
-    async def _served(self, work: "Callable[[Provider], T]", found: "Found") -> T:
+    async def _served(self, work: "Callable[[OAuthCore], T]", found: "Found") -> T:
         """Have Authlib serve a request in a transaction of its own.
 
         Raises:
@@ -217,17 +217,17 @@ class Endpoints:
     async def _tokens(self, asked: Asked) -> "Answer":
         found = await self._lookups.find(asked)
 
-        def work(provider: "Provider") -> "Answer":
-            from isthmus.auth.authorization_server.provider import FormRequest
+        def work(core: "OAuthCore") -> "Answer":
+            from isthmus.auth.authorization_server.oauth_core import FormRequest
 
-            done: Answer = provider.create_token_response(
+            done: Answer = core.create_token_response(
                 FormRequest(asked, self._settings.url("token"))
             )
             if self._settings.dpop_nonce and asked.proof is not None:
                 from isthmus.auth.authorization_server.minting import nonces
 
-                now = provider.records.now
-                done.headers.append(("DPoP-Nonce", nonces(provider).current(now)))
+                now = core.records.now
+                done.headers.append(("DPoP-Nonce", nonces(core).current(now)))
             return done
 
         return await self._served(work, found)
@@ -244,11 +244,11 @@ class Endpoints:
     async def _endpoint(self, name: str, place: str, scope: Scope, receive: Receive) -> "Answer":
         asked, found = await self._client_form(scope, receive)
 
-        def work(provider: "Provider") -> "tuple[Answer, bool]":
-            from isthmus.auth.authorization_server.provider import FormRequest
+        def work(core: "OAuthCore") -> "tuple[Answer, bool]":
+            from isthmus.auth.authorization_server.oauth_core import FormRequest
 
             request = FormRequest(asked, self._settings.url(place))
-            done: Answer = provider.create_endpoint_response(name, request)
+            done: Answer = core.create_endpoint_response(name, request)
             client: Known | None = request.client
             return done, client is not None and client.client.introspects
 
@@ -272,12 +272,12 @@ class Endpoints:
         if not isinstance(data, dict):
             raise Unfit("the body is no JSON object", error="invalid_client_metadata")
 
-        def work(provider: "Provider") -> "Answer":
-            from isthmus.auth.authorization_server.provider import JsonAsked
+        def work(core: "OAuthCore") -> "Answer":
+            from isthmus.auth.authorization_server.oauth_core import JsonAsked
             from isthmus.auth.authorization_server.registration import Register
 
-            provider.register_endpoint(Register)
-            done: Answer = provider.create_endpoint_response(
+            core.register_endpoint(Register)
+            done: Answer = core.create_endpoint_response(
                 "client_registration", JsonAsked(data, self._settings.url("register"))
             )
             return done
@@ -292,7 +292,7 @@ class Endpoints:
         return self._document(self._metadata)
 
     def _document(self, body: bytes) -> "Answer":
-        from isthmus.auth.authorization_server.provider import Answer
+        from isthmus.auth.authorization_server.oauth_core import Answer
 
         headers = [("Cache-Control", "public, max-age=300"), ("Content-Type", "application/json")]
         done = Answer(200, None, headers)
@@ -300,7 +300,7 @@ class Endpoints:
         return done
 
     def _nothing(self) -> "Found":
-        from isthmus.auth.authorization_server.provider import Found
+        from isthmus.auth.authorization_server.oauth_core import Found
 
         return Found()
 

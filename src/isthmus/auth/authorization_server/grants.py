@@ -41,7 +41,7 @@ from isthmus.auth.names import CONFIDENTIAL, METHODS
 from isthmus.auth.secret import Secret, digest
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.provider import FormRequest, Provider
+    from isthmus.auth.authorization_server.oauth_core import FormRequest, OAuthCore
 
 __all__ = ["equip"]
 
@@ -116,8 +116,8 @@ class CodeGrant(Minting, AuthorizationCodeGrant):  # type: ignore[misc]  # Authl
 
     def save_authorization_code(self, code: str, request: "FormRequest") -> None:
         """Keep a code, and the grant that it stands for."""
-        provider: Provider = self.server
-        records, settings, approval = provider.records, provider.settings, provider.approval
+        core: OAuthCore = self.server
+        records, settings, approval = core.records, core.settings, core.approval
         if approval is None:  # pragma: no cover - there is no other way here
             raise InvalidRequestError
         scopes = (request.scope or "").split()
@@ -196,16 +196,16 @@ class CodeGrant(Minting, AuthorizationCodeGrant):  # type: ignore[misc]  # Authl
 
     def generate_token(self, *, include_refresh_token: bool = True, **_: Any) -> TokenAnswer:
         """The first tokens of a grant."""
-        provider: Provider = self.server
+        core: OAuthCore = self.server
         grant: Grant = self.request.authorization_code.grant
         client_id, jkt = grant.client_id, self.request.jkt
         # spec 2025-06-18 basic/authorization#token-theft: a public client's refresh token is
         # worth nothing without the key it has shown
         if jkt is not None and self.request.client.client.public:
-            provider.records.bind_grant(grant.id, jkt)
-        mac = provider.keyring.mac(provider.records)
+            core.records.bind_grant(grant.id, jkt)
+        mac = core.keyring.mac(core.records)
         refresh = refresh_token(mac, grant.id, 0, client_id) if include_refresh_token else None
-        return provider.mint(
+        return core.mint(
             self.request,
             subject=grant.user_id,
             scope=grant.scope,
@@ -239,10 +239,10 @@ class RefreshGrant(Minting, RefreshTokenGrant):  # type: ignore[misc]  # Authlib
 
     def authenticate_refresh_token(self, refresh_token: str) -> StoredRefresh | None:
         """The grant that a refresh token belongs to; None where it is good for nothing."""
-        provider: Provider = self.server
-        records, client = provider.records, self.request.client
+        core: OAuthCore = self.server
+        records, client = core.records, self.request.client
         presented = read_refresh(refresh_token)
-        mac = provider.keyring.mac(records)
+        mac = core.keyring.mac(records)
         if presented is None or not genuine(mac, presented, client.client_id):
             return None
         grant = records.grant(presented.grant_id)
@@ -250,9 +250,9 @@ class RefreshGrant(Minting, RefreshTokenGrant):  # type: ignore[misc]  # Authlib
             return None
         if grant.jkt is not None and grant.jkt != self.request.jkt:
             return None
-        if able(provider, grant) is None:
+        if able(core, grant) is None:
             return None
-        if not judge_refresh(records, grant, presented.gen, provider.settings.rotation_grace):
+        if not judge_refresh(records, grant, presented.gen, core.settings.rotation_grace):
             return None
         return StoredRefresh(grant, presented.gen)
 
@@ -273,14 +273,14 @@ class RefreshGrant(Minting, RefreshTokenGrant):  # type: ignore[misc]  # Authlib
 
     def next_token(self, grant: Grant, gen: int) -> TokenAnswer:
         """Go on from one generation of a grant."""
-        provider: Provider = self.server
-        records = provider.records
+        core: OAuthCore = self.server
+        records = core.records
         if gen == grant.gen:
-            end = until(records.now + provider.settings.refresh_ttl, grant.ends_at)
+            end = until(records.now + core.settings.refresh_ttl, grant.ends_at)
             if not records.rotate(grant.id, gen, end):  # pragma: no cover - we hold the lock
                 raise InvalidGrantError
-        mac = provider.keyring.mac(records)
-        return provider.mint(
+        mac = core.keyring.mac(records)
+        return core.mint(
             self.request,
             subject=grant.user_id,
             scope=self.request.payload.scope or grant.scope,
@@ -306,14 +306,14 @@ class MachineGrant(Minting, ClientCredentialsGrant):  # type: ignore[misc]  # Au
 
     def generate_token(self, *, scope: str | None = None, **_: Any) -> TokenAnswer:
         """A token about the client itself."""
-        provider: Provider = self.server
-        allowed = provider.allowed_scope(self.request.client, scope)
-        return provider.mint(self.request, subject=self.request.client.client_id, scope=allowed)
+        core: OAuthCore = self.server
+        allowed = core.allowed_scope(self.request.client, scope)
+        return core.mint(self.request, subject=self.request.client.client_id, scope=allowed)
 
 
-def able(provider: "Provider", grant: Grant) -> User | None:
+def able(core: "OAuthCore", grant: Grant) -> User | None:
     """The user behind a grant, unless they are gone or disabled."""
-    user = provider.found.user
+    user = core.found.user
     return user if user is not None and user.id == grant.user_id and not user.disabled else None
 
 
@@ -322,14 +322,14 @@ def until(usual: float, ends_at: float | None) -> float:
     return usual if ends_at is None else min(usual, ends_at)
 
 
-def equip(provider: "Provider") -> None:
+def equip(core: "OAuthCore") -> None:
     """Give an authorization server its grants, its ways to authenticate, and its other endpoints."""
-    provider.register_client_auth_method("client_secret_basic", by_basic)
-    provider.register_client_auth_method("private_key_jwt", by_assertion(provider))
-    provider.register_grant(CodeGrant, [S256Required(), ResourceIndicator()])
-    provider.register_grant(RefreshGrant)
-    provider.register_grant(MachineGrant)
-    provider.register_grant(IdJag)
-    provider.register_grant(WorkloadGrant)
-    provider.register_endpoint(Revocation)
-    provider.register_endpoint(Introspection)
+    core.register_client_auth_method("client_secret_basic", by_basic)
+    core.register_client_auth_method("private_key_jwt", by_assertion(core))
+    core.register_grant(CodeGrant, [S256Required(), ResourceIndicator()])
+    core.register_grant(RefreshGrant)
+    core.register_grant(MachineGrant)
+    core.register_grant(IdJag)
+    core.register_grant(WorkloadGrant)
+    core.register_endpoint(Revocation)
+    core.register_endpoint(Introspection)

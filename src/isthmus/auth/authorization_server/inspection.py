@@ -17,7 +17,7 @@ from isthmus.auth.names import CONFIDENTIAL, METHODS
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.clients import Known
-    from isthmus.auth.authorization_server.provider import Provider
+    from isthmus.auth.authorization_server.oauth_core import OAuthCore
 
 __all__ = ["Introspection", "Revocation"]
 
@@ -50,23 +50,23 @@ class TokenSeen(msgspec.Struct, frozen=True, kw_only=True):
         return self.ended
 
 
-def see(provider: "Provider", text: str) -> TokenSeen | None:
+def see(core: "OAuthCore", text: str) -> TokenSeen | None:
     """Recognise a token of ours; None for what is none."""
-    return see_refresh(provider, text) if text.startswith("rt.") else see_access(provider, text)
+    return see_refresh(core, text) if text.startswith("rt.") else see_access(core, text)
 
 
-def see_refresh(provider: "Provider", text: str) -> TokenSeen | None:
+def see_refresh(core: "OAuthCore", text: str) -> TokenSeen | None:
     """Recognise a refresh token."""
-    records = provider.records
+    records = core.records
     presented = read_refresh(text)
     grant = None if presented is None else records.grant(presented.grant_id)
     if presented is None or grant is None:
         return None
-    if not genuine(provider.keyring.mac(records), presented, grant.client_id):
+    if not genuine(core.keyring.mac(records), presented, grant.client_id):
         return None
     over = grant.revoked_at is not None or grant.expires_at <= records.now
     claims = {
-        "iss": provider.settings.issuer,
+        "iss": core.settings.issuer,
         "sub": grant.user_id,
         "client_id": grant.client_id,
         "aud": grant.resource,
@@ -78,17 +78,17 @@ def see_refresh(provider: "Provider", text: str) -> TokenSeen | None:
     )
 
 
-def see_access(provider: "Provider", text: str) -> TokenSeen | None:
+def see_access(core: "OAuthCore", text: str) -> TokenSeen | None:
     """Recognise an access token."""
-    records = provider.records
+    records = core.records
     try:
         read_token(text)
-        keys = provider.keyring.public(records)
+        keys = core.keyring.public(records)
         claims = verify(text, keys, algorithms=algorithms(keys), typ=ACCESS_TYPE)
         check_times(claims, records.now, leeway=0.0)
     except InvalidToken:
         return None
-    if claims.get("iss") != provider.settings.issuer:
+    if claims.get("iss") != core.settings.issuer:
         return None
     gid = claims.get("gid")
     grant = records.grant(gid) if isinstance(gid, str) else None

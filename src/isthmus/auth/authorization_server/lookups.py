@@ -22,7 +22,7 @@ from isthmus.auth.network import Network
 from isthmus.auth.newest import Newest
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.provider import Found
+    from isthmus.auth.authorization_server.oauth_core import Found
     from isthmus.auth.authorization_server.store import AuthStore
 
 __all__ = ["Lookups"]
@@ -81,7 +81,7 @@ class Lookups:
         Raises:
             Unfit: something is not to be had.
         """
-        from isthmus.auth.authorization_server.provider import Found
+        from isthmus.auth.authorization_server.oauth_core import Found
 
         assertion = asked.get("client_assertion")
         client_id = asked.basic.client_id if asked.basic else asked.get("client_id")

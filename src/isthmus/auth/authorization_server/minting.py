@@ -15,7 +15,7 @@ from isthmus.auth.dpop import InvalidProof, NonceNeeded, Nonces, ReplayCache, ch
 from isthmus.auth.urls import canonical_resource
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.provider import Provider
+    from isthmus.auth.authorization_server.oauth_core import OAuthCore
 
 __all__ = ["Minting", "choose_resource", "nonces"]
 
@@ -23,7 +23,7 @@ __all__ = ["Minting", "choose_resource", "nonces"]
 class Minting:
     """A grant whose tokens are ours: it knows the key they are bound to before it judges anything."""
 
-    server: "Provider"
+    server: "OAuthCore"
     request: Any
 
     def authenticate_token_endpoint_client(self) -> Any:
@@ -83,7 +83,7 @@ class StoredProofs(ReplayCache):
         return self._records.first_use(f"dpop {jkt}", jti, until)
 
 
-def shown_key(provider: "Provider", asked: Asked) -> str | None:
+def shown_key(core: "OAuthCore", asked: Asked) -> str | None:
     """The thumbprint of the key that a request proves; None where it proves none.
 
     Raises:
@@ -91,15 +91,15 @@ def shown_key(provider: "Provider", asked: Asked) -> str | None:
     """
     if asked.proof is None:
         return None
-    wanted = nonces(provider) if provider.settings.dpop_nonce else None
+    wanted = nonces(core) if core.settings.dpop_nonce else None
     try:
         return check_proof(
             asked.proof,
             method="POST",
-            url=provider.settings.url("token"),
+            url=core.settings.url("token"),
             token=None,
-            now=provider.records.now,
-            replays=StoredProofs(provider.records),
+            now=core.records.now,
+            replays=StoredProofs(core.records),
             nonce=wanted,
         )
     except NonceNeeded:
@@ -111,7 +111,7 @@ def shown_key(provider: "Provider", asked: Asked) -> str | None:
         raise OAuth2Error(error="invalid_dpop_proof", description=text) from None
 
 
-def nonces(provider: "Provider") -> Nonces:
+def nonces(core: "OAuthCore") -> Nonces:
     """The nonces for proofs, the same in every process."""
-    mac = provider.keyring.mac(provider.records)
+    mac = core.keyring.mac(core.records)
     return Nonces(hmac.digest(mac, b"dpop nonces", "sha256"))

@@ -24,7 +24,7 @@ from isthmus.auth.names import BY_SECRET, METHODS
 from isthmus.auth.secret import Secret
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.provider import JsonAsked, Provider
+    from isthmus.auth.authorization_server.oauth_core import JsonAsked, OAuthCore
 
 __all__ = ["Register"]
 
@@ -36,7 +36,7 @@ JSON_HEADERS = [("Content-Type", "application/json"), ("Cache-Control", "no-stor
 class Register(ClientRegistrationEndpoint):  # type: ignore[misc]  # Authlib has no types
     """The registration endpoint during one request."""
 
-    server: "Provider"
+    server: "OAuthCore"
 
     def create_registration_response(self, request: "JsonAsked") -> tuple[int, Any, Any]:
         """Register a client, or say what is wrong with it."""

@@ -1,6 +1,6 @@
 """Authlib's core, made fit for MCP: what it asks of a framework, and what is ours to decide.
 
-One provider serves one request, in the store's thread, inside one transaction. Whatever has to be
+One :class:`OAuthCore` serves one request, in the store's thread, inside one transaction. Whatever has to be
 awaited - documents and keys of clients, the user - was awaited before, and is in :class:`Found`.
 
 Importing this takes the extra ``auth``; nothing imports it before the first request.
@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 import msgspec
-from authlib.oauth2.rfc6749 import AuthorizationServer as Core
+from authlib.oauth2.rfc6749 import AuthorizationServer as AuthlibServer
 from authlib.oauth2.rfc6749 import InvalidClientError, OAuth2Request
 from authlib.oauth2.rfc6749.errors import InvalidScopeError
 from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload, JsonRequest
@@ -28,7 +28,7 @@ from isthmus.auth.authorization_server.users import User
 from isthmus.auth.jose import Claims
 from isthmus.auth.secret import Secret
 
-__all__ = ["Answer", "Approval", "FormRequest", "Found", "Provider"]
+__all__ = ["Answer", "Approval", "FormRequest", "Found", "OAuthCore"]
 
 
 SAYABLE = re.compile(r"[ !#-\[\]-~]*")
@@ -145,7 +145,7 @@ class OurIssuer(IssuerParameter):  # type: ignore[misc]  # Authlib has no types
         return self._issuer
 
 
-class Provider(Core):  # type: ignore[misc]  # Authlib has no types
+class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
     """The authorization server during one request.
 
     Args:
