@@ -35,8 +35,9 @@ PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "hello.py"
 WARM = 0.3
 """The part of the visits after which memory must be flat."""
 
-GROWTH = 6 * 1024
-"""KiB it may still grow by: what the allocator and the caches of ten thousand visits need."""
+GROWTH = 8 * 1024
+"""KiB it may still grow by: what the allocator and the caches of ten thousand visits need, and what
+an authorization server keeps for days of each who logged in."""
 
 TOGETHER = 100
 """Visits at the same time."""
@@ -44,7 +45,7 @@ TOGETHER = 100
 LAUNCHES = 100
 """One of so many visits launches a process."""
 
-GUARDED = 20
+GUARDED = 50
 """One of so many visits is of the server where one logs in."""
 
 
