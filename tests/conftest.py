@@ -3,6 +3,7 @@
 import gc
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No test writes to the keyring of whoever runs it, or waits until it is unlocked.
@@ -14,6 +15,21 @@ settings.load_profile("busy")
 
 # Eleven thousand tests are collected to stay: the collector need not look at them, now or later.
 gc.disable()
+
+
+@pytest.fixture
+def secret_watch(monkeypatch):
+    """Fails a test in which a secret stands in a log, an error, a page or a refusal.
+
+    Every test in tests/auth and tests/browser has it, others about authorization ask for it. A test
+    in which a secret has to be seen, such as that of a command that prints a new one once, asks for
+    the fixture and calls ``leaks()``, which says what there was and forgets it.
+    """
+    from secret_watch import watching  # few tests are about authorization
+
+    with watching(monkeypatch) as watch:
+        yield watch
+    assert [] == watch.leaks(), "a secret was seen"
 
 
 def pytest_collection_finish():

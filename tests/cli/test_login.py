@@ -17,6 +17,8 @@ from loopback_pages import as_json, pages
 from oauth_town import town
 from user_shell import Shell
 
+pytestmark = pytest.mark.usefixtures("secret_watch")
+
 
 @pytest.fixture
 def shell(tmp_path):

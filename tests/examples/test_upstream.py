@@ -13,7 +13,7 @@ from isthmus.cli.run import load
 from isthmus.testing.person import Person
 from upstream_provider import UpstreamProvider
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = [pytest.mark.timeout(90), pytest.mark.usefixtures("secret_watch")]
 
 
 class Traveller(Person):

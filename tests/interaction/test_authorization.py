@@ -8,7 +8,7 @@ from isthmus.errors import AuthError, HttpRefused, IsthmusError, Refused
 from isthmus.testing import every_revision, every_transport
 from protected import READ, WRITE, Files, guard, person
 
-pytestmark = [every_revision(), every_transport()]
+pytestmark = [every_revision(), every_transport(), pytest.mark.usefixtures("secret_watch")]
 
 WEB = {"http", "http+sse", "websocket"}
 PEOPLE = {

@@ -8,6 +8,8 @@ from isthmus.errors import AuthRefused
 from isthmus.linter.auth_doctor import AuthDoctor
 from loopback_pages import as_json, pages
 
+pytestmark = pytest.mark.usefixtures("secret_watch")
+
 TOKEN = "the-token-of-this-test"
 PRM = "/.well-known/oauth-protected-resource/mcp"
 ASM = "/.well-known/oauth-authorization-server"

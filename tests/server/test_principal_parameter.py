@@ -11,6 +11,8 @@ from isthmus.server.signatures import read_signature
 from isthmus.testing import connect
 from protected import ask, call, guard
 
+pytestmark = pytest.mark.usefixtures("secret_watch")
+
 
 def takes(annotation):
     """A function with a parameter of a type."""

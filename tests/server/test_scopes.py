@@ -10,6 +10,8 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.server.scopes import Visible, demand, demanded, fixed, seen_by
 from protected import ADA, EVE, READ, WRITE, guard
 
+pytestmark = pytest.mark.usefixtures("secret_watch")
+
 
 def test_scopes_are_a_set_or_a_function():
     """Ours: the two ways to say it."""

@@ -6,6 +6,8 @@ from isthmus import Accepted, Cancelled, Context, Principal, Server
 from isthmus.errors import Refused, UpstreamRequired
 from isthmus.testing import connect
 
+pytestmark = pytest.mark.usefixtures("secret_watch")
+
 ALICE = Principal(issuer="https://login.example", subject="alice", client_id="app")
 PAGE = "https://mcp.example/auth/connect?ticket=1"
 

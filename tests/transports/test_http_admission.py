@@ -29,6 +29,8 @@ from protected import (
     tool_call,
 )
 
+pytestmark = pytest.mark.usefixtures("secret_watch")
+
 GET = {"host": "localhost:8000", "accept": "text/event-stream"}
 
 
