@@ -66,12 +66,25 @@ def test_many_addresses_cannot_go_through_one_account(clock):
 
 def test_a_good_try_gives_its_address_all_tries_at_this_account_and_no_other(clock):
     """We demand that an account of one's own does not buy tries at others."""
-    tries = Tries(Allowance(2, 60), Allowance(4, 60), clock=clock)
+    tries = Tries(Allowance(2, 60), Allowance(3, 60), clock=clock)
     assert [0, 0] == [tries.take("mine", "192.0.2.1") for _ in range(2)]
     tries.succeeded("mine", "192.0.2.1")
     assert 0 == tries.take("mine", "192.0.2.1")
     assert 0 == tries.take("alice", "192.0.2.1")
     assert tries.take("alice", "192.0.2.1") > 0
+
+
+def test_an_office_behind_one_address_logs_in_as_often_as_it_likes(clock):
+    """We demand that good tries count for nobody; bad ones among them still do."""
+    tries = Tries(clock=clock)
+    for n in range(200):
+        assert 0 == tries.take(f"user{n}", "192.0.2.1")
+        tries.succeeded(f"user{n}", "192.0.2.1")
+    for n in range(50):
+        assert 0 == tries.take(f"guess{n}", "192.0.2.1")
+        tries.take("own", "192.0.2.2")
+        tries.succeeded("own", "192.0.2.2")
+    assert tries.take("guess50", "192.0.2.1") > 0
 
 
 def test_what_is_remembered_is_bounded(clock):

@@ -56,6 +56,12 @@ class Window:
         while len(self._counts) > self._size:
             self._counts.popitem(last=False)
 
+    def give_back(self, key: str) -> None:
+        """Take no note of one try after all."""
+        if key in self._counts:
+            count, began = self._counts[key]
+            self._counts[key] = (max(0, count - 1), began)
+
     def forget(self, key: str) -> None:
         """Begin anew with a key."""
         self._counts.pop(key, None)
@@ -103,13 +109,15 @@ class Tries:
         return 0
 
     def succeeded(self, account: str, address: str) -> None:
-        """The try was good: this address has all its tries at this account again.
+        """The try was good: it does not count, and this address has all its tries at this account.
 
         What it did at other accounts stays counted, else an account of one's own would buy tries
-        at those of others.
+        at those of others. An office behind one address may log in as often as it likes.
         """
-        window, key = next(self._keyed(account, address))
-        window.forget(key)
+        (both, ours), *others = self._keyed(account, address)
+        both.forget(ours)
+        for window, key in others:
+            window.give_back(key)
 
     def _keyed(self, account: str, address: str) -> Iterator[tuple[Window, str]]:
         name, place = folded(account)[:128], network_of(address)
