@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from isthmus.auth.authorization_server.locked import StoreLocked
 from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
 from isthmus.auth.authorization_server.policy import is_app_redirect
@@ -45,12 +46,36 @@ class Asking:
         except Unfit as unfit:
             raise Unfit(unfit.text) from None  # to people it is one and the same
         try:
-            return await self._authority.serve(lambda core: self._judge(core, asked), found)
+            try:
+                return await self._authority.serve(lambda core: self._judge(core, asked), found)
+            except StoreLocked:
+                # RFC 6749 4.1.2.1: a 503 would not reach the client through the browser
+                return await self._authority.look(lambda core: self._busy(core, asked), found)
         except ValueError:
             # Authlib raises it for an error text with characters that none may have.
             raise Unfit("the link has characters that it must not have") from None
 
     def _judge(self, core: "OAuthCore", asked: Asked) -> Pending | str:
+        pending = self._judged(core, asked)
+        if isinstance(pending, Pending):
+            core.records.save_pending(pending)
+        return pending
+
+    def _busy(self, core: "OAuthCore", asked: Asked) -> str:
+        """Where to send a browser when nothing can be written.
+
+        Raises:
+            StoreLocked: nowhere, before its user was asked anything.
+        """
+        found = self._judged(core, asked)
+        if isinstance(found, str):
+            return found
+        known = core.query_client(found.client_id)
+        if known is None or not is_trusted(known.client, found.redirect_uri):
+            raise StoreLocked("the store is locked by another process")
+        return self._refused(found.redirect_uri, "temporarily_unavailable", found.state)
+
+    def _judged(self, core: "OAuthCore", asked: Asked) -> Pending | str:
         from authlib.oauth2 import OAuth2Error
 
         request = self._request(asked)
@@ -67,7 +92,7 @@ class Asking:
             return url
         known: Known = request.client
         now, client = core.records.now, known.client
-        pending = Pending(
+        return Pending(
             txn=fresh_id() + fresh_id(),
             client_id=client.client_id,
             client_name=client.label,
@@ -81,8 +106,6 @@ class Asking:
             created_at=now,
             expires_at=now + PENDING_LIFE,
         )
-        core.records.save_pending(pending)
-        return pending
 
     async def approve(self, pending: Pending, approval: "Approval") -> str:
         """Give the client a code; see :meth:`AuthorizationServer.approve`."""

@@ -15,6 +15,7 @@ from isthmus.auth.authorization_server.browser import (
     read_visit,
     send_page,
 )
+from isthmus.auth.authorization_server.locked import RETRY, StoreLocked
 from isthmus.auth.authorization_server.pages import Places, message_page
 from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.requests import Unfit
@@ -40,6 +41,7 @@ OVER = (
 )
 FOREIGN = "This form was sent from another page than ours. Nothing was done. Close that page."
 BROKEN = "This server could not answer. Its log says why. Try again later."
+BUSY = "This server is busy. Nothing was done. Try again in a few seconds."
 NO_USERS = "Nobody can sign in here: this server gives access to machines only."
 DISABLED = "This account is disabled."
 
@@ -229,6 +231,8 @@ class Desk:
             await answer
         except Unfit as unfit:
             await self.problem(unfit.status, unfit.text, send)
+        except StoreLocked:
+            await self.problem(503, BUSY, send)
         except AuthRefused:  # approved or denied before, perhaps at this moment
             await self.problem(410, OVER, send)
         except Exception:
@@ -238,7 +242,8 @@ class Desk:
     async def problem(self, status: int, text: str, send: Send) -> None:
         """Answer with a page that says what was wrong; the browser is sent nowhere."""
         heading = HEADINGS.get(status, HEADINGS[400] if status < 500 else HEADINGS[500])
-        await self.say(send, heading, text, status=status)
+        page = message_page(self.places, self.place, heading, text)
+        await send_page(send, status, page, retry_after=RETRY if status == 503 else None)
 
     async def say(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from isthmus.auth.authorization_server.limits import Limits, TooMany
+from isthmus.auth.authorization_server.locked import RETRY, StoreLocked
 from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.metadata import document
 from isthmus.auth.authorization_server.requests import (
@@ -54,6 +55,7 @@ PLAIN: Pairs = [
     (b"x-content-type-options", b"nosniff"),
 ]
 
+BUSY = "the server is busy: try again in a few seconds"
 BROKEN = "the server could not answer; its log says why"
 
 
@@ -137,6 +139,8 @@ class Endpoints:
             await front.astray(astray.back, send)
         except Unfit as unfit:
             await front.problem(unfit.status, f"{unfit.text[0].upper()}{unfit.text[1:]}.", send)
+        except StoreLocked:
+            await front.problem(503, f"{BUSY[0].upper()}{BUSY[1:]}.", send)
         except Exception:
             logging.getLogger("isthmus.auth").exception("an authorization request failed")
             await front.problem(500, f"{BROKEN[0].upper()}{BROKEN[1:]}.", send)
@@ -163,6 +167,10 @@ class Endpoints:
                 done = await handler(scope, receive)
             except Unfit as unfit:
                 await respond(send, unfit.status, [*refusal(unfit), *cross], problem(unfit))
+            except StoreLocked:
+                busy = Unfit(BUSY, status=503, error="temporarily_unavailable")
+                again = (b"retry-after", str(RETRY).encode())
+                await respond(send, 503, [*PLAIN, *NO_STORE, again, *cross], problem(busy))
             except Exception:
                 logging.getLogger("isthmus.auth").exception("an OAuth request failed")
                 broken = Unfit(BROKEN, status=500, error="server_error")

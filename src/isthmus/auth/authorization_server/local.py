@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from isthmus.auth.authorization_server.locked import RETRY, StoreLocked
 from isthmus.auth.authorization_server.tokens import ACCESS_TYPE, REVOKED
 from isthmus.auth.jose import Claims, InvalidToken, UnknownKey, audiences, check_times, verify
 from isthmus.auth.jwk import Keys
@@ -56,6 +57,12 @@ class LocalVerifier:
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """Whose a token is; see :meth:`TokenVerifier.verify`."""
         try:
+            return await self._verify(presented, resource)
+        except StoreLocked as error:
+            raise VerifierUnavailable(str(error), RETRY) from None
+
+    async def _verify(self, presented: Presented, resource: str) -> Principal | None:
+        try:
             claims = await self._claims(presented.token.reveal())
             # What others accept as late, its own server need not.
             check_times(claims, self._clock(), leeway=0.0)
@@ -66,10 +73,16 @@ class LocalVerifier:
         if claims.get("iss") != self._authority.issuer or resource not in audiences(claims):
             return None
         principal = principal_of(claims)
-        return principal if await self.lasts(principal) else None
+        return principal if await self._lasts(principal) else None
 
     async def lasts(self, principal: Principal) -> bool:
         """Whether a token still stands: its grant, its user and its client are there."""
+        try:
+            return await self._lasts(principal)
+        except StoreLocked as error:
+            raise VerifierUnavailable(str(error), RETRY) from None
+
+    async def _lasts(self, principal: Principal) -> bool:
         jti, now = str(principal.claims.get("jti")), self._clock()
         known = self._standing.get(jti)
         if known is not None and now < known[0]:
@@ -84,7 +97,7 @@ class LocalVerifier:
         try:
             found = await self._authority.store.read(lambda records: looked_up(records, principal))
         except sqlite3.Error as error:
-            raise VerifierUnavailable(f"the store does not answer: {error}", 5.0) from None
+            raise VerifierUnavailable(f"the store does not answer: {error}", RETRY) from None
         if found is None:
             return False
         client_id, upstream_id = found

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from isthmus.auth.authorization_server.locked import PATIENCE, StoreLocked, is_locked
 from isthmus.auth.authorization_server.users import LoginPage, LoginRequest, User, folded
 from isthmus.auth.extra import require
 from isthmus.auth.secret import Secret
@@ -198,9 +199,14 @@ class PasswordUsers:
 
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        with closing(sqlite3.connect(self.path, timeout=10)) as rows, rows:
-            rows.execute(SCHEMA)
-            yield rows
+        try:
+            with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as rows, rows:
+                rows.execute(SCHEMA)
+                yield rows
+        except sqlite3.Error as error:
+            if is_locked(error):
+                raise StoreLocked(f"{self.path} is locked by another process") from None
+            raise
 
     async def _in_thread(self, work: "Callable[[], T]") -> T:
         if self._threads is None:

@@ -5,12 +5,14 @@ codes, grants, login sessions, and the keys, which are encrypted.
 """
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from isthmus.auth.authorization_server.locked import PATIENCE, StoreLocked, is_locked
 from isthmus.auth.authorization_server.records import Records
 from isthmus.auth.authorization_server.schema import prepare
 from isthmus.auth.authorization_server.vault import Vault, key_from
@@ -25,9 +27,6 @@ __all__ = ["AuthStore", "MemoryAuthStore", "SQLiteAuthStore"]
 T = TypeVar("T")
 Key = Secret | str | bytes
 
-BUSY = 10_000
-"""Milliseconds that a transaction waits for another process's."""
-
 
 class AuthStore(Protocol):
     """Where an authorization server keeps what it has to remember."""
@@ -39,6 +38,9 @@ class AuthStore(Protocol):
 
         Args:
             work: gets the records; neither awaits nor keeps them.
+
+        Raises:
+            StoreLocked: another process has the store, and did not let go of it for seconds.
         """
         ...
 
@@ -86,6 +88,7 @@ class SQLiteAuthStore:
         self._clock = clock
         self._thread: ThreadPoolExecutor | None = None
         self._db: sqlite3.Connection | None = None
+        self._patience = 0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._path!r})"
@@ -110,9 +113,39 @@ class SQLiteAuthStore:
     ) -> T:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="isthmus-auth-store")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, how, work)
+        asked = time.monotonic()
+
+        def run() -> T:
+            return self._patient(how, work, asked)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
     # In the store's thread
+
+    def _patient(
+        self, how: Callable[[Callable[[Records], T]], T], work: Callable[[Records], T], asked: float
+    ) -> T:
+        """Do something, and wait for other processes no longer than is left of one's patience.
+
+        It counts from when somebody asked: whoever stood in the queue behind one who waited has
+        waited already.
+
+        Raises:
+            StoreLocked: another process has the file.
+        """
+        import sqlite3
+
+        left = math.ceil(max(0.0, asked + PATIENCE - time.monotonic()) * 10) * 100
+        try:
+            db = self._open()
+            if left != self._patience:
+                db.execute(f"PRAGMA busy_timeout = {left}")
+                self._patience = left
+            return how(work)
+        except sqlite3.Error as error:
+            if is_locked(error):
+                raise StoreLocked(f"{self._path} is locked by another process") from None
+            raise
 
     def _transact(self, work: Callable[[Records], T]) -> T:
         db = self._open()
@@ -120,10 +153,11 @@ class SQLiteAuthStore:
         db.execute("BEGIN IMMEDIATE")
         try:
             result = work(Records(db, self._vault, self._clock()))
+            db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # some errors end it themselves
+                db.execute("ROLLBACK")
             raise
-        db.execute("COMMIT")
         return result
 
     def _look(self, work: Callable[[Records], T]) -> T:
@@ -154,6 +188,8 @@ class SQLiteAuthStore:
             os.chmod(self._path, 0o600)  # noqa: PTH101 - what was made before may be open to others
             return connected(self._path)
         except (OSError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and is_locked(error):
+                raise
             raise UsageError(
                 f"{self._path} cannot be used as the store of an authorization server: {error}"
             ) from None
@@ -168,6 +204,8 @@ class SQLiteAuthStore:
             self._vault = Vault([self._master(db)])
             db.execute("COMMIT")
         except sqlite3.DatabaseError as error:
+            if is_locked(error):
+                raise
             raise UsageError(f"{self._path} is no usable SQLite database: {error}") from None
 
     def _master(self, db: "sqlite3.Connection") -> bytes:
@@ -208,7 +246,7 @@ def connected(path: str) -> "sqlite3.Connection":
 
     # Transactions begin where we say, and the store's one thread may change in the course of time.
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    db.execute(f"PRAGMA busy_timeout = {BUSY}")
+    db.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
     db.execute("PRAGMA journal_mode = WAL")
     # A code that was redeemed stays redeemed, also after the power fails.
     db.execute("PRAGMA synchronous = FULL")
