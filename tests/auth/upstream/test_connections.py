@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from isthmus.auth.authorization_server.records import Grant
@@ -75,6 +76,21 @@ async def test_a_refresh_that_is_refused_revokes_the_grant_for_all(
     found = await asyncio.gather(*(connections.stands("login-1") for _ in range(20)))
 
     assert ([False] * 20, 2) == (found, remote.count("POST /token"))
+    assert await revoked(connections)
+    assert await connections.get("login-1") is None
+
+
+@pytest.mark.covers("auth.authority.third-party-bound")
+@pytest.mark.parametrize(
+    "claims", [{"sub": "id-of-mallory"}, {"sub": None}, {"iss": "https://other.example"}]
+)
+async def test_a_renewal_for_another_user_ends_the_login(remote, connections, login, clock, claims):
+    """OpenID Connect Core 12.2: a renewed ID token names the same issuer and the same user."""
+    tokens = msgspec.structs.replace(login, subject="id-of-alice")
+    await connections.add("login-1", "alice", tokens)
+    clock.ahead, remote.claims = 3600, claims
+
+    assert not await connections.stands("login-1")
     assert await revoked(connections)
     assert await connections.get("login-1") is None
 

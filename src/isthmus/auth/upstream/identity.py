@@ -10,6 +10,7 @@ from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.api import Fixed, Upstream
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamFailed, UpstreamUnavailable
 from isthmus.auth.upstream.tokens import UpstreamTokens
+from isthmus.auth.urls import same_issuer
 from isthmus.errors import AuthError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from isthmus.auth.upstream.endpoints import Endpoints
     from isthmus.auth.upstream.provider import Provider
 
-__all__ = ["alive", "identify", "user_of"]
+__all__ = ["alive", "check_same", "identify", "user_of"]
 
 LONGEST_ID, LONGEST_SUB, LONGEST_NAME = 255, 255, 200
 
@@ -151,6 +152,29 @@ async def believed(
     if not isinstance(claims.get("nonce"), str) or nonce != claims["nonce"]:
         raise wrong(provider, "it answers another request")
     return claims
+
+
+def check_same(provider: "Provider", before: UpstreamTokens, told: Mapping[str, Any]) -> None:
+    """See that renewed tokens are still those of their user (OpenID Connect Core 12.2).
+
+    The provider's own answer holds the ID token, so that its signature proves nothing more.
+
+    Raises:
+        UpstreamDenied: they are somebody else's.
+    """
+    id_token = told.get("id_token")
+    if provider.user_id is not None or not before.subject or not isinstance(id_token, str):
+        return
+    from isthmus.auth.jose import InvalidToken, read_token  # loaded where one is read
+
+    try:
+        claims = read_token(Secret(id_token)).claims
+    except InvalidToken as error:
+        raise wrong(provider, str(error)) from None
+    issuer = claims.get("iss")
+    same = isinstance(issuer, str) and same_issuer(issuer, before.issuer)
+    if not same or claims.get("sub") != before.subject:
+        raise wrong(provider, "it is of another user")
 
 
 def wrong(provider: "Provider", why: str) -> UpstreamDenied:

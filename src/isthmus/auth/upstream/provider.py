@@ -12,6 +12,7 @@ from isthmus.auth.flights import Flights
 from isthmus.auth.foreign import lifetime, members, said
 from isthmus.auth.jwks import Jwks
 from isthmus.auth.network import Network, NetworkFailed, NetworkPolicy, NetworkRefused
+from isthmus.auth.numbers import check_number
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.endpoints import (
     Endpoints,
@@ -20,6 +21,7 @@ from isthmus.auth.upstream.endpoints import (
     urls_of,
 )
 from isthmus.auth.upstream.faults import ENDED, UpstreamDenied, UpstreamUnavailable, code_of
+from isthmus.auth.upstream.identity import check_same
 from isthmus.auth.upstream.tokens import UpstreamTokens
 from isthmus.auth.urls import metadata_urls, origin, safe_browser_url, with_query
 from isthmus.errors import AuthError, UsageError
@@ -103,6 +105,9 @@ class Provider:
             raise UsageError(f"the provider {name!r} takes either issuer= or endpoints=")
         if isinstance(scopes, str) or isinstance(api, str):
             raise UsageError(f"the provider {name!r}: scopes= and api= are lists")
+        for limit, value in (("check_interval", check_interval), ("session", session)):
+            if value is not None:
+                check_number(limit, value)
         self.name = name
         self.title = title or name
         self.scopes = tuple(scopes)
@@ -223,7 +228,9 @@ class Provider:
         if tokens.refresh is None:
             raise UpstreamDenied(f"what {self.title} gave has expired and cannot be renewed")
         fields = {"grant_type": "refresh_token", "refresh_token": tokens.refresh.reveal()}
-        return (await self._granted(fields, tokens))[0]
+        renewed, told = await self._granted(fields, tokens)
+        check_same(self, tokens, told)
+        return renewed
 
     async def revoke(self, tokens: UpstreamTokens) -> None:
         """Take tokens back there (RFC 7009), as far as the provider offers that.
