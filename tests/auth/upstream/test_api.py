@@ -59,7 +59,11 @@ async def test_a_redirect_is_not_followed(remote, api):
         assert (302, []) == (answer.status, other.bearers)
 
 
-@pytest.mark.parametrize("name", ["Authorization", "HOST", "Cookie"])
+@pytest.mark.parametrize(
+    "name",
+    ["Authorization", "HOST", "Cookie", "Connection", "Proxy-Authorization", "authorization ",
+     "Transfer-Encoding\t", " host", "a b", "a:b", "", "a\r\nb", "hôst"],
+)  # fmt: skip
 async def test_credentials_are_not_a_callers_to_set(api, name):
     """Ours: nobody sends another token by mistake."""
     with pytest.raises(UsageError):

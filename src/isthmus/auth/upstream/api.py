@@ -1,5 +1,6 @@
 """Requests to a provider's API with a token of its own: what ``ctx.upstream`` gives to tools."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,8 +21,12 @@ __all__ = ["Fixed", "Tokens", "Upstream"]
 LIMIT = 4 * 1024 * 1024
 """Bytes of an answer, unless the caller says otherwise."""
 
-FORBIDDEN = frozenset({"authorization", "host", "content-length", "transfer-encoding", "cookie"})
+FORBIDDEN = frozenset({"authorization", "host", "content-length", "transfer-encoding", "cookie",
+                       "connection", "upgrade", "proxy-authorization"})  # fmt: skip
 """Headers that are not a caller's to set."""
+
+FIELD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+"""The name of a header (RFC 9110 5.1). Some servers read ``host `` with a space for ``host``."""
 
 
 class Tokens(Protocol):
@@ -212,8 +217,10 @@ def checked(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers by name in lower case.
 
     Raises:
-        UsageError: one of them is set by the connection itself.
+        UsageError: one of them is set by the connection itself, or is no name of a header.
     """
+    if odd := [name for name in headers if not FIELD.fullmatch(name)]:
+        raise UsageError(f"{odd[0]!r} is no name of a header")
     asked = {name.lower(): value for name, value in headers.items()}
     if wrong := FORBIDDEN & set(asked):
         raise UsageError(f"{', '.join(sorted(wrong))}: set by Upstream itself, leave it out")
