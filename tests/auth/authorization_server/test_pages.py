@@ -113,6 +113,9 @@ def test_the_policy_of_content_allows_our_style_sheet_and_nothing_else():
         ("\x00\x1b[31mred", "[31mred"),
         ("\ue000\U000f0000x", "x"),
         ("e\u0301" + "\u0301" * 50, "e\u0301\u0301"),
+        ("a" + "\u0301\u0301\u200b" * 20, "a\u0301\u0301"),
+        ("a" + "\u0301\ufe0f" * 20, "a\u0301\u0301"),
+        ("\u3164\u115f\u1160\uffa0\u2800\u034f\u17b4x\ufe0f\U000e0100\u180b", "x"),
         ("\ud800x", "x"),
         ("مرحبا", "مرحبا"),
         ("x" * 20, "xxxxxxxxx…"),
@@ -124,9 +127,22 @@ def test_foreign_text_is_cut_and_rid_of_what_hides_or_reorders(text, seen):
     assert seen == shown(text, 10)
 
 
-def test_a_client_without_a_visible_name_is_called_so():
+@pytest.mark.parametrize("name", ["\u200b\u202e", "\u3164\u3164", "\u2800"])
+def test_a_client_without_a_visible_name_is_called_so(name):
     """We demand that consent always names somebody."""
-    assert b"A program without a name" in consent_page(consent(client="\u200b\u202e"), PLACES)
+    assert b"A program without a name" in consent_page(consent(client=name), PLACES)
+
+
+@pytest.mark.parametrize("quotes", ['x" autofocus onfocus="alert(1)', "x' onfocus='alert(1)"])
+def test_what_was_typed_does_not_leave_its_attribute(quotes):
+    """We demand that quotes in a name end no attribute of the form."""
+    view = LoginView(place="mcp.example", client="Notes", handle=quotes, token="k", account=quotes)
+    found = Elements(login_page(view, PLACES)).found
+    fields = [attrs for tag, attrs in found if tag == "input" and attrs.get("value") == quotes]
+
+    assert ["request", "account"] == [attrs["name"] for attrs in fields]
+    assert all("onfocus" not in attrs for _, attrs in found)
+    assert b"'" not in login_page(view, PLACES)
 
 
 @pytest.mark.covers("auth.authority.redirect-host-shown")

@@ -24,6 +24,15 @@ TEXT_LIMIT = 300
 MARKS = 2
 """Combining marks that one character may have; more of them pile up over other lines."""
 
+HOLLOW = frozenset(
+    map(
+        chr,
+        (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0,
+         *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
+    )
+)  # fmt: skip
+"""Letters, marks and signs without ink: Unicode does not count them among what is invisible."""
+
 # No form-action: Chromium holds redirects after a form to it, also those to a client's own scheme.
 CSP = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -142,10 +151,12 @@ def shown(text: str, limit: int = TEXT_LIMIT) -> str:
     marks = 0
     for character in text[: limit * 4]:  # no more is read than could be shown
         category = unicodedata.category(character)
+        if (category[0] == "C" and character not in "\t\r\n") or character in HOLLOW:
+            continue  # and what is left out is nothing that marks could begin anew on
         marks = marks + 1 if category[0] == "M" else 0
-        if category[0] == "Z" or character in "\t\r\n":
+        if category[0] in "CZ":
             kept.append(" ")
-        elif category[0] != "C" and marks <= MARKS:
+        elif marks <= MARKS:
             kept.append(character)
     line = " ".join("".join(kept).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
