@@ -158,6 +158,7 @@ async def test_an_id_jag_is_a_token_for_what_it_names():
         ({"exp": 1}, {}, "invalid_grant"),
         ({"jti": None}, {}, "invalid_grant"),
         ({"sub": None}, {}, "invalid_grant"),
+        ({"tenant": "stranger"}, {}, "invalid_grant"),
         ({"cnf": {"jkt": "x"}}, {}, "invalid_grant"),
         ({}, {"client_secret": "wrong"}, "invalid_client"),
         ({}, {"client_secret": None}, "invalid_client"),

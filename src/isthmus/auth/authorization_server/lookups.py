@@ -145,7 +145,7 @@ class Lookups:
         if claims is None or idp is None:
             return None
         subject = claims.get("sub")
-        user_id = f"{idp.issuer}|{subject}" if idp.user is None else idp.user(claims)
+        user_id = usual_user(claims) if idp.user is None else idp.user(claims)
         if user_id is None or not isinstance(subject, str) or not subject:
             return None
         # Somebody of the enterprise need not have an account here; one who has may be disabled.
@@ -191,6 +191,11 @@ def unverified(token: str, name: str) -> str | None:
     except InvalidToken:
         return None
     return value if isinstance(value, str) else None
+
+
+def usual_user(claims: Mapping[str, Any]) -> str | None:
+    """The id of a user where nobody says another; None where several may have the same."""
+    return None if "tenant" in claims else f"{claims['iss']}|{claims.get('sub')}"
 
 
 def user_behind(records: Records, asked: Asked) -> str | None:

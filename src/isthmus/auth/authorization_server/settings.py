@@ -7,6 +7,7 @@ import msgspec
 
 from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.jose import COMMON
+from isthmus.auth.numbers import check_number
 from isthmus.auth.urls import is_secure, split, well_known
 from isthmus.core.scopes import is_scope
 from isthmus.errors import UsageError
@@ -75,7 +76,8 @@ class TrustedIdp(msgspec.Struct, frozen=True, kw_only=True):
         jwks_uri: where its keys are.
         jwks: its keys, instead.
         user: the id of our user for the claims of an assertion, or None to refuse it. By default
-            ``ISSUER|SUBJECT``.
+            ``ISSUER|SUBJECT``; an assertion that names a ``tenant`` is refused then, since a
+            subject is only unique in one, and which of them are yours is for you to say.
         algorithms: what its assertions may be signed with.
     """
 
@@ -205,8 +207,26 @@ def check(settings: Settings) -> None:
         raise UsageError(
             f"{bad[0]!r} is no scope: RFC 6749 3.3 has no spaces, quotes or backslashes"
         )
-    if settings.access_ttl <= 0 or settings.refresh_ttl <= 0 or settings.rotation_grace < 0:
-        raise UsageError("access_ttl= and refresh_ttl= are more than 0, rotation_grace= not less")
+    check_numbers(settings)
     for static in settings.static.values():
         if static.auth_method.startswith("client_secret") and static.secret is None:
             raise UsageError(f"the client {static.client_id!r} authenticates by a secret: give one")
+
+
+def check_numbers(settings: Settings) -> None:
+    """See that the numbers among settings can be.
+
+    Raises:
+        UsageError: one of them cannot.
+    """
+    check_number("access_ttl", settings.access_ttl, least=1, whole=True)
+    check_number("refresh_ttl", settings.refresh_ttl, least=1, whole=True)
+    check_number("rotation_grace", settings.rotation_grace)
+    check_number("code_ttl", settings.code_ttl, above=0)
+    check_number("key_life", settings.key_life, above=0)
+    cimd, dcr = settings.registration.cimd, settings.registration.dcr
+    check_number("cache", cimd.cache)
+    check_number("cache_most", cimd.cache_most)
+    check_number("per_ip_hour", dcr.per_ip_hour, above=0, unit="registrations")
+    check_number("ttl_unused_days", dcr.ttl_unused_days, unit="days")
+    check_number("most", dcr.most, least=1, whole=True, unit="clients")
