@@ -26,6 +26,7 @@ from isthmus.auth.dialling import (
     look_up,
     open_session,
 )
+from isthmus.auth.numbers import check_number
 from isthmus.auth.urls import Parts, brief, is_loopback, split
 from isthmus.transports.http.proxies import Proxy, proxy_for
 from isthmus.transports.http.requests import said, through
@@ -163,6 +164,8 @@ class Network:
         total: float = TOTAL,
         keep: bool = True,
     ) -> None:
+        check_number("connect", connect, above=0)
+        check_number("total", total, above=0)
         self.policy = policy
         self._resolve = resolve or look_up
         self._tls = tls

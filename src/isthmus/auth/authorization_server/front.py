@@ -17,6 +17,7 @@ from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.style import STYLE
 from isthmus.auth.authorization_server.tries import Tries
 from isthmus.auth.authorization_server.users import Delegated, User
+from isthmus.auth.numbers import check_number
 from isthmus.auth.secret import Secret
 from isthmus.transports.http.bearer import Asgi
 from isthmus.transports.http.reply import Receive, Scope, Send, respond
@@ -57,6 +58,8 @@ class BrowserFront:
         life: float = 12 * 3600.0,
         tries: Tries | None = None,
     ) -> None:
+        check_number("idle", idle, above=0)
+        check_number("life", life, above=0)
         desk = self._desk = Desk(authority, idle, life)
         self._consent = Consent(desk)
         login = Login(desk, tries or Tries())

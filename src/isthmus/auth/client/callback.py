@@ -11,6 +11,7 @@ import errno
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias
 
+from isthmus.auth.numbers import check_number
 from isthmus.auth.secret import Secret
 from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
 
@@ -108,6 +109,8 @@ class Loopback:
         *,
         wait: float = WAIT,
     ) -> None:
+        check_number("port", port, whole=True, unit="its place")
+        check_number("wait", wait, above=0)
         # spec 2026-07-28 basic/authorization/security-considerations#communication-security
         if host not in ADDRESSES or not path.startswith("/") or not 0 <= port < 65536:
             raise UsageError(

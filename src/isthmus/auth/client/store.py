@@ -20,6 +20,7 @@ from isthmus.auth.client.vault import (
     read_sheet,
     write_sheet,
 )
+from isthmus.auth.numbers import check_number
 
 __all__ = ["FileTokenStore", "keys_of", "private_folder"]
 
@@ -58,6 +59,8 @@ class FileTokenStore:
         most: int = 1000,
         patience: float = 30.0,
     ) -> None:
+        check_number("most", most, least=1, whole=True, unit="records")
+        check_number("patience", patience)
         self._path = Path(path).expanduser().absolute()
         self._vault = Vault(key)
         self._most = most

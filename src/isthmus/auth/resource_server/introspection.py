@@ -10,6 +10,7 @@ from isthmus.auth.flights import Flights
 from isthmus.auth.jose import LEEWAY, InvalidToken, audiences, check_times
 from isthmus.auth.network import Network, NetworkFailed, NetworkRefused, desktop
 from isthmus.auth.newest import Newest
+from isthmus.auth.numbers import check_number
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.secret import Secret, digest
@@ -83,6 +84,8 @@ class IntrospectionVerifier:
         network: Network | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
+        check_number("fresh", fresh)
+        check_number("leeway", leeway)
         if not 0 <= fresh <= FRESH:
             raise UsageError(
                 f"fresh= is {fresh:g}: a revoked token is good for {FRESH:g} s at most"

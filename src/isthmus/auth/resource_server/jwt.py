@@ -20,6 +20,7 @@ from isthmus.auth.jose import (
 from isthmus.auth.jwks import Jwks, KeysUnavailable, jwks_uri_of
 from isthmus.auth.network import Network, desktop
 from isthmus.auth.newest import Newest
+from isthmus.auth.numbers import check_number
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.secret import digest
@@ -117,6 +118,8 @@ class JWTVerifier:
             )
         if profile not in TYPES:
             raise UsageError(f"profile= is 'rfc9068' or 'compat', not {profile!r}")
+        check_number("leeway", leeway)
+        check_number("remember", remember, whole=True, unit="tokens")
         self.issuer = issuer
         self._audience = {audience} if isinstance(audience, str) else audience
         self._algorithms = frozenset(algorithms)
