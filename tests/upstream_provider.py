@@ -47,6 +47,7 @@ class UpstreamProvider:
         deny: refuses each authorization with this code, rudely.
         iss: what it says as ``iss`` of responses; "" says nothing.
         claims: what else its ID tokens say; None as a value leaves a claim out.
+        told: what else its token answers say.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class UpstreamProvider:
         self.deny: str | None = None
         self.iss: str | None = None
         self.claims: dict[str, Any] = {}
+        self.told: dict[str, Any] = {}
         self.api_status: int | None = None
         self.redirect_to: str | None = None
         self.codes: dict[str, dict[str, str]] = {}
@@ -230,7 +232,7 @@ class UpstreamProvider:
             answer["refresh_token"] = refresh
         if self.oidc and "openid" in scope.split():
             answer["id_token"] = self._id_token(user, nonce)
-        return web.json_response(answer)
+        return web.json_response({**answer, **self.told})
 
     def _id_token(self, user: str, nonce: str | None) -> str:
         from joserfc import jwt

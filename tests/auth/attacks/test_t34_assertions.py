@@ -186,6 +186,19 @@ async def test_an_id_jag_is_good_once():
         assert [200, 400] == [(await presenting(small, text)).status for _ in range(2)]
 
 
+async def test_an_id_that_somebody_else_gave_an_assertion_does_not_use_it_up():
+    """RFC 7519 4.1.7: a jti is its issuer's; nobody spends that of another's assertions."""
+    async with authority() as small:
+        used = [
+            await presenting(small, id_jag(small.clock.now)),
+            await machine(small, assertion(small.clock.now)),
+            await presenting(small, id_jag(small.clock.now)),
+            await machine(small, assertion(small.clock.now)),
+        ]
+
+        assert [200, 200, 400, 400] == [min(one.status, 400) for one in used]
+
+
 @pytest.mark.parametrize("text", ["", "x", "a.b.c", "é.é.é", "." * 20_000])
 async def test_what_is_no_assertion_is_told_so(text):
     """Ours: bytes that anybody can send."""

@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import pytest
 
 from isthmus.auth.authorization_server.users import User
@@ -154,6 +155,18 @@ async def test_whether_a_token_is_alive_is_asked_by_the_function_else(clock):
         assert await alive(provider, tokens)
         remote.revoke_all()
         assert not await alive(provider, tokens)
+        await provider.close()
+
+
+async def test_a_token_of_another_user_is_not_alive_for_this_one(clock):
+    """Ours: a provider that honours it, but for somebody else, does not honour this login."""
+    async with UpstreamProvider(oidc=False) as remote:
+        provider = github(remote, clock)
+        tokens, told, nonce = await logged_in(remote, provider)
+        subject, _ = await identify(provider, tokens, told, nonce)
+
+        assert await alive(provider, msgspec.structs.replace(tokens, subject=subject))
+        assert not await alive(provider, msgspec.structs.replace(tokens, subject="mallory"))
         await provider.close()
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from isthmus.auth.secret import Secret
-from isthmus.auth.upstream.endpoints import Endpoints
+from isthmus.auth.upstream.endpoints import Endpoints, read_metadata
 from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
 from isthmus.auth.upstream.provider import Provider
 from isthmus.errors import UsageError
@@ -145,6 +145,31 @@ async def test_metadata_of_another_issuer_are_not_used(remote, clock):
     with pytest.raises(UpstreamUnavailable):
         await provider.endpoints()
     await provider.close()
+
+
+@pytest.mark.parametrize("named", ["https://evil.example", "https://acme.example/other", None, 7])
+def test_metadata_that_name_another_issuer_are_refused_though_they_were_found(named):
+    """Ours: RFC 8414 3.3: where a document lies does not say whose it is."""
+    document = {
+        "issuer": named,
+        "authorization_endpoint": "https://acme.example/authorize",
+        "token_endpoint": "https://acme.example/token",
+    }
+    right = {**document, "issuer": "https://acme.example"}
+
+    assert "https://acme.example" == read_metadata(right, "https://acme.example", "acme").issuer
+    with pytest.raises(UpstreamUnavailable):
+        read_metadata(document, "https://acme.example", "acme")
+
+
+@pytest.mark.parametrize("told", [{"token_type": "mac"}, {"token_type": "DPoP"}, {"token_type": 5}])
+async def test_a_token_that_is_no_bearer_token_is_not_used_as_one(remote, acme, told):
+    """Ours: RFC 6749 7.1: a type that is not understood must not be used."""
+    back, verifier, _ = await authorized(remote, acme)
+    remote.told = told
+
+    with pytest.raises(UpstreamUnavailable):
+        await acme.exchange(Secret(back["code"]), verifier, BACK)
 
 
 async def test_metadata_are_asked_for_once_by_many(remote, acme):
