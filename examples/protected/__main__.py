@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from client import visit
 from isthmus.auth import MemoryTokenStore, OAuth
+from isthmus.errors import AuthRequired
 from isthmus.testing.person import Person
 
 HERE = Path(__file__).parent
@@ -76,4 +77,7 @@ async def main(*, headless: bool) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(headless="--headless" in sys.argv))
+    try:
+        asyncio.run(main(headless="--headless" in sys.argv))
+    except AuthRequired as error:
+        raise SystemExit(f"{error}. Here, --headless logs in without a browser.") from None
