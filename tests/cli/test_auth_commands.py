@@ -456,3 +456,16 @@ def test_without_the_extra_it_is_what_a_server_tells_first(run, monkeypatch):
     code, _, err = run("serve")
 
     assert (2, True) == (code, "takes authlib: pip install 'isthmus[auth]'" in err)
+
+
+def test_a_client_gets_no_scope_that_the_file_does_not_have(run, folder):
+    """We demand that a mistyped name is noticed now; without a file with scopes, all are taken."""
+    words = ("add-client", "nightly", "--grant", "client_credentials", "--scope", "files:raed")
+    assert 0 == run(*words)[0]
+    (folder / "isthmus-auth.toml").write_text('[scopes]\n"files:read" = "Read"\n')
+    code, _, err = run(*words, "--replace")
+    assert 2 == code
+    assert "'files:raed'" in err
+    assert "it has files:read" in err
+    code, _, err = run("add-client", "nightly", "--scope", "a b")
+    assert (2, True) == (code, "repeat --scope" in err)

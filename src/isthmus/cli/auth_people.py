@@ -13,6 +13,7 @@ from isthmus.auth.names import BY_SECRET, CODE, MACHINE, METHODS, REFRESH
 from isthmus.auth.secret import Secret
 from isthmus.cli.exits import Exit
 from isthmus.cli.output import note, print_json
+from isthmus.core.scopes import is_scope
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ class ClientWords:
             raise UsageError(f"--grant {MACHINE} needs a client that authenticates: --auth-method")
         if (method == "private_key_jwt") != bool(self.jwks):
             raise UsageError("--jwks goes with --auth-method private_key_jwt")
+        for scope in self.scopes or ():
+            if not is_scope(scope):
+                raise UsageError(f"--scope {scope!r}: write one name, and repeat --scope for more")
         return RegisteredClient(
             client_id=self.client_id,
             name=self.name,
@@ -153,6 +157,10 @@ def add_client(config: "AuthConfig", words: ClientWords, *, replace: bool, as_js
         UsageError: there is such a client already, or it makes no sense.
     """
     client = words.client()
+    if config.scopes:  # else nobody knows them here
+        from isthmus.auth.authorization_server.settings import check_granted
+
+        check_granted(client.client_id, client.scopes or (), config.scopes)
     secret = Secret.random() if client.auth_method in BY_SECRET else None
     asyncio.run(_save(config, client, secret, replace=replace))
     shown = None if secret is None else secret.reveal()

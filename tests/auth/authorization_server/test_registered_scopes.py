@@ -1,7 +1,10 @@
 """What the scopes mean that a client was registered with."""
 
+import pytest
+
 from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.settings import RegistrationPolicy
+from isthmus.errors import UsageError
 from small_authority import BACK, SmallAuthority, sent
 
 
@@ -23,3 +26,10 @@ async def test_a_client_that_was_set_up_is_held_to_its_scopes():
         first = await small.tokens("desk")
 
     assert ("invalid_scope", "read") == (refused["error"], first["scope"])
+
+
+def test_a_client_is_not_set_up_with_a_scope_that_there_is_not():
+    """Ours: a name that was mistyped is no invalid_scope in its first request."""
+    known = RegisteredClient(client_id="desk", redirect_uris=(BACK,), scopes=("raed",))
+    with pytest.raises(UsageError, match=r"'desk' is to have 'raed', .*: it has read, write"):
+        SmallAuthority(registration=RegistrationPolicy(static=[known]))

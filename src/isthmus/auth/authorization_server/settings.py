@@ -1,6 +1,6 @@
 """What an authorization server was set up with, in the form that its parts read it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from isthmus.core.scopes import is_scope
 from isthmus.errors import UsageError
 
 __all__ = ["CimdPolicy", "DcrPolicy", "RegistrationPolicy", "Settings", "TrustedIdp", "Workload",
-           "gathered"]  # fmt: skip
+           "check_granted", "gathered"]  # fmt: skip
 
 APP_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf", "zed", "claude")
 
@@ -211,6 +211,22 @@ def check(settings: Settings) -> None:
     for static in settings.static.values():
         if static.auth_method.startswith("client_secret") and static.secret is None:
             raise UsageError(f"the client {static.client_id!r} authenticates by a secret: give one")
+        check_granted(static.client_id, static.scopes or (), settings.scopes)
+
+
+def check_granted(client_id: str, named: Iterable[str], scopes: Collection[str]) -> None:
+    """See that a client is set up with scopes that there are.
+
+    Raises:
+        UsageError: one of them is granted to nobody.
+    """
+    for scope in named:
+        if scope not in scopes:
+            known = ", ".join(sorted(scopes)) or "none at all"
+            raise UsageError(
+                f"the client {client_id!r} is to have {scope!r}, which is no scope of this server: "
+                f"it has {known}"
+            )
 
 
 def check_numbers(settings: Settings) -> None:
