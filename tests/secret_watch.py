@@ -30,6 +30,9 @@ HANDED_OUT = ("access_token", "refresh_token", "id_token", "client_secret", "cod
 OWN_BUSINESS = {"set-cookie", "location", "dpop-nonce"}
 """Headers whose values are secrets by their nature, and go to whom they are meant for."""
 
+MEANT = {"code", "state", "nonce", "request", "ticket"}
+"""Parameters of a redirect that are to be secrets; whatever else it has is not."""
+
 HIDDEN_FIELD = re.compile(rb"<input\b[^>]*\btype=\"?hidden\b[^>]*>")
 """What ties a form to its page; it is that browser's own."""
 
@@ -63,6 +66,7 @@ class SecretWatch(logging.Handler):
             return
         self.seen.append((f"the headers of an answer {status}", told))
         where = next((v for k, v in headers if k == "location"), "")
+        self.seen.append((f"the redirect of an answer {status}", _beside(where)))
         found = dict(parse_qsl(urlsplit(where).query))
         if "json" in kind:
             found = _object(body)
@@ -93,6 +97,13 @@ class _Remembered(WeakValueDictionary[int, secret.Secret]):
     def __setitem__(self, key: int, value: secret.Secret) -> None:
         self.watch.learn(value.reveal())
         super().__setitem__(key, value)
+
+
+def _beside(url: str) -> str:
+    """A redirect without what it is for."""
+    parts = urlsplit(url)
+    pairs = parse_qsl(parts.query) + parse_qsl(parts.fragment)
+    return f"{parts.path} {[pair for pair in pairs if pair[0] not in MEANT]!r}"
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -83,6 +83,23 @@ async def test_what_an_endpoint_hands_out_is_a_secret(secret_watch):
     assert 2 == len(secret_watch.leaks())
 
 
+@pytest.mark.parametrize(
+    ("where", "seen"),
+    [
+        (f"https://c.example/cb?code={TEXT}&state={TEXT}", False),
+        (f"https://c.example/cb?code=c&access_token={TEXT}", True),
+        (f"https://c.example/cb?code=c#id_token={TEXT}", True),
+        (f"https://c.example/{TEXT}", True),
+    ],
+)
+async def test_what_a_redirect_hands_out_beside_a_code_is_seen(secret_watch, where, seen):
+    """Ours: a redirect passes through histories and logs, and nothing but what is good once is in it."""
+    Secret(TEXT)
+    await fetch(page(302, "text/plain", "", location=where))
+
+    assert seen == bool(secret_watch.leaks())
+
+
 async def test_a_header_of_an_answer_is_seen(secret_watch):
     """Ours: a challenge shows no secret either; cookies and redirects go to whom they are for."""
     Secret(TEXT)
