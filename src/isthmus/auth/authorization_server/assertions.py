@@ -111,8 +111,12 @@ class IdJag(Minting, IDJAGGrant):  # type: ignore[misc]  # Authlib has no types
             raise InvalidGrantError("The assertion lacks sub, client_id, resource or jti.")
         if number(claims.get("iat")) is None:
             raise InvalidGrantError("The assertion does not say when it was made.")
-        bound = claims.get("cnf")
-        if bound is not None and (not isinstance(bound, dict) or bound.get("jkt") != self.request.jkt):  # fmt: skip
+        # What is usual is for clients that name no scope, and not where nothing is vouched for.
+        if not str(claims.get("scope", "usual")).split():
+            raise InvalidGrantError("The scope of the assertion names nothing.")
+        # A key of another kind, such as that of a certificate, is one that nobody has shown here.
+        jkt, bound = self.request.jkt, claims.get("cnf")
+        if bound is not None and (jkt is None or bound != {"jkt": jkt}):
             raise InvalidGrantError("The assertion is bound to another key.")
         return claims
 
