@@ -7,6 +7,7 @@ import pytest
 from document_shelf import Shelf
 from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.settings import RegistrationPolicy, TrustedIdp, Workload
+from isthmus.auth.dpop import DpopKey
 from isthmus.auth.jose import PrivateKey, sign
 from isthmus.auth.names import CLIENT_ASSERTION, JWT_BEARER, MACHINE
 from isthmus.auth.secret import Secret
@@ -189,6 +190,24 @@ async def test_an_id_jag_is_good_once():
         text = id_jag(small.clock.now)
 
         assert [200, 400] == [(await presenting(small, text)).status for _ in range(2)]
+
+
+@pytest.mark.covers("auth.extension.enterprise-authority")
+async def test_an_id_jag_that_is_bound_to_a_key_is_for_who_shows_that():
+    """RFC 7800 3.1: and for nobody else, nor for who shows one key of two."""
+    async with authority() as small:
+        key, now = DpopKey.generate(), small.clock.now
+
+        async def shown(jti, holder, **more):
+            text = id_jag(now, jti=jti, cnf={"jkt": key.jkt, **more})
+            fields = {"grant_type": JWT_BEARER, "assertion": text, "client_id": "desk",
+                      "client_secret": "d" * 32}  # fmt: skip
+            headers = {"dpop": holder.proof("POST", f"{ISSUER}/token", now=now)}
+            return (await small.post("/token", fields, headers=headers)).status
+
+        assert 400 == await shown("b1", DpopKey.generate())
+        assert 400 == await shown("b2", key, **{"x5t#S256": "x"})
+        assert 200 == await shown("b3", key)
 
 
 async def test_an_id_that_somebody_else_gave_an_assertion_does_not_use_it_up():
