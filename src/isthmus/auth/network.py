@@ -28,6 +28,7 @@ from isthmus.auth.dialling import (
 )
 from isthmus.auth.numbers import check_number
 from isthmus.auth.urls import Parts, brief, is_loopback, split
+from isthmus.errors import UsageError
 from isthmus.transports.http.proxies import Proxy, proxy_for
 from isthmus.transports.http.requests import said, through
 
@@ -133,6 +134,36 @@ class Fetched(msgspec.Struct, frozen=True):
             return json.loads(self.body)
         except (ValueError, RecursionError):
             raise NetworkFailed(f"{brief(self.url)} answered something that is no JSON") from None
+
+
+def network_of(given: "Network | NetworkPolicy", *, keep: bool, total: float) -> "Network":
+    """What ``network=`` of servers stands for: the way that was given, or one within a policy.
+
+    Args:
+        given: either.
+        keep: as of :class:`Network`, for one that is made here.
+        total: the same.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if isinstance(given, NetworkPolicy):
+        return Network(given, keep=keep, total=total)
+    if not hasattr(given, "fetch") or isinstance(given, type):
+        kind = type(given).__name__
+        raise UsageError(f"network= takes a NetworkPolicy, or a Network(policy), not {kind}")
+    return given
+
+
+def check_policy(given: object) -> None:
+    """See that ``network=`` of a client is a policy: its connections are its own.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if given is not None and not isinstance(given, NetworkPolicy):
+        kind = type(given).__name__
+        raise UsageError(f"network= takes NetworkPolicy(…) or desktop(url, …), not {kind}")
 
 
 class Network:

@@ -23,7 +23,7 @@ from isthmus.auth.authorization_server.settings import (
 from isthmus.auth.authorization_server.tidying import AT_A_TIME, tidy
 from isthmus.auth.authorization_server.users import User, UserBackend
 from isthmus.auth.extra import require
-from isthmus.auth.network import PUBLIC, Network
+from isthmus.auth.network import PUBLIC, TOTAL, Network, NetworkPolicy, network_of
 from isthmus.auth.resource_server.resource_auth import ResourceAuth, check_choice, check_kind
 from isthmus.auth.urls import origin
 from isthmus.errors import UsageError
@@ -88,7 +88,7 @@ class AuthorizationServer:
         key_life: seconds after which the signing key changes.
         code_ttl: seconds that a code lives.
         front: makes what browsers see; our own pages by default.
-        network: makes requests for documents and keys of clients.
+        network: makes requests for documents and keys of clients, or the policy for them.
         limits: how often one may ask.
         clock: says the seconds since the epoch.
 
@@ -131,7 +131,7 @@ class AuthorizationServer:
         key_life: float = 3.0 * MONTH,
         code_ttl: float = 60.0,
         front: "Callable[[AuthorizationServer], Front] | None" = None,
-        network: Network | None = None,
+        network: Network | NetworkPolicy | None = None,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -161,7 +161,9 @@ class AuthorizationServer:
         self.store = store
         self.consent = consent
         self.clock = clock
-        self._network = network or Network(PUBLIC, keep=False)  # often nobody closes us
+        self._network = network_of(
+            network or PUBLIC, keep=False, total=TOTAL
+        )  # often nobody closes us
         self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
         self._providers = tuple(providers)
         self._assemble(front or browser_front, limits)

@@ -19,7 +19,7 @@ from isthmus.auth.client.token_request import Granted, request_token
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.client_identity import Identity
 from isthmus.auth.foreign import said
-from isthmus.auth.network import Network, NetworkPolicy, desktop
+from isthmus.auth.network import Network, NetworkPolicy, check_policy, desktop
 from isthmus.errors import AuthUnsafe, IssuerChanged
 
 __all__ = ["Asking", "Machine", "MachineGrant"]
@@ -102,6 +102,7 @@ class Machine(Granting):
         compat: Compat | None = None,
     ) -> None:
         super().__init__()
+        check_policy(network)
         self.identity = identity
         self.client_id = identity.client_id
         self.scopes = wished(scopes)

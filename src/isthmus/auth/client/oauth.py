@@ -15,7 +15,7 @@ from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.registration import Preregistered, Program
 from isthmus.auth.client.tokens import TokenStore
 from isthmus.auth.client.user_grant import UserGrant
-from isthmus.auth.network import Network, NetworkPolicy, desktop
+from isthmus.auth.network import Network, NetworkPolicy, check_policy, desktop
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class OAuth(Granting):
                 f"client_metadata_url={client_metadata_url!r}: it is an https URL with a path, "
                 "such as https://app.example.com/client.json"
             )
+        check_policy(network)
         if dpop not in {"auto", "off", "require"}:
             raise UsageError(f"dpop={dpop!r}: it is 'auto', 'off' or 'require'")
         for issuer, one in (clients or {}).items():

@@ -8,7 +8,15 @@ from typing import Any, Literal, NamedTuple
 from isthmus.auth.client_identity import basic
 from isthmus.auth.flights import Flights
 from isthmus.auth.jose import LEEWAY, InvalidToken, audiences, check_times
-from isthmus.auth.network import Network, NetworkFailed, NetworkRefused, desktop
+from isthmus.auth.network import (
+    TOTAL,
+    Network,
+    NetworkFailed,
+    NetworkPolicy,
+    NetworkRefused,
+    desktop,
+    network_of,
+)
 from isthmus.auth.newest import Newest
 from isthmus.auth.numbers import check_number
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
@@ -63,7 +71,7 @@ class IntrospectionVerifier:
         method: how the client authenticates.
         fresh: seconds for which an answer is believed, 60 at most; 0 asks for each request.
         leeway: seconds by which the issuer's clock may differ.
-        network: makes the requests; one that may go to the endpoint by default.
+        network: makes the requests, or the policy for them; one that may go to the endpoint by default.
         clock: seconds since the epoch.
 
     Raises:
@@ -81,7 +89,7 @@ class IntrospectionVerifier:
         method: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic",
         fresh: float = FRESH,
         leeway: float = LEEWAY,
-        network: Network | None = None,
+        network: Network | NetworkPolicy | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         check_number("fresh", fresh)
@@ -91,7 +99,7 @@ class IntrospectionVerifier:
                 f"fresh= is {fresh:g}: a revoked token is good for {FRESH:g} s at most"
             )
         try:
-            self._network = network or Network(desktop(endpoint), keep=False)
+            self._network = network_of(network or desktop(endpoint), keep=False, total=TOTAL)
         except ValueError as error:
             raise UsageError(f"IntrospectionVerifier: {error}") from None
         self.issuer = issuer

@@ -18,7 +18,7 @@ from isthmus.auth.jose import (
     verify,
 )
 from isthmus.auth.jwks import Jwks, KeysUnavailable, jwks_uri_of
-from isthmus.auth.network import Network, desktop
+from isthmus.auth.network import TOTAL, Network, NetworkPolicy, desktop, network_of
 from isthmus.auth.newest import Newest
 from isthmus.auth.numbers import check_number
 from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
@@ -86,7 +86,7 @@ class JWTVerifier:
         client_claims: where the client is, the first that is there.
         leeway: seconds by which the issuer's clock may differ.
         remember: tokens that are remembered.
-        network: fetches the keys; one that may go to the issuer by default.
+        network: fetches the keys, or the policy for that; one that may go to the issuer by default.
         clock: seconds since the epoch.
 
     Raises:
@@ -106,7 +106,7 @@ class JWTVerifier:
         client_claims: Sequence[str] = CLIENTS,
         leeway: float = LEEWAY,
         remember: int = REMEMBERED,
-        network: Network | None = None,
+        network: Network | NetworkPolicy | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         require("joserfc", "JWTVerifier")
@@ -130,7 +130,7 @@ class JWTVerifier:
         self._keys = self._source(jwks, network)
         self._remembered: Newest[bytes, Remembered] = Newest(remember)
 
-    def _source(self, jwks: Any, network: Network | None) -> Jwks | Keys:
+    def _source(self, jwks: Any, network: Network | NetworkPolicy | None) -> Jwks | Keys:
         if jwks is not None and not isinstance(jwks, str):
             keys = jwks if isinstance(jwks, Keys) else Keys(jwks)
             if not keys:
@@ -140,7 +140,8 @@ class JWTVerifier:
             if jwks is None:
                 metadata_urls(self.issuer)  # says at once that it has none
             # Both were named by whoever runs this server, so that they may be where nobody else looks.
-            asked = network or Network(desktop(self.issuer, *([jwks] if jwks else [])), keep=False)
+            policy = network or desktop(self.issuer, *([jwks] if jwks else []))
+            asked = network_of(policy, keep=False, total=TOTAL)
         except ValueError as error:
             raise UsageError(f"JWTVerifier: {error}") from None
         if jwks is not None:

@@ -11,7 +11,7 @@ from isthmus.auth.client_identity import Identity, authenticated, method_of
 from isthmus.auth.flights import Flights
 from isthmus.auth.foreign import lifetime, members, said
 from isthmus.auth.jwks import Jwks
-from isthmus.auth.network import Network, NetworkFailed, NetworkPolicy, NetworkRefused
+from isthmus.auth.network import Network, NetworkFailed, NetworkPolicy, NetworkRefused, network_of
 from isthmus.auth.numbers import check_number
 from isthmus.auth.secret import Secret
 from isthmus.auth.upstream.endpoints import (
@@ -72,7 +72,7 @@ class Provider:
         check_interval: seconds after which the provider is asked again whether a token is still
             good; None trusts it until it expires.
         session: the most seconds that a login there counts here; None as long as it can be renewed.
-        network: makes the requests; by default one that goes to the URLs given here, and beyond
+        network: makes the requests, or the policy for them; by default one that goes to the URLs given here, and beyond
             them to public addresses only.
         clock: seconds since the epoch.
 
@@ -96,7 +96,7 @@ class Provider:
         parameters: Mapping[str, str] | None = None,
         check_interval: float | None = None,
         session: float | None = None,
-        network: Network | None = None,
+        network: Network | NetworkPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if not NAME.fullmatch(name):
@@ -137,7 +137,9 @@ class Provider:
         except ValueError as error:
             raise UsageError(f"the provider {name!r}: {error}") from None
         origins = frozenset(map(origin, given))
-        self.network = network or Network(NetworkPolicy(origins=origins), total=TIMEOUT)
+        self.network = network_of(
+            network or NetworkPolicy(origins=origins), keep=True, total=TIMEOUT
+        )
 
     def __repr__(self) -> str:
         return f"Provider({self.name!r})"
