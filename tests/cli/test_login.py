@@ -3,7 +3,6 @@
 import importlib.util
 import json
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import aiohttp
 import pytest
@@ -187,33 +186,6 @@ async def test_logging_out_revokes_where_that_can_be_done(shell):
     assert [*place.authority.refreshes] == [asked.form["token"] for asked in more.asked]
     assert "forgot 2 record(s)" in left[2]
     assert (0, "", f"nothing is kept for {place.url}\n") == again
-
-
-@pytest.mark.parametrize("answer", [200, 500])
-async def test_another_login_revokes_the_one_it_replaces(shell, answer):
-    """RFC 7009: it would last for a month, and nobody uses it; a server that fails is no failure."""
-    async with town() as place:
-        told = []
-        issuer = place.authority.issuer
-        place.authority.metadata["revocation_endpoint"] = f"{issuer}/revoke"
-        page = place.page
-
-        def revoking(method, path, query, body, headers):
-            if path == "/revoke":
-                told.append(dict(parse_qsl(body.decode())))
-                return answer, {}, {}
-            return page(method, path, query, body, headers)
-
-        place.page = revoking
-        await shell("login", place.url)
-        assert [] == told
-        before = set(place.authority.refreshes)
-        again = await shell("login", place.url)
-        called = await shell("call", place.url, "hello")
-
-    assert 0 == again[0]
-    assert [(*before, "client-1")] == [(form["token"], form["client_id"]) for form in told]
-    assert (0, "hello\n", "") == called
 
 
 async def test_logging_out_takes_away_what_was_changed(shell):

@@ -7,7 +7,6 @@ import msgspec
 
 from isthmus.auth.client.callback import ByHand, Landing, Loopback, Redirect
 from isthmus.auth.client.keyring_store import DefaultTokenStore
-from isthmus.auth.client.leaving import revoke
 from isthmus.auth.client.oauth import OAuth
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.registration import Preregistered, Program
@@ -165,18 +164,6 @@ class FreshGrant(UserGrant):
             record = registered(tokens, known, self._login.redirect.uri)
             await self._login.store.put(record.key, record)
         return tokens
-
-    async def keep(self, tokens: Tokens) -> None:
-        """Keep them in the place of those of the time before, which are of no use any more."""
-        store = self._login.store
-        async with store.lock(tokens.key):  # what another command just renews is what is replaced
-            try:
-                before = await store.get(tokens.key)
-            except StoreBroken:
-                before = None
-            await super().keep(tokens)
-        if isinstance(before, Tokens):
-            await revoke(self._login, before)
 
 
 class Anywhere(Program, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from isthmus.errors import AuthError
 if TYPE_CHECKING:
     from isthmus.auth.client.oauth import OAuth
 
-__all__ = ["forget_all", "revoke"]
+__all__ = ["forget_all"]
 
 
 async def forget_all(auth: "OAuth", url: str | None, *, registrations: bool) -> int:

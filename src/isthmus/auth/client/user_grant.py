@@ -294,13 +294,9 @@ class UserGrant:
         if self._must_bind(place):
             bound(granted, tokens.issuer)
         self._last, self._unkept = tokens, None
-        await self.keep(tokens)
+        await self._auth.store.put(tokens.key, tokens)
         self._auth.tell("ready", self._url)
         return tokens
-
-    async def keep(self, tokens: Tokens) -> None:
-        """Keep what a user has just logged in for."""
-        await self._auth.store.put(tokens.key, tokens)
 
     async def _scopes(self, place: Place, want: Want, before: Tokens | None) -> frozenset[str]:
         """What the user is asked for; nothing leaves it to the authorization server."""
