@@ -7,7 +7,7 @@ import pytest
 
 SNAPSHOT = Path(__file__).with_name("exports.txt")
 MODULES = (
-    "isthmus", "isthmus.auth", "isthmus.client", "isthmus.errors", "isthmus.linter", "isthmus.server",
+    "isthmus", "isthmus.auth", "isthmus.client", "isthmus.errors", "isthmus.host", "isthmus.linter", "isthmus.server",
     "isthmus.store", "isthmus.testing", "isthmus.types",
 )  # fmt: skip
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from isthmus.cli.blanks import Blank, blanks, shown
-from isthmus.cli.output import clean, note
+from isthmus.cli.output import note
 from isthmus.client.elicitation import concerns
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.core.plain_text import clean
 from isthmus.wire import ElicitParams
 
 __all__ = ["Keyboard", "Terminal", "answer", "unattended"]

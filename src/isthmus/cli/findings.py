@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import clean
+from isthmus.core.plain_text import clean
 from isthmus.linter.rule import Finding
 from isthmus.linter.rules import RULES
 

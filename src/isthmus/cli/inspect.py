@@ -5,9 +5,10 @@ from typing import Any
 
 from isthmus.cli.arguments import kinds
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import clean, print_json, size
+from isthmus.cli.output import print_json, size
 from isthmus.cli.talk import Talk
 from isthmus.client.client import Client
+from isthmus.core.plain_text import clean
 from isthmus.wire import UNSET, Prompt, Resource, ResourceTemplate, Tool
 from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import encode

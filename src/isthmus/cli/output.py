@@ -7,12 +7,12 @@ them first.
 
 import json
 import sys
-import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from isthmus.core.plain_text import clean
 from isthmus.wire.content import (
     AudioContent,
     ContentBlock,
@@ -23,23 +23,7 @@ from isthmus.wire.content import (
     TextContent,
 )
 
-__all__ = ["blocks", "clean", "contents", "note", "print_json", "print_text", "size"]
-
-_KEPT = {"\n", "\t"}
-# Direction marks, embeddings, overrides and isolates, and the invisible joiners among them.
-_FORMATS = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
-_HARMLESS = {"\u200d"}  # the joiner that emoji are made with
-
-
-def clean(text: str) -> str:
-    """Text without control characters and direction marks; line ends and tabs stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        c
-        for c in text.replace("\r\n", "\n")
-        if c in _KEPT or c in _HARMLESS or unicodedata.category(c) not in _FORMATS
-    )
+__all__ = ["blocks", "contents", "note", "print_json", "print_text", "size"]
 
 
 def print_text(text: str) -> None:

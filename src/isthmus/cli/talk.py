@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from isthmus.cli.elicit import Keyboard, answer, unattended
-from isthmus.cli.output import clean, note
+from isthmus.cli.output import note
 from isthmus.cli.targets import Target
 from isthmus.core.answers import Answer
+from isthmus.core.plain_text import clean
 from isthmus.transports.command import Command
 from isthmus.wire import ElicitParams, LogMessageParams, ProgressParams
 

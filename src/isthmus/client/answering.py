@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, structs
 
+from isthmus.client.asked import Asked, asked_by
 from isthmus.client.elicitation import Elicit, Elicitation, unable
 from isthmus.client.gate import BadQuestion, Gate
 from isthmus.client.limits import Limits
@@ -125,7 +126,10 @@ class Answering:
         tasks = self._tasks if takes(self.capabilities.tasks, method) else None
 
         async def handle(params: Any, inbound: Inbound) -> Wire:
-            respond = partial(self.respond, method, params, inbound.caller.revision)
+            task = params.meta.get(RELATED_TASK) if params.meta else None
+            named = task.get("taskId") if isinstance(task, Mapping) else None
+            asked = Asked("request", inbound.caller.revision, str(named or ""))
+            respond = partial(self.respond, method, params, inbound.caller.revision, asked)
             answer: Wire
             # spec 2025-11-25 basic/utilities/tasks#task-support-and-handling: MUST ignore the
             # metadata where the capability was not declared
@@ -133,7 +137,6 @@ class Answering:
                 answer = await respond()
             else:
                 answer = await tasks.begin(method, params.task, inbound, respond)
-            task = params.meta.get(RELATED_TASK) if params.meta else None
             if task is None:
                 return answer
             # spec 2025-11-25 basic/utilities/tasks#related-task-metadata: MUST be in every message
@@ -148,16 +151,26 @@ class Answering:
         with self._gate:
             return await call_next(inbound)
 
-    async def respond(self, method: str, params: Any, revision: Revision) -> Wire:
+    async def respond(
+        self, method: str, params: Any, revision: Revision, asked: Asked | None = None
+    ) -> Wire:
         """The answer to one question, within the limits.
+
+        Args:
+            method: what is asked.
+            params: the question.
+            revision: the revision spoken.
+            asked: how the question came; by default in the result of a call.
 
         Raises:
             BadQuestion: the server may not ask this, not in this way, or not that often.
         """
-        with self._gates.get(method) or nullcontext():
+        with self._gates.get(method) or nullcontext(), asked_by(asked or Asked("result", revision)):
             return await self._table[method](params, revision)
 
-    async def answer(self, question: InputRequest, revision: Revision) -> Raw:
+    async def answer(
+        self, question: InputRequest, revision: Revision, asked: Asked | None = None
+    ) -> Raw:
         """The answer to a question that arrived in a result, in the shape of the revision.
 
         Raises:
@@ -174,7 +187,7 @@ class Answering:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Misbehaved(f"the server's question is malformed: {error}") from error
         try:
-            answer = await self.respond(question.method, params, revision)
+            answer = await self.respond(question.method, params, revision, asked)
         except BadQuestion as no:
             # spec 2026-07-28 client/sampling#error-handling: no error is sent, since nobody waits
             raise Misbehaved(f"the server's {question.method} is not answered: {no}") from no
@@ -194,7 +207,10 @@ class Answering:
                 f"the server asks {len(questions)} things at once, and this client answers {most} "
                 "(Limits.in_flight)"
             )
-        works = [self.answer(question, revision) for question in questions.values()]
+        works = [
+            self.answer(question, revision, Asked("result", revision, key=key))
+            for key, question in questions.items()
+        ]
         if len(works) == 1:
             return dict(zip(questions, [await works[0]], strict=True))
         tasks = [asyncio.ensure_future(work) for work in works]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw
 
+from isthmus.client.asked import Asked
 from isthmus.errors import (
     CallTimedOut,
     ConnectionLost,
@@ -177,7 +178,9 @@ class Questions:
 
     async def _answer(self, key: str, question: InputRequest) -> None:
         connection = self._room.connection
-        answer = await self._room.answering.answer(question, connection.settled().revision)
+        revision = connection.settled().revision
+        asked = Asked("task", revision, self._id, key)
+        answer = await self._room.answering.answer(question, revision, asked)
         params = UpdateTaskParams(
             task_id=self._id, input_responses={key: answer}, meta=connection.meta
         )

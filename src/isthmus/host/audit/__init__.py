@@ -1,0 +1,1 @@
+"""What happened, in a file that only grows and shows whether anybody changed it."""

@@ -1,0 +1,1 @@
+"""What all servers offer, under names that do not collide, and how a model finds it."""

@@ -1,0 +1,228 @@
+"""What a configuration says, once it is read: servers, and how the host is to behave."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+__all__ = [
+    "Advertise",
+    "HostConfig",
+    "HostOptions",
+    "Labels",
+    "Layer",
+    "RootEntry",
+    "Sandbox",
+    "ServerEntry",
+    "ServerLimits",
+    "ServerOptions",
+    "Timeouts",
+    "ToolChoice",
+]
+
+Layer: TypeAlias = Literal["managed", "user", "workspace", "command_line"]
+"""Where a line of the configuration stands; what is named first wins."""
+
+
+class Advertise(Struct, frozen=True, kw_only=True):
+    """What a server is told that it may ask for.
+
+    Attributes:
+        sampling: the user's model; with ``sampling_tools`` also with tools.
+        elicitation: the ways to ask the user.
+        roots: where it may work.
+        tasks: answers as tasks.
+    """
+
+    sampling: bool = False
+    sampling_tools: bool = False
+    elicitation: tuple[Literal["form", "url"], ...] = ("form", "url")
+    roots: bool = True
+    tasks: bool = True
+
+
+class Labels(Struct, frozen=True, kw_only=True):
+    """What the data of a server or tool is, for rules about the flow of data.
+
+    Attributes:
+        reads: what it has access to, such as ``private``.
+        returns: what its results are, such as ``untrusted``.
+        egress: whether what it is given leaves the machine.
+    """
+
+    reads: tuple[str, ...] = ()
+    returns: tuple[str, ...] = ()
+    egress: bool = False
+
+
+class ToolChoice(Struct, frozen=True, kw_only=True):
+    """Which tools of a server there are for a model, and what they are called.
+
+    Attributes:
+        include: globs of names; none means all.
+        exclude: globs of names that are left out whatever ``include`` says.
+        rename: another name by the server's own.
+        describe: another description by the server's own name.
+        labels: labels by glob of the name, in place of the server's.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    rename: Mapping[str, str] = {}
+    describe: Mapping[str, str] = {}
+    labels: Mapping[str, Labels] = {}
+
+
+class Timeouts(Struct, frozen=True, kw_only=True):
+    """Seconds: until it is connected, that a call is silent, that it takes in all, for a person."""
+
+    connect: float = 30.0
+    call: float = 60.0
+    total: float = 1800.0
+    interaction: float = 600.0
+
+
+class ServerLimits(Struct, frozen=True, kw_only=True):
+    """How much of a server there may be.
+
+    Attributes:
+        calls: calls a minute; None for any number.
+        concurrency: calls at once.
+        result_bytes: bytes of a result that are passed on; the rest is kept behind a link.
+    """
+
+    calls: float | None = 600.0
+    concurrency: int = 8
+    result_bytes: int = 1024 * 1024
+
+
+class Sandbox(Struct, frozen=True, kw_only=True):
+    """What confines a launched server; its roots are bound into it.
+
+    Attributes:
+        allow_write: folders that it may write in besides its roots.
+        deny_read: folders that it does not see.
+        network: whether it may reach the network.
+    """
+
+    allow_write: tuple[str, ...] = ()
+    deny_read: tuple[str, ...] = ()
+    network: bool = True
+
+
+class ServerOptions(Struct, frozen=True, kw_only=True):
+    """The member ``host`` of an entry: what is ours alone.
+
+    Attributes:
+        enabled: whether it is there at all.
+        start: when it is started: at its first use, at once, or when somebody says so.
+        idle_stop: seconds without use after which it is stopped; None never stops it.
+        era: which protocol it is opened with.
+        instance: who shares a connection to it.
+        trust: ``annotations`` and ``full`` let what it says about its tools count.
+        advertise, labels, tools, timeouts, limits: see there.
+        sandbox: None runs it with the user's own rights.
+        pin: SHA-256 of the program, in hex; another program does not run.
+        auth: how tokens are got, for a server over HTTP; ``{"kind": "none"}`` by default.
+    """
+
+    enabled: bool = True
+    start: Literal["lazy", "eager", "manual"] = "lazy"
+    idle_stop: float | None = 900.0
+    era: Literal["auto", "modern", "legacy"] = "auto"
+    instance: Literal["shared", "per-user", "per-session"] = "shared"
+    trust: Literal["untrusted", "annotations", "full"] = "untrusted"
+    advertise: Advertise = Advertise()
+    labels: Labels = Labels()
+    tools: ToolChoice = ToolChoice()
+    timeouts: Timeouts = Timeouts()
+    limits: ServerLimits = ServerLimits()
+    sandbox: Sandbox | None = None
+    pin: str = ""
+    auth: Mapping[str, Any] = {}
+
+
+class ServerEntry(Struct, frozen=True, kw_only=True):
+    """One server, its variables filled in.
+
+    Attributes:
+        name: what it is called here.
+        command: the program and its arguments; empty for one that is reached by ``url``.
+        env: variables it gets beyond the usual ones; with secrets.
+        cwd: where it runs.
+        url: where it is.
+        kind: ``stdio``, ``http``, ``sse`` or ``ws``.
+        headers: for its HTTP requests; with secrets.
+        options: what the host does with it.
+        layer: where the entry stands, in ``source``.
+        trusted: whether the file may start something: a workspace's may not until it is trusted.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    kind: Literal["stdio", "http", "sse", "ws"] = "stdio"
+    headers: Mapping[str, str] = {}
+    options: ServerOptions = ServerOptions()
+    layer: Layer = "user"
+    source: str = ""
+    trusted: bool = True
+
+
+class RootEntry(Struct, frozen=True, kw_only=True):
+    """A folder that servers may be told of.
+
+    Attributes:
+        path: where it is.
+        name: what it is called; the folder's name by default.
+        servers: globs of the servers it is for; none means all that the user grants it to.
+        writable: whether a confined server may write there.
+    """
+
+    path: str
+    name: str = ""
+    servers: tuple[str, ...] = ()
+    writable: bool = True
+
+
+class HostOptions(Struct, frozen=True, kw_only=True):
+    """The member ``host`` of the file.
+
+    Attributes:
+        policy: a file of rules, or the name of one of the policies that come with isthmus.
+        mode: whether policy is enforced, tried beside the one in force, or nothing is done at all.
+        shadow: the policy tried beside it.
+        models: the file of the models there are.
+        roots: folders for servers.
+        audit: the audit log's settings, as the log reads them.
+        search: when tools are found by searching, as the catalog reads it.
+        state: the folder for what lasts; None for the user's own.
+    """
+
+    policy: str = ""
+    mode: Literal["enforce", "shadow", "dry-run"] = "enforce"
+    shadow: str = ""
+    models: str = ""
+    roots: tuple[RootEntry, ...] = ()
+    audit: Mapping[str, Any] = {}
+    search: Mapping[str, Any] = {}
+    state: str | None = None
+
+
+class HostConfig(Struct, frozen=True, kw_only=True):
+    """Everything that was read.
+
+    Attributes:
+        servers: by name; those that can be used.
+        broken: what is wrong with the others, by name: a sentence that says what, where and how to
+            mend it.
+        options: how the host is to behave.
+        sources: the files that were read, first the one that wins.
+    """
+
+    servers: Mapping[str, ServerEntry] = {}
+    broken: Mapping[str, str] = {}
+    options: HostOptions = HostOptions()
+    sources: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Who may do what: rules, what the user said before, and the reason for each answer."""

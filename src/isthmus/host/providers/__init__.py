@@ -1,0 +1,1 @@
+"""Models, reached over the network or played by a script: one seam, a file per way."""
