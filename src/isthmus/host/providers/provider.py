@@ -1,0 +1,102 @@
+"""The seam to models: a completion goes in, pieces of text and then the whole message come out."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from isthmus.wire import CreateMessageResult, SamplingMessage, Tool, ToolChoice
+
+__all__ = ["Completion", "Delta", "Done", "Offered", "Provider"]
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """What a model is to write.
+
+    Attributes:
+        model: the provider's own name of the model.
+        messages: the conversation so far, oldest message first.
+        max_tokens: the most it may write.
+        system: the system prompt; None for none.
+        tools: what it may ask to have called.
+        tool_choice: whether it may, must or must not; None leaves it to the model.
+        temperature: on the provider's scale; None for the provider's own.
+        stop: texts at which it stops.
+        schema: a JSON schema that the answer is to obey; None for plain text.
+        metadata: for the provider, in its own format.
+    """
+
+    model: str
+    messages: Sequence[SamplingMessage]
+    max_tokens: int
+    system: str | None = None
+    tools: Sequence[Tool] = ()
+    tool_choice: ToolChoice | None = None
+    temperature: float | None = None
+    stop: Sequence[str] = ()
+    schema: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] = {}
+
+
+class Delta(Struct, frozen=True):
+    """A piece of text, as soon as it is there."""
+
+    text: str
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """The end: the whole message, and what it took.
+
+    Attributes:
+        result: what was written, by which model, and why it stopped.
+        tokens_in: tokens the model read; None where the provider does not say.
+        tokens_out: tokens it wrote; None where the provider does not say.
+    """
+
+    result: CreateMessageResult
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+class Offered(Struct, frozen=True, kw_only=True):
+    """A model that a provider says it has.
+
+    Attributes:
+        id: the provider's own name of it.
+        context: tokens it can read and write together; None where the provider does not say.
+    """
+
+    id: str
+    context: int | None = None
+
+
+class Provider(Protocol):
+    """Something that has models write.
+
+    Attributes:
+        name: what models name it by in the catalog of models.
+    """
+
+    name: str
+
+    def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
+        """The pieces as they come, and :class:`Done` as the last one, exactly once.
+
+        Closing the generator, as cancelling who reads it does, lets go of the connection at once.
+
+        Raises:
+            ProviderError: there is no answer; which kind says what to do about it.
+        """
+        ...
+
+    async def models(self) -> Sequence[Offered]:
+        """The models there are.
+
+        Raises:
+            ProviderError: the provider does not say.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection; safe to call twice."""
+        ...

@@ -1,0 +1,196 @@
+"""A provider that plays a script: for tests, examples and demonstrations."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct, to_builtins
+
+from isthmus.core.conversation import blocks
+from isthmus.errors import UsageError
+from isthmus.host.providers.provider import Completion, Delta, Done, Offered
+from isthmus.wire import CreateMessageResult, TextContent, ToolUseContent
+
+__all__ = ["Answer", "Scripted", "Slow", "When", "words"]
+
+
+class Slow(Struct, frozen=True):
+    """An answer that takes its time.
+
+    Attributes:
+        answer: what is answered.
+        seconds: the pause before each piece of it; infinity never answers.
+    """
+
+    answer: Any
+    seconds: float
+
+
+class When(Struct, frozen=True):
+    """An answer for some completions only, as often as they come.
+
+    Attributes:
+        fits: says whether it is one of them.
+        answer: what is answered.
+    """
+
+    fits: Callable[[Completion], bool]
+    answer: Any
+
+
+Answer: TypeAlias = (
+    str
+    | ToolUseContent
+    | Sequence[TextContent | ToolUseContent]
+    | CreateMessageResult
+    | Exception
+    | Slow
+    | Callable[[Completion], Any]
+)
+"""Text, the use of a tool, blocks, a whole result, an error, one of them after a pause, or what
+makes one of them out of the completion."""
+
+
+class Scripted:
+    """Answers by a script, the same on every run; a word is a token.
+
+    Example::
+
+        Scripted("always this")
+        Scripted(["first", ToolUseContent(id="1", name="add", input={"a": 1}), "last"])
+        Scripted([When(lambda asked: "weather" in words(asked), "It rains."), "anything else"])
+
+    Args:
+        script: one answer for every completion, or a list: the first :class:`When` that fits
+            answers; otherwise the next of the plain answers, each of which is given once.
+        name: what models name the provider by.
+        models: what it says it has.
+        deaf: it goes on writing beyond ``max_tokens``, as a model must not.
+
+    Attributes:
+        asked: every completion it was given, in order.
+        closed: whether it was closed.
+    """
+
+    def __init__(
+        self,
+        script: Answer | Sequence[Answer | When],
+        *,
+        name: str = "scripted",
+        models: Sequence[str] = ("scripted",),
+        deaf: bool = False,
+    ) -> None:
+        listed = isinstance(script, Sequence) and not isinstance(script, str)
+        steps: Sequence[Any] = script if listed else [When(anything, script)]  # type: ignore[assignment] # the check above
+        self.name = name
+        self.asked: list[Completion] = []
+        self.closed = False
+        self._rules = [step for step in steps if isinstance(step, When)]
+        self._rest = [step for step in steps if not isinstance(step, When)]
+        self._models = models
+        self._deaf = deaf
+
+    async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
+        """The script's answer, a word a piece.
+
+        Raises:
+            UsageError: the script is over.
+            Exception: the script says so.
+        """
+        self.asked.append(completion)
+        answer, pause = self._next(completion), 0.0
+        while isinstance(answer, Slow) or callable(answer):
+            if isinstance(answer, Slow):
+                answer, pause = answer.answer, answer.seconds
+            else:
+                answer = answer(completion)
+        if isinstance(answer, Exception):
+            await rest(pause)
+            raise answer
+        done = self._done(completion, answer)
+        for piece in pieces(done.result):
+            await rest(pause)
+            yield Delta(piece)
+        await rest(pause)
+        yield done
+
+    async def models(self) -> Sequence[Offered]:
+        """The names it was made with."""
+        return [Offered(id=name) for name in self._models]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+        self.closed = True
+
+    def _next(self, completion: Completion) -> Any:
+        for rule in self._rules:
+            if rule.fits(completion):
+                return rule.answer
+        if not self._rest:
+            raise UsageError(
+                f"the script of {self.name!r} is over: completion {len(self.asked)} has no answer"
+            )
+        return self._rest.pop(0)
+
+    def _done(self, completion: Completion, answer: Any) -> Done:
+        if isinstance(answer, CreateMessageResult):
+            result = answer
+        else:
+            parts = [TextContent(text=answer)] if isinstance(answer, str) else blocks(answer)
+            uses = any(isinstance(part, ToolUseContent) for part in parts)
+            result = CreateMessageResult(
+                role="assistant",
+                content=parts[0] if len(parts) == 1 else list(parts),
+                model=completion.model,
+                stop_reason="toolUse" if uses else "endTurn",
+            )
+        if not self._deaf:
+            result = shortened(result, completion.max_tokens)
+        read = len(words(completion).split())
+        wrote = sum(len(piece.split()) for piece in pieces(result)) or 1
+        return Done(result=result, tokens_in=read, tokens_out=wrote)
+
+
+def anything(_completion: Completion) -> bool:
+    """Fits every completion."""
+    return True
+
+
+def words(completion: Completion) -> str:
+    """All that a model is given to read, as one text: for rules that look for a word."""
+    parts = [part for message in completion.messages for part in blocks(message.content)]
+    texts = [
+        part.text if isinstance(part, TextContent) else str(to_builtins(part)) for part in parts
+    ]
+    return "\n".join([completion.system, *texts] if completion.system else texts)
+
+
+def pieces(result: CreateMessageResult) -> list[str]:
+    """The text of a message, a word a piece, blanks kept."""
+    text = "".join(part.text for part in blocks(result.content) if isinstance(part, TextContent))
+    found: list[str] = []
+    for word in text.split(" "):
+        found.append(word if not found else f" {word}")
+    return [piece for piece in found if piece]
+
+
+def shortened(result: CreateMessageResult, most: int) -> CreateMessageResult:
+    """A message of text with at most so many words; one that uses tools is left as it is."""
+    written = result.content
+    if not isinstance(written, TextContent) or len(written.text.split()) <= most:
+        return result
+    text = " ".join(written.text.split()[:most])
+    return CreateMessageResult(
+        role=result.role,
+        content=TextContent(text=text),
+        model=result.model,
+        stop_reason="maxTokens",
+    )
+
+
+async def rest(seconds: float) -> None:
+    """A pause; none is taken for nothing."""
+    if seconds == float("inf"):
+        await asyncio.Event().wait()
+    elif seconds:
+        await asyncio.sleep(seconds)
