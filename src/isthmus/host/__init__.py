@@ -7,14 +7,52 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isthmus.host.attempt import Attempt as Attempt
+    from isthmus.host.errors import AuditUnavailable as AuditUnavailable
+    from isthmus.host.errors import BadArguments as BadArguments
+    from isthmus.host.errors import ConfigError as ConfigError
+    from isthmus.host.errors import Denied as Denied
+    from isthmus.host.errors import Exhausted as Exhausted
+    from isthmus.host.errors import HostError as HostError
+    from isthmus.host.errors import OutcomeUnknown as OutcomeUnknown
+    from isthmus.host.errors import Quarantined as Quarantined
+    from isthmus.host.errors import ServerUnavailable as ServerUnavailable
+    from isthmus.host.errors import Unknown as Unknown
+    from isthmus.host.errors import UserDeclined as UserDeclined
+    from isthmus.host.host import Host as Host
     from isthmus.host.interaction import Approver as Approver
     from isthmus.host.interaction import Decision as Decision
     from isthmus.host.interaction import Interaction as Interaction
 
-__all__ = ["Approver", "Attempt", "Decision", "Interaction"]
+__all__ = [
+    "Approver",
+    "Attempt",
+    "AuditUnavailable",
+    "BadArguments",
+    "ConfigError",
+    "Decision",
+    "Denied",
+    "Exhausted",
+    "Host",
+    "HostError",
+    "Interaction",
+    "OutcomeUnknown",
+    "Quarantined",
+    "ServerUnavailable",
+    "Unknown",
+    "UserDeclined",
+]
 
 _HOMES = {
     "Attempt": "attempt",
+    "Host": "host",
+    **dict.fromkeys(
+        (
+            *("AuditUnavailable", "BadArguments", "ConfigError", "Denied", "Exhausted"),
+            *("HostError", "OutcomeUnknown", "Quarantined", "ServerUnavailable"),
+            *("Unknown", "UserDeclined"),
+        ),
+        "errors",
+    ),
     **dict.fromkeys(("Approver", "Decision", "Interaction"), "interaction"),
 }
 

@@ -1,0 +1,125 @@
+"""What a host raises, and what that means for whoever wanted something.
+
+The tree::
+
+    HostError
+    ├── Unknown              there is no such server, tool, prompt, task or run; also a UsageError
+    ├── BadArguments         they do not fit what the tool takes; also a UsageError
+    ├── Denied               policy or a person said no, or nobody said yes in time
+    │   └── Quarantined      the tool is not what it was when it was approved
+    ├── UserDeclined         a person refused what the server asked in the course of the call
+    ├── OutcomeUnknown       it was sent, and nobody can tell what became of it
+    ├── ServerUnavailable    the server cannot be reached: its state, and why
+    ├── Exhausted            too much of it: try again after a while
+    ├── AuditUnavailable     what is done cannot be written down, so nothing is done
+    └── ConfigError          the configuration says what cannot be
+
+Nothing was sent to a server where one of them is raised, except for ``OutcomeUnknown`` and
+``UserDeclined``.
+"""
+
+from isthmus.errors import IsthmusError, UsageError
+
+__all__ = [
+    "AuditUnavailable",
+    "BadArguments",
+    "ConfigError",
+    "Denied",
+    "Exhausted",
+    "HostError",
+    "OutcomeUnknown",
+    "Quarantined",
+    "ServerUnavailable",
+    "Unknown",
+    "UserDeclined",
+]
+
+
+class HostError(IsthmusError):
+    """The root of everything a host raises by itself."""
+
+
+class Unknown(HostError, UsageError):
+    """Nothing here has this name; the message has the names that are near."""
+
+
+class BadArguments(HostError, UsageError):
+    """The arguments do not fit; the message has the member, the rule and the place."""
+
+
+class Denied(HostError):
+    """It may not be done.
+
+    Attributes:
+        rule: the rule of the policy that decided; empty where it was none.
+        by: who decided: ``policy``, a surface, ``deadline``, or ``nobody`` where nobody was there.
+        reason: why, in a sentence.
+    """
+
+    def __init__(self, message: str, *, rule: str = "", by: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.by = by
+        self.reason = reason or message
+
+
+class Quarantined(Denied):
+    """The tool's definition has changed since it was approved, and nobody released the new one."""
+
+
+class UserDeclined(HostError):
+    """The call was under way, the server asked for something, and a person refused it.
+
+    Attributes:
+        what: what was asked for, as an action: ``sampling.request``, for example.
+    """
+
+    def __init__(self, message: str, *, what: str = "") -> None:
+        super().__init__(message)
+        self.what = what
+
+
+class OutcomeUnknown(HostError):
+    """It was sent, and the connection broke before an answer: it is not sent again.
+
+    Attributes:
+        call: the attempt's id, as it stands in the audit log.
+    """
+
+    def __init__(self, message: str, *, call: str = "") -> None:
+        super().__init__(message)
+        self.call = call
+
+
+class ServerUnavailable(HostError):
+    """The server is not there.
+
+    Attributes:
+        server: its name.
+        state: the state it is in, as the supervisor calls it.
+    """
+
+    def __init__(self, message: str, *, server: str = "", state: str = "") -> None:
+        super().__init__(message)
+        self.server = server
+        self.state = state
+
+
+class Exhausted(HostError):
+    """Too much at once, too often, or over a budget.
+
+    Attributes:
+        retry_after: seconds until it may go through; None where waiting does not help.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class AuditUnavailable(HostError):
+    """The audit log cannot be written, so that nothing may be done that belongs into it."""
+
+
+class ConfigError(HostError):
+    """The configuration says what cannot be: the message has what, where, and how to mend it."""

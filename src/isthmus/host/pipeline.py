@@ -1,0 +1,134 @@
+"""The one way to a server: whatever anybody wants done goes through :meth:`Pipeline.run`."""
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import UNSET, Struct, structs
+
+from isthmus.host.attempt import Attempt
+from isthmus.host.errors import Denied
+from isthmus.host.interaction import Decision, Payload
+from isthmus.host.policy.trace import Trace
+
+if TYPE_CHECKING:
+    from isthmus.host.policy.facts import Facts
+
+__all__ = ["CURRENT", "Act", "Outcome", "Pipeline"]
+
+T = TypeVar("T")
+
+CURRENT: ContextVar[Attempt | None] = ContextVar("isthmus_attempt", default=None)
+"""The attempt that is being dispatched here; None outside of one."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an attempt came to, for the audit log and for the run.
+
+    Attributes:
+        failed: whether it failed in its own terms: a tool that says so.
+        result: what came of it, for the audit log, which digests and redacts it.
+        labels: what the run has consumed by it.
+        tokens_in: tokens a model read; ``tokens_out`` wrote, ``cost`` in micro-dollars.
+        model: which one.
+        kind: the kind of the audit row.
+        detail: anything else for the audit log, as plain data.
+    """
+
+    failed: bool = False
+    result: Any = None
+    labels: frozenset[str] = frozenset()
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: int | None = None
+    model: str = ""
+    detail: Any = None
+
+
+class Act(Protocol[T]):
+    """One kind of thing that can be done, as the pipeline needs to know it.
+
+    Subclass it: what is not abstract has a default.
+    """
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """Find out what exactly is meant; the attempt with it.
+
+        Raises:
+            Unknown: there is nothing of that name.
+            ServerUnavailable: the server cannot be asked.
+        """
+        return attempt
+
+    def facts(self, attempt: Attempt) -> "Facts":
+        """What policy is to know besides the attempt."""
+        ...
+
+    def check(self, attempt: Attempt) -> None:
+        """See whether the arguments fit.
+
+        Raises:
+            BadArguments: they do not.
+        """
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:
+        """What a person has to see before they decide."""
+        ...
+
+    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+        """The attempt as a person has changed it; it goes through validation and policy again."""
+        if decision.edited is UNSET:
+            return attempt
+        return structs.replace(attempt, arguments=decision.edited)
+
+    async def recheck(self, attempt: Attempt) -> None:
+        """See whether it is still what was decided on, after a wait.
+
+        Raises:
+            Quarantined: the tool is another one by now.
+        """
+
+    def imagined(self, attempt: Attempt, trace: Trace) -> T:
+        """What a dry run gives in place of a result.
+
+        Raises:
+            Denied: there is nothing to give, which is the default.
+        """
+        raise Denied(
+            f"this host only says what it would do: {attempt.action} {attempt.object!r} of "
+            f"{attempt.server!r} was not done ({trace.effect} by {trace.rule!r})",
+            rule=trace.rule,
+            by="dry-run",
+        )
+
+    async def dispatch(self, attempt: Attempt) -> T:
+        """Do it. Called in one place, by the pipeline."""
+        ...
+
+    async def review(self, attempt: Attempt, result: T) -> T:  # noqa: ARG002 - for subclasses
+        """Look at what came of it before anybody gets it; as it is by default.
+
+        Raises:
+            Misbehaved: the server broke its own rules.
+        """
+        return result
+
+    def outcome(self, result: T) -> Outcome:  # noqa: ARG002 - for subclasses
+        """What it came to."""
+        return Outcome()
+
+
+class Pipeline:
+    """Takes attempts through policy, consent, limits and the audit log to their server."""
+
+    async def run(self, attempt: Attempt, act: Act[T]) -> T:
+        """Do something, if it may be done.
+
+        Args:
+            attempt: what somebody wants.
+            act: how it is done.
+
+        Raises:
+            HostError: it was not done, or nobody knows; see :mod:`isthmus.host.errors`.
+            IsthmusError: the server refused, failed or was lost.
+        """
+        raise NotImplementedError
