@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.core.plain_text import clean
+from isthmus.core.plain_text import clean, visible
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,27 @@ from isthmus.core.plain_text import clean
 def test_a_terminal_gets_no_text_it_would_obey(text, shown):
     """Ours: control characters and direction marks are dropped, letters of all scripts stay."""
     assert shown == clean(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("plain\n\ttext", "plain\n\ttext"),
+        ("a\r\nb", "a<U+000D>\nb"),
+        ("red \x1b[31mred", "red <U+001B>[31mred"),
+        ("safe\u202eexe.txt", "safe<U+202E>exe.txt"),
+        ("zero\u200bwidth", "zero<U+200B>width"),
+        ("no\u00a0break", "no<U+00A0>break"),
+        ("tag\U000e0041", "tag<U+E0041>"),
+        ("Grüße, 世界 👩\u200d🚀", "Grüße, 世界 👩\u200d🚀"),
+    ],
+)
+def test_what_a_terminal_would_obey_can_be_seen_instead(text, seen):
+    """Ours: who decides upon a text sees every mark in it."""
+    assert seen == visible(text)
+    assert seen == clean(visible(text))
+
+
+def test_a_line_stays_one_line():
+    """Ours: a name with a line end in it cannot pretend to be two lines."""
+    assert "a<U+000A>Why: it is safe<U+0009>" == visible("a\nWhy: it is safe\t", line=True)

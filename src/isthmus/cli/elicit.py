@@ -3,32 +3,16 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from isthmus.cli.blanks import Blank, blanks, shown
 from isthmus.cli.output import note
 from isthmus.client.elicitation import concerns
-from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.core.answers import Accepted, Answer, Declined
 from isthmus.core.plain_text import clean
+from isthmus.terminal.filling import Terminal, agreed, fill
 from isthmus.wire import ElicitParams
 
-__all__ = ["Keyboard", "Terminal", "answer", "unattended"]
-
-_YES = {"y", "yes"}
-_NO = {"n", "no"}
-
-
-class Terminal(Protocol):
-    """A person who can be told things and asked for a line."""
-
-    def say(self, text: str) -> None:
-        """Show a line."""
-        ...
-
-    async def ask(self, prompt: str) -> str | None:
-        """The line typed after ``prompt``, or None at the end of input (control-D)."""
-        ...
+__all__ = ["Keyboard", "answer", "unattended"]
 
 
 class Keyboard:
@@ -84,45 +68,7 @@ async def answer(question: ElicitParams, terminal: Terminal) -> Answer[Any]:
     terminal.say(f"The server asks: {question.message}")
     if question.mode == "url":
         return await _visit(str(question.url), terminal)
-    schema = question.requested_schema or {}
-    form = blanks(schema)
-    content: dict[str, Any] = {}
-    for blank in form:
-        found = await _fill(blank, content, terminal)
-        if not found:
-            return Cancelled()
-    return await _agreed(content, "Send this? [y/n] " if form else "Agree? [y/n] ", terminal)
-
-
-async def _fill(blank: Blank, content: dict[str, Any], terminal: Terminal) -> bool:
-    """Ask for one blank until its answer fits; False at the end of input."""
-    for line in blank.explanation():
-        terminal.say(line)
-    while True:
-        text = await terminal.ask(blank.question())
-        if text is None:
-            return False
-        try:
-            value = blank.read(text)
-        except ValueError as error:
-            terminal.say(f"  {error}")
-            continue
-        if value is not None:
-            content[blank.name] = value
-        return True
-
-
-async def _agreed(content: Mapping[str, Any], prompt: str, terminal: Terminal) -> Answer[Any]:
-    for name, value in content.items():
-        terminal.say(f"  {name}: {shown(value)}")
-    while True:
-        text = await terminal.ask(prompt)
-        if text is None:
-            return Cancelled()
-        if text.strip().lower() in _YES:
-            return Accepted(dict(content))
-        if text.strip().lower() in _NO:
-            return Declined()
+    return await fill(question.requested_schema or {}, terminal)
 
 
 async def _visit(url: str, terminal: Terminal) -> Answer[Any]:
@@ -131,10 +77,10 @@ async def _visit(url: str, terminal: Terminal) -> Answer[Any]:
     terminal.say(f"It wants you to visit this page:\n  {url}")
     for concern in concerns(url):
         terminal.say(f"  careful: {concern}")
-    agreed = await _agreed({}, "Open it in the browser? [y/n] ", terminal)
-    if isinstance(agreed, Accepted):
+    said = await agreed({}, "Open it in the browser? [y/n] ", terminal)
+    if isinstance(said, Accepted):
         import webbrowser
 
         webbrowser.open(url)
         return Accepted(None)
-    return agreed
+    return said

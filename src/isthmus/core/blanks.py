@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Blank", "blanks"]
+__all__ = ["Blank", "Choice", "blanks", "shown"]
 
 _YES = {"y", "yes", "true", "1"}
 _NO = {"n", "no", "false", "0"}
@@ -45,9 +45,25 @@ class Blank:
     required: bool
 
     @property
+    def title(self) -> str:
+        """What people call it."""
+        title = self.schema.get("title")
+        return title if isinstance(title, str) else self.name
+
+    @property
+    def kind(self) -> str:
+        """Its type, which stands beside ``null`` where it may be left open."""
+        kind = self.schema.get("type")
+        if kind is None:
+            ways = self.schema.get("anyOf") or self.schema.get("oneOf") or ()
+            kind = [way.get("type") for way in ways]
+        named = [one for one in (kind if isinstance(kind, list) else [kind]) if one != "null"]
+        return str(named[0] if named and named[0] else "string")
+
+    @property
     def many(self) -> bool:
         """Whether several choices may be made."""
-        return self.schema.get("type") == "array"
+        return self.kind == "array"
 
     @cached_property
     def choices(self) -> Sequence[Choice]:
@@ -74,16 +90,16 @@ class Blank:
 
     def question(self) -> str:
         """The question itself: a title, what is wanted, and what an empty line means."""
-        title = self.schema.get("title", self.name)
         empty = "" if self.required else ", empty to leave out"
         if self.default is not None:
             empty = f", empty for {shown(self.default)}"
-        return f"{title} ({', '.join(self._wanted())}{empty}): "
+        return f"{self.title} ({', '.join(self.wanted())}{empty}): "
 
-    def _wanted(self) -> list[str]:
+    def wanted(self) -> list[str]:
+        """What fits, in a few words each."""
         if self.choices:
             return ["numbers with commas" if self.many else f"1 to {len(self.choices)}"]
-        kind = "y or n" if self.schema.get("type") == "boolean" else self.schema.get("type", "text")
+        kind = "y or n" if self.kind == "boolean" else self.kind
         bounds = [say.format(self.schema[k]) for k, say in _BOUNDS if k in self.schema]
         return ["text" if kind == "string" else kind, *bounds]
 
@@ -115,7 +131,7 @@ class Blank:
         raise ValueError(f"{text!r} is none of 1 to {len(self.choices)}")
 
     def _typed(self, text: str) -> Any:
-        kind = self.schema.get("type")
+        kind = self.kind
         if kind == "boolean":
             if text.lower() not in _YES | _NO:
                 raise ValueError("answer y or n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.cli.blanks import Blank, blanks
+from isthmus.core.blanks import Blank, blanks
 
 
 def blank(required=True, **schema):
@@ -17,6 +17,8 @@ def blank(required=True, **schema):
         ({"type": "integer"}, "12", 12),
         ({"type": "number"}, "2.50", 2.5),
         ({"type": "number"}, "2.0", 2),
+        ({"type": ["integer", "null"]}, "5", 5),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "5", 5),
         ({"type": "boolean"}, "Yes", True),
         ({"type": "boolean"}, "n", False),
         ({"type": "string", "enum": ["red", "blue"]}, "2", "blue"),
