@@ -26,8 +26,12 @@ class Dying(SQLiteAuthStore):
 
     left = -1
 
-    def _connect(self):
-        db = super()._connect()
+    def __init__(self, path, **options):
+        super().__init__(path, **options)
+        self.plain, self.database.connect = self.database.connect, self.connect
+
+    def connect(self):
+        db = self.plain()
         db.set_trace_callback(self.traced)
         return db
 

@@ -128,8 +128,12 @@ async def test_a_resource_server_cannot_tell_whose_a_token_is(tmp_path, before):
 class Traced(SQLiteAuthStore):
     """Notes how long SQLite is told to wait."""
 
-    def _connect(self):
-        db = super()._connect()
+    def __init__(self, path, **options):
+        super().__init__(path, **options)
+        self.plain, self.database.connect = self.database.connect, self.connect
+
+    def connect(self):
+        db = self.plain()
         self.waits = []
         db.set_trace_callback(lambda text: "busy" in text and self.waits.append(text[-3:]))
         return db
@@ -146,7 +150,7 @@ async def test_those_in_the_queue_wait_at_the_same_time(tmp_path):
             return_exceptions=True,
         )
     assert [StoreLocked] * 9 == [type(one) for one in done]
-    assert ["100", "= 0"] == store.waits
+    assert {"100"} <= set(store.waits) <= {"100", "= 0"}  # nobody waits anew
 
     await store.write(lambda records: records.audit("last"))
     await store.close()

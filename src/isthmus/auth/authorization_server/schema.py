@@ -1,17 +1,8 @@
-"""The tables of the authorization server's store, and how a file of them is recognised."""
+"""The tables of the authorization server's store."""
 
-from typing import TYPE_CHECKING
+from isthmus.store.database import Schema
 
-from isthmus.errors import UsageError
-
-if TYPE_CHECKING:
-    import sqlite3
-
-__all__ = ["VERSION", "prepare"]
-
-VERSION = 1
-APPLICATION = 0x15714A75
-"""Says in the file's head whose file it is."""
+__all__ = ["SCHEMA"]
 
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -73,33 +64,9 @@ CREATE TABLE audit (
 );
 """
 
-
-def prepare(db: "sqlite3.Connection", name: str) -> None:
-    """Make the tables where there are none, and see that those that are there are ours.
-
-    Call it inside a write transaction, so that two processes do not both make them.
-
-    Args:
-        db: the open file.
-        name: what to call it in errors.
-
-    Raises:
-        UsageError: the file is somebody else's, or of a version that this one cannot read.
-    """
-    version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    application: int = db.execute("PRAGMA application_id").fetchone()[0]
-    empty = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-    if empty and version == 0:
-        for statement in TABLES.split(";"):
-            db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION}")
-        db.execute(f"PRAGMA user_version = {VERSION}")
-    elif application != APPLICATION:
-        raise UsageError(f"{name} is a database of something else: name another file")
-    elif version != VERSION:
-        newer = "newer" if version > VERSION else "older"
-        mend = "upgrade isthmus" if version > VERSION else "begin with a new file"
-        raise UsageError(
-            f"{name} was written by a {newer} isthmus (its tables are of version {version}, this "
-            f"one knows {VERSION}): {mend}, or name another file"
-        )
+SCHEMA = Schema(
+    application=0x15714A75,
+    version=1,
+    tables=tuple(TABLES.split(";")),
+    purpose="the store of an authorization server",
+)

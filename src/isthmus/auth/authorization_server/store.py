@@ -4,20 +4,19 @@ Whatever must survive a restart, or be known to a second process, is here: reque
 codes, grants, login sessions, and the keys, which are encrypted.
 """
 
-import asyncio
-import math
 import os
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from isthmus.auth.authorization_server.locked import PATIENCE, StoreLocked, is_locked
+from isthmus.auth.authorization_server.locked import PATIENCE, StoreLocked
 from isthmus.auth.authorization_server.records import Records
-from isthmus.auth.authorization_server.schema import prepare
+from isthmus.auth.authorization_server.schema import SCHEMA
 from isthmus.auth.authorization_server.vault import Vault, key_from
 from isthmus.auth.secret import Secret
-from isthmus.errors import UsageError
+from isthmus.store.database import Database
+from isthmus.store.database import StoreLocked as Locked
 
 if TYPE_CHECKING:
     import sqlite3
@@ -84,132 +83,39 @@ class SQLiteAuthStore:
         keys = [key] if key is None or isinstance(key, Secret | str | bytes) else list(key)
         self._outer = Vault([key_from(one) for one in keys])
         self._vault: Vault  # as soon as the file is open
-        self._path = os.fspath(path)
         self._clock = clock
-        self._thread: ThreadPoolExecutor | None = None
-        self._db: sqlite3.Connection | None = None
-        self._patience = 0
+        # A code that was redeemed stays redeemed, also after the power fails: durability is full.
+        self.database = Database(path, schema=SCHEMA, patience=PATIENCE, prepared=self._unlock)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._path!r})"
+        return f"{type(self).__name__}({self.database.path!r})"
 
     async def write(self, work: Callable[[Records], T]) -> T:
         """Do something in one transaction; see :meth:`AuthStore.write`."""
-        return await self._do(self._transact, work)
+        return await self._told(self.database.write(partial(self._on, work)))
 
     async def read(self, work: Callable[[Records], T]) -> T:
         """Look something up; see :meth:`AuthStore.read`."""
-        return await self._do(self._look, work)
+        return await self._told(self.database.read(partial(self._on, work)))
 
     async def close(self) -> None:
         """Let go of the file."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            await asyncio.get_running_loop().run_in_executor(thread, self._shut)
-            thread.shutdown(wait=False)
+        await self.database.close()
 
-    async def _do(
-        self, how: Callable[[Callable[[Records], T]], T], work: Callable[[Records], T]
-    ) -> T:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="isthmus-auth-store")
-        asked = time.monotonic()
-
-        def run() -> T:
-            return self._patient(how, work, asked)
-
-        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+    @staticmethod
+    async def _told(done: Coroutine[None, None, T]) -> T:
+        try:
+            return await done
+        except Locked as error:
+            raise StoreLocked(str(error)) from None
 
     # In the store's thread
 
-    def _patient(
-        self, how: Callable[[Callable[[Records], T]], T], work: Callable[[Records], T], asked: float
-    ) -> T:
-        """Do something, and wait for other processes no longer than is left of one's patience.
+    def _on(self, work: Callable[[Records], T], db: "sqlite3.Connection") -> T:
+        return work(Records(db, self._vault, self._clock()))
 
-        It counts from when somebody asked: whoever stood in the queue behind one who waited has
-        waited already.
-
-        Raises:
-            StoreLocked: another process has the file.
-        """
-        import sqlite3
-
-        left = math.ceil(max(0.0, asked + PATIENCE - time.monotonic()) * 10) * 100
-        try:
-            db = self._open()
-            if left != self._patience:
-                db.execute(f"PRAGMA busy_timeout = {left}")
-                self._patience = left
-            return how(work)
-        except sqlite3.Error as error:
-            if is_locked(error):
-                raise StoreLocked(f"{self._path} is locked by another process") from None
-            raise
-
-    def _transact(self, work: Callable[[Records], T]) -> T:
-        db = self._open()
-        # Immediate: two processes that both read and then both write would fail at the second.
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            result = work(Records(db, self._vault, self._clock()))
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:  # some errors end it themselves
-                db.execute("ROLLBACK")
-            raise
-        return result
-
-    def _look(self, work: Callable[[Records], T]) -> T:
-        db = self._open()
-        db.execute("BEGIN")
-        try:
-            return work(Records(db, self._vault, self._clock()))
-        finally:
-            db.execute("ROLLBACK")
-
-    def _open(self) -> "sqlite3.Connection":
-        if self._db is None:
-            db = self._connect()
-            try:
-                self._check(db)
-            except BaseException:
-                db.close()
-                raise
-            self._db = db
-        return self._db
-
-    def _connect(self) -> "sqlite3.Connection":
-        import sqlite3
-
-        try:
-            # SQLite gives its own files the mode of this one.
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-            os.chmod(self._path, 0o600)  # noqa: PTH101 - what was made before may be open to others
-            return connected(self._path)
-        except (OSError, sqlite3.Error) as error:
-            if isinstance(error, sqlite3.Error) and is_locked(error):
-                raise
-            raise UsageError(
-                f"{self._path} cannot be used as the store of an authorization server: {error}"
-            ) from None
-
-    def _check(self, db: "sqlite3.Connection") -> None:
-        """See that the file is ours and the key its own; make it where it is new."""
-        import sqlite3
-
-        try:
-            db.execute("BEGIN IMMEDIATE")
-            prepare(db, self._path)
-            self._vault = Vault([self._master(db)])
-            db.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            if is_locked(error):
-                raise
-            raise UsageError(f"{self._path} is no usable SQLite database: {error}") from None
-
-    def _master(self, db: "sqlite3.Connection") -> bytes:
-        """The key of everything in the file; it is in the file, under the operator's.
+    def _unlock(self, db: "sqlite3.Connection") -> None:
+        """Read the key of everything in the file; it is in the file, under the operator's.
 
         So that to change the operator's key is to write one row anew.
         """
@@ -218,12 +124,7 @@ class SQLiteAuthStore:
         if row is None or self._outer.former:
             sealed = self._outer.seal(master, "meta/master")
             db.execute("INSERT OR REPLACE INTO meta VALUES ('master', ?)", (sealed,))
-        return master
-
-    def _shut(self) -> None:
-        db, self._db = self._db, None
-        if db is not None:
-            db.close()
+        self._vault = Vault([master])
 
 
 class MemoryAuthStore(SQLiteAuthStore):
@@ -235,19 +136,3 @@ class MemoryAuthStore(SQLiteAuthStore):
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         super().__init__(":memory:", key=os.urandom(32), clock=clock)
-
-    def _connect(self) -> "sqlite3.Connection":
-        return connected(":memory:")
-
-
-def connected(path: str) -> "sqlite3.Connection":
-    """An open database, set up for many readers and one writer at a time."""
-    import sqlite3
-
-    # Transactions begin where we say, and the store's one thread may change in the course of time.
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    db.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
-    db.execute("PRAGMA journal_mode = WAL")
-    # A code that was redeemed stays redeemed, also after the power fails.
-    db.execute("PRAGMA synchronous = FULL")
-    return db
