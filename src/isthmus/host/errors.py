@@ -18,6 +18,8 @@ Nothing was sent to a server where one of them is raised, except for ``OutcomeUn
 ``UserDeclined``.
 """
 
+from typing import Literal
+
 from isthmus.errors import IsthmusError, UsageError
 
 __all__ = [
@@ -53,13 +55,23 @@ class Denied(HostError):
     Attributes:
         rule: the rule of the policy that decided; empty where it was none.
         by: who decided: ``policy``, a surface, ``deadline``, or ``nobody`` where nobody was there.
+        verdict: ``deny``; ``cancel`` where a person turned away, or nobody was there.
         reason: why, in a sentence.
     """
 
-    def __init__(self, message: str, *, rule: str = "", by: str = "", reason: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        rule: str = "",
+        by: str = "policy",
+        verdict: Literal["deny", "cancel"] = "deny",
+        reason: str = "",
+    ) -> None:
         super().__init__(message)
         self.rule = rule
         self.by = by
+        self.verdict = verdict
         self.reason = reason or message
 
 

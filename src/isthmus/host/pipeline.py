@@ -70,6 +70,17 @@ class Act(Protocol[T]):
             BadArguments: they do not.
         """
 
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a person is asked, once policy has not denied it: where policy says so.
+
+        What is a question by its nature, as elicitation is, says yes always.
+        """
+        return trace.effect == "ask"
+
+    def coalesce(self, attempt: Attempt) -> str:  # noqa: ARG002 - for subclasses
+        """What makes two questions one: one answer is for both. Empty for never, by default."""
+        return ""
+
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:
         """What a person has to see before they decide."""
         ...
