@@ -1,0 +1,491 @@
+"""All that all servers have, under names of ours, in an order that stays."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from isthmus.errors import IsthmusError
+from isthmus.host.catalog.listed import KINDS, Listed, Lister, fetch
+from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
+from isthmus.host.catalog.offer import Candidate, Offer, offer
+from isthmus.host.config.entries import ServerEntry, ToolChoice
+from isthmus.host.errors import Unknown
+from isthmus.host.events import Noticed
+from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
+
+if TYPE_CHECKING:
+    from isthmus.host.catalog.kept import Kept
+
+__all__ = ["Catalog", "Item"]
+
+T = TypeVar("T")
+
+PATIENCE = 10.0
+"""Seconds that a model's list of tools waits for servers; who comes later is in the next one."""
+
+AGAIN = 30.0
+"""Seconds until a server that could not be listed is asked again."""
+
+CHANGED = {"tools": ("tools",), "prompts": ("prompts",), "resources": ("resources", "templates")}
+"""Which lists to fetch anew for each kind of change that servers tell of."""
+
+Use = Callable[[str, str], AbstractAsyncContextManager[Lister]]
+"""Lends an open client of a server and an isolation key, starting the server where needed."""
+
+
+class Item(Struct, Generic[T], frozen=True):
+    """One thing that a server has.
+
+    Attributes:
+        name: what it is called here: ``server__tool``; for a resource ``server+uri``.
+        server: whose it is.
+        what: as the server gave it.
+    """
+
+    name: str
+    server: str
+    what: T
+
+
+class View(Struct, frozen=True):
+    """Everything that one isolation key sees, put together once for each change."""
+
+    tools: tuple[Item[Tool], ...]
+    prompts: tuple[Item[Prompt], ...]
+    tool_names: Table
+    prompt_names: Table
+    definitions: Mapping[tuple[str, str], Tool]
+
+
+class Catalog:
+    """The tools, prompts, resources and instructions of all servers.
+
+    What is known of a server comes from the server itself when it has started, or from an earlier
+    run. A server that neither runs nor is known is started the first time that its lists are
+    needed. What is wrong with one server is told, and costs the others nothing.
+
+    Args:
+        entries: the servers, by name.
+        use: lends a client of one of them.
+        kept: lists of earlier runs; None keeps none.
+        identity: what a server is bound to, under which its lists are kept.
+        quarantined: says whether a tool of a server is not to be offered to a model now.
+        notice: told of what a person should know.
+        clock: says the seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        entries: Mapping[str, ServerEntry],
+        use: Use,
+        *,
+        kept: "Kept | None" = None,
+        identity: Callable[[ServerEntry], str] | None = None,
+        quarantined: Callable[[str, Tool], bool] = lambda _server, _tool: False,
+        notice: Callable[[Noticed], None] = lambda _event: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._entries = dict(entries)
+        self._use = use
+        self._kept = kept
+        self._identity = identity or bound_to
+        self._quarantined = quarantined
+        self._notice = notice
+        self._clock = clock
+        self._known: dict[tuple[str, str], Listed] = {}
+        self._clients: dict[tuple[str, str], Lister] = {}
+        self._views: dict[str, View] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._failed: dict[tuple[str, str], tuple[float, str]] = {}
+        self._loading: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._stale: dict[tuple[str, str], set[str]] = {}
+
+    # What the supervisor and the configuration tell
+
+    async def on_ready(self, server: str, client: Lister, isolation: str = "") -> None:
+        """A server has started: learn what it has.
+
+        Args:
+            server: its name.
+            client: is open; it is asked again when the server says that a list has changed.
+            isolation: whose connection it is.
+        """
+        key = server, isolation
+        self._clients[key] = client
+        await self._learn(key, client, tuple(KINDS))
+
+    async def on_changed(self, server: str, kind: str, isolation: str = "") -> None:
+        """A server says that a list of it is another now; several such in a row are one.
+
+        Args:
+            server: its name.
+            kind: ``tools``, ``prompts`` or ``resources``.
+            isolation: whose connection said so.
+        """
+        key = server, isolation
+        client = self._clients.get(key)
+        if client is None:
+            return
+        waiting = self._stale.get(key)
+        if waiting is not None:  # a fetch is under way, which goes round once more
+            waiting.update(CHANGED.get(kind, ()))
+            return
+        wanted = self._stale[key] = set(CHANGED.get(kind, ()))
+        try:
+            while wanted:
+                kinds = tuple(kind for kind in KINDS if kind in wanted)
+                wanted.clear()
+                await self._learn(key, client, kinds)
+        finally:
+            del self._stale[key]
+
+    def on_stopped(self, server: str, isolation: str = "") -> None:
+        """A server has stopped: what it has is still known, but it is not asked any more."""
+        self._clients.pop((server, isolation), None)
+
+    def configure(self, entries: Mapping[str, ServerEntry]) -> None:
+        """The configuration is another now; servers that are not what they were are forgotten."""
+        for name, entry in self._entries.items():
+            new = entries.get(name)
+            if new is None or self._identity(new) != self._identity(entry):
+                self._forget(name)
+        self._entries = dict(entries)
+        self._views.clear()
+
+    def _forget(self, server: str) -> None:
+        for of in (self._known, self._clients, self._failed):
+            for key in [key for key in of if key[0] == server]:
+                del of[key]
+
+    async def close(self) -> None:
+        """Stop asking servers."""
+        tasks = list(self._loading.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # Learning
+
+    async def load(self, servers: Iterable[str] | None = None, isolation: str = "") -> None:
+        """Learn what servers have, starting those that were never seen; never raises for one.
+
+        Args:
+            servers: their names; None for all that are started by themselves.
+            isolation: whose connections to use.
+        """
+        if servers is None:
+            wanted = [n for n, e in self._entries.items() if e.options.start != "manual"]
+        else:
+            wanted = [name for name in servers if name in self._entries]
+        tasks = [self._load(name, isolation) for name in wanted if self._enabled(name)]
+        waiting = [task for task in tasks if task is not None]
+        if waiting:  # shared with others who want the same, so that giving up stops nobody
+            await asyncio.wait(waiting)
+
+    def _load(self, server: str, isolation: str) -> asyncio.Task[None] | None:
+        """The task that learns about a server; None where there is nothing to learn now."""
+        key = server, isolation
+        if self._listed(*key) is not None:
+            return None
+        failed = self._failed.get(key)
+        if failed is not None and 0 <= self._clock() - failed[0] < AGAIN:
+            return None
+        task = self._loading.get(key)
+        if task is None:
+            task = self._loading[key] = asyncio.ensure_future(self._find_out(key))
+            task.add_done_callback(lambda _: self._loading.pop(key, None))
+        return task
+
+    async def _find_out(self, key: tuple[str, str]) -> None:
+        server, isolation = key
+        entry = self._entries[server]
+        try:
+            if self._kept is not None and not isolation:
+                listed = await self._kept.find(self._identity(entry))
+                if listed is not None and key not in self._known:
+                    self._take(key, listed)
+                    return
+            async with self._use(server, isolation) as client:
+                if key not in self._known:  # else the supervisor has told already
+                    await self.on_ready(server, client, isolation)
+        except IsthmusError as error:
+            self._failed[key] = self._clock(), str(error)
+            self._tell(server, f"what {server} has cannot be known: {error}")
+
+    async def _learn(self, key: tuple[str, str], client: Lister, kinds: tuple[str, ...]) -> None:
+        listed = await fetch(client, self._clock, before=self._known.get(key), only=kinds)
+        if key[0] not in self._entries:
+            return
+        self._take(key, listed)
+        if self._kept is not None and not key[1]:
+            try:
+                await self._kept.keep(self._identity(self._entries[key[0]]), listed)
+            except IsthmusError as error:
+                self._tell(key[0], f"what {key[0]} has cannot be kept for the next run: {error}")
+
+    def _take(self, key: tuple[str, str], listed: Listed) -> None:
+        self._known[key] = listed
+        self._failed.pop(key, None)
+        self._views.clear()
+        for text in listed.faults.values():
+            self._tell(key[0], f"{key[0]}: {text}")
+
+    def _tell(self, server: str, text: str) -> None:
+        """Tell of something once."""
+        if (server, text) not in self._told:
+            if len(self._told) >= 10_000:
+                self._told.clear()
+            self._told.add((server, text))
+            self._notice(Noticed(about="catalog", server=server, text=text))
+
+    # What there is
+
+    def resolve(self, name: str, isolation: str = "") -> tuple[str, str]:
+        """The server and its own name of a tool.
+
+        Raises:
+            Unknown: no known server has it; the message has the nearest names.
+        """
+        return self._owner(self._view(isolation).tool_names, name, "tool")
+
+    def resolve_prompt(self, name: str, isolation: str = "") -> tuple[str, str]:
+        """The server and its own name of a prompt.
+
+        Raises:
+            Unknown: no known server has it.
+        """
+        return self._owner(self._view(isolation).prompt_names, name, "prompt")
+
+    def resolve_resource(self, text: str, isolation: str = "") -> tuple[str, str]:
+        """The server and the URI of a resource: ``server+uri``, or a URI that one server lists.
+
+        Raises:
+            Unknown: no server lists it, or several do.
+        """
+        parts = split(text)
+        if parts is not None and parts[0] in self._entries:
+            return parts
+        of = [i.server for i in self.resources(isolation) if i.what.uri == text]
+        if len(of) == 1:
+            return of[0], text
+        if of:
+            said = " or ".join(printable(server, text) for server in of)
+            raise Unknown(f"several servers have {text!r}: say {said}")
+        raise Unknown(f"no server lists {text!r}; SERVER+URI reads it from a server all the same")
+
+    async def find(self, name: str, isolation: str = "") -> tuple[str, str]:
+        """As :meth:`resolve`, asking the server that the name is of where it is not known yet.
+
+        Raises:
+            Unknown: there is no such tool.
+        """
+        await self._load_owner(name, isolation)
+        return self.resolve(name, isolation)
+
+    async def find_prompt(self, name: str, isolation: str = "") -> tuple[str, str]:
+        """As :meth:`resolve_prompt`, asking the server where it is not known yet.
+
+        Raises:
+            Unknown: there is no such prompt.
+        """
+        await self._load_owner(name, isolation)
+        return self.resolve_prompt(name, isolation)
+
+    async def _load_owner(self, name: str, isolation: str) -> None:
+        before = name.split("__", 1)[0]
+        await self.load([n for n in self._entries if namespace(n) == before], isolation)
+
+    def tool(self, server: str, own: str, isolation: str = "") -> Tool:
+        """A tool's definition, whole, as its server gave it.
+
+        Raises:
+            Unknown: the server has no such tool, or the configuration leaves it out.
+        """
+        found = self._view(isolation).definitions.get((server, own))
+        if found is None:
+            raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
+        return found
+
+    def name_of(self, server: str, own: str, isolation: str = "") -> str:
+        """What a tool of a server is called here.
+
+        Raises:
+            Unknown: it has no name, since there is none, or something else has the same.
+        """
+        found = self._view(isolation).tool_names.names.get((server, own))
+        if found is None:
+            raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
+        return found
+
+    def tools(self, isolation: str = "") -> Sequence[Item[Tool]]:
+        """Every tool that can be called, by server and then in the server's own order."""
+        return self._view(isolation).tools
+
+    def prompts(self, isolation: str = "") -> Sequence[Item[Prompt]]:
+        """Every prompt, in the same order."""
+        return self._view(isolation).prompts
+
+    def resources(self, isolation: str = "") -> Sequence[Item[Resource]]:
+        """Every resource that is listed, in the same order."""
+        return [
+            Item(printable(name, what.uri), name, what)
+            for name, listed in self._visible(isolation)
+            for what in listed.resources
+        ]
+
+    def templates(self, isolation: str = "") -> Sequence[Item[ResourceTemplate]]:
+        """Every template of resources, in the same order."""
+        return [
+            Item(printable(name, what.uri_template), name, what)
+            for name, listed in self._visible(isolation)
+            for what in listed.templates
+        ]
+
+    def instructions(self, isolation: str = "") -> Mapping[str, str]:
+        """How servers are to be used, in their own words, by server; those that say nothing not."""
+        return {
+            name: listed.instructions
+            for name, listed in self._visible(isolation)
+            if listed.instructions
+        }
+
+    def listed(self, server: str, isolation: str = "") -> Listed | None:
+        """What a server said last; None where it was never heard."""
+        return self._listed(server, isolation)
+
+    async def for_model(
+        self,
+        principal: str = "",
+        *,
+        budget_tokens: int | None = None,
+        isolation: str = "",
+        patience: float = PATIENCE,
+    ) -> Offer:
+        """The tools for a model, under our names, and what was left out.
+
+        Args:
+            principal: whose model it is.
+            budget_tokens: tokens that the definitions may take; None for any number.
+            isolation: whose connections the calls will use.
+            patience: seconds to wait for servers that are not known yet.
+        """
+        del principal  # every principal of one isolation key sees the same, so far
+        try:
+            async with asyncio.timeout(patience):
+                await self.load(isolation=isolation)
+        except TimeoutError:
+            pass  # they are in the note
+        candidates = []
+        for item in self.tools(isolation):
+            describe = self._entries[item.server].options.tools.describe
+            hidden = self._quarantined(item.server, item.what)
+            candidates.append(
+                Candidate(item.name, item.server, item.what, describe.get(item.what.name), hidden)
+            )
+        return offer(candidates, budget_tokens, self._absent(isolation))
+
+    def _absent(self, isolation: str) -> dict[str, str]:
+        """Servers of which nothing is known, and why."""
+        return {
+            name: self._failed.get((name, isolation), (0.0, "it has not answered yet"))[1]
+            for name, entry in sorted(self._entries.items())
+            if self._enabled(name)
+            and entry.options.start != "manual"
+            and self._listed(name, isolation) is None
+        }
+
+    # Putting it together
+
+    def _enabled(self, server: str) -> bool:
+        return self._entries[server].options.enabled
+
+    def _listed(self, server: str, isolation: str) -> Listed | None:
+        return self._known.get((server, isolation)) or self._known.get((server, ""))
+
+    def _visible(self, isolation: str) -> list[tuple[str, Listed]]:
+        return [
+            (name, listed)
+            for name in sorted(self._entries)
+            if self._enabled(name) and (listed := self._listed(name, isolation)) is not None
+        ]
+
+    def _view(self, isolation: str) -> View:
+        view = self._views.get(isolation)
+        if view is None:
+            if len(self._views) > 1000:
+                self._views.clear()
+            view = self._views[isolation] = self._put_together(isolation)
+        return view
+
+    def _put_together(self, isolation: str) -> View:
+        tools: list[tuple[Naming, Tool]] = []
+        prompts: list[tuple[Naming, Prompt]] = []
+        for name, listed in self._visible(isolation):
+            choice = self._entries[name].options.tools
+            tools += (
+                (Naming(name, tool.name, choice.rename.get(tool.name, "")), tool)
+                for tool in listed.tools
+                if chosen(choice, tool.name)
+            )
+            prompts += ((Naming(name, prompt.name), prompt) for prompt in listed.prompts)
+        tool_names, prompt_names = Table(n for n, _ in tools), Table(n for n, _ in prompts)
+        for table in (tool_names, prompt_names):
+            for clash in table.clashes:
+                self._tell(clash.of[0][0], str(clash))
+        return View(
+            items(tools, tool_names),
+            items(prompts, prompt_names),
+            tool_names,
+            prompt_names,
+            {(naming.server, naming.own): tool for naming, tool in tools},
+        )
+
+    def _owner(self, table: Table, name: str, what: str) -> tuple[str, str]:
+        found = table.owners.get(name)
+        if found is not None:
+            return found
+        import difflib  # only for those who mistype
+
+        near = ", ".join(difflib.get_close_matches(name, table.owners, 3, 0.5))
+        raise Unknown(f"there is no {what} {name!r}" + (f"; near it: {near}" if near else ""))
+
+    def _why_not(self, server: str, isolation: str) -> str:
+        if server not in self._entries:
+            return ": there is no such server"
+        if not self._enabled(server):
+            return ": the server is disabled"
+        listed = self._listed(server, isolation)
+        if listed is None:
+            return f": {self._absent(isolation).get(server, 'it was not started yet')}"
+        fault = listed.faults.get("tools")
+        return f" ({fault})" if fault else ""
+
+
+def items(things: Iterable[tuple[Naming, T]], table: Table) -> tuple[Item[T], ...]:
+    """Those of the things that have a name."""
+    return tuple(
+        Item(table.names[key], naming.server, what)
+        for naming, what in things
+        if (key := (naming.server, naming.own)) in table.names
+    )
+
+
+def chosen(choice: ToolChoice, name: str) -> bool:
+    """Whether the configuration has this tool at all."""
+    if any(fnmatchcase(name, glob) for glob in choice.exclude):
+        return False
+    return not choice.include or any(fnmatchcase(name, glob) for glob in choice.include)
+
+
+def bound_to(entry: ServerEntry) -> str:
+    """What tells one server from another: what is launched where and with which variables, or where it is."""
+    import json
+    from hashlib import sha256
+
+    said: list[Any] = [entry.command, entry.cwd, sorted(entry.env), entry.url, entry.kind]
+    return sha256(json.dumps(said).encode()).hexdigest()

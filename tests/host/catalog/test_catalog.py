@@ -1,0 +1,374 @@
+"""The catalog: what all servers have, under names of ours, in an order that stays."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import UNSET
+
+from isthmus import Client, Server
+from isthmus.errors import ConnectFailed, Misbehaved
+from isthmus.host.catalog.catalog import Catalog
+from isthmus.host.catalog.listed import fetch
+from isthmus.host.config.entries import ServerEntry, ServerOptions, ToolChoice
+from isthmus.host.errors import Unknown
+from isthmus.wire import Tool
+
+
+class Listing:
+    """What a server lists, said by the test: for lists that no server of ours would send."""
+
+    instructions = None
+
+    def __init__(self, *tools):
+        self.tools = list(tools)
+        self.asked = 0
+
+    async def list_tools(self, *, fresh=False):
+        """The tools, or the error that is to be raised, or never anything."""
+        del fresh
+        self.asked += 1
+        if self.tools and isinstance(self.tools[0], Exception):
+            raise self.tools[0]
+        if self.tools == [...]:
+            await asyncio.Event().wait()
+        return list(self.tools)
+
+    async def list_prompts(self, *, fresh=False):
+        """None."""
+        del fresh
+        return []
+
+    list_resources = list_resource_templates = list_prompts
+
+
+class Shelf:
+    """Lends clients, and counts how often each was asked for."""
+
+    def __init__(self, **servers):
+        self.servers = servers
+        self.lent = []
+
+    @asynccontextmanager
+    async def __call__(self, server, isolation):
+        self.lent.append((server, isolation))
+        target = self.servers[server]
+        if isinstance(target, Exception):
+            raise target
+        if isinstance(target, Server):
+            async with Client(target) as client:
+                yield client
+        else:
+            yield target
+
+
+def tool(name, **more):
+    """A tool without parameters."""
+    return Tool(name=name, input_schema={"type": "object"}, **more)
+
+
+def entry(name, **options):
+    """A server in the configuration."""
+    return ServerEntry(name=name, command=(name,), options=ServerOptions(**options))
+
+
+def catalog(shelf, *entries, **more):
+    """A catalog of these servers, and of those on the shelf that have no entry."""
+    known = {e.name: e for e in entries}
+    return Catalog({name: entry(name) for name in shelf.servers} | known, shelf, **more)
+
+
+def shop():
+    """A server that has one of everything."""
+    server = Server("shop", instructions="Book first.")
+
+    @server.tool
+    def book(day: str) -> str:
+        """Book a day."""
+        return day
+
+    @server.tool
+    def cancel() -> str:
+        """Cancel it."""
+        return "gone"
+
+    @server.prompt
+    def greet(name: str) -> str:
+        """Greet somebody."""
+        return f"hello {name}"
+
+    @server.resource("shop://stock")
+    def stock() -> str:
+        """What is left."""
+        return "3 left"
+
+    return server
+
+
+def names(offer):
+    """The names in an offer."""
+    return [t.name for t in offer.tools]
+
+
+@pytest.mark.covers("hostchat.catalog.merged")
+async def test_everything_of_all_servers_is_in_one_list():
+    """Ours: by server, then in the server's own order, so that a model's cache of the prompt holds."""
+    shelf = Shelf(zoo=Listing(tool("feed"), tool("admire")), shop=shop())
+    found = catalog(shelf)
+
+    await found.load()
+
+    assert ["shop__book", "shop__cancel", "zoo__feed", "zoo__admire"] == [
+        i.name for i in found.tools()
+    ]
+    assert ["shop__greet"] == [i.name for i in found.prompts()]
+    assert ["shop+shop://stock"] == [i.name for i in found.resources()]
+    assert {"shop": "Book first."} == found.instructions()
+    assert ("shop", "book") == found.resolve("shop__book")
+    assert "Book a day." == found.tool("shop", "book").description
+    assert ("shop", "shop://stock") == found.resolve_resource("shop://stock")
+
+
+@pytest.mark.covers("hostchat.catalog.lazy")
+async def test_a_server_is_started_once_when_it_is_first_needed():
+    """Ours: many who want to know at once start it once, and what is known starts nothing."""
+    shelf = Shelf(a=Listing(tool("x")), b=Listing(tool("x")))
+    found = catalog(shelf)
+
+    await asyncio.gather(*(found.find("a__x") for _ in range(5)))
+    await found.find("a__x")
+
+    assert [("a", "")] == shelf.lent
+
+
+@pytest.mark.covers("hostchat.catalog.one-bad-server")
+async def test_what_is_wrong_with_one_server_hides_no_other():
+    """Ours: it is told once, and asked again later."""
+    now, said = [0.0], []
+    bad = ConnectFailed("no such program")
+    shelf = Shelf(bad=bad, good=Listing(tool("x")))
+    found = catalog(shelf, notice=said.append, clock=lambda: now[0])
+
+    offer = await found.for_model()
+    await found.for_model()
+
+    assert ["good__x"] == names(offer)
+    assert {"bad": "no such program"} == offer.absent
+    assert "The server bad has no tools now: no such program." == offer.note
+    assert [("bad", "what bad has cannot be known: no such program")] == [
+        (n.server, n.text) for n in said
+    ]
+    assert [("bad", ""), ("good", "")] == shelf.lent
+    now[0] += 60
+    shelf.servers["bad"] = Listing(tool("y"))
+    assert ["bad__y", "good__x"] == names(await found.for_model())
+
+
+async def test_a_silent_server_keeps_no_model_waiting():
+    """Ours: whoever has not answered in time is in a later list, and the note says so."""
+    found = catalog(Shelf(silent=Listing(...), good=Listing(tool("x"))))
+
+    offer = await found.for_model(patience=0.01)
+
+    assert (["good__x"], ["silent"]) == (names(offer), list(offer.absent))
+    await found.close()
+
+
+@pytest.mark.covers("hostchat.catalog.endless-list")
+async def test_a_list_without_end_costs_that_list_only():
+    """Ours: a cursor that goes in circles, or pages that never end, are a fault of one list."""
+    faulty = Misbehaved("the server's list goes in circles")
+    listed = await fetch(Listing(faulty), lambda: 5.0)
+    late = await fetch(Listing(...), lambda: 5.0, patience=0.01)
+
+    assert ((), 5.0) == (listed.tools, listed.fetched)
+    assert (
+        "the list of tools cannot be had: the server's list goes in circles"
+        == (listed.faults["tools"])
+    )
+    assert "was not at its end after 0.01 seconds" in late.faults["tools"]
+
+
+@pytest.mark.covers("hostchat.catalog.duplicates-hidden")
+async def test_a_name_that_a_server_lists_twice_is_left_out():
+    """Ours: nobody can say which of the two is meant, so neither is, and a person is told."""
+    said = []
+    shelf = Shelf(a=Listing(tool("x"), tool("y"), tool("x", description="another")))
+    found = catalog(shelf, notice=said.append)
+
+    await found.load()
+
+    assert ["a__y"] == [i.name for i in found.tools()]
+    assert ["a: tools that stand in the list twice are left out: 'x'"] == [n.text for n in said]
+    with pytest.raises(Unknown, match="left out"):
+        found.tool("a", "x")
+
+
+@pytest.mark.covers("hostchat.catalog.strange-names")
+@pytest.mark.parametrize(
+    "name", ["__proto__", "<script>alert(1)</script>", "\u202eevil", "", "é" * 200]
+)
+async def test_a_tool_of_any_name_can_be_offered_and_called(name):
+    """Ours: what a server calls its tool reaches no provider and no surface as it is."""
+    found = catalog(Shelf(a=Listing(tool(name))))
+
+    offered = (await found.for_model()).tools[0].name
+
+    assert ("a", name) == found.resolve(offered)
+    assert offered.startswith("a__")
+
+
+@pytest.mark.covers("hostchat.catalog.long-description")
+async def test_a_description_of_ten_megabytes_is_shortened_for_the_model_only():
+    """Ours: the model gets a part that says so, and what is compared with later is the whole."""
+    text = "x" * 10_000_000
+    found = catalog(Shelf(a=Listing(tool("x", description=text))))
+
+    offer = await found.for_model()
+
+    assert text == found.tool("a", "x").description
+    assert offer.tokens < 3_000
+    assert offer.tools[0].description.endswith(
+        "[The description goes on for 9991808 characters, left out here.]"
+    )
+
+
+async def test_a_definition_that_no_model_could_read_is_left_out():
+    """Ours: a schema cannot be shortened."""
+    huge = Tool(name="x", input_schema={"type": "object", "description": "y" * 300_000})
+    offer = await catalog(Shelf(a=Listing(huge, tool("z")))).for_model()
+
+    assert (["a__z"], ["a__x"]) == (names(offer), [out.name for out in offer.left_out])
+
+
+@pytest.mark.covers("hostchat.catalog.choice")
+async def test_the_configuration_chooses_and_names_the_tools():
+    """Ours: include, exclude, rename and describe of the server's entry."""
+    choice = ToolChoice(
+        include=("read_*", "write"),
+        exclude=("read_all",),
+        rename={"write": "save"},
+        describe={"write": "Saves."},
+    )
+    shelf = Shelf(a=Listing(*map(tool, ("read_one", "read_all", "write", "drop"))))
+    found = catalog(shelf, entry("a", tools=choice))
+
+    offer = await found.for_model()
+
+    assert ["a__read_one", "a__save"] == names(offer)
+    assert "Saves." == offer.tools[1].description
+    assert ("a", "write") == found.resolve("a__save")
+    assert UNSET is found.tool("a", "write").description
+    with pytest.raises(Unknown, match="near it"):
+        found.resolve("a__read_on")
+    with pytest.raises(Unknown):
+        found.tool("a", "drop")
+
+
+async def test_two_tools_renamed_into_one_are_both_left_out():
+    """Ours: a name never stands in for something else."""
+    said = []
+    choice = ToolChoice(rename={"x": "y"})
+    shelf = Shelf(a=Listing(tool("x"), tool("y"), tool("z")))
+    found = catalog(shelf, entry("a", tools=choice), notice=said.append)
+
+    await found.load()
+
+    assert ["a__z"] == [i.name for i in found.tools()]
+    clash = "'x' of a, 'y' of a would both be called a__y: none of them can be used"
+    assert [f"{clash}; rename one in the server's host.tools.rename"] == [n.text for n in said]
+
+
+@pytest.mark.covers("hostchat.catalog.hidden-from-models")
+async def test_quarantined_tools_and_those_of_apps_are_hidden_from_models():
+    """Ours: a changed tool waits for its release; a tool for an app's page is none of a model's."""
+    app = tool("panel", meta={"ui": {"visibility": ["app"]}})
+    both = tool("chart", meta={"ui": {"visibility": ["app", "model"]}})
+    found = catalog(
+        Shelf(a=Listing(app, both, tool("changed"))),
+        quarantined=lambda _server, tool: tool.name == "changed",
+    )
+
+    offer = await found.for_model()
+
+    assert ["a__chart"] == names(offer)
+    assert {"a__panel", "a__changed"} == {out.name for out in offer.left_out}
+    assert "panel" == found.tool("a", "panel").name
+
+
+async def test_disabled_servers_are_not_there_and_manual_ones_are_not_started():
+    """Ours: the configuration decides who is started."""
+    shelf = Shelf(off=Listing(tool("x")), by_hand=Listing(tool("x")))
+    found = catalog(shelf, entry("off", enabled=False), entry("by_hand", start="manual"))
+
+    offer = await found.for_model()
+
+    assert ((), {}, []) == (offer.tools, offer.absent, shelf.lent)
+    with pytest.raises(Unknown, match="disabled"):
+        found.tool("off", "x")
+
+
+@pytest.mark.covers("hostchat.catalog.budget")
+async def test_a_budget_is_shared_by_the_servers_in_turn():
+    """Ours: one server with many tools does not take the place of the others."""
+    many = Listing(*(tool(f"t{i}") for i in range(50)))
+    found = catalog(Shelf(a=many, b=Listing(tool("x"))))
+
+    offer = await found.for_model(budget_tokens=60)
+    larger = await found.for_model(budget_tokens=120)
+
+    assert "b__x" in names(offer)
+    assert offer.tokens <= 60 < larger.tokens <= 120
+    assert set(names(offer)) < set(names(larger))
+    assert "and 2" in offer.note
+    assert names(offer) == names(await found.for_model(budget_tokens=60))
+
+
+@pytest.mark.covers("hostchat.catalog.changes")
+async def test_a_changed_list_is_fetched_anew_and_several_changes_once():
+    """Ours: what a server tells ten times in a row costs two fetches, not ten."""
+    listing = Listing(tool("x"))
+    found = catalog(Shelf(a=listing))
+    await found.on_ready("a", listing)
+    listing.tools = [tool("y")]
+
+    await asyncio.gather(*(found.on_changed("a", "tools") for _ in range(10)))
+
+    assert ["a__y"] == [i.name for i in found.tools()]
+    assert 3 == listing.asked
+    found.on_stopped("a")
+    await found.on_changed("a", "tools")
+    assert 3 == listing.asked
+
+
+async def test_each_isolation_key_sees_its_own_lists():
+    """Ours: what one user's connection lists is not shown to another."""
+    found = catalog(Shelf(a=Listing()))
+    await found.on_ready("a", Listing(tool("mine")), "alice")
+    await found.on_ready("a", Listing(tool("yours")), "bob")
+
+    assert ["a__mine"] == [i.name for i in found.tools("alice")]
+    assert ["a__yours"] == [i.name for i in found.tools("bob")]
+
+
+async def test_a_server_that_is_configured_otherwise_is_forgotten():
+    """Ours: after a reload nothing is offered that a server which is gone has had."""
+    found = catalog(Shelf(a=Listing(tool("x")), b=Listing(tool("x"))))
+    await found.load()
+
+    found.configure({"b": ServerEntry(name="b", command=("other",))})
+
+    assert [] == list(found.tools())
+    assert None is found.listed("b")
+
+
+async def test_a_resource_that_two_servers_list_has_to_be_told_apart():
+    """Ours: a URI alone is enough only where it is clear whose it is."""
+    found = catalog(Shelf(a=shop(), b=shop()))
+    await found.load()
+
+    with pytest.raises(Unknown, match=r"say a\+shop://stock or b\+shop://stock"):
+        found.resolve_resource("shop://stock")
+    with pytest.raises(Unknown, match="no server lists"):
+        found.resolve_resource("shop://nothing")
+    assert ("b", "shop://any") == found.resolve_resource("b+shop://any")
