@@ -110,13 +110,19 @@ async def test_there_are_only_so_many_clients():
         assert 503 == third.status
 
 
+async def later(small):
+    """A client that registers a second after the one before."""
+    small.clock.now += 1
+    return await small.public()
+
+
 async def test_a_flood_of_registrations_closes_the_door_to_nobody():
     """Ours: who is of no use gives way, and who was granted something does not."""
     policy = RegistrationPolicy(dcr=DcrPolicy(most=3))
     async with SmallAuthority(registration=policy) as small:
         used = await small.public()
         await small.tokens(used)
-        first, *_, last = [await small.public() for _ in range(8)]
+        first, *_, last = [await later(small) for _ in range(8)]
 
         assert 302 == (await small.ask(used)).status
         assert 400 == (await small.ask(first)).status
