@@ -1,0 +1,69 @@
+"""The tables of a host's state: what must outlive it, or be known to a second process."""
+
+from isthmus.store.database import Schema
+
+__all__ = ["SCHEMA", "TABLES"]
+
+AUDIT = (
+    # What happened, in order: each row holds the hash of the one before it.
+    """
+    CREATE TABLE event (
+        seq INTEGER PRIMARY KEY, ts_us INTEGER NOT NULL, node TEXT NOT NULL, kind TEXT NOT NULL,
+        call_id TEXT, parent_id TEXT, run_id TEXT,
+        principal TEXT NOT NULL, action TEXT NOT NULL,
+        server TEXT, identity TEXT, object TEXT, fingerprint TEXT,
+        era TEXT, transport TEXT, origin TEXT,
+        effect TEXT, rule_id TEXT, grant_id TEXT, approver TEXT, assurance TEXT, wait_ms INTEGER,
+        args_hash BLOB, args_redacted TEXT, result_hash BLOB, result_bytes INTEGER,
+        is_error INTEGER, error_code INTEGER, error_class TEXT, dur_us INTEGER,
+        tokens_in INTEGER, tokens_out INTEGER, cost_micro INTEGER, model TEXT,
+        labels TEXT, policy TEXT, detail TEXT CHECK (detail IS NULL OR json_valid(detail)),
+        prev BLOB NOT NULL, hash BLOB NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX event_call ON event (call_id) WHERE call_id IS NOT NULL",
+    "CREATE INDEX event_time ON event (ts_us)",
+    "CREATE INDEX event_object ON event (server, object, ts_us)",
+    "CREATE INDEX event_who ON event (principal, ts_us)",
+    # Where the chain stood, signed; up to the last one that is sealed, rows may have been dropped.
+    """
+    CREATE TABLE checkpoint (
+        seq INTEGER PRIMARY KEY, ts_us INTEGER NOT NULL, hash BLOB NOT NULL,
+        sealed INTEGER NOT NULL DEFAULT 0, sig BLOB NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TRIGGER event_stays_as_it_is BEFORE UPDATE ON event
+    BEGIN SELECT RAISE(ABORT, 'a row of the audit log is never changed'); END
+    """,
+    """
+    CREATE TRIGGER event_stays BEFORE DELETE ON event
+    WHEN old.seq > (SELECT coalesce(max(seq), 0) FROM checkpoint WHERE sealed = 1)
+    BEGIN SELECT RAISE(ABORT, 'a row of the audit log is dropped with its whole segment only'); END
+    """,
+    # What was passed on, where it is kept at all; encrypted, by digest.
+    """
+    CREATE TABLE body (
+        hash BLOB PRIMARY KEY, media TEXT NOT NULL, data BLOB NOT NULL, expires_us INTEGER NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX body_expires ON body (expires_us)",
+    # Intents whose outcome is not there yet, and whose they are.
+    """
+    CREATE TABLE open_call (
+        call_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, node TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+    # How far the index for searching has come.
+    "CREATE TABLE indexed (id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL) STRICT",
+    """
+    CREATE VIRTUAL TABLE event_fts USING fts5(
+        object, args_redacted, detail, content = 'event', content_rowid = 'seq'
+    )
+    """,
+)
+
+TABLES = (*AUDIT,)
+"""Each part of the host has a tuple of its own above, and a line here."""
+
+SCHEMA = Schema(application=0x15714A76, version=1, tables=TABLES, purpose="the state of a host")
