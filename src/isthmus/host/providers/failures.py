@@ -1,6 +1,6 @@
 """What goes wrong with a provider of models, by what one can do about it."""
 
-from isthmus.errors import IsthmusError
+from isthmus.host.errors import HostError
 
 __all__ = [
     "BadCredentials",
@@ -13,7 +13,7 @@ __all__ = [
 ]
 
 
-class ProviderError(IsthmusError):
+class ProviderError(HostError):
     """A provider gave no answer.
 
     Attributes:
