@@ -1,9 +1,11 @@
 """What a configuration says, once it is read: servers, and how the host is to behave."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+from isthmus.auth.secret import Secret
 
 __all__ = [
     "Advertise",
@@ -11,20 +13,32 @@ __all__ = [
     "HostOptions",
     "Labels",
     "Layer",
+    "Rate",
     "RootEntry",
     "Sandbox",
+    "Seconds",
     "ServerEntry",
     "ServerLimits",
     "ServerOptions",
+    "Size",
     "Timeouts",
     "ToolChoice",
 ]
+
+Seconds: TypeAlias = Annotated[float, Meta(extra={"form": "duration"})]
+"""In a file ``"15m"``, ``"30s"``, ``"250ms"``, or a number of seconds."""
+
+Rate: TypeAlias = Annotated[float, Meta(extra={"form": "rate"})]
+"""In a file ``"60/min"``, ``"5/s"``, ``"100/h"``, or a number a minute."""
+
+Size: TypeAlias = Annotated[int, Meta(extra={"form": "size"})]
+"""In a file ``"1MiB"``, ``"64KiB"``, ``"500KB"``, or a number of bytes."""
 
 Layer: TypeAlias = Literal["managed", "user", "workspace", "command_line"]
 """Where a line of the configuration stands; what is named first wins."""
 
 
-class Advertise(Struct, frozen=True, kw_only=True):
+class Advertise(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a server is told that it may ask for.
 
     Attributes:
@@ -41,7 +55,7 @@ class Advertise(Struct, frozen=True, kw_only=True):
     tasks: bool = True
 
 
-class Labels(Struct, frozen=True, kw_only=True):
+class Labels(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the data of a server or tool is, for rules about the flow of data.
 
     Attributes:
@@ -55,7 +69,7 @@ class Labels(Struct, frozen=True, kw_only=True):
     egress: bool = False
 
 
-class ToolChoice(Struct, frozen=True, kw_only=True):
+class ToolChoice(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which tools of a server there are for a model, and what they are called.
 
     Attributes:
@@ -73,30 +87,32 @@ class ToolChoice(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, Labels] = {}
 
 
-class Timeouts(Struct, frozen=True, kw_only=True):
+class Timeouts(Struct, frozen=True, kw_only=True, rename="camel"):
     """Seconds: until it is connected, that a call is silent, that it takes in all, for a person."""
 
-    connect: float = 30.0
-    call: float = 60.0
-    total: float = 1800.0
-    interaction: float = 600.0
+    connect: Seconds = 30.0
+    call: Seconds = 60.0
+    total: Seconds = 1800.0
+    interaction: Seconds = 600.0
 
 
-class ServerLimits(Struct, frozen=True, kw_only=True):
+class ServerLimits(Struct, frozen=True, kw_only=True, rename="camel"):
     """How much of a server there may be.
 
     Attributes:
         calls: calls a minute; None for any number.
+        tool_calls: calls a minute of one tool by one principal; None for as many as there may be.
         concurrency: calls at once.
         result_bytes: bytes of a result that are passed on; the rest is kept behind a link.
     """
 
-    calls: float | None = 600.0
+    calls: Rate | None = 600.0
+    tool_calls: Rate | None = None
     concurrency: int = 8
-    result_bytes: int = 1024 * 1024
+    result_bytes: Size = 1024 * 1024
 
 
-class Sandbox(Struct, frozen=True, kw_only=True):
+class Sandbox(Struct, frozen=True, kw_only=True, rename="camel"):
     """What confines a launched server; its roots are bound into it.
 
     Attributes:
@@ -110,7 +126,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     network: bool = True
 
 
-class ServerOptions(Struct, frozen=True, kw_only=True):
+class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """The member ``host`` of an entry: what is ours alone.
 
     Attributes:
@@ -128,7 +144,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
 
     enabled: bool = True
     start: Literal["lazy", "eager", "manual"] = "lazy"
-    idle_stop: float | None = 900.0
+    idle_stop: Seconds | None = 900.0
     era: Literal["auto", "modern", "legacy"] = "auto"
     instance: Literal["shared", "per-user", "per-session"] = "shared"
     trust: Literal["untrusted", "annotations", "full"] = "untrusted"
@@ -137,8 +153,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     tools: ToolChoice = ToolChoice()
     timeouts: Timeouts = Timeouts()
     limits: ServerLimits = ServerLimits()
-    sandbox: Sandbox | None = None
-    pin: str = ""
+    sandbox: Annotated[Sandbox | None, Meta(extra={"form": "sandbox"})] = None
+    pin: Annotated[str, Meta(extra={"form": "pin"})] = ""
     auth: Mapping[str, Any] = {}
 
 
@@ -151,11 +167,13 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         env: variables it gets beyond the usual ones; with secrets.
         cwd: where it runs.
         url: where it is.
-        kind: ``stdio``, ``http``, ``sse`` or ``ws``.
+        kind: ``stdio``, ``http``, ``sse``, ``ws``, or ``socket`` for one of Unix or TCP.
         headers: for its HTTP requests; with secrets.
         options: what the host does with it.
         layer: where the entry stands, in ``source``.
-        trusted: whether the file may start something: a workspace's may not until it is trusted.
+        trusted: whether the file may start something: a workspace's may not until it is trusted,
+            and has no variable filled in.
+        secrets: what of ``env`` and ``headers`` nobody is to see; live as long as the entry is.
     """
 
     name: str
@@ -163,15 +181,20 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}
     cwd: str = ""
     url: str = ""
-    kind: Literal["stdio", "http", "sse", "ws"] = "stdio"
+    kind: Literal["stdio", "http", "sse", "ws", "socket"] = "stdio"
     headers: Mapping[str, str] = {}
     options: ServerOptions = ServerOptions()
     layer: Layer = "user"
     source: str = ""
     trusted: bool = True
+    secrets: tuple[Secret, ...] = ()
+
+    def __repr__(self) -> str:
+        # without values of env and headers, which is where people put their keys
+        return f"ServerEntry({self.name!r}, {self.kind}, {self.source!r})"
 
 
-class RootEntry(Struct, frozen=True, kw_only=True):
+class RootEntry(Struct, frozen=True, kw_only=True, rename="camel"):
     """A folder that servers may be told of.
 
     Attributes:
@@ -187,11 +210,13 @@ class RootEntry(Struct, frozen=True, kw_only=True):
     writable: bool = True
 
 
-class HostOptions(Struct, frozen=True, kw_only=True):
+class HostOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """The member ``host`` of the file.
 
     Attributes:
         policy: a file of rules, or the name of one of the policies that come with isthmus.
+        policies: the same of every layer that has one, by its name; those of a workspace can only
+            tighten what the others allow.
         mode: whether policy is enforced, tried beside the one in force, or nothing is done at all.
         shadow: the policy tried beside it.
         models: the file of the models there are.
@@ -202,6 +227,7 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     """
 
     policy: str = ""
+    policies: Mapping[Layer, str] = {}
     mode: Literal["enforce", "shadow", "dry-run"] = "enforce"
     shadow: str = ""
     models: str = ""
@@ -220,9 +246,13 @@ class HostConfig(Struct, frozen=True, kw_only=True):
             mend it.
         options: how the host is to behave.
         sources: the files that were read, first the one that wins.
+        notes: what was passed over, and why, a sentence each: conflicts, keys nobody knows.
+        folder: the workspace that variables and files were read for.
     """
 
     servers: Mapping[str, ServerEntry] = {}
     broken: Mapping[str, str] = {}
     options: HostOptions = HostOptions()
     sources: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    folder: str = ""

@@ -1,0 +1,242 @@
+"""One server of a file: what it says, checked, its variables filled in."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from isthmus.auth.secret import Secret
+from isthmus.host.config.entries import Layer, ServerEntry, ServerOptions
+from isthmus.host.config.env_file import parse_env
+from isthmus.host.config.forms import Misfit, fitted
+from isthmus.host.config.jsonc import Key
+from isthmus.host.config.shapes import Raw
+from isthmus.host.config.variables import Scope, Variables, secretive
+
+__all__ = ["Reading", "check_name", "server"]
+
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?", re.ASCII)
+HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+
+KINDS = {
+    "stdio": "stdio", "local": "stdio",
+    "http": "http", "streamable-http": "http", "streamablehttp": "http", "streamable_http": "http",
+    "sse": "sse",
+    "ws": "ws", "websocket": "ws",
+}  # fmt: skip
+"""What files call the ways to reach a server."""
+
+SCHEMES = {
+    "http": ("http", "sse"), "https": ("http", "sse"),
+    "ws": ("ws",), "wss": ("ws",),
+    "unix": ("socket",), "tcp": ("socket",),
+}  # fmt: skip
+"""The ways to reach a server that a URL's scheme allows, the usual one first."""
+
+URLS = ("url", "serverUrl", "httpUrl")
+"""What files call the URL: Windsurf and Gemini have words of their own."""
+
+
+class Reading(Struct, kw_only=True):
+    """What the reading of one server needs to know, and what it leaves behind.
+
+    Attributes:
+        scope: where variables are looked up; None leaves them as they are.
+        layer: where the file stands.
+        source: the file.
+        base: what relative folders are relative to.
+        cwd: where it runs if it does not say.
+        unknown: the ways to members of ``host`` that nobody knows.
+        used: the variables that were filled in.
+    """
+
+    scope: Scope | None
+    layer: Layer
+    source: str
+    base: Path
+    cwd: str = ""
+    unknown: list[tuple[Key, ...]] = []
+    used: dict[tuple[Key, ...], list[str]] = {}
+
+
+def check_name(name: str) -> None:
+    """See to it that a server can be called this.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if NAME.fullmatch(name) is None or "__" in name:
+        raise ValueError(
+            f"{name!r} is no name for a server: up to 64 letters and digits, with . _ - between "
+            "them, and no two _ beside each other"
+        )
+
+
+def server(raw: Raw, reading: Reading) -> ServerEntry:
+    """A server as its file has it.
+
+    Raises:
+        Misfit, Unfilled: it cannot be used; the message says why, ``keys`` where.
+    """
+    try:
+        check_name(raw.name)
+    except ValueError as error:
+        raise Misfit(raw.keys, str(error)) from None
+    if not isinstance(raw.value, dict):
+        raise Misfit(raw.keys, 'a server is an object, as in {"command": "…", "args": []}')
+    options = _options(raw, reading)
+    variables = Variables(reading.scope) if reading.scope is not None else None
+    value = _filled(raw, variables)
+    entry = _Entry(value, raw.keys)
+    url = entry.url()
+    command = () if url else entry.command()
+    kind = entry.kind(url)
+    env, headers = ({}, entry.headers()) if url else (_env(entry, reading), {})
+    held = list(variables.secrets) if variables is not None else []
+    held += [Secret(v) for k, v in {**env, **headers}.items() if v and secretive(k)]
+    if variables is not None:
+        reading.used |= variables.used
+    return ServerEntry(
+        name=raw.name,
+        command=command,
+        env=env,
+        cwd="" if url else _cwd(entry, reading),
+        url=url,
+        kind=kind,
+        headers=headers,
+        options=options,
+        layer=reading.layer,
+        source=reading.source,
+        trusted=variables is not None,
+        secrets=tuple(held),
+    )
+
+
+def _options(raw: Raw, reading: Reading) -> ServerOptions:
+    """The member ``host``, and what others say in their own words."""
+    said = raw.value.get("host", {})
+    if not isinstance(said, dict):
+        raise Misfit((*raw.keys, "host"), "this is an object of options")
+    if raw.value.get("disabled") is True or raw.value.get("enabled") is False:
+        said = {"enabled": False, **said}  # Cline and Windsurf have the one word, Codex the other
+    return fitted(ServerOptions, said, (*raw.keys, "host"), reading.unknown)
+
+
+def _filled(raw: Raw, variables: Variables | None) -> dict[str, Any]:
+    """What is ours to read of an entry, its variables filled in."""
+    wanted = ("command", "args", "env", "envFile", "cwd", "headers", "type", "transport", *URLS)
+    part = {key: raw.value[key] for key in wanted if key in raw.value}
+    if variables is None:
+        return part
+    return {key: variables.fill(value, *raw.keys, key) for key, value in part.items()}
+
+
+def _env(entry: "_Entry", reading: Reading) -> dict[str, str]:
+    """The variables that a program gets, those of ``envFile`` first."""
+    path = entry.text("envFile")
+    found: dict[str, str] = {}
+    if path and reading.scope is not None:
+        place = reading.base / Path(path).expanduser()
+        try:
+            found = parse_env(place.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise Misfit((*entry.keys, "envFile"), f"{place} cannot be read: {why}") from None
+    return found | entry.texts("env")
+
+
+def _cwd(entry: "_Entry", reading: Reading) -> str:
+    said = entry.text("cwd")
+    if not said or reading.scope is None:
+        return said or reading.cwd
+    return str(reading.base / Path(said).expanduser())
+
+
+class _Entry:
+    """Members of an entry, each checked as it is taken."""
+
+    def __init__(self, value: Mapping[str, Any], keys: tuple[Key, ...]) -> None:
+        self.value = value
+        self.keys = keys
+
+    def text(self, key: str) -> str:
+        """A text; empty where there is none."""
+        found = self.value.get(key)
+        if found is not None and not isinstance(found, str):
+            raise Misfit((*self.keys, key), f"{key} is a text in quotes")
+        if found and "\0" in found:
+            raise Misfit((*self.keys, key), f"{key} has a zero byte in it")
+        return found or ""
+
+    def texts(self, key: str) -> dict[str, str]:
+        """An object of texts; numbers and truth values are taken as such, null leaves one out."""
+        found = self.value.get(key)
+        if found is not None and not isinstance(found, dict):
+            raise Misfit(
+                (*self.keys, key), f'{key} is an object of texts, as in {{"NAME": "value"}}'
+            )
+        taken: dict[str, str] = {}
+        for name, value in (found or {}).items():
+            if isinstance(value, dict | list) or "\0" in str(value) or "\0" in name or not name:
+                raise Misfit((*self.keys, key, name), f"{name!r} is a text in quotes")
+            if value is not None:
+                taken[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        return taken
+
+    def url(self) -> str:
+        """Where it is; empty for one that is launched."""
+        there = [key for key in URLS if self.value.get(key)]
+        if not there:
+            return ""
+        if len({self.text(key) for key in there}) > 1:
+            raise Misfit((*self.keys, there[1]), f"there are both {there[0]} and {there[1]}")
+        if self.value.get("command"):
+            raise Misfit((*self.keys, there[0]), "there are both a command and a url: keep one")
+        url = self.text(there[0])
+        if url.partition("://")[0].lower() not in SCHEMES or "://" not in url:
+            # not the URL itself: it may have a key in it
+            raise Misfit(
+                (*self.keys, there[0]),
+                "this is no URL of a server: http(s)://…, ws(s)://…, unix://… or tcp://…",
+            )
+        return url
+
+    def command(self) -> tuple[str, ...]:
+        """The program and its arguments."""
+        program = self.text("command")
+        if not program:
+            raise Misfit(self.keys, 'this server needs "command" or "url"')
+        if program.startswith("~/"):
+            program = str(Path(program).expanduser())
+        arguments = self.value.get("args", [])
+        if not isinstance(arguments, list):
+            raise Misfit((*self.keys, "args"), 'args is a list of texts, as in ["--port", "80"]')
+        for i, one in enumerate(arguments):
+            if isinstance(one, bool) or not isinstance(one, str | int | float) or "\0" in str(one):
+                raise Misfit((*self.keys, "args", i), "an argument is a text in quotes")
+        return (program, *map(str, arguments))
+
+    def kind(self, url: str) -> Any:
+        """How it is reached."""
+        word = "type" if self.value.get("type") else "transport"
+        said = self.text(word)
+        kind = KINDS.get(said.lower())
+        if said and kind is None:
+            raise Misfit(
+                (*self.keys, word), f"nobody knows the type {said!r}: stdio, http, sse or ws"
+            )
+        possible = SCHEMES[url.partition("://")[0].lower()] if url else ("stdio",)
+        if kind is not None and kind not in possible:
+            has = "a url" if url else "a command"
+            raise Misfit((*self.keys, word), f"the type {said!r} does not go with {has} like this")
+        return kind or possible[0]
+
+    def headers(self) -> dict[str, str]:
+        """Headers of its requests."""
+        found = self.texts("headers")
+        for name, value in found.items():
+            if HEADER.fullmatch(name) is None or re.search(r"[\r\n]", value):
+                raise Misfit((*self.keys, "headers", name), f"{name!r} is no header of HTTP")
+        return found
