@@ -262,7 +262,13 @@ class ConnectFailed(IsthmusError):
 
 
 class ConnectionLost(IsthmusError):
-    """The connection ended while this call was in flight."""
+    """The connection ended while this call was in flight.
+
+    Attributes:
+        sent: False where no byte of the call can have left, so that it may be made again.
+    """
+
+    sent = True
 
 
 class SessionEnded(ConnectionLost):

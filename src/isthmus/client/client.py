@@ -20,7 +20,7 @@ from isthmus.client.roots import Roots, keep_watching
 from isthmus.client.sampling import Sample
 from isthmus.client.targets import ClientTarget, Target, resolve
 from isthmus.client.tasks import TaskRoom
-from isthmus.errors import CapabilityMissing, IsthmusError, UsageError
+from isthmus.errors import CapabilityMissing, ConnectionLost, IsthmusError, UsageError
 from isthmus.revisions import BY_NAME, Revision
 from isthmus.runtime.extension import Extension, Extensions, gathered
 from isthmus.runtime.pinging import keep_pinging
@@ -244,6 +244,28 @@ class Client(Custom):
         """
         self._told_of_reconnect = fn
         return fn
+
+    def on_lost(self, fn: F) -> F:
+        """Decorate a function told, once, that this connection has ended for good: ``fn(error)``.
+
+        It is called before the calls in flight end, and must not wait; whoever wants another
+        connection makes a new client. Closing the client ends the connection, too.
+        """
+        before = self._connection.on_lost
+
+        def lost(error: ConnectionLost) -> None:
+            before(error)
+            fn(error)
+
+        self._connection.on_lost = lost
+        return fn
+
+    @property
+    def stderr(self) -> list[str]:
+        """The last lines that a launched server wrote to standard error, fit to be shown."""
+        channel = getattr(self._connection.peer, "channel", None)
+        lines: list[str] = getattr(channel, "stderr", [])
+        return lines
 
     def _look_after(self) -> None:
         """Start what goes on beside the calls, as far as somebody wants it."""

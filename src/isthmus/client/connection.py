@@ -172,7 +172,9 @@ class Connection:
             raise OutOfPhase("not connected yet: use `async with Client(…)`, or await open()")
         if peer.lost is not None:
             kind = SessionEnded if isinstance(peer.lost, SessionEnded) else ConnectionLost
-            raise kind(str(peer.lost))
+            lost = kind(str(peer.lost))
+            lost.sent = False
+            raise lost
         return peer
 
     def require(self, capability: str, method: str) -> None:

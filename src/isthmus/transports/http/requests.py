@@ -140,9 +140,12 @@ class AiohttpRequests:
             )
         except self._faults as error:
             where = f" through the proxy {way['proxy']}" if way else ""
-            raise ConnectionLost(
+            lost = ConnectionLost(
                 f"{method} {shown(url)}{where}: {said(error)}{hint(error, proxied=bool(way))}"
-            ) from error
+            )
+            # aiohttp's errors of connections that never came about have this
+            lost.sent = not hasattr(error, "os_error")
+            raise lost from error
         return AiohttpResponse(response, self._faults)
 
     async def close(self) -> None:

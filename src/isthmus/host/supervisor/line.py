@@ -1,0 +1,437 @@
+"""One connection to a server, for one isolation key: what starts it, keeps it and ends it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from msgspec import Struct
+
+from isthmus.client.client import Client
+from isthmus.core.plain_text import clean
+from isthmus.errors import (
+    AuthRequired,
+    ConnectionLost,
+    IsthmusError,
+    NotInRevision,
+    ScopeShortfall,
+)
+from isthmus.host.config.entries import ServerEntry
+from isthmus.host.errors import Denied, ServerUnavailable
+from isthmus.host.supervisor.states import LIVE, Patience, Signal, State, after
+
+__all__ = ["DRAIN", "Line", "Workshop"]
+
+DRAIN = 30.0
+"""Seconds that calls in flight have to end in, when their connection is to be closed."""
+
+PROBE_EVERY = 30.0
+"""Seconds without a call after which a server is asked whether it is there."""
+
+PROBE_AGAIN = 5.0
+"""The same for one that has left something without an answer, and how long an answer may take."""
+
+MISSES = 3
+"""So many probes without an answer in a row, and the connection counts as lost."""
+
+PATIENT = 2.0
+"""Seconds until the next attempt that a call waits for; where it is longer, the call fails."""
+
+NEVER = float("inf")
+
+WORDS = 2_000
+"""Characters kept of an error."""
+
+
+class Workshop(Struct, frozen=True, kw_only=True):
+    """What all lines of a supervisor use.
+
+    Attributes:
+        client_for: makes the client, which is not open yet.
+        consented: whether the user has agreed that this is started; may ask them.
+        clock: gives seconds that never go back.
+        random: gives numbers from 0 up to, but not including, 1.
+        moved: told of each new state, with the one before.
+        ready: told of each new client, open, before anybody calls through it.
+        gone: told of the end of that one.
+    """
+
+    client_for: Callable[[ServerEntry, str], Client]
+    consented: Callable[[ServerEntry], bool | Awaitable[bool]]
+    clock: Callable[[], float]
+    random: Callable[[], float]
+    moved: Callable[["Line", State], None]
+    ready: Callable[["Line", Client], None]
+    gone: Callable[["Line"], None]
+
+
+class Line:
+    """The connection, with its state; :meth:`use` hands it out.
+
+    Args:
+        entry: the server.
+        isolation: whose connection it is; empty for the one that all share.
+        workshop: what it is made with.
+
+    Attributes:
+        state: where it stands.
+        client: the client, while calls can go out.
+        in_flight: what goes on there just now, and keeps it from being closed.
+        error: what went wrong last; empty if nothing did.
+        retry_at: when the next attempt is made, by the clock, while it waits for that.
+        starts: how often it was connected.
+    """
+
+    def __init__(self, entry: ServerEntry, isolation: str, workshop: Workshop) -> None:
+        self.entry = entry
+        self.isolation = isolation
+        self.state: State = "idle"
+        self.client: Client | None = None
+        self.in_flight = 0
+        self.error = ""
+        self.retry_at = 0.0
+        self.starts = 0
+        self._shop = workshop
+        self._patience = Patience(workshop.random)
+        self._keeper: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._again = False
+        self._removed = False
+        self._drain = DRAIN
+        self._awaits_calls = False
+        self._used = 0.0
+        self._looked = 0.0
+        self._misses = 0
+        self._words: list[str] = []
+
+    # For calls
+
+    async def ready(self) -> Client:
+        """The client, open, as soon as there is one.
+
+        Raises:
+            ServerUnavailable: there is none to be had; the message has the state and the cause.
+        """
+        tried = False
+        while self.client is None or self.state not in LIVE:
+            state = self.state
+            if state == "draining" and not self._removed:
+                self._again = True
+            elif not tried and self._startable(state):
+                self._begin("use")
+                tried = True
+            elif state == "connecting":
+                tried = True
+            elif tried or not (state == "backoff" and self.waits <= PATIENT):
+                raise self.unavailable()
+            await self._turn()
+        return self.client
+
+    def _startable(self, state: State) -> bool:
+        by_hand = self.entry.options.start == "manual"
+        return not self._removed and not by_hand and after(state, "use") is not None
+
+    def left(self) -> None:
+        """Something that went on there is over."""
+        self.in_flight -= 1
+        self._used = self._shop.clock()
+        if not self.in_flight and self._awaits_calls:
+            self._wake()
+
+    def doubt(self) -> None:
+        """A call was left without an answer, although the connection is up: look at it soon."""
+        self._looked = self._shop.clock() - PROBE_AGAIN
+        self._go("missed")
+
+    @property
+    def waits(self) -> float:
+        """Seconds until the next attempt."""
+        return max(0.0, self.retry_at - self._shop.clock())
+
+    def unavailable(self, cause: str = "") -> ServerUnavailable:
+        """Why no call can go out, or did.
+
+        Args:
+            cause: what went wrong; what did last by default.
+        """
+        state, name = self.state, self.entry.name
+        what = UNAVAILABLE[state].format(name=name, wait=f"{self.waits:.1f}")
+        if state == "idle" and self.entry.options.start == "manual":
+            what = f"{name} is started by hand: isthmus servers start {name}"
+        cause = cause or self.error
+        return ServerUnavailable(f"{what}: {cause}" if cause else what, server=name, state=state)
+
+    # For whoever decides about servers
+
+    def start(self) -> None:
+        """Start it, if it is not on its way; what went wrong before does not count any more."""
+        if self.state == "draining":
+            self._again = not self._removed
+            return
+        self._patience.asked()
+        if self.state == "backoff":
+            self.retry_at = self._shop.clock()
+            self._wake()
+        elif after(self.state, "start"):
+            self._begin("start")
+
+    async def stop(self, *, drain: float = DRAIN, again: bool = False) -> None:
+        """Close the connection, when what is in flight has ended.
+
+        Args:
+            drain: seconds that it has for that.
+            again: start it anew after that.
+        """
+        keeper, self._drain, self._again = self._keeper, drain, again
+        if keeper is None:
+            self._go("stop")
+            if again:
+                self.start()
+            return
+        if self.state in LIVE:
+            self._go("stop")
+        elif self.state == "draining":
+            self._wake()
+        else:
+            keeper.cancel()
+        await asyncio.wait([keeper])
+
+    async def remove(self, *, drain: float = DRAIN) -> None:
+        """As :meth:`stop`, for good."""
+        self._removed = True
+        await self.stop(drain=drain)
+
+    async def settled(self) -> State:
+        """Wait until a start has come to something."""
+        while self.state in {"connecting", "draining"}:
+            await self._turn()
+        return self.state
+
+    @property
+    def stderr(self) -> list[str]:
+        """The last lines that the server wrote to standard error."""
+        return self._words if self.client is None else self.client.stderr
+
+    def enable(self, *, on: bool) -> None:
+        """Let it be started, or not; one that is up is to be stopped first."""
+        self._go("enable" if on else "disable")
+
+    # Its life
+
+    def _go(self, signal: Signal) -> None:
+        """Follow a signal, where it means something just now."""
+        before, state = self.state, after(self.state, signal)
+        if state is None:
+            return
+        self.state = state
+        self._wake()
+        self._shop.moved(self, before)
+
+    def _wake(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def _turn(self, patience: float | None = None) -> None:
+        """Wait until something is otherwise, or so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._news.wait()
+
+    def _begin(self, signal: Signal) -> None:
+        self._go(signal)
+        self._keeper = asyncio.get_running_loop().create_task(
+            self._keep(), name=f"isthmus-{self.entry.name}"
+        )
+
+    async def _keep(self) -> None:
+        """Connect, look after it, connect again; until it is stopped, or is of no use."""
+        try:
+            while await self._connection():
+                pass
+        except asyncio.CancelledError:  # stopped before it was connected
+            self._go("stop")
+            self._go("drained")
+        finally:
+            self._keeper = None
+            again, self._again = self._again and not self._removed, False
+            if again:
+                self._patience.asked()
+                self._begin("start")
+            self._wake()
+
+    async def _connection(self) -> bool:
+        """One connection from its beginning to its end; whether another one is to follow."""
+        client = await self._open()
+        if client is not None:
+            try:
+                await self._attend(client)
+            finally:
+                await self._end(client)
+        self._go("drained")
+        while self.state == "backoff" and self.waits:
+            await self._turn(self.waits)
+        self._go("retry")
+        return self.state == "connecting"
+
+    async def _open(self) -> Client | None:
+        """The client, open; None, in another state, where that failed."""
+        client: Client | None = None
+        try:
+            await self._agreed()
+            client = self._shop.client_for(self.entry, self.isolation)
+            client.on_lost(lambda error, client=client: self._lost(client, error))
+            await client.open()
+        except BaseException as error:
+            if client is not None:
+                self._words = client.stderr
+                await client.close()
+            if not isinstance(error, Exception):
+                raise
+            self._fail(error)
+            return None
+        self._opened(client)
+        return client
+
+    async def _agreed(self) -> None:
+        """Go on if the user has agreed that the server is started.
+
+        Raises:
+            Denied: they have not.
+        """
+        agreed = self._shop.consented(self.entry)
+        if not (agreed if isinstance(agreed, bool) else await agreed):
+            raise Denied(f"nobody has agreed that {self.entry.name} is started as it is now")
+
+    def _opened(self, client: Client) -> None:
+        now = self._shop.clock()
+        self.client, self.error, self._misses, self._used = client, "", 0, now
+        self._looked = now
+        self.starts += 1
+        self._patience.opened(now)
+        self._go("opened")
+        self._shop.ready(self, client)
+
+    def _lost(self, client: Client, error: ConnectionLost) -> None:
+        """The connection has ended by itself."""
+        if self.client is client:
+            self._words = client.stderr
+            self.client = None
+            if self.state != "draining":
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Go where an error leads."""
+        self.error = clean(str(error) or type(error).__name__)[:WORDS]
+        if isinstance(error, AuthRequired | ScopeShortfall):
+            self._go("unauthorized")
+        elif isinstance(error, Denied):
+            self._go("unapproved")
+        else:
+            # a network that is down for a minute is no crash, however often one tries
+            crash = bool(self.entry.command or not self.entry.url or self.state in LIVE)
+            wait = self._patience.lost(self._shop.clock(), crash=crash)
+            self.retry_at = self._shop.clock() + (wait or 0.0)
+            self._go("looped" if wait is None else "lost")
+
+    async def _attend(self, client: Client) -> None:
+        """See that it is there, and whether anybody needs it; returns when it is to be ended."""
+        while self.client is client:
+            if self.state == "draining":
+                await self._drained()
+                return
+            now, idle = self._shop.clock(), self._idle_at()
+            if now >= idle:
+                self._go("stop")
+                continue
+            probe = self._probe_at()
+            if now >= probe:
+                await self._probe(client)
+                continue
+            soonest = min(idle, probe)
+            self._awaits_calls = soonest == NEVER
+            await self._turn(None if soonest == NEVER else soonest - now)
+
+    def _idle_at(self) -> float:
+        """When it counts as unused."""
+        options = self.entry.options
+        if options.start != "lazy" or options.idle_stop is None or self.in_flight:
+            return NEVER
+        return self._used + options.idle_stop
+
+    def _probe_at(self) -> float:
+        """When to look whether it is there; one that serves a call may have no time to say so."""
+        if self.in_flight:
+            return NEVER
+        if self.state == "degraded":
+            return self._looked + PROBE_AGAIN
+        return max(self._looked, self._used) + PROBE_EVERY
+
+    async def _probe(self, client: Client) -> None:
+        """Ask the server whether it is there; too many times without an answer, and it is not."""
+        try:
+            async with asyncio.timeout(PROBE_AGAIN):
+                await alive(client)
+        except (ConnectionLost, TimeoutError) as error:
+            self._missed(client, error)
+        except (IsthmusError, OSError):  # it said no, so it is there
+            self._answered()
+        else:
+            self._answered()
+        self._looked = self._shop.clock()
+
+    def _answered(self) -> None:
+        self._misses = 0
+        self._go("answered")
+
+    def _missed(self, client: Client, error: Exception) -> None:
+        self._misses += 1
+        self._go("missed")
+        if self._misses >= MISSES:
+            # spec 2025-11-25 basic/utilities/ping#error-handling: multiple failed pings may be
+            # taken for a lost connection, and it may be opened anew
+            why = f"it has left {MISSES} probes without an answer: {error}".rstrip(": ")
+            self._lost(client, ConnectionLost(why))
+
+    async def _drained(self) -> None:
+        """Wait for what is in flight, as long as there is time."""
+        self._awaits_calls = True
+        until = self._shop.clock() + self._drain
+        while self.in_flight and self.client is not None:
+            until = min(until, self._shop.clock() + self._drain)
+            left = until - self._shop.clock()
+            if left <= 0:
+                return
+            await self._turn(left)
+
+    async def _end(self, client: Client) -> None:
+        """Close the client, whatever the server does."""
+        if self.client is client:
+            self._words = client.stderr
+            self.client = None
+        self._shop.gone(self)
+        await client.close()
+
+
+async def alive(client: Client) -> None:
+    """See whether a server answers, without asking it what it has said for a time to come."""
+    try:
+        # spec 2026-07-28 server/utilities/caching#freshness-calculation: while it is fresh the
+        # answer is the one that was kept
+        await client.discover()
+    except NotInRevision:
+        await client.ping()
+
+
+UNAVAILABLE: dict[State, str] = {
+    "disabled": "{name} is switched off: isthmus servers enable {name}",
+    "idle": "{name} is not running",
+    "connecting": "{name} is not connected yet",
+    "ready": "{name} is not there",
+    "degraded": "{name} is not there",
+    "backoff": "{name} cannot be reached; the next attempt is in {wait} s",
+    "needs_auth": "{name} wants a login",
+    "quarantined": "{name} was not started",
+    "failed": "{name} crashed too often, and is not started again until asked: "
+    "isthmus servers restart {name}",
+    "draining": "{name} is being stopped",
+}
+"""What a state means for somebody who wanted to call."""

@@ -1,0 +1,179 @@
+"""One server of the configuration, with all connections to it."""
+
+import asyncio
+from collections import deque
+
+from isthmus.core.plain_text import clean
+from isthmus.host.config.entries import ServerEntry
+from isthmus.host.errors import ServerUnavailable
+from isthmus.host.supervisor.identity import identity
+from isthmus.host.supervisor.line import DRAIN, Line, Workshop
+from isthmus.host.supervisor.states import LIVE, State
+from isthmus.wire import LogMessageParams
+
+__all__ = ["HostedServer"]
+
+MOST_LINES = 256
+"""Connections to one server for different users or sessions."""
+
+LOG_LINES = 200
+LOG_WIDTH = 500
+
+TELLING: tuple[State, ...] = (
+    "failed", "quarantined", "needs_auth", "backoff", "degraded", "draining", "connecting", "ready",
+    "idle", "disabled",
+)  # fmt: skip
+"""Which state tells most about a server that has several connections: the first of these."""
+
+
+class HostedServer:
+    """One server: its entry, and a line per isolation key.
+
+    Args:
+        entry: what the configuration says about it.
+        workshop: what connections are made with.
+
+    Attributes:
+        lines: the connections by isolation key; those that are stopped make room.
+        before: the end of the server that stood under this name before, which this one waits for.
+    """
+
+    def __init__(
+        self,
+        entry: ServerEntry,
+        workshop: Workshop,
+        before: asyncio.Task[None] | None = None,
+    ) -> None:
+        self.entry = entry
+        self.lines: dict[str, Line] = {}
+        self.before = before
+        self._shop = workshop
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._enabled = entry.options.enabled and entry.trusted
+        self._line("")
+
+    def _line(self, isolation: str) -> Line:
+        line = self.lines.get(isolation)
+        if line is None:
+            if len(self.lines) >= MOST_LINES:
+                self._make_room()
+            line = self.lines[isolation] = Line(self.entry, isolation, self._shop)
+            if not self._enabled:
+                line.enable(on=False)
+        return line
+
+    def _make_room(self) -> None:
+        for key, line in list(self.lines.items()):
+            if key and line.state in {"idle", "disabled"} and not line.in_flight:
+                del self.lines[key]
+                return
+        raise ServerUnavailable(
+            f"{self.entry.name} has {MOST_LINES} connections for different users or sessions, and "
+            "none of them is free",
+            server=self.entry.name,
+            state=self.state,
+        )
+
+    async def line(self, isolation: str) -> Line:
+        """The connection for an isolation key, as soon as the server before this one is gone.
+
+        Raises:
+            ServerUnavailable: there are too many.
+        """
+        if self.before is not None and not self.before.done():
+            await asyncio.wait([self.before])
+        return self._line(isolation)
+
+    # How it is
+
+    @property
+    def state(self) -> State:
+        """Where it stands: of several connections the one that tells most."""
+        states = {line.state for line in self.lines.values()}
+        return next(state for state in TELLING if state in states)
+
+    @property
+    def error(self) -> str:
+        """What went wrong last; empty if nothing did."""
+        if not self.entry.trusted and not self._enabled:
+            return f"{self.entry.source} may not start anything until its folder is trusted"
+        return next((line.error for line in self.lines.values() if line.error), "")
+
+    @property
+    def stderr(self) -> list[str]:
+        """The last lines it wrote to standard error, fit to be shown."""
+        return [text for line in self.lines.values() for text in line.stderr][-LOG_LINES:]
+
+    @property
+    def log(self) -> list[str]:
+        """Its last log messages, a line each, and what it wrote to standard error after them."""
+        return [*self._log, *self.stderr]
+
+    @property
+    def in_flight(self) -> int:
+        """What goes on there just now."""
+        return sum(line.in_flight for line in self.lines.values())
+
+    @property
+    def identity(self) -> str:
+        """What grants are bound to: its program as it is now, or its origin."""
+        return identity(self.entry)
+
+    def heard(self, message: LogMessageParams) -> None:
+        """It has logged something: the last of it is kept."""
+        said = message.data if isinstance(message.data, str) else repr(message.data)
+        about = "" if not isinstance(message.logger, str) else f" {message.logger}"
+        self._log.append(clean(f"{message.level}{about}: {said[:LOG_WIDTH]}").replace("\n", " "))
+
+    # What can be done with it
+
+    async def start(self) -> None:
+        """Start it, whatever went wrong before; returns when that has come to something.
+
+        Raises:
+            ServerUnavailable: it did not come up; the message says why.
+        """
+        line = await self.line("")
+        line.start()
+        if await line.settled() not in LIVE:
+            raise line.unavailable()
+
+    async def stop(self, *, drain: float = DRAIN) -> None:
+        """Close its connections as soon as what is in flight has ended; the next use starts it.
+
+        Args:
+            drain: seconds that it has for that.
+        """
+        await self._each([line.stop(drain=drain) for line in self.lines.values()])
+
+    drain = stop
+
+    async def restart(self, *, drain: float = DRAIN) -> None:
+        """Stop it and start it again; calls that come meanwhile wait.
+
+        Raises:
+            ServerUnavailable: it did not come up again.
+        """
+        lines = [line for line in self.lines.values() if line.state in LIVE or not line.isolation]
+        await self._each([line.stop(drain=drain, again=True) for line in lines])
+        await self.start()
+
+    async def disable(self, *, drain: float = DRAIN) -> None:
+        """Stop it, and start it for nobody."""
+        self._enabled = False
+        await self.stop(drain=drain)
+        for line in self.lines.values():
+            line.enable(on=False)
+
+    async def enable(self) -> None:
+        """Let it be started again."""
+        self._enabled = True
+        for line in self.lines.values():
+            line.enable(on=True)
+
+    async def remove(self, *, drain: float = DRAIN) -> None:
+        """Stop it for good."""
+        await self._each([line.remove(drain=drain) for line in self.lines.values()])
+
+    async def _each(self, work: list[object]) -> None:
+        await asyncio.gather(*work)  # type: ignore[call-overload]  # coroutines that give nothing

@@ -1,0 +1,285 @@
+"""Who keeps all servers: hands out their clients, and follows the configuration."""
+
+import asyncio
+import random as randomness
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from msgspec import structs
+
+from isthmus.client.client import Client
+from isthmus.errors import ConnectionLost, OutOfPhase
+from isthmus.host.config.entries import HostConfig, ServerEntry
+from isthmus.host.errors import OutcomeUnknown, Unknown
+from isthmus.host.events import HostEvent, Noticed, ServerMoved
+from isthmus.host.supervisor.changes import ConfigDiff, difference
+from isthmus.host.supervisor.line import DRAIN, Line, Workshop
+from isthmus.host.supervisor.server import HostedServer
+from isthmus.host.supervisor.states import State
+
+__all__ = ["Supervisor", "Use"]
+
+R = TypeVar("R")
+
+
+class Supervisor:
+    """Keeps a connection per server and isolation key, and hands it out.
+
+    Example::
+
+        async with Supervisor(config, client_for) as supervisor:
+            async with supervisor.use("files") as client:
+                await client.call_tool("read_file", {"path": "notes.txt"})
+
+    Args:
+        config: which servers there are.
+        client_for: makes the client for an entry and an isolation key; it is not open yet.
+        consented: whether the user has agreed that a server is started as it is now; may ask them.
+        on_event: told of what happens to servers.
+        clock: gives seconds that never go back; the event loop's by default.
+        random: gives numbers from 0 up to, but not including, 1.
+
+    Attributes:
+        on_ready: told of a server's name and its new client, which is open; for the connection that
+            all share.
+        on_gone: told of the name, when that client is no more, or the server.
+        on_changed: told of a name and what has changed there: ``tools``, ``prompts``, ``resources``.
+    """
+
+    def __init__(
+        self,
+        config: HostConfig,
+        client_for: Callable[[ServerEntry, str], Client],
+        *,
+        consented: Callable[[ServerEntry], bool | Awaitable[bool]] = lambda _entry: True,
+        on_event: Callable[[HostEvent], None] = lambda _event: None,
+        clock: Callable[[], float] | None = None,
+        random: Callable[[], float] = randomness.random,
+    ) -> None:
+        self.config = config
+        self.on_ready: Callable[[str, Client], None] = lambda _name, _client: None
+        self.on_gone: Callable[[str], None] = lambda _name: None
+        self.on_changed: Callable[[str, str], None] = lambda _name, _kind: None
+        self._on_event = on_event
+        self._shop = Workshop(
+            client_for=client_for,
+            consented=consented,
+            clock=clock or (lambda: asyncio.get_running_loop().time()),
+            random=random,
+            moved=self._moved,
+            ready=self._ready,
+            gone=self._gone,
+        )
+        self._servers: dict[str, HostedServer] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._reloading = asyncio.Lock()
+        for name, entry in config.servers.items():
+            self._servers[name] = HostedServer(entry, self._shop)
+
+    @property
+    def servers(self) -> Mapping[str, HostedServer]:
+        """The servers by name."""
+        return self._servers
+
+    def server(self, name: str) -> HostedServer:
+        """A server by its name.
+
+        Raises:
+            Unknown: there is none of this name.
+        """
+        server = self._servers.get(name)
+        if server is None:
+            broken = self.config.broken.get(name)
+            known = ", ".join(self._servers) or "none"
+            raise Unknown(broken or f"there is no server {name!r}; there are: {known}")
+        return server
+
+    # Opening and closing
+
+    async def open(self) -> None:
+        """Start what is to be started at once; does not wait for it."""
+        for server in self._servers.values():
+            self._begin(server)
+
+    def _begin(self, server: HostedServer) -> None:
+        options = server.entry.options
+        if options.start == "eager" and options.enabled and server.entry.trusted:
+            self._beside(self._started(server))
+
+    @staticmethod
+    async def _started(server: HostedServer) -> None:
+        line = await server.line("")
+        line.start()
+
+    async def close(self, *, drain: float = 0.0) -> None:
+        """End every connection; calls in flight end with ``OutcomeUnknown``. Safe to call twice.
+
+        Args:
+            drain: seconds that they have before that.
+        """
+        for task in list(self._leaving):
+            task.cancel()
+        work = [server.remove(drain=drain) for server in self._servers.values()]
+        await asyncio.gather(*work, *self._leaving, return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+        return task
+
+    # For calls
+
+    def use(self, name: str, isolation: str = "", *, again: bool = False) -> "Use":
+        """The client of a server, started where need be: ``async with supervisor.use(…) as client``.
+
+        As long as it is used the connection is not closed for being idle, and a drain waits for it.
+
+        Args:
+            name: the server.
+            isolation: whose connection; empty for the one that all share.
+            again: what is done with it may be done again: a connection that breaks is
+                ``ConnectionLost`` then, and not ``OutcomeUnknown``.
+
+        Raises:
+            Unknown: there is no such server.
+            ServerUnavailable: it cannot be reached; nothing was sent.
+            OutcomeUnknown: the connection broke while it was used. Nothing is sent again.
+        """
+        return Use(self, name, isolation, again=again)
+
+    async def repeatable(
+        self, name: str, isolation: str, work: Callable[[Client], Awaitable[R]]
+    ) -> R:
+        """Do what may be done twice, such as a list or a read: once more, if a connection breaks.
+
+        Args:
+            name: the server.
+            isolation: whose connection.
+            work: does it with a client.
+
+        Raises:
+            ServerUnavailable: it cannot be reached.
+            ConnectionLost: the new connection broke, too.
+        """
+        try:
+            async with self.use(name, isolation, again=True) as client:
+                return await work(client)
+        except ConnectionLost:
+            async with self.use(name, isolation, again=True) as client:
+                return await work(client)
+
+    # What happens
+
+    def changed(self, name: str, kind: str) -> None:
+        """A server has told that something of its has changed."""
+        if name in self._servers:
+            self.on_changed(name, kind)
+
+    def _moved(self, line: Line, _before: State) -> None:
+        self._on_event(ServerMoved(server=line.entry.name, state=line.state, error=line.error))
+
+    def _ready(self, line: Line, client: Client) -> None:
+        if not line.isolation:
+            self.on_ready(line.entry.name, client)
+
+    def _gone(self, line: Line) -> None:
+        if not line.isolation:
+            self.on_gone(line.entry.name)
+
+    # Another configuration
+
+    async def reload(self, config: HostConfig) -> ConfigDiff:
+        """Follow another configuration: what is not in it goes, what is new comes.
+
+        A server whose entry is now broken stays as it was. What is in flight has 30 seconds; this
+        does not wait for it.
+
+        Returns:
+            What is different.
+        """
+        async with self._reloading:
+            diff = difference(self.config, config)
+            kept = {
+                name: entry for name, entry in self.config.servers.items() if name in config.broken
+            }
+            self.config = structs.replace(config, servers={**kept, **config.servers})
+            for name in (*diff.removed, *diff.changed):
+                old = self._servers.pop(name)
+                leaving = self._beside(old.remove(drain=DRAIN))
+                if name in diff.changed:
+                    new = HostedServer(config.servers[name], self._shop, leaving)
+                    self._servers[name] = new
+            for name in diff.added:
+                self._servers[name] = HostedServer(config.servers[name], self._shop)
+            for name in (*diff.added, *diff.changed):
+                self._begin(self._servers[name])
+            if diff:
+                self._on_event(Noticed(about="config", text=str(diff)))
+            return diff
+
+
+class Use:
+    """One use of a server's connection; see :meth:`Supervisor.use`."""
+
+    __slots__ = ("_again", "_isolation", "_line", "_name", "_supervisor", "client")
+
+    def __init__(self, supervisor: Supervisor, name: str, isolation: str, *, again: bool) -> None:
+        self._supervisor = supervisor
+        self._name = name
+        self._isolation = isolation
+        self._again = again
+        self._line: Line | None = None
+        self.client: Client | None = None
+
+    async def __aenter__(self) -> Client:
+        server = self._supervisor.server(self._name)
+        line = server.lines.get(self._isolation)
+        if line is None or server.before is not None:
+            line = await server.line(self._isolation)
+        line.in_flight += 1
+        try:
+            self.client = client = await line.ready()
+        except BaseException:
+            line.left()
+            raise
+        self._line = line
+        return client
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        line = self._line
+        if line is None:
+            return
+        line.left()
+        if error is None:
+            return
+        if isinstance(error, ConnectionLost):
+            if line.client is self.client:
+                line.doubt()
+            if error.sent and not self._again:
+                raise OutcomeUnknown(
+                    f"{self._name} was asked, and the connection broke before it answered: nobody "
+                    f"can tell whether it was done, and it is not sent again. {error}"
+                ) from error
+            if not error.sent and not self._again:
+                raise line.unavailable(str(error)) from error
+        elif isinstance(error, OutOfPhase) and line.client is not self.client:
+            raise line.unavailable() from error  # it ended before anything was sent
