@@ -63,7 +63,16 @@ AUDIT = (
     """,
 )
 
-TABLES = (*AUDIT,)
+CATALOG = (
+    # What servers had in earlier runs, so that they need not be started to be known.
+    """
+    CREATE TABLE catalog_list (
+        identity TEXT PRIMARY KEY, fetched REAL NOT NULL, listed BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+TABLES = (*AUDIT, *CATALOG)
 """Each part of the host has a tuple of its own above, and a line here."""
 
 SCHEMA = Schema(application=0x15714A76, version=1, tables=TABLES, purpose="the state of a host")
