@@ -99,6 +99,7 @@ class Catalog:
         self._clock = clock
         self._known: dict[tuple[str, str], Listed] = {}
         self._clients: dict[tuple[str, str], Lister] = {}
+        self._heard: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._views: dict[str, View] = {}
         self._told: set[tuple[str, str]] = set()
         self._failed: dict[tuple[str, str], tuple[float, str]] = {}
@@ -116,8 +117,11 @@ class Catalog:
             isolation: whose connection it is.
         """
         key = server, isolation
-        self._clients[key] = client
-        await self._learn(key, client, tuple(KINDS))
+        if self._clients.get(key) is not client:
+            self._clients[key] = client
+            self._heard[key] = asyncio.ensure_future(self._learn(key, client, tuple(KINDS)))
+        # Two may say so at once: the supervisor, and who has had the server started to be known.
+        await asyncio.shield(self._heard[key])
 
     async def on_changed(self, server: str, kind: str, isolation: str = "") -> None:
         """A server says that a list of it is another now; several such in a row are one.
@@ -147,6 +151,7 @@ class Catalog:
     def on_stopped(self, server: str, isolation: str = "") -> None:
         """A server has stopped: what it has is still known, but it is not asked any more."""
         self._clients.pop((server, isolation), None)
+        self._heard.pop((server, isolation), None)
 
     def configure(self, entries: Mapping[str, ServerEntry]) -> None:
         """The configuration is another now; servers that are not what they were are forgotten."""
@@ -158,13 +163,13 @@ class Catalog:
         self._views.clear()
 
     def _forget(self, server: str) -> None:
-        for of in (self._known, self._clients, self._failed):
+        for of in (self._known, self._clients, self._heard, self._failed):
             for key in [key for key in of if key[0] == server]:
                 del of[key]
 
     async def close(self) -> None:
         """Stop asking servers."""
-        tasks = list(self._loading.values())
+        tasks = [*self._loading.values(), *self._heard.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -211,8 +216,7 @@ class Catalog:
                     self._take(key, listed)
                     return
             async with self._use(server, isolation) as client:
-                if key not in self._known:  # else the supervisor has told already
-                    await self.on_ready(server, client, isolation)
+                await self.on_ready(server, client, isolation)
         except IsthmusError as error:
             self._failed[key] = self._clock(), str(error)
             self._tell(server, f"what {server} has cannot be known: {error}")
