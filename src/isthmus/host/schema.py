@@ -72,7 +72,24 @@ CATALOG = (
     """,
 )
 
-TABLES = (*AUDIT, *CATALOG)
+KERNEL = (
+    # What was decided on the questions of tasks, until the task is over.
+    """
+    CREATE TABLE decision (
+        identity TEXT NOT NULL, task TEXT NOT NULL, key TEXT NOT NULL, at_us INTEGER NOT NULL,
+        decision BLOB NOT NULL, PRIMARY KEY (identity, task, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # Calls that became tasks, until they are over; which of their questions were answered.
+    """
+    CREATE TABLE task_handle (
+        identity TEXT NOT NULL, task TEXT NOT NULL, at_us INTEGER NOT NULL, attempt BLOB NOT NULL,
+        answered TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (identity, task)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+TABLES = (*AUDIT, *KERNEL, *CATALOG)
 """Each part of the host has a tuple of its own above, and a line here."""
 
 SCHEMA = Schema(application=0x15714A76, version=1, tables=TABLES, purpose="the state of a host")
