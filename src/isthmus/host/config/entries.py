@@ -15,6 +15,7 @@ __all__ = [
     "Layer",
     "Rate",
     "RootEntry",
+    "SamplingLimits",
     "Sandbox",
     "Seconds",
     "ServerEntry",
@@ -112,6 +113,30 @@ class ServerLimits(Struct, frozen=True, kw_only=True, rename="camel"):
     result_bytes: Size = 1024 * 1024
 
 
+class SamplingLimits(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How much a server may have models write.
+
+    Attributes:
+        models: globs of the models it may use; none means all that policy allows.
+        requests: requests a minute; None for any number.
+        concurrency: requests at once.
+        max_tokens: the most tokens of one answer.
+        tokens: tokens a day, read and written; None for any number.
+        cost: dollars a day; None for any amount.
+        rounds: how often a model and the server's tools may take turns in the course of one call.
+        timeout: seconds that an answer may take in all.
+    """
+
+    models: tuple[str, ...] = ()
+    requests: Rate | None = 30.0
+    concurrency: int = 2
+    max_tokens: int = 8192
+    tokens: int | None = 500_000
+    cost: float | None = 5.0
+    rounds: int = 8
+    timeout: Seconds = 300.0
+
+
 class Sandbox(Struct, frozen=True, kw_only=True, rename="camel"):
     """What confines a launched server; its roots are bound into it.
 
@@ -136,7 +161,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         era: which protocol it is opened with.
         instance: who shares a connection to it.
         trust: ``annotations`` and ``full`` let what it says about its tools count.
-        advertise, labels, tools, timeouts, limits: see there.
+        advertise, labels, tools, timeouts, limits, sampling: see there.
         sandbox: None runs it with the user's own rights.
         pin: SHA-256 of the program, in hex; another program does not run.
         auth: how tokens are got, for a server over HTTP; ``{"kind": "none"}`` by default.
@@ -153,6 +178,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     tools: ToolChoice = ToolChoice()
     timeouts: Timeouts = Timeouts()
     limits: ServerLimits = ServerLimits()
+    sampling: SamplingLimits = SamplingLimits()
     sandbox: Annotated[Sandbox | None, Meta(extra={"form": "sandbox"})] = None
     pin: Annotated[str, Meta(extra={"form": "pin"})] = ""
     auth: Mapping[str, Any] = {}
