@@ -7,19 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from isthmus.auth.client.bearer_token import BearerToken
-from isthmus.auth.client.oauth import OAuth
-from isthmus.auth.client.proofs import Proofs
-from isthmus.auth.client.session import Want
-from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.client.user_grant import UserGrant
+from isthmus.auth.client.kept import KeptOAuth
 from isthmus.auth.secret import Secret
 from isthmus.cli.targets import Target
-from isthmus.errors import AuthRequired, ScopeShortfall, UsageError
+from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
     from isthmus.transports.http.bearer import Authorization
 
-__all__ = ["KeptOAuth", "authorization", "over_http"]
+__all__ = ["authorization", "over_http"]
 
 HTTP = ("http://", "https://", "ws://", "wss://")
 
@@ -57,52 +53,3 @@ def authorization(
     if url is None or "authorization" in {name.lower() for name in target.headers}:
         return None
     return KeptOAuth(target.label)
-
-
-class KeptOAuth(OAuth):
-    """Shows and refreshes the tokens of an earlier login, and leaves logging in to another command.
-
-    Args:
-        label: the target as it was typed.
-    """
-
-    def __init__(self, label: str) -> None:
-        super().__init__()
-        self.label = label
-
-    def grant(self, url: str, proofs: Proofs) -> "KeptGrant":
-        """The way to the tokens that are kept for one MCP server."""
-        return KeptGrant(url, self, proofs)
-
-
-class KeptGrant(UserGrant):
-    """The way to tokens that ends where the user would have to log in.
-
-    Args:
-        url: the MCP server.
-        auth: how it was typed.
-        proofs: binds tokens to a key, where they are bound.
-    """
-
-    def __init__(self, url: str, auth: KeptOAuth, proofs: Proofs) -> None:
-        super().__init__(url, auth, auth.reach(url), proofs)
-        self._label = auth.label
-
-    async def obtain(self, want: Want) -> Tokens:
-        """Say how to log in.
-
-        Raises:
-            AuthRequired: there are no tokens, or the server takes them no more.
-            ScopeShortfall: they are not enough.
-        """
-        # spec 2026-07-28 basic/authorization#step-up-authorization-flow: and those of before
-        before = want.before.scopes if want.before is not None else frozenset[str]()
-        words = "".join(f" --scope {scope}" for scope in sorted((want.scopes or before) | before))
-        if want.more:
-            raise ScopeShortfall(
-                f"{self._label} wants more than was granted for {want.operation}: isthmus login "
-                f"{self._label}{words}",
-                want.scopes or frozenset(),
-            )
-        reason = "takes the kept tokens no more" if want.before else "wants a login"
-        raise AuthRequired(f"{self._label} {reason}: isthmus login {self._label}")

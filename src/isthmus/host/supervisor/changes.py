@@ -8,8 +8,8 @@ from isthmus.host.config.entries import HostConfig, ServerEntry
 
 __all__ = ["ConfigDiff", "difference", "entry_digest"]
 
-WHERE = ("layer", "source")
-"""What says where an entry stands, and not what it is."""
+UNSAID = frozenset({"layer", "source", "secrets"})
+"""What says where an entry stands and what of it is secret, and not what it is."""
 
 
 class ConfigDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +44,18 @@ class ConfigDiff(msgspec.Struct, frozen=True, kw_only=True):
 
 def entry_digest(entry: ServerEntry) -> str:
     """SHA-256, in hex, of all that an entry says; the same wherever it stands."""
-    plain = msgspec.to_builtins(entry)
-    for member in WHERE:
-        plain.pop(member, None)
-    return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
+    said = {
+        member: getattr(entry, member) for member in entry.__struct_fields__ if member not in UNSAID
+    }
+    return hashlib.sha256(ENCODER.encode(said)).hexdigest()
+
+
+def revealed(value: object) -> str:
+    """A secret, for a digest that cannot be turned back."""
+    return value.reveal() if isinstance(value, Secret) else repr(value)
+
+
+ENCODER = msgspec.json.Encoder(enc_hook=revealed, order="sorted")
 
 
 def difference(before: HostConfig, now: HostConfig) -> ConfigDiff:
