@@ -263,9 +263,18 @@ class Client(Custom):
     @property
     def stderr(self) -> list[str]:
         """The last lines that a launched server wrote to standard error, fit to be shown."""
-        channel = getattr(self._connection.peer, "channel", None)
-        lines: list[str] = getattr(channel, "stderr", [])
+        lines: list[str] = getattr(self._channel, "stderr", [])
         return lines
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of a launched server; None for any other."""
+        number: int | None = getattr(self._channel, "pid", None)
+        return number
+
+    @property
+    def _channel(self) -> object:
+        return getattr(self._connection.peer, "channel", None)
 
     def _look_after(self) -> None:
         """Start what goes on beside the calls, as far as somebody wants it."""

@@ -4,6 +4,7 @@ import hashlib
 
 import msgspec
 
+from isthmus.auth.secret import Secret
 from isthmus.host.config.entries import HostConfig, ServerEntry
 
 __all__ = ["ConfigDiff", "difference", "entry_digest"]

@@ -1,11 +1,13 @@
 """One connection to a server, for one isolation key: what starts it, keeps it and ends it."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from msgspec import Struct
 
+from isthmus.auth.redaction import redact
 from isthmus.client.client import Client
 from isthmus.core.plain_text import clean
 from isthmus.errors import (
@@ -53,6 +55,7 @@ class Workshop(Struct, frozen=True, kw_only=True):
         moved: told of each new state, with the one before.
         ready: told of each new client, open, before anybody calls through it.
         gone: told of the end of that one.
+        wall: gives seconds since the epoch, for people.
     """
 
     client_for: Callable[[ServerEntry, str], Client]
@@ -62,6 +65,7 @@ class Workshop(Struct, frozen=True, kw_only=True):
     moved: Callable[["Line", State], None]
     ready: Callable[["Line", Client], None]
     gone: Callable[["Line"], None]
+    wall: Callable[[], float] = time.time
 
 
 class Line:
@@ -79,6 +83,7 @@ class Line:
         error: what went wrong last; empty if nothing did.
         retry_at: when the next attempt is made, by the clock, while it waits for that.
         starts: how often it was connected.
+        since: when it came into its state, in seconds since the epoch.
     """
 
     def __init__(self, entry: ServerEntry, isolation: str, workshop: Workshop) -> None:
@@ -90,6 +95,7 @@ class Line:
         self.error = ""
         self.retry_at = 0.0
         self.starts = 0
+        self.since = workshop.wall()
         self._shop = workshop
         self._patience = Patience(workshop.random)
         self._keeper: asyncio.Task[None] | None = None
@@ -211,6 +217,11 @@ class Line:
         """The last lines that the server wrote to standard error."""
         return self._words if self.client is None else self.client.stderr
 
+    @property
+    def pid(self) -> int | None:
+        """The server's process; None where it is none of ours."""
+        return None if self.client is None else self.client.pid
+
     def enable(self, *, on: bool) -> None:
         """Let it be started, or not; one that is up is to be stopped first."""
         self._go("enable" if on else "disable")
@@ -223,6 +234,7 @@ class Line:
         if state is None:
             return
         self.state = state
+        self.since = self._shop.wall()
         self._wake()
         self._shop.moved(self, before)
 
@@ -320,7 +332,7 @@ class Line:
 
     def _fail(self, error: Exception) -> None:
         """Go where an error leads."""
-        self.error = clean(str(error) or type(error).__name__)[:WORDS]
+        self.error = redact(clean(str(error)[:WORDS] or type(error).__name__))
         if isinstance(error, AuthRequired | ScopeShortfall):
             self._go("unauthorized")
         elif isinstance(error, Denied):

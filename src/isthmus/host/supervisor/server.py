@@ -1,14 +1,19 @@
 """One server of the configuration, with all connections to it."""
 
 import asyncio
+import time
 from collections import deque
 
+from isthmus.auth.redaction import redact
 from isthmus.core.plain_text import clean
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.errors import ServerUnavailable
 from isthmus.host.supervisor.identity import identity
 from isthmus.host.supervisor.line import DRAIN, Line, Workshop
 from isthmus.host.supervisor.states import LIVE, State
+from isthmus.host.view import ServerStatus
+from isthmus.transports.command import Command
+from isthmus.transports.http.address import shown
 from isthmus.wire import LogMessageParams
 
 __all__ = ["HostedServer"]
@@ -119,6 +124,31 @@ class HostedServer:
         """What grants are bound to: its program as it is now, or its origin."""
         return identity(self.entry)
 
+    def status(self) -> ServerStatus:
+        """How it is, for people: nothing in it is secret."""
+        state = self.state
+        line = next(line for line in self.lines.values() if line.state == state)
+        client = line.client
+        up = client is not None and line.state in LIVE
+        return ServerStatus(
+            name=self.entry.name,
+            state=state,
+            error=self.error if state not in LIVE else "",
+            where=where(self.entry),
+            revision=client.revision.name if client is not None and up else "",
+            said=clean(f"{client.info.name} {client.info.version}".strip())
+            if client and up
+            else "",
+            in_flight=self.in_flight,
+            restarts=max(0, line.starts - 1),
+            since=line.since,
+            retry_at=time.time() + line.waits if state == "backoff" else None,
+            pid=line.pid,
+            connections=sum(line.state in LIVE for line in self.lines.values()),
+            trust=self.entry.options.trust,
+            source=self.entry.source,
+        )
+
     def heard(self, message: LogMessageParams) -> None:
         """It has logged something: the last of it is kept."""
         said = message.data if isinstance(message.data, str) else repr(message.data)
@@ -177,3 +207,10 @@ class HostedServer:
 
     async def _each(self, work: list[object]) -> None:
         await asyncio.gather(*work)  # type: ignore[call-overload]  # coroutines that give nothing
+
+
+def where(entry: ServerEntry) -> str:
+    """Where a server is: its command line or its URL, with no secret in either."""
+    if not entry.command:
+        return redact(shown(entry.url)) if entry.url else "in this process"
+    return redact(str(Command(*entry.command)))
