@@ -1,0 +1,78 @@
+"""Tools are found by what they are for."""
+
+import pytest
+
+from isthmus.host.catalog.search import ToolIndex, words
+from isthmus.wire import Tool
+
+
+def tool(name, description="", **properties):
+    """A tool with parameters that are described."""
+    members = {one: {"type": "string", "description": about} for one, about in properties.items()}
+    schema = {"type": "object", "properties": members}
+    return Tool(name=name, description=description, input_schema=schema)
+
+
+@pytest.fixture
+def index():
+    """An index over two servers."""
+    found = ToolIndex()
+    files = [
+        tool("read_file", "Give the text of one.", path="where it is"),
+        tool("delete_file", "It cannot be brought back."),
+        tool("listDirectory", "What lies in a folder."),
+    ]
+    mail = [tool("send_mail", "Post a message to somebody.", recipient="who gets it")]
+    found.replace("files", [(f"files__{one.name}", one) for one in files])
+    found.replace("mail", [(f"mail__{one.name}", one) for one in mail])
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("delete", "files__delete_file"),
+        ("erase a document", "files__delete_file"),
+        ("reading files", "files__read_file"),
+        ("list directory", "files__listDirectory"),
+        ("who is the recipient", "mail__send_mail"),
+        ("recipent", "mail__send_mail"),
+        ('"; DROP TABLE tools; --" mail', "mail__send_mail"),
+        ("NEAR(mail*) AND -x", "mail__send_mail"),
+    ],
+)
+def test_the_best_comes_first(index, query, name):
+    """Ours: by name, by meaning, by parameter, with a slip, and whatever signs are in the query."""
+    assert name == index.search(query).names[0]
+
+
+def test_somebody_finds_only_what_they_may_know_of(index):
+    """Ours: who may see what is asked at the time of the search, and what is hidden is not counted."""
+    found = index.search("file", visible=lambda name: name != "files__delete_file")
+
+    assert "files__delete_file" not in found.names
+    assert index.search("file").total - 1 == found.total
+
+
+def test_a_server_narrows_the_search(index):
+    """Ours: one may look at one server alone."""
+    assert ("mail__send_mail",) == index.search("send read delete", server="mail").names
+
+
+def test_tools_that_went_are_found_no_more(index):
+    """Ours: a list that has changed takes the place of the one before."""
+    index.replace("files", [])
+
+    assert () == index.search("delete file", server="files").names
+    assert 1 == len(index)
+
+
+def test_words_of_nothing_find_nothing(index):
+    """Ours: a query of small words, or of none, is no query."""
+    assert [(), ()] == [index.search(query).names for query in ("what is the", "  ")]
+
+
+def test_names_fall_into_words():
+    """Ours: the spelling of a name hides no word of it."""
+    assert "get URL From Page x" == words("getURLFromPage_x")
