@@ -89,7 +89,24 @@ KERNEL = (
     """,
 )
 
-TABLES = (*AUDIT, *KERNEL, *CATALOG)
+SAMPLING = (
+    # What each server had models read and write on each day, counted from the epoch.
+    """
+    CREATE TABLE sampling_usage (
+        server TEXT NOT NULL, day INTEGER NOT NULL, requests INTEGER NOT NULL,
+        tokens INTEGER NOT NULL, cost_micro INTEGER NOT NULL, PRIMARY KEY (server, day)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # What is left of what a person allowed a server for one run without being asked each time.
+    """
+    CREATE TABLE sampling_allowance (
+        run TEXT NOT NULL, server TEXT NOT NULL, model TEXT NOT NULL, at_us INTEGER NOT NULL,
+        tokens INTEGER, cost_micro INTEGER, PRIMARY KEY (run, server, model)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+TABLES = (*AUDIT, *KERNEL, *CATALOG, *SAMPLING)
 """Each part of the host has a tuple of its own above, and a line here."""
 
 SCHEMA = Schema(application=0x15714A76, version=1, tables=TABLES, purpose="the state of a host")
