@@ -106,7 +106,32 @@ SAMPLING = (
     """,
 )
 
-TABLES = (*AUDIT, *KERNEL, *CATALOG, *SAMPLING)
+CONFIG = (
+    # Parts of workspaces' files that the user trusts as they are: a server, or (no name) ``host``.
+    """
+    CREATE TABLE trust (
+        folder TEXT NOT NULL, path TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL,
+        file TEXT NOT NULL, given_us INTEGER NOT NULL, PRIMARY KEY (path, name)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # What the user agreed to run or reach, by what it is to the letter.
+    """
+    CREATE TABLE consent (
+        digest TEXT PRIMARY KEY, server TEXT NOT NULL, given_by TEXT NOT NULL,
+        given_us INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+    # Folders that a server may be told of, and work in; said no to where not granted.
+    """
+    CREATE TABLE root_grant (
+        identity TEXT NOT NULL, path TEXT NOT NULL, server TEXT NOT NULL,
+        granted INTEGER NOT NULL, given_by TEXT NOT NULL, given_us INTEGER NOT NULL,
+        PRIMARY KEY (identity, path)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+TABLES = (*AUDIT, *KERNEL, *CATALOG, *SAMPLING, *CONFIG)
 """Each part of the host has a tuple of its own above, and a line here."""
 
 SCHEMA = Schema(application=0x15714A76, version=1, tables=TABLES, purpose="the state of a host")

@@ -2,8 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Hashable, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -145,10 +144,14 @@ def fitted(kind: type[T], value: Any, keys: tuple[Key, ...], unknown: list[tuple
         raise Misfit((*keys, *steps), said) from None
 
 
-@cache
-def type_of(kind: Hashable) -> inspect.Type:
+_TYPES: dict[type, inspect.Type] = {}
+
+
+def type_of(kind: type) -> inspect.Type:
     """What msgspec knows of a struct."""
-    return inspect.type_info(kind)
+    if kind not in _TYPES:
+        _TYPES[kind] = inspect.type_info(kind)
+    return _TYPES[kind]
 
 
 def form_of(kind: inspect.Type) -> tuple[str, inspect.Type]:

@@ -22,6 +22,9 @@ OF_WORKSPACE = ("policy", "roots")
 FILES = ("policy", "shadow", "models", "state")
 """Members that may be a file's path, which is relative to the file that names it."""
 
+FILLED = (*FILES, "roots")
+"""Members that variables are filled into; an error shows none of them."""
+
 
 class Options(Struct, frozen=True):
     """What one file says.
@@ -52,7 +55,9 @@ def options_of(document: Document, layer: Layer, scope: Scope, notes: list[str])
     if not isinstance(said, dict):
         raise ConfigError(f"{document.place('host')}: host is an object of options")
     try:
-        value = Variables(scope).fill(said, "host")
+        variables = Variables(scope)
+        paths = {key: said[key] for key in FILLED if key in said}
+        value = said | {key: variables.fill(one, "host", key) for key, one in paths.items()}
         options = fitted(HostOptions, value, ("host",), unknown)
         roots = tuple(
             _root(one, i, document, layer, scope.folder) for i, one in enumerate(options.roots)
@@ -64,9 +69,9 @@ def options_of(document: Document, layer: Layer, scope: Scope, notes: list[str])
         f"{document.place(*keys)}: nobody knows {'.'.join(map(str, keys))}, which is passed over"
         for keys in unknown
     )
-    paths = {name: _path(getattr(options, name), document) for name in FILES}
-    policies: dict[Layer, str] = {layer: paths["policy"] or ""} if options.policy else {}
-    whole = msgspec.structs.replace(options, roots=roots, policies=policies, **paths)
+    files = {name: _path(getattr(options, name), document) for name in FILES}
+    policies: dict[Layer, str] = {layer: files["policy"] or ""} if options.policy else {}
+    whole = msgspec.structs.replace(options, roots=roots, policies=policies, **files)
     named = {field.name for field in msgspec.structs.fields(whole) if field.encode_name in said}
     if layer == "workspace":
         for name in sorted(named.difference(OF_WORKSPACE)):

@@ -38,6 +38,10 @@ SCHEMES = {
 URLS = ("url", "serverUrl", "httpUrl")
 """What files call the URL: Windsurf and Gemini have words of their own."""
 
+PLAIN = ("type", "transport")
+FILLED = ("command", "args", "env", "envFile", "cwd", "headers", *URLS)
+"""What is ours to read of an entry; only what is never shown in an error has variables."""
+
 
 class Reading(Struct, kw_only=True):
     """What the reading of one server needs to know, and what it leaves behind.
@@ -126,11 +130,10 @@ def _options(raw: Raw, reading: Reading) -> ServerOptions:
 
 def _filled(raw: Raw, variables: Variables | None) -> dict[str, Any]:
     """What is ours to read of an entry, its variables filled in."""
-    wanted = ("command", "args", "env", "envFile", "cwd", "headers", "type", "transport", *URLS)
-    part = {key: raw.value[key] for key in wanted if key in raw.value}
+    part = {key: raw.value[key] for key in (*PLAIN, *FILLED) if key in raw.value}
     if variables is None:
         return part
-    return {key: variables.fill(value, *raw.keys, key) for key, value in part.items()}
+    return part | {key: variables.fill(part[key], *raw.keys, key) for key in FILLED if key in part}
 
 
 def _env(entry: "_Entry", reading: Reading) -> dict[str, str]:
@@ -143,7 +146,7 @@ def _env(entry: "_Entry", reading: Reading) -> dict[str, str]:
             found = parse_env(place.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise Misfit((*entry.keys, "envFile"), f"{place} cannot be read: {why}") from None
+            raise Misfit((*entry.keys, "envFile"), f"the file cannot be read: {why}") from None
     return found | entry.texts("env")
 
 

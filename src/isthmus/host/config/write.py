@@ -1,0 +1,237 @@
+"""Writing a configuration: whole or not at all, and nothing changed that was not to be."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from isthmus.host.config import editing
+from isthmus.host.config.document import Document, digest_of, read, read_text
+from isthmus.host.config.servers import check_name
+from isthmus.host.config.shapes import section_of
+from isthmus.host.errors import ConfigError
+
+__all__ = ["ConfigFile", "add_server", "remove_server", "set_option"]
+
+
+class ConfigFile:
+    """A file of a configuration that is to be changed.
+
+    Comments, the order of members and members that nobody knows stay as they are. What somebody
+    else wrote meanwhile is never overwritten.
+
+    Example::
+
+        file = ConfigFile("mcp.json")
+        file.set(("mcpServers", "time"), {"command": "uvx", "args": ["mcp-server-time"]})
+        file.save()
+
+    Args:
+        path: which one; one that is not there yet is made, for its owner only.
+
+    Raises:
+        ConfigError: it is there, and is no configuration.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).expanduser().absolute()
+        self.is_new = not self.path.exists()
+        if self.is_new:
+            toml = self.path.suffix.lower() == ".toml"
+            self._document = read_text(self.path, b"" if toml else b"{}\n")
+        else:
+            self._document = read(self.path)
+        self._text = self._document.text
+
+    @property
+    def document(self) -> Document:
+        """What it says, with all changes."""
+        return read_text(self.path, self._text.encode())
+
+    @property
+    def text(self) -> str:
+        """Its text, with all changes."""
+        return self._text
+
+    def set(self, keys: tuple[str, ...], value: Any) -> None:
+        """Give a member another value; it, and what it is in, is made where it is not.
+
+        Raises:
+            ConfigError: the way to it leads through what is no object, or tomlkit is missing.
+        """
+        if self.path.suffix.lower() == ".toml":
+            self._text = _toml(self._text, keys, value)
+            return
+        try:
+            self._text = editing.replaced(self._text, keys, value)
+        except KeyError as error:
+            raise ConfigError(
+                f"{self.path}: {error.args[0] or 'the whole'} is no object, so that nothing can be put into it"
+            ) from None
+
+    def remove(self, keys: tuple[str, ...]) -> None:
+        """Take a member out; nothing happens where there is none.
+
+        Raises:
+            ConfigError: tomlkit is missing.
+        """
+        if self.path.suffix.lower() == ".toml":
+            self._text = _toml(self._text, keys, None)
+        else:
+            self._text = editing.removed(self._text, keys)
+
+    def save(self) -> None:
+        """Put the new text in the place of the old one.
+
+        Raises:
+            ConfigError: somebody else has changed the file meanwhile, or it cannot be written.
+        """
+        target = self.path.resolve()  # where a link leads, so that the link stays one
+        self._unchanged(target)
+        try:
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            put(target, self._text.encode(), lambda: self._unchanged(target))
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from error
+        self._document, self.is_new = self.document, False
+
+    def _unchanged(self, target: Path) -> None:
+        """See that the file is still what was read."""
+        try:
+            now = digest_of(target.read_bytes())
+        except FileNotFoundError:
+            if self.is_new:
+                return
+            now = ""
+        if self.is_new or now != self._document.digest:
+            raise ConfigError(
+                f"{self.path} was changed by somebody else meanwhile, and is left as it is: try again"
+            )
+
+
+def put(path: Path, data: bytes, check: Any) -> None:
+    """Put a file in the place of another, whole or not at all; a new one for its owner only.
+
+    Args:
+        path: which one.
+        data: what it is to be.
+        check: called right before; may raise.
+
+    Raises:
+        OSError: it cannot be written; nothing has changed then.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the start
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            Path(name).chmod(path.stat().st_mode & 0o777)
+        check()
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+    from isthmus.auth.client.store import settle
+
+    settle(path.parent)
+
+
+def add_server(path: str | os.PathLike[str], name: str, value: dict[str, Any]) -> ConfigFile:
+    """Write a server into a file.
+
+    Args:
+        path: the file; made where there is none.
+        name: what the server is called.
+        value: its entry, as it stands in ``mcpServers``.
+
+    Raises:
+        ConfigError: there is one of this name already, or it cannot be written.
+    """
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    file = ConfigFile(path)
+    section = section_of(file.document)
+    part: Any = file.document.value
+    for key in section:
+        part = part.get(key, {}) if isinstance(part, dict) else {}
+    if name in part:
+        raise ConfigError(
+            f"{file.document.place(*section, name)}: there is a server {name!r} already: remove it "
+            "first, or use another name"
+        )
+    file.set((*section, name), value)
+    file.save()
+    return file
+
+
+def remove_server(path: str | os.PathLike[str], name: str) -> bool:
+    """Take a server out of a file; False where it has none of this name.
+
+    Raises:
+        ConfigError: the file cannot be read or written.
+    """
+    file = ConfigFile(path)
+    keys = (*section_of(file.document), name)
+    before = file.text
+    file.remove(keys)
+    if file.text == before:
+        return False
+    file.save()
+    return True
+
+
+def set_option(path: str | os.PathLike[str], name: str, option: str, value: Any) -> None:
+    """Write an option of ours into a server's entry, such as ``enabled``.
+
+    Raises:
+        ConfigError: there is no such server in the file, or it cannot be written.
+    """
+    file = ConfigFile(path)
+    section = section_of(file.document)
+    part: Any = file.document.value
+    for key in section:
+        part = part.get(key, {}) if isinstance(part, dict) else {}
+    if name not in part:
+        raise ConfigError(f"{file.path} has no server {name!r}")
+    file.set((*section, name, "host", option), value)
+    file.save()
+
+
+def _toml(text: str, keys: tuple[str, ...], value: Any) -> str:
+    """A text of TOML in which a member has another value, or is not there (for None)."""
+    try:
+        import tomlkit
+    except ImportError:
+        raise ConfigError(
+            "to write TOML as it was read, tomlkit is needed: pip install 'isthmus[host]'"
+        ) from None
+    whole = tomlkit.parse(text)
+    part: Any = whole
+    for key in keys[:-1]:
+        if key not in part:
+            if value is None:
+                return text
+            part[key] = tomlkit.table()
+        part = part[key]
+        if not hasattr(part, "keys"):
+            raise ConfigError(f"{key} is no table, so that nothing can be put into it")
+    if value is not None:
+        part[keys[-1]] = _without_none(value)
+    elif keys[-1] in part:
+        del part[keys[-1]]
+    return tomlkit.dumps(whole)
+
+
+def _without_none(value: Any) -> Any:
+    """Plain data without what TOML has no word for."""
+    if isinstance(value, dict):
+        return {k: _without_none(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [_without_none(one) for one in value if one is not None]
+    return value
