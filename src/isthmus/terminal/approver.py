@@ -1,0 +1,172 @@
+"""The full screen: questions, the card of one of them, the servers, and what happens.
+
+It knows a host only as a :class:`~isthmus.host.view.HostView`, in this process or another.
+"""
+
+import os
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import ContentSwitcher, Static
+
+from isthmus.host.events import Answered, Asked, HostEvent, ServerMoved
+from isthmus.host.view import HostView
+from isthmus.terminal.detail import Detail
+from isthmus.terminal.editing import in_editor
+from isthmus.terminal.happenings import Happenings
+from isthmus.terminal.inbox import Inbox
+from isthmus.terminal.questions import Questions, Surface
+from isthmus.terminal.servers import Servers
+
+__all__ = ["TerminalApprover", "approve"]
+
+KEYS = {
+    "questions": "a once  s session  r remember  e edit  d deny  c cancel  ? why  / search",
+    "servers": "s start  x stop  r restart  l its log",
+    "log": "up, down: scroll",
+}
+PANES = "1 questions  2 servers  3 log  q quit"
+
+
+class TerminalApprover(App[None]):
+    """The approver in a terminal.
+
+    Args:
+        view: the host.
+        surface: what else it needs; None for this process's terminal, clock and editor.
+
+    Attributes:
+        surface: the same.
+    """
+
+    TITLE = "isthmus host"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012 - as Textual declares it
+        (0, "-narrow"),
+        (100, "-wide"),
+    ]
+    CSS = """
+    #bar, #keys, #told { height: auto; padding: 0 1; }
+    #bar { text-style: bold; }
+    #told { text-style: italic; }
+    ContentSwitcher { height: 1fr; }
+    #questions, #servers, #log { height: 1fr; layout: grid; grid-size: 1; }
+    #questions, #servers { grid-rows: 4 1fr; }
+    #log { grid-rows: 1fr; }
+    OptionList { border: none; padding: 0; height: 1fr; max-height: 100%; }
+    Detail { border-top: solid $foreground; }
+    #search { height: 1; border: none; padding: 0 1; dock: bottom; }
+    .-wide #questions, .-wide #servers { grid-size: 2; grid-columns: 44 1fr; grid-rows: 1fr; }
+    .-wide Detail { border-top: none; border-left: solid $foreground; padding-left: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "pane('questions')", "questions"),
+        Binding("2", "pane('servers')", "servers"),
+        Binding("3", "pane('log')", "log"),
+        Binding("q,ctrl+q,ctrl+c", "leave", "quit"),
+    ]
+
+    def __init__(self, view: HostView, surface: Surface | None = None) -> None:
+        super().__init__()
+        self._view = view
+        self.surface = surface or Surface()
+        self._leaving = False
+
+    def compose(self) -> ComposeResult:
+        """A line of where one is, the panes, what was told last, and the keys."""
+        yield Static("", id="bar", markup=False)
+        with ContentSwitcher(initial="questions"):
+            yield Questions(self._view, self.surface, self.surface.edit or self._edit)
+            yield Servers(self._view)
+            yield Happenings(self._view)
+        yield Static("", id="told", markup=False)
+        yield Static("", id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Begin to listen."""
+        self.run_worker(self._listen(), name="listening")
+        self.set_interval(1, self.tick)
+        self._paint()
+
+    def tick(self) -> None:
+        """A second has passed: less time is left."""
+        self.query_one(Questions).tick()
+
+    async def _listen(self) -> None:
+        events = self._view.events()
+        self.query_one(Questions).reload()
+        async for event in events:
+            self._hear(event)
+        self.exit(message="The host has ended.")
+
+    def _hear(self, event: HostEvent) -> None:
+        questions = self.query_one(Questions)
+        self.query_one(Happenings).add(event)
+        match event:
+            case Answered():
+                questions.answered(event)
+            case Asked():
+                questions.reload()
+            case ServerMoved():
+                self.query_one(Servers).reload()
+        self._paint()
+
+    def on_questions_said(self, event: Questions.Said) -> None:
+        """Tell it."""
+        self.query_one("#told", Static).update(event.text)
+        self._paint()
+
+    def _paint(self) -> None:
+        waiting, servers = len(self._view.pending()), self._view.servers()
+        ill = sum(bool(one.error) for one in servers)
+        health = f"{len(servers)} servers" + (f", {ill} with an error" if ill else "")
+        bar = f"isthmus host | {waiting} question{'s' * (waiting != 1)} | {health}"
+        self.query_one("#bar", Static).update(bar)
+        pane = self.query_one(ContentSwitcher).current or ""
+        self.query_one("#keys", Static).update(f"{KEYS[pane]}\n{PANES}")
+
+    async def action_pane(self, pane: str) -> None:
+        """Show another part."""
+        self.query_one(ContentSwitcher).current = pane
+        self.query_one(Questions).guard.moved()
+        if pane == "servers":
+            self.query_one(Servers).reload()
+            self.query_one("#server-list").focus()
+        elif pane == "log":
+            await self.query_one(Happenings).open()
+            self.query_one("#happenings", Detail).focus()
+        else:
+            self.query_one(Inbox).focus()
+        self._paint()
+
+    def action_leave(self) -> None:
+        """Quit; where questions wait, only at the second time."""
+        waiting = len(self._view.pending())
+        if waiting and not self._leaving:
+            self._leaving = True
+            self.set_timer(5, self._stay)
+            text = f"{waiting} waiting; {self.surface.leaving}. q again quits."
+            self.query_one("#told", Static).update(text)
+        else:
+            self.exit()
+
+    def _stay(self) -> None:
+        self._leaving = False
+
+    async def _edit(self, text: str) -> str:
+        """Hand the terminal to the user's editor; the host goes on, and paints nothing meanwhile."""
+        with self.suspend(), self.batch_update():
+            return await in_editor(text, os.environ)
+
+
+async def approve(view: HostView, surface: Surface | None = None) -> None:
+    """Show the full screen until its user leaves, or the host ends.
+
+    Args:
+        view: the host; it knows that somebody attends as long as this lasts.
+        surface: as :class:`TerminalApprover` takes it.
+    """
+    app = TerminalApprover(view, surface)
+    async with view.attend(app.surface.by, app.surface.assurance):
+        await app.run_async()

@@ -1,0 +1,96 @@
+"""A text of any length, wrapped to the width there is: nothing of it is cut, all of it can be seen."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from rich.style import Style
+from textual.events import Resize
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from isthmus.terminal.lines import Line, Role
+
+__all__ = ["Detail", "wrapped"]
+
+STYLES: dict[Role, Style] = {
+    "title": Style(bold=True),
+    "head": Style(bold=True),
+    "text": Style(),
+    "dim": Style(dim=True),
+    "warn": Style(bold=True, color="yellow"),
+    "added": Style(color="green"),
+    "removed": Style(color="red"),
+}
+
+
+def wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """Lines no wider than the screen; what goes on stands as far to the right as its beginning."""
+    for line in lines:
+        text = line.text.expandtabs(4)
+        if cell_len(text) <= width:
+            yield Line(text, line.role)
+            continue
+        margin = text[: len(text) - len(text.lstrip(" |"))][: width // 4]
+        first = _first(text, width)
+        yield Line(first, line.role)
+        for part in chop_cells(text[len(first) :], max(1, width - len(margin))):
+            yield Line(margin + part, line.role)
+
+
+def _first(text: str, width: int) -> str:
+    """What of a text fits into one line; broken between words where that costs little."""
+    found = chop_cells(text[: width * 2], width)[0]
+    cut = found.rfind(" ")
+    return found[: cut + 1] if cut > width * 2 // 3 else found
+
+
+class Detail(ScrollView, can_focus=True):
+    """Shows lines, and scrolls; it reads no markup, so that nobody's text can be any."""
+
+    DEFAULT_CSS = """
+    Detail { height: 1fr; overflow-x: hidden; overflow-y: auto; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: tuple[Line, ...] = ()
+        self._rows: list[Line] = []
+
+    @property
+    def text(self) -> str:
+        """All that it shows, wrapped or not."""
+        return "\n".join(line.text for line in self._lines)
+
+    def show(self, lines: Iterable[Line], *, top: bool = True) -> None:
+        """Show these instead.
+
+        Args:
+            lines: what.
+            top: begin at the top; else stay where one has scrolled to.
+        """
+        self._lines = tuple(lines)
+        self._wrap()
+        if top:
+            self.scroll_home(animate=False)
+
+    def on_resize(self, _event: Resize) -> None:
+        """Wrap it anew."""
+        self._wrap()
+
+    def _wrap(self) -> None:
+        width = max(10, self.scrollable_content_region.width)
+        self._rows = list(wrapped(self._lines, width))
+        self.virtual_size = Size(width, len(self._rows))
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One row of the screen."""
+        width = self.scrollable_content_region.width
+        row = y + self.scroll_offset.y
+        if row >= len(self._rows):
+            return Strip.blank(width, self.rich_style)
+        line = self._rows[row]
+        style = self.rich_style + STYLES[line.role]
+        return Strip([Segment(line.text, style)]).adjust_cell_length(width, self.rich_style)

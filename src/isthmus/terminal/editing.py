@@ -1,0 +1,93 @@
+"""Arguments, messages and the like as JSON in the user's own editor; what does not fit is kept."""
+
+import asyncio
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from isthmus.core.plain_text import visible
+
+__all__ = ["Draft", "Edit", "as_json", "in_editor", "read_draft"]
+
+Edit: TypeAlias = Callable[[str], Awaitable[str]]
+"""Lets the user change a text, and gives what it became."""
+
+
+class Draft(Struct, frozen=True):
+    """What somebody has written so far in place of what was asked.
+
+    Attributes:
+        text: as they wrote it.
+        value: what it means; unset where it means nothing.
+        error: why it means nothing.
+    """
+
+    text: str
+    value: Any | UnsetType = UNSET
+    error: str = ""
+
+
+def as_json(value: Any) -> str:
+    """Plain data as JSON for an editor, with what cannot be seen escaped."""
+    text = json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False)
+    # Outside of strings JSON is ASCII, so that whatever is replaced stands within one.
+    return "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in text) + "\n"
+
+
+def read_draft(text: str, before: Any) -> Draft:
+    """What an edited text means.
+
+    Args:
+        text: the JSON.
+        before: what it was made of; the new value is of the same kind.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        return Draft(text, error=f"this is no JSON: {error}")
+    if isinstance(before, Mapping) is not isinstance(value, dict):
+        return Draft(
+            text, error=f"this is no {'object' if isinstance(before, Mapping) else 'list'}"
+        )
+    return Draft(text, value)
+
+
+def command(environ: Mapping[str, str]) -> list[str]:
+    """The user's editor, as it is started."""
+    named = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    return shlex.split(named) or ["vi"]
+
+
+async def in_editor(text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Let the user's editor change a text; the host goes on meanwhile.
+
+    The text stands in a file that only the user can read, which is gone afterwards.
+
+    Args:
+        text: what is to be changed.
+        environ: where ``VISUAL`` and ``EDITOR`` are looked up.
+
+    Raises:
+        OSError: the editor cannot be started, or failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="isthmus-") as folder:  # 0700
+        file = Path(folder) / "edit.json"
+        file.write_text(text, encoding="utf-8")
+        argv = command(environ)
+        editor = await asyncio.create_subprocess_exec(*argv, str(file))
+        try:
+            code = await editor.wait()
+        except asyncio.CancelledError:
+            editor.kill()
+            await editor.wait()
+            raise
+        if code:
+            raise OSError(f"the editor {argv[0]} ended with {code}; nothing was changed")
+        return file.read_text(encoding="utf-8")

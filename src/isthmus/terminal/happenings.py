@@ -1,0 +1,112 @@
+"""What happens in the host, a line each, and what the audit log has of what happened before."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from isthmus.host.attempt import Attempt
+from isthmus.host.events import (
+    Answered,
+    Asked,
+    Began,
+    Ended,
+    HostEvent,
+    Noticed,
+    Progressed,
+    ServerMoved,
+)
+from isthmus.host.view import AuditLine, HostView
+from isthmus.terminal.cards import question
+from isthmus.terminal.detail import Detail
+from isthmus.terminal.lines import Line, name
+
+__all__ = ["Happenings", "told"]
+
+MOST = 500
+"""Lines that are kept."""
+
+
+def told(event: HostEvent) -> Line | None:
+    """An event in a line; None for what would only fill the screen."""
+    if isinstance(event, Progressed):
+        return None
+    text = TOLD[type(event)](event)
+    return Line(text, "warn" if isinstance(event, Noticed) else "text")
+
+
+def ended(event: Ended) -> str:
+    """How something came out."""
+    how = f"failed: {name(event.reason or event.error)}" if event.failed else "done"
+    return f"ended    {how} ({event.seconds:.2f} s)"
+
+
+def moved(event: ServerMoved) -> str:
+    """How a server is now."""
+    return f"server   {name(event.server)} is {event.state}" + (
+        event.error and f": {name(event.error)}"
+    )
+
+
+TOLD: Mapping[type, Callable[[Any], str]] = {
+    Asked: lambda event: f"asked    {question(event.interaction)}",
+    Answered: lambda event: f"answered {event.decision.verdict} by {name(event.decision.by)}",
+    Began: lambda event: f"began    {_attempt(event.attempt)}",
+    Ended: ended,
+    ServerMoved: moved,
+    Noticed: lambda event: f"{event.about:8} {name(event.server)} {name(event.text)}",
+}
+
+
+def _attempt(attempt: Attempt) -> str:
+    return f"{attempt.action} {name(attempt.server)}: {name(attempt.object)}"
+
+
+def written(row: AuditLine) -> Line:
+    """A row of the audit log in a line."""
+    at = time.strftime("%H:%M:%S", time.localtime(row.at))
+    who = f" by {name(row.approver or row.rule)}" if row.approver or row.rule else ""
+    effect = f" {row.effect}{who}" if row.effect else ""
+    failed = " failed" if row.failed else ""
+    what = f"{row.action} {name(row.server)}: {name(row.object)}"
+    return Line(f"{at} {row.kind:8} {what}{effect}{failed}", "dim")
+
+
+class Happenings(Container):
+    """The log.
+
+    Args:
+        view: the host.
+    """
+
+    def __init__(self, view: HostView) -> None:
+        super().__init__(id="log")
+        self._view = view
+        self._before: list[Line] = []
+        self._lines: deque[Line] = deque(maxlen=MOST)
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        yield Detail(id="happenings")
+
+    async def open(self) -> None:
+        """Show it, with what the audit log has of the time before."""
+        if not self._before:
+            self._before = [written(row) for row in await self._view.audit_tail(50)]
+        self._show()
+
+    def add(self, event: HostEvent) -> None:
+        """One more thing has happened."""
+        line = told(event)
+        if line is not None:
+            self._lines.append(line)
+            if self.display:
+                self._show()
+
+    def _show(self) -> None:
+        detail = self.query_one(Detail)
+        detail.show([*self._before, *self._lines], top=False)
+        detail.scroll_end(animate=False)

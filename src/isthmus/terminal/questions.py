@@ -1,0 +1,430 @@
+"""The questions and their answers: what a key does, and when it does nothing."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, get_args
+
+from msgspec import UNSET, Struct, UnsetType, structs
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.events import Key, Resize
+from textual.message import Message
+from textual.widgets import Input, OptionList
+
+from isthmus.host.events import Answered
+from isthmus.host.interaction import Decision, FormAsked, Interaction
+from isthmus.host.policy.trace import Assurance
+from isthmus.host.view import HostView
+from isthmus.terminal.cards import Card, card, question, why
+from isthmus.terminal.choosing import Kept, Reading, Remembering, kept
+from isthmus.terminal.detail import Detail
+from isthmus.terminal.editing import Draft, Edit, as_json, read_draft
+from isthmus.terminal.forms import Filled, Form
+from isthmus.terminal.guard import Guard
+from isthmus.terminal.inbox import Inbox, matches, ordered
+from isthmus.terminal.lines import Line, name
+from isthmus.terminal.payloads import editable
+
+__all__ = ["Questions", "Surface"]
+
+ASSURANCES = get_args(Assurance)
+MOST_ANSWERED = 1_000
+SAID = {"allow": "allowed", "deny": "denied", "cancel": "cancelled"}
+TOO_QUICK = "This has only just appeared: look at it, then press the key again."
+NOTHING = Line("  Nothing waits for an answer.", "dim")
+EMPTY = Decision(verdict="deny")
+
+
+class Surface(Struct, frozen=True, kw_only=True):
+    """Where this terminal gets what is not the host's.
+
+    Attributes:
+        by: what it is called in decisions.
+        assurance: how sure one can be that a person sits here.
+        clock: seconds that only go forward.
+        now: seconds since the epoch.
+        edit: lets the user change a text; None for their own editor.
+        leaving: what becomes of open questions when this terminal is closed.
+    """
+
+    by: str = "terminal"
+    assurance: Assurance = "local_ui"
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+    edit: Edit | None = None
+    leaving: str = "what waits is denied"
+
+
+class Questions(Container):
+    """The list of questions beside the card of one of them.
+
+    Args:
+        view: the host.
+        surface: this terminal.
+        edit: lets the user change a text.
+    """
+
+    class Said(Message):
+        """Something to be told at the bottom of the screen."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "allow", "allow once"),
+        Binding("A", "arm", show=False),
+        Binding("y", "confirm", show=False),
+        Binding("s", "session", "session"),
+        Binding("r", "remember", "remember"),
+        Binding("e", "edit", "edit"),
+        Binding("u", "undo", show=False),
+        Binding("d", "deny", "deny"),
+        Binding("c", "cancel", "cancel"),
+        Binding("question_mark", "why", "why"),
+        Binding("slash", "search", "search"),
+        Binding("space", "page(1)", show=False),
+        Binding("backspace", "page(-1)", show=False),
+    ]
+    KEYS: ClassVar[set[str]] = {"a", "A", "y", "s", "r", "e", "u", "d", "c"}
+
+    def __init__(self, view: HostView, surface: Surface, edit: Edit) -> None:
+        super().__init__(id="questions")
+        self._edit = edit
+        self._view = view
+        self._surface = surface
+        self.guard = Guard(surface.clock)
+        self._drafts: dict[str, Draft] = {}
+        self._fields: dict[str, Mapping[str, str]] = {}
+        self._armed: tuple[str, Decision] | None = None
+        self._sent: set[str] = set()
+        self._answered: dict[str, Decision] = {}
+        self._words = ""
+        self._seen: tuple[str, str] = ("", "")
+
+    def compose(self) -> ComposeResult:
+        """The list, the card, and a place to search."""
+        yield Inbox(self._surface.now, id="inbox")
+        yield Detail(id="detail")
+        yield Input(placeholder="search: server, tool, risk", id="search")
+
+    def on_mount(self) -> None:
+        """Begin with the list."""
+        self.query_one("#search").display = False
+        self.reload()
+        self.query_one(Inbox).focus()
+
+    # What is shown
+
+    @property
+    def chosen(self) -> Interaction | None:
+        """The question that is looked at."""
+        return self.query_one(Inbox).chosen
+
+    def reload(self) -> None:
+        """Show what waits now; what is looked at stays, and where anything moves the guard is up."""
+        inbox = self.query_one(Inbox)
+        before = inbox.rows
+        waiting = ordered(self._view.pending())
+        ids = {one.id for one in waiting}
+        for kept_of in (self._drafts, self._fields):
+            for gone in [id for id in kept_of if id not in ids]:
+                del kept_of[gone]
+        inbox.show([one for one in waiting if matches(one, self._words)])
+        if before != inbox.rows:
+            self.guard.moved()
+        self._show()
+
+    def tick(self) -> None:
+        """A second has passed."""
+        self.query_one(Inbox).paint()
+
+    def _show(self) -> None:
+        """Show the card of the chosen question, from its top where it is another one."""
+        chosen = self.chosen
+        found = self._card(chosen)
+        text = found.text()
+        seen = ("" if chosen is None else chosen.id, text)
+        if seen == self._seen:
+            return
+        same = seen[0] == self._seen[0]
+        self._seen = seen
+        self._armed = None
+        self.guard.moved()
+        detail = self.query_one(Detail)
+        detail.show((Line(found.title, "title"), *found.lines), top=not same)
+
+    def _card(self, chosen: Interaction | None) -> Card:
+        if chosen is None:
+            return Card("No question", (NOTHING,))
+        draft = self._drafts.get(chosen.id)
+        found = card(chosen, UNSET if draft is None else draft.value)
+        if draft is not None and draft.error:
+            text = f"  ! {draft.error}; e opens it again as you left it, u takes it back"
+            found = Card(found.title, (Line(text, "warn"), *found.lines))
+        return found
+
+    def on_resize(self, _event: Resize) -> None:
+        """Everything stands elsewhere now."""
+        self.guard.moved()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Another one is looked at."""
+        event.stop()
+        self.query_one(Inbox).paint()
+        self._show()
+
+    def answered(self, event: Answered) -> None:
+        """A question is over: say so where it was looked at here, and answered elsewhere."""
+        self._answered[event.id] = event.decision
+        while len(self._answered) > MOST_ANSWERED:
+            del self._answered[next(iter(self._answered))]
+        chosen = self.chosen
+        here = event.id in self._sent
+        self._sent.discard(event.id)
+        if not here and chosen is not None and chosen.id == event.id:
+            self._late(event.id)
+        self.reload()
+
+    def _late(self, id: str) -> None:
+        decision = self._answered.get(id, EMPTY)
+        by = name(decision.by) or "somebody else"
+        told = f": {SAID[decision.verdict]}" if decision.by else ""
+        self.say(f"Already decided by {by}{told}.")
+
+    def say(self, text: str) -> None:
+        """Tell something at the bottom of the screen."""
+        self.post_message(self.Said(text))
+
+    # What a key does
+
+    def on_key(self, event: Key) -> None:
+        """Any key but its second one takes a prepared yes back."""
+        if event.key not in self.KEYS:
+            self._armed = None
+
+    def _ready(self) -> Interaction | None:
+        """The question that a key answers; None where it must not."""
+        self._armed = None
+        chosen = self.chosen
+        if chosen is None or chosen.id in self._sent:
+            return None
+        if not self.guard.ready():
+            self.say(TOO_QUICK)
+            return None
+        return chosen
+
+    def action_allow(self) -> None:
+        """Yes, this once."""
+        chosen = self._ready()
+        if (
+            chosen is not None
+            and chosen.risk == "high"
+            and not isinstance(chosen.payload, FormAsked)
+        ):
+            self.say("High risk: A (with shift), then y, allows it once.")
+        elif chosen is not None:
+            self._allow(chosen, Kept("once", "once"))
+
+    def action_arm(self) -> None:
+        """Yes, this once, once ``y`` follows."""
+        chosen = self._ready()
+        if chosen is not None:
+            self._allow(chosen, Kept("once", "once"), chord=True)
+
+    def action_session(self) -> None:
+        """Yes, until the host ends."""
+        chosen = self._ready()
+        if chosen is None:
+            return
+        if "session" not in chosen.trace.obligations.remember:
+            self.say("The policy does not let this be remembered for a session; a allows it once.")
+            return
+        self._allow(chosen, Kept("session", "session"), chord=chosen.risk == "high")
+
+    async def action_remember(self) -> None:
+        """Yes, for longer: ask for what."""
+        chosen = self._ready()
+        if chosen is None:
+            return
+        choices = kept(chosen.trace.obligations.remember)
+        if not choices:
+            self.say("The policy lets this be allowed once only.")
+            return
+
+        def done(choice: Kept | None) -> None:
+            self.guard.moved()
+            if choice is not None and self._still(chosen):
+                self._allow(chosen, choice, chord=chosen.risk == "high")
+
+        self.app.push_screen(Remembering(choices), done)
+
+    def action_confirm(self) -> None:
+        """The second key of a yes."""
+        armed, self._armed = self._armed, None
+        chosen = self.chosen
+        if armed is None or chosen is None or chosen.id != armed[0]:
+            return
+        self._send(chosen, armed[1])
+
+    def action_deny(self) -> None:
+        """No."""
+        chosen = self._ready()
+        if chosen is not None:
+            self._send(chosen, self._decision("deny"))
+
+    def action_cancel(self) -> None:
+        """Neither yes nor no: for what servers ask the user."""
+        chosen = self._ready()
+        if chosen is None:
+            return
+        if not chosen.attempt.action.startswith("elicit."):
+            self.say("Only what a server asks you can be cancelled; d denies this.")
+            return
+        self._send(chosen, self._decision("cancel"))
+
+    def _allow(self, chosen: Interaction, choice: Kept, *, chord: bool = False) -> None:
+        demanded = chosen.trace.obligations.assurance
+        draft = self._drafts.get(chosen.id)
+        if ASSURANCES.index(demanded) > ASSURANCES.index(self._surface.assurance):
+            self.say(f"The policy wants more than a terminal to say yes ({demanded}); d denies it.")
+        elif draft is not None and draft.error:
+            self.say("Your change cannot be sent yet: e mends it, u takes it back.")
+        elif isinstance(chosen.payload, FormAsked):
+            self._fill_in(chosen)
+        else:
+            decision = self._decision("allow", choice, UNSET if draft is None else draft.value)
+            if chord:
+                self._armed = (chosen.id, decision)
+                self.say(f"Press y to allow it ({choice.label}); any other key takes that back.")
+            else:
+                self._send(chosen, decision)
+
+    def _decision(
+        self, verdict: Any, choice: Kept | None = None, edited: Any | UnsetType = UNSET
+    ) -> Decision:
+        seconds = None if choice is None else choice.seconds
+        return Decision(
+            verdict=verdict,
+            edited=edited,
+            remember="once" if choice is None else choice.remember,
+            until=None if seconds is None else self._surface.now() + seconds,
+            by=self._surface.by,
+            assurance=self._surface.assurance,
+        )
+
+    def _still(self, chosen: Interaction) -> bool:
+        """Whether a question still waits; tells who answered it where it does not."""
+        if any(one.id == chosen.id for one in self._view.pending()):
+            return True
+        self._late(chosen.id)
+        return False
+
+    def _send(self, chosen: Interaction, decision: Decision) -> None:
+        self._sent.add(chosen.id)
+        self.run_worker(self._sending(chosen, decision))
+
+    async def _sending(self, chosen: Interaction, decision: Decision) -> None:
+        try:
+            taken = await self._view.decide(chosen.id, decision)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
+            self._sent.discard(chosen.id)
+            self.say(f"This was not answered: {name(str(error))}")
+            return
+        if taken:
+            self.say(f"{SAID[decision.verdict].capitalize()}: {question(chosen)}")
+        else:
+            self._sent.discard(chosen.id)
+            self._late(chosen.id)
+        self.reload()
+
+    # Changing it
+
+    def action_edit(self) -> None:
+        """Change what is asked, in the editor; a form is filled in here."""
+        chosen = self._ready()
+        if chosen is None:
+            return
+        if isinstance(chosen.payload, FormAsked):
+            self._fill_in(chosen)
+        elif editable(chosen) is UNSET:
+            self.say("Nothing of this can be changed.")
+        else:
+            self.run_worker(self._editing(chosen))
+
+    def action_undo(self) -> None:
+        """Take a change back."""
+        chosen = self._ready()
+        if chosen is not None and self._drafts.pop(chosen.id, None) is not None:
+            self._show()
+
+    async def _editing(self, chosen: Interaction) -> None:
+        before = editable(chosen)
+        draft = self._drafts.get(chosen.id) or Draft(as_json(before))
+        try:
+            text = await self._edit(draft.text)
+        except OSError as error:
+            self.say(f"Nothing was changed: {name(str(error))}")
+            return
+        finally:
+            self.guard.moved()
+        if not self._still(chosen):
+            return
+        found = read_draft(text, before)
+        if not found.error and found.value == before:
+            self._drafts.pop(chosen.id, None)
+        else:
+            self._drafts[chosen.id] = found
+        self._show()
+
+    def _fill_in(self, chosen: Interaction) -> None:
+        payload = chosen.payload
+        assert isinstance(payload, FormAsked)  # noqa: S101 - callers looked
+
+        def done(filled: Filled | None) -> None:
+            self.guard.moved()
+            if filled is None or not self._still(chosen):
+                return
+            self._fields[chosen.id] = filled.texts
+            if filled.content is not None:
+                decision = structs.replace(self._decision("allow"), edited=dict(filled.content))
+                self._send(chosen, decision)
+
+        schema = payload.params.requested_schema or {}
+        texts = self._fields.get(chosen.id, {})
+        self.app.push_screen(
+            Form(question(chosen), schema, texts, Guard(self._surface.clock)), done
+        )
+
+    # Looking around
+
+    async def action_why(self) -> None:
+        """Show the whole trace."""
+        chosen = self.chosen
+        if chosen is not None:
+            more = [Line(f"  {name(line)}") for line in await self._view.explain(chosen.id)]
+            lines = [*why(chosen.trace), *more]
+            self.app.push_screen(Reading(question(chosen), lines), lambda _: self.guard.moved())
+
+    def action_search(self) -> None:
+        """Ask for words; only questions with them are shown."""
+        box = self.query_one("#search", Input)
+        box.display = True
+        box.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Search while one types."""
+        self._words = event.value
+        self.reload()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go back to the list; an empty search shows all."""
+        event.input.display = bool(event.value)
+        self.query_one(Inbox).focus()
+
+    def action_page(self, direction: int) -> None:
+        """Turn the card's page."""
+        detail = self.query_one(Detail)
+        step = max(1, detail.size.height - 1)
+        detail.scroll_relative(y=direction * step, animate=False)

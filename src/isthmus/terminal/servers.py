@@ -1,0 +1,127 @@
+"""The servers: how each is, what is wrong with it, and what can be done."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from isthmus.host.view import HostView, ServerDo, ServerStatus
+from isthmus.terminal.choosing import Reading
+from isthmus.terminal.detail import Detail
+from isthmus.terminal.lines import Line, field, name, warning
+from isthmus.terminal.questions import Questions
+
+__all__ = ["Servers", "about"]
+
+
+def about(status: ServerStatus) -> list[Line]:
+    """Everything known of a server."""
+    has = {"tools": status.tools, "resources": status.resources, "prompts": status.prompts}
+    lines = [
+        Line(name(status.name), "title"),
+        field("state", status.state),
+        field("where", status.where or "in this process"),
+        field("says it is", status.said or "(not asked yet)"),
+        field("revision", status.revision or "(not connected)"),
+        *(field(what, "(not asked yet)" if n is None else n) for what, n in has.items()),
+        field("calls under way", status.in_flight),
+        field("connections", status.connections),
+        field("started again", f"{status.restarts} times"),
+        field("broke the rules", f"{status.strikes} times"),
+        field("trust", status.trust),
+        field("process", status.pid or "(none of ours)"),
+        field("written in", status.source or "(nowhere)"),
+    ]
+    return [*lines[:1], warning(status.error), *lines[1:]] if status.error else lines
+
+
+def row(status: ServerStatus, *, chosen: bool) -> Text:
+    """One server in a line; ``!`` where something is wrong."""
+    text = f"{'>' if chosen else ' '} {name(status.name)}: {status.state}"
+    return Text(text + (" !" if status.error else ""), no_wrap=True, overflow="ellipsis")
+
+
+class Servers(Container):
+    """The list of servers beside what is known of one.
+
+    Args:
+        view: the host.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "do('start')", "start"),
+        Binding("x", "do('stop')", "stop"),
+        Binding("r", "do('restart')", "restart"),
+        Binding("l,enter", "log", "its log"),
+    ]
+
+    def __init__(self, view: HostView) -> None:
+        super().__init__(id="servers")
+        self._view = view
+        self._shown: list[ServerStatus] = []
+
+    def compose(self) -> ComposeResult:
+        """The list and the facts."""
+        yield OptionList(id="server-list", markup=False)
+        yield Detail(id="server-detail")
+
+    @property
+    def chosen(self) -> ServerStatus | None:
+        """The server that is looked at."""
+        at = self.query_one(OptionList).highlighted
+        return None if at is None or at >= len(self._shown) else self._shown[at]
+
+    def reload(self) -> None:
+        """Show how they are now."""
+        rows = self.query_one(OptionList)
+        at = rows.highlighted or 0
+        self._shown = list(self._view.servers())
+        rows.clear_options()
+        for number, one in enumerate(self._shown):
+            rows.add_option(Option(row(one, chosen=number == at)))
+        rows.highlighted = min(at, len(self._shown) - 1) if self._shown else None
+        self._show()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Another one is looked at."""
+        event.stop()
+        rows = self.query_one(OptionList)
+        for number, one in enumerate(self._shown):
+            rows.replace_option_prompt_at_index(number, row(one, chosen=number == rows.highlighted))
+        self._show()
+
+    def _show(self) -> None:
+        chosen = self.chosen
+        found = [Line("  There are no servers.", "dim")] if chosen is None else about(chosen)
+        self.query_one(Detail).show(found, top=False)
+
+    def action_do(self, what: ServerDo) -> None:
+        """Have something done with the server; the screen goes on meanwhile."""
+        chosen = self.chosen
+        if chosen is not None:
+            self.run_worker(self._doing(chosen.name, what))
+
+    async def _doing(self, server: str, what: ServerDo) -> None:
+        self._say(f"{what}: {name(server)} ...")
+        try:
+            await self._view.server_do(server, what)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
+            self._say(f"{what} of {name(server)} failed: {name(str(error))}")
+        else:
+            self._say(f"{what} of {name(server)}: done")
+        self.reload()
+
+    def _say(self, text: str) -> None:
+        self.post_message(Questions.Said(text))
+
+    async def action_log(self) -> None:
+        """What the server's process wrote for people."""
+        chosen = self.chosen
+        if chosen is not None:
+            lines = [Line(name(text)) for text in await self._view.log_tail(chosen.name)]
+            found = lines or [Line("  It wrote nothing.", "dim")]
+            self.app.push_screen(Reading(f"what {name(chosen.name)} wrote", found))
