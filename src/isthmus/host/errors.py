@@ -13,6 +13,7 @@ The tree::
     ├── Exhausted            too much of it: try again after a while
     ├── AuditUnavailable     what is done cannot be written down, so nothing is done
     └── ConfigError          the configuration says what cannot be
+        └── PolicyError      a policy does; also a UsageError
 
 Nothing was sent to a server where one of them is raised, except for ``OutcomeUnknown`` and
 ``UserDeclined``.
@@ -30,6 +31,7 @@ __all__ = [
     "Exhausted",
     "HostError",
     "OutcomeUnknown",
+    "PolicyError",
     "Quarantined",
     "ServerUnavailable",
     "Unknown",
@@ -135,3 +137,7 @@ class AuditUnavailable(HostError):
 
 class ConfigError(HostError):
     """The configuration says what cannot be: the message has what, where, and how to mend it."""
+
+
+class PolicyError(ConfigError, UsageError):
+    """A policy says what cannot be: all of it, a line each, with file, rule and how to mend it."""
