@@ -1,0 +1,61 @@
+"""What a model reads of the tools that it wanted called, whatever became of the calls."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET, structs
+
+from isthmus.errors import IsthmusError
+from isthmus.host.errors import Denied, OutcomeUnknown, UserDeclined
+from isthmus.host.turns import ToolDone
+from isthmus.wire import CallToolResult, TextContent, ToolResultContent, ToolUseContent
+
+__all__ = ["answered", "distinct", "refusal", "told"]
+
+
+def distinct(parts: Sequence[Any]) -> list[Any]:
+    """The blocks of a model's message, each use of a tool with an id of its own."""
+    seen: set[str] = set()
+    found: list[Any] = []
+    for number, part in enumerate(parts):
+        if type(part) is ToolUseContent:
+            id = f"{part.id}_{number}" if not part.id or part.id in seen else part.id
+            seen.add(id)
+            found.append(structs.replace(part, id=id))
+        else:
+            found.append(part)
+    return found or [TextContent(text="[no answer]")]
+
+
+def answered(use: ToolUseContent, result: CallToolResult) -> ToolResultContent:
+    """What a tool gave, for the model."""
+    content = result.content
+    if not content and result.structured_content is not UNSET:
+        import json
+
+        content = [TextContent(text=json.dumps(result.structured_content, ensure_ascii=False))]
+    return ToolResultContent(
+        tool_use_id=use.id,
+        content=content,
+        structured_content=result.structured_content,
+        is_error=result.is_error,
+    )
+
+
+def refusal(use: ToolUseContent, text: str, error: str = "Exhausted") -> ToolDone:
+    """A call that came to nothing, as the model reads it."""
+    result = ToolResultContent(tool_use_id=use.id, content=[TextContent(text=text)], is_error=True)
+    return ToolDone(id=use.id, name=use.name, result=result, failed=True, error=error)
+
+
+def told(error: IsthmusError) -> str:
+    """An error as a model should read it: what it means for what it does next."""
+    match error:
+        case Denied():
+            return f"this call was not allowed: {error}. Do not try it again in another way."
+        case UserDeclined():
+            return f"the user refused what the server asked for in the course of it: {error}"
+        case OutcomeUnknown():
+            return f"nobody knows whether it was done: {error}. Do not repeat it without asking."
+        case _:
+            return str(error)
