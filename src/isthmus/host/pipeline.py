@@ -1,135 +1,111 @@
 """The one way to a server: whatever anybody wants done goes through :meth:`Pipeline.run`."""
 
+import time
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-from msgspec import UNSET, Struct, structs
+import msgspec
+from msgspec import structs
 
-from isthmus.host.attempt import Attempt
-from isthmus.host.errors import Denied
-from isthmus.host.interaction import Decision, Payload
+from isthmus.client.asked import ASKED
+from isthmus.core.plain_text import clean
+from isthmus.errors import IsthmusError, PeerError, Rejected
+from isthmus.host.act import Act, Outcome
+from isthmus.host.attempt import Action, Attempt, new_id
+from isthmus.host.broker import Broker, level
+from isthmus.host.decisions import Question
+from isthmus.host.errors import Denied, OutcomeUnknown, UserDeclined
+from isthmus.host.events import Began, Ended, Events
+from isthmus.host.interaction import Decision, Interaction
+from isthmus.host.limits import Limits, Slots
+from isthmus.host.passage import Flying, Passage, risk
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.trace import Trace
+from isthmus.host.runs import Runs
 
 if TYPE_CHECKING:
-    from isthmus.host.policy.facts import Facts
+    from isthmus.host.audit.row import Row
+    from isthmus.host.grants import Grants
 
-__all__ = ["CURRENT", "Act", "Outcome", "Pipeline"]
+__all__ = ["CURRENT", "TO_SERVERS", "Act", "Outcome", "Pipeline"]
 
 T = TypeVar("T")
 
 CURRENT: ContextVar[Attempt | None] = ContextVar("isthmus_attempt", default=None)
 """The attempt that is being dispatched here; None outside of one."""
 
+TO_SERVERS: frozenset[Action] = frozenset({
+    "tool.call", "resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel",
+})  # fmt: skip
+"""What goes to a server of the configuration, within its limits."""
 
-class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an attempt came to, for the audit log and for the run.
-
-    Attributes:
-        failed: whether it failed in its own terms: a tool that says so.
-        result: what came of it, for the audit log, which digests and redacts it.
-        labels: what the run has consumed by it.
-        tokens_in: tokens a model read; ``tokens_out`` wrote, ``cost`` in micro-dollars.
-        model: which one.
-        kind: the kind of the audit row.
-        detail: anything else for the audit log, as plain data.
-    """
-
-    failed: bool = False
-    result: Any = None
-    labels: frozenset[str] = frozenset()
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    cost: int | None = None
-    model: str = ""
-    detail: Any = None
+ROUNDS = 5
+"""How often a person may edit an attempt so that it has to be asked anew."""
 
 
-class Act(Protocol[T]):
-    """One kind of thing that can be done, as the pipeline needs to know it.
+class Recorder(Protocol):
+    """The audit log."""
 
-    Subclass it: what is not abstract has a default.
-    """
-
-    async def resolve(self, attempt: Attempt) -> Attempt:
-        """Find out what exactly is meant; the attempt with it.
-
-        Raises:
-            Unknown: there is nothing of that name.
-            ServerUnavailable: the server cannot be asked.
-        """
-        return attempt
-
-    def facts(self, attempt: Attempt) -> "Facts":
-        """What policy is to know besides the attempt."""
+    async def intent(self, row: "Row") -> object:
+        """Write what is about to be done; it is durable when this returns."""
         ...
 
-    def check(self, attempt: Attempt) -> None:
-        """See whether the arguments fit.
-
-        Raises:
-            BadArguments: they do not.
-        """
-
-    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether a person is asked, once policy has not denied it: where policy says so.
-
-        What is a question by its nature, as elicitation is, says yes always.
-        """
-        return trace.effect == "ask"
-
-    def coalesce(self, attempt: Attempt) -> str:  # noqa: ARG002 - for subclasses
-        """What makes two questions one: one answer is for both. Empty for never, by default."""
-        return ""
-
-    def payload(self, attempt: Attempt, trace: Trace) -> Payload:
-        """What a person has to see before they decide."""
+    async def write(self, row: "Row") -> object:
+        """Write a row; it is durable when this returns."""
         ...
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
-        """The attempt as a person has changed it; it goes through validation and policy again."""
-        if decision.edited is UNSET:
-            return attempt
-        return structs.replace(attempt, arguments=decision.edited)
-
-    async def recheck(self, attempt: Attempt) -> None:
-        """See whether it is still what was decided on, after a wait.
-
-        Raises:
-            Quarantined: the tool is another one by now.
-        """
-
-    def imagined(self, attempt: Attempt, trace: Trace) -> T:
-        """What a dry run gives in place of a result.
-
-        Raises:
-            Denied: there is nothing to give, which is the default.
-        """
-        raise Denied(
-            f"this host only says what it would do: {attempt.action} {attempt.object!r} of "
-            f"{attempt.server!r} was not done ({trace.effect} by {trace.rule!r})",
-            rule=trace.rule,
-            by="dry-run",
-        )
-
-    async def dispatch(self, attempt: Attempt) -> T:
-        """Do it. Called in one place, by the pipeline."""
+    def note(self, row: "Row") -> object:
+        """Write a row within milliseconds, in order."""
         ...
-
-    async def review(self, attempt: Attempt, result: T) -> T:  # noqa: ARG002 - for subclasses
-        """Look at what came of it before anybody gets it; as it is by default.
-
-        Raises:
-            Misbehaved: the server broke its own rules.
-        """
-        return result
-
-    def outcome(self, result: T) -> Outcome:  # noqa: ARG002 - for subclasses
-        """What it came to."""
-        return Outcome()
 
 
 class Pipeline:
-    """Takes attempts through policy, consent, limits and the audit log to their server."""
+    """Takes attempts through policy, consent, limits and the audit log to their server.
+
+    Args:
+        policy: decides.
+        broker: asks.
+        grants: what was said yes to for longer than once; None where nothing is remembered.
+        audit: where everything is written down.
+        runs: what belongs together.
+        limits: how much each server may be given.
+        events: tells what goes on.
+        patience: seconds that a person has to answer, by server.
+        clock: says the seconds since the epoch.
+
+    Attributes:
+        policy: may be another one at any time; ``shadow`` is tried beside it, where there is one.
+        mode: whether anything is done at all.
+        flying: what is under way at each server.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        broker: Broker,
+        audit: Recorder,
+        runs: Runs,
+        limits: Limits,
+        grants: "Grants | None" = None,
+        events: Events | None = None,
+        patience: Callable[[str], float] = lambda _server: 600.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.policy = policy
+        self.shadow: Policy | None = None
+        self.mode: Literal["enforce", "shadow", "dry-run"] = "enforce"
+        self.flying = Flying()
+        self.broker = broker
+        self.audit = audit
+        self.runs = runs
+        self.grants = grants
+        self.events = events or broker.events
+        self._limits = limits
+        self._patience = patience
+        self._clock = clock
 
     async def run(self, attempt: Attempt, act: Act[T]) -> T:
         """Do something, if it may be done.
@@ -142,4 +118,235 @@ class Pipeline:
             HostError: it was not done, or nobody knows; see :mod:`isthmus.host.errors`.
             IsthmusError: the server refused, failed or was lost.
         """
-        raise NotImplementedError
+        passage = Passage(attempt)
+        try:
+            return await self._through(passage, act)
+        except Rejected as error:
+            declined = UserDeclined(
+                f"{attempt.action} {passage.attempt.object!r} of {passage.attempt.server!r} ended, "
+                "since the user declined what the server asked for in its course",
+                what="sampling.request",
+            )
+            self._failed(passage, declined)
+            raise declined from error
+        except OutcomeUnknown as error:
+            error.call = passage.attempt.id
+            self._failed(passage, error)
+            raise
+        except BaseException as error:
+            self._failed(passage, error)
+            raise
+
+    async def explain(self, attempt: Attempt, act: Act[T]) -> Trace:
+        """What policy says to something, and why; nothing is done, and nothing written.
+
+        Raises:
+            Unknown, BadArguments: it could not be done at all.
+        """
+        attempt = await act.resolve(attempt)
+        act.check(attempt)
+        return self.policy.decide(attempt, self._facts(attempt, act), self.grants)
+
+    async def _through(self, passage: Passage, act: Act[T]) -> T:
+        attempt = passage.attempt = await act.resolve(passage.attempt)
+        passage.facts = self._facts(attempt, act)
+        act.check(attempt)
+        trace = self._judge(passage)
+        if self.mode == "dry-run":
+            return self._imagined(passage, act)
+        if act.asks(attempt, trace):
+            await self._consent(passage, act)
+            attempt = passage.attempt
+        elif trace.grant and self.grants is not None and not await self.grants.use(trace.grant):
+            self._judge(passage)  # it was revoked, or used up, just now
+            await self._consent(passage, act)
+            attempt = passage.attempt
+        if passage.run is not None:
+            passage.run.begin()
+        if attempt.action not in TO_SERVERS:
+            return await self._do(passage, act)
+        slots = await self._limits.enter(attempt)
+        self.flying.add(attempt)
+        try:
+            return await self._do(passage, act)
+        finally:
+            self.flying.remove(attempt)
+            self._leave(attempt, slots)
+
+    def _leave(self, attempt: Attempt, slots: Slots | None) -> None:
+        self._limits.leave(attempt, slots)
+
+    # Policy
+
+    def _facts(self, attempt: Attempt, act: Act[T]) -> Facts:
+        """What policy looks at: what the act knows, and what is the same for all acts."""
+        facts, broker = act.facts(attempt), self.broker
+        run = self.runs.find(attempt.run) if attempt.run else None
+        return structs.replace(
+            facts,
+            labels=facts.labels if run is None else facts.labels | run.labels,
+            chain=facts.chain if run is None else (*facts.chain, *run.chain),
+            now=self._clock(),
+            attended=broker.attended,
+            assurance=broker.assurance,
+            calls={} if run is None else run.counts,
+        )
+
+    def _judge(self, passage: Passage) -> Trace:
+        """What policy says.
+
+        Raises:
+            Denied: no.
+        """
+        attempt, facts = passage.attempt, passage.facts
+        passage.run = self.runs.find(attempt.run) if attempt.run else None
+        trace = passage.trace = self.policy.decide(attempt, facts, self.grants)
+        if self.shadow is not None:
+            self._compare(passage, self.shadow.decide(attempt, facts, self.grants))
+        if trace.effect == "deny":
+            raise Denied(
+                f"{attempt.action} {attempt.object!r} of server {attempt.server!r} is denied: "
+                f"{trace.reason or trace.rule}",
+                rule=trace.rule,
+                reason=trace.reason,
+            )
+        return trace
+
+    def _compare(self, passage: Passage, shadow: Trace) -> None:
+        """Write down where the policy that is tried beside would have it otherwise."""
+        if shadow.effect != passage.trace.effect:
+            detail = {
+                "shadow": shadow.effect,
+                "rule": shadow.rule,
+                "reason": shadow.reason,
+                "policy": shadow.policy,
+            }
+            self.audit.note(passage.row("policy", detail=detail))
+
+    def _imagined(self, passage: Passage, act: Act[T]) -> T:
+        result = act.imagined(passage.attempt, passage.trace)
+        self.audit.note(passage.row("outcome", detail={"dry_run": True}, failed=False))
+        return result
+
+    # Consent
+
+    async def _consent(self, passage: Passage, act: Act[T]) -> None:
+        """Ask a person; the passage has what they made of it.
+
+        Raises:
+            Denied: they said no, or nothing.
+        """
+        for _ in range(ROUNDS):
+            decision = passage.decision = await self.broker.ask(
+                self._interaction(passage, act), self._lasting(passage)
+            )
+            passage.waited = True
+            if decision.verdict != "allow":
+                raise refusal(passage.attempt, passage.trace, decision)
+            edited = act.edited(passage.attempt, decision)
+            if edited is passage.attempt:
+                break
+            passage.attempt = edited
+            passage.facts = self._facts(edited, act)
+            act.check(edited)
+            trace = self._judge(passage)
+            if level(decision.assurance) >= level(trace.obligations.assurance):
+                break
+        else:
+            raise refusal(passage.attempt, passage.trace, Decision(verdict="deny", by="edits"))
+        if decision.remember != "once" and self.grants is not None:
+            await self.grants.remember(
+                passage.attempt,
+                passage.facts,
+                decision,
+                uses=passage.trace.obligations.max_calls,
+            )
+
+    def _interaction(self, passage: Passage, act: Act[T]) -> Interaction:
+        attempt, trace, now = passage.attempt, passage.trace, self._clock()
+        timeout = trace.obligations.timeout
+        return Interaction(
+            id=new_id(),
+            attempt=attempt,
+            payload=act.payload(attempt, trace),
+            trace=trace,
+            risk=risk(attempt, passage.facts),
+            opened=now,
+            deadline=now + (self._patience(attempt.server) if timeout is None else timeout),
+            coalesce=act.coalesce(attempt),
+        )
+
+    @staticmethod
+    def _lasting(passage: Passage) -> Question | None:
+        """The name of what a task asks, which is asked again after a restart."""
+        asked = ASKED.get()
+        if asked is None or not asked.task:
+            return None
+        attempt = passage.attempt
+        name = asked.key or msgspec.json.encode(attempt.arguments).decode()
+        return Question(passage.facts.identity, asked.task, f"{attempt.action} {name}")
+
+    # Dispatch
+
+    async def _do(self, passage: Passage, act: Act[T]) -> T:
+        attempt = passage.attempt
+        await self.audit.intent(passage.intent())
+        passage.intended = True
+        await act.recheck(attempt, waited=passage.waited)
+        if passage.run is not None:
+            passage.run.counted(passage.trace.rule)
+        if self.events:
+            self.events.tell(Began(attempt=attempt))
+        token = CURRENT.set(attempt)
+        try:
+            result = await act.dispatch(attempt)
+        finally:
+            CURRENT.reset(token)
+        result = await act.review(attempt, result)
+        pointers = passage.trace.obligations.redact
+        if pointers:
+            result = act.redact(result, pointers)
+        self._done(passage, act.outcome(result))
+        return result
+
+    def _done(self, passage: Passage, outcome: Outcome) -> None:
+        run = passage.run
+        if run is not None:
+            run.taken.take(passage.attempt, passage.facts)
+            run.spend(outcome)
+        self.audit.note(passage.outcome(outcome))
+        if self.events:
+            self.events.tell(
+                Ended(id=passage.attempt.id, failed=outcome.failed, seconds=passage.seconds())
+            )
+
+    def _failed(self, passage: Passage, error: BaseException) -> None:
+        """It is over without a result: written down whatever the reason."""
+        if isinstance(error, PeerError) and passage.intended and passage.run is not None:
+            # the words of an error are words of the server
+            passage.run.taken.take(passage.attempt, passage.facts)
+        self.audit.note(passage.failure(error))
+        if self.events:
+            said = str(error) if isinstance(error, IsthmusError) else ""
+            self.events.tell(
+                Ended(
+                    id=passage.attempt.id,
+                    failed=True,
+                    error=type(error).__name__,
+                    reason=clean(said),
+                    seconds=passage.seconds(),
+                )
+            )
+
+
+def refusal(attempt: Attempt, trace: Trace, decision: Decision) -> Denied:
+    """What somebody is told who may not do something."""
+    why = f": {decision.reason}" if decision.reason else ""
+    return Denied(
+        f"{attempt.action} {attempt.object!r} of server {attempt.server!r} was not allowed "
+        f"({decision.by or 'somebody'}){why}",
+        rule=trace.rule,
+        by=decision.by,
+        verdict="cancel" if decision.verdict == "cancel" else "deny",
+        reason=decision.reason,
+    )

@@ -1,0 +1,166 @@
+"""One attempt on its way through the pipeline, and the rows that it leaves in the audit log."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from isthmus.errors import Refused
+from isthmus.host.act import Outcome
+from isthmus.host.attempt import Attempt
+from isthmus.host.audit.row import Kind, Row
+from isthmus.host.errors import Denied, OutcomeUnknown
+from isthmus.host.interaction import Decision, Risk
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.trace import Trace
+
+if TYPE_CHECKING:
+    from isthmus.host.runs import Run
+
+__all__ = ["Flying", "Passage", "risk"]
+
+NO_FACTS = Facts()
+NO_TRACE = Trace(effect="deny", rule="")
+
+READS = frozenset(
+    {"resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel"}
+)
+"""What changes nothing by itself, whatever a server says about it."""
+
+GRAVE = frozenset({"server.install", "tool.change", "context.share"})
+
+
+class Passage:
+    """One attempt on its way: what is known of it so far.
+
+    Args:
+        attempt: as somebody wanted it.
+
+    Attributes:
+        attempt: as it is by now.
+        facts, trace: what policy saw, and said.
+        decision: what a person said; None where nobody was asked.
+        run: the run it belongs to.
+        waited: a person was asked.
+        intended: it stands in the audit log that it is about to be done.
+    """
+
+    __slots__ = (
+        "attempt", "began", "decision", "facts", "intended", "run", "trace", "waited",
+    )  # fmt: skip
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.facts = NO_FACTS
+        self.trace = NO_TRACE
+        self.decision: Decision | None = None
+        self.run: Run | None = None
+        self.waited = False
+        self.intended = False
+        self.began = time.perf_counter()
+
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.perf_counter() - self.began
+
+    def intent(self) -> Row:
+        """What is about to be done."""
+        return self.row("intent", arguments=self.attempt.arguments)
+
+    def outcome(self, outcome: Outcome) -> Row:
+        """What came of it."""
+        return self.row(
+            "outcome",
+            result=outcome.result,
+            failed=outcome.failed,
+            seconds=self.seconds(),
+            tokens_in=outcome.tokens_in,
+            tokens_out=outcome.tokens_out,
+            cost=outcome.cost,
+            model=outcome.model,
+            detail=outcome.detail,
+        )
+
+    def failure(self, error: BaseException) -> Row:
+        """That nothing came of it, and why."""
+        unknown = isinstance(error, OutcomeUnknown)
+        cancelled = isinstance(error, asyncio.CancelledError)
+        name = "cancelled" if cancelled else type(error).__name__
+        return self.row(
+            "outcome",
+            # what was to be done stands in the intent, where there is one
+            arguments=None if self.intended else self.attempt.arguments,
+            failed=True,
+            error="outcome-unknown" if unknown else name,
+            code=error.code if isinstance(error, Refused) else None,
+            seconds=self.seconds(),
+            detail={
+                "reason": str(error)[:500],
+                **({"by": error.by} if isinstance(error, Denied) else {}),
+            },
+        )
+
+    def row(self, kind: Kind, **more: Any) -> Row:
+        """A row about it."""
+        attempt, facts, trace, decision = self.attempt, self.facts, self.trace, self.decision
+        said = trace.effect if decision is None else decision.verdict
+        return Row(
+            kind=kind,
+            call=attempt.id,
+            parent=attempt.parent,
+            run=attempt.run,
+            principal=attempt.principal,
+            action=attempt.action,
+            server=attempt.server,
+            identity=facts.identity,
+            object=attempt.object,
+            fingerprint=facts.fingerprint,
+            era=facts.era,
+            transport=facts.transport,
+            origin=attempt.origin,
+            effect=said if trace.rule else "",
+            rule=trace.rule,
+            grant=trace.grant,
+            approver="" if decision is None else decision.by,
+            assurance="" if decision is None else decision.assurance,
+            labels=tuple(sorted(facts.labels)) if facts.labels else (),
+            policy=trace.policy,
+            **more,
+        )
+
+
+class Flying:
+    """What is under way at each connection: who asks us something there asks in its course."""
+
+    def __init__(self) -> None:
+        self._at: dict[tuple[str, str], dict[str, Attempt]] = {}
+
+    def add(self, attempt: Attempt) -> None:
+        """It is under way."""
+        self._at.setdefault((attempt.server, attempt.isolation), {})[attempt.id] = attempt
+
+    def remove(self, attempt: Attempt) -> None:
+        """It is over."""
+        key = attempt.server, attempt.isolation
+        there = self._at[key]
+        del there[attempt.id]
+        if not there:
+            del self._at[key]
+
+    def at(self, server: str, isolation: str = "") -> tuple[Attempt, ...]:
+        """What is under way at a connection."""
+        return tuple(self._at.get((server, isolation), {}).values())
+
+
+def risk(attempt: Attempt, facts: Facts) -> Risk:
+    """How dangerous something looks; what a server claims counts where it is trusted."""
+    if attempt.action in GRAVE or (facts.chain and facts.target.egress):
+        return "high"
+    if attempt.action in READS:
+        return "low"
+    hints = facts.annotations if facts.trust != "untrusted" else None
+    if hints is not None and hints.read_only_hint is True:
+        return "low"
+    if attempt.action == "tool.call":
+        harmless = hints is not None and hints.destructive_hint is False
+        return "medium" if harmless or not facts.target.egress else "high"
+    return "medium"
