@@ -1,0 +1,290 @@
+"""What confines a launched server: bubblewrap shows it the system, its own program and its roots.
+
+Everything else is not there for it: the user's home is empty, ``/tmp`` is its own, and so are
+processes, users and, where it is so configured, the network. Roots are what makes the difference
+between telling a server where it should work and seeing to it that it can work nowhere else.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from isthmus.host.config.entries import Sandbox
+from isthmus.host.errors import ServerUnavailable
+from isthmus.transports.command import Command
+
+__all__ = ["Granted", "SandboxUnavailable", "confined", "described", "unavailable"]
+
+SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",
+    "/nix/store", "/gnu/store", "/run/current-system", "/run/systemd/resolve",
+)  # fmt: skip
+"""What every program needs; it is shown read-only. Sockets of the system stand in none of them."""
+
+PROJECT = ("package.json", "node_modules", "pyproject.toml", "Cargo.toml", "deno.json")
+"""What says that a folder is the whole of a program."""
+
+SCRIPTS = frozenset({".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".jar", ".sh"})
+"""Names of files that an interpreter is given to run."""
+
+SHARED = frozenset({"/", "/tmp", "/var/tmp", "/home", "/root", "/srv", "/mnt"})  # noqa: S108 - compared
+"""Folders that have much besides one program."""
+
+FIXED = (
+    "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+)  # fmt: skip
+
+
+class SandboxUnavailable(ServerUnavailable):
+    """A sandbox was asked for and cannot be had, so that the server does not start."""
+
+
+class Granted(Struct, frozen=True):
+    """A folder that a server may work in.
+
+    Attributes:
+        path: where it really is: absolute, without links.
+        writable: whether it may be written to.
+    """
+
+    path: str
+    writable: bool = True
+
+
+def confined(command: Command, sandbox: Sandbox, roots: Sequence[Granted] = ()) -> Command:
+    """A command that runs another one in a sandbox.
+
+    The environment is what the command has, and never stands among the arguments.
+
+    Args:
+        command: what to run.
+        sandbox: what it may do besides.
+        roots: the folders it was granted.
+
+    Raises:
+        SandboxUnavailable: there is no bubblewrap here, or a folder is not what it should be.
+    """
+    why = unavailable()
+    if why:
+        raise SandboxUnavailable(why, state="failed")
+    place = os.path.abspath(command.cwd or os.getcwd())  # noqa: PTH100, PTH109 - as it is spelt
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - a text
+    shown = [*needed(command, place, home)]
+    write = [_folder(path, "sandbox.allowWrite") for path in sandbox.allow_write]
+    binds = dict.fromkeys(shown, False) | {one.path: one.writable for one in map(_same, roots)}
+    binds |= dict.fromkeys(write, True)
+    parts = ["bwrap", *FIXED, *(() if sandbox.network else ("--unshare-net",))]
+    for path in SYSTEM:
+        parts += _system(path)
+    parts += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - its own
+    if home != "/":
+        parts += ["--tmpfs", home]
+    for path in sorted(binds, key=len):  # what lies within comes after what is around it
+        parts += ["--bind" if binds[path] else "--ro-bind", path, path]
+    for path in sandbox.deny_read:
+        parts += _hidden(path)
+    visible = (*binds, *SYSTEM)
+    inside = next((p for p in (place, os.path.realpath(place)) if _within(p, visible)), "/tmp")  # noqa: S108 - its own
+    parts += ["--chdir", inside, "--setenv", "TMPDIR", "/tmp", "--unsetenv", "XDG_RUNTIME_DIR"]  # noqa: S108 - as above
+    return Command(*parts, "--", *command.argv, env=command.env, cwd=command.cwd)
+
+
+def described(sandbox: Sandbox | None, roots: Sequence[Granted] = ()) -> tuple[str, ...]:
+    """What a sandbox means, a line each for a person; nothing where there is none."""
+    if sandbox is None:
+        return ()
+    reach = "reaches the network" if sandbox.network else "has no network"
+    return (
+        f"sees the system read-only, its own program, and none of your home; {reach}",
+        *(f"{'reads and writes' if one.writable else 'reads'} {one.path}" for one in roots),
+        *(f"reads and writes {path}" for path in sandbox.allow_write),
+        *(f"does not see {path}" for path in sandbox.deny_read),
+    )
+
+
+def unavailable(platform: str = sys.platform) -> str:
+    """Why there can be no sandbox here, and what to do; empty where there can."""
+    rest = 'take "sandbox" out of its entry to run it with your own rights'
+    if platform != "linux":
+        return f"a sandbox needs bubblewrap, which there is for Linux only: {rest}"
+    program = shutil.which("bwrap")
+    if program is None:
+        return (
+            "a sandbox needs bubblewrap, which is not installed: apt install bubblewrap, "
+            f"dnf install bubblewrap, or pacman -S bubblewrap; or {rest}"
+        )
+    said = _tried(program)
+    if said:
+        return (
+            f"bubblewrap cannot make a sandbox here ({said}): user namespaces are switched off, see "
+            f"kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns; or {rest}"
+        )
+    return ""
+
+
+@cache
+def _tried(program: str) -> str:
+    """What a program that does nothing says in a sandbox; empty where it runs."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command
+            [
+                program,
+                *FIXED,
+                "--ro-bind",
+                "/",
+                "/",
+                "--proc",
+                "/proc",
+                "--dev",
+                "/dev",
+                "--",
+                "true",
+            ],
+            capture_output=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return type(error).__name__
+    return "" if done.returncode == 0 else done.stderr.decode(errors="replace").strip()[:200]
+
+
+def needed(command: Command, cwd: str, home: str) -> Iterator[str]:
+    """The files and folders outside of the system that a program needs to run at all.
+
+    Args:
+        command: the program.
+        cwd: the folder that it starts in.
+        home: the user's home, which is never shown as a whole.
+    """
+    found = shutil.which(
+        os.path.join(cwd, command.argv[0]) if os.sep in command.argv[0] else command.argv[0],  # noqa: PTH118 - a text
+        path=command.environment().get("PATH", os.defpath),
+    )
+    programs = [os.path.abspath(found)] if found else []  # noqa: PTH100 - links stay
+    for program in programs:
+        programs += _interpreter(program)
+        yield from (path for path in _program(program, home) if not _within(path, SYSTEM))
+    for argument in command.argv[1:]:
+        path = Path(cwd, argument)
+        if path.suffix in SCRIPTS and path.is_file():
+            yield from (one for one in _script(path, home) if not _within(one, SYSTEM))
+
+
+def _interpreter(program: str) -> Iterator[str]:
+    """The program that the first line of a script names."""
+    try:
+        with Path(program).open("rb") as file:
+            line = file.readline(512)
+    except OSError:
+        return
+    if line.startswith(b"#!"):
+        words = line[2:].decode(errors="surrogateescape").split()
+        if words and words[0].startswith("/") and not _within(words[0], SYSTEM):
+            yield words[0]
+
+
+def _program(program: str, home: str) -> Iterator[str]:
+    """What belongs to a program: itself, what its links lead to, and its environment."""
+    hop = program
+    for _ in range(16):
+        folder = os.path.dirname(os.path.dirname(hop))  # noqa: PTH120 - links stay
+        whole = os.path.basename(os.path.dirname(hop)) == "bin" and not _around(folder, home)  # noqa: PTH119, PTH120 - as above
+        # .venv/bin/python belongs to .venv, ~/.local/share/uv/python/X/bin/python to X; of
+        # ~/.local/bin and ~/bin nothing but the program itself is shown
+        own = whole and (Path(folder, "pyvenv.cfg").exists() or Path(folder, "lib").exists())
+        shared = folder in {os.path.join(home, ".local"), home}  # noqa: PTH118 - a text
+        yield folder if own and not shared else hop
+        if own and not shared:
+            yield from (path for path in _edited(folder) if not _around(path, home))
+        if not os.path.islink(hop):  # noqa: PTH114 - a text
+            break
+        hop = os.path.join(os.path.dirname(hop), os.readlink(hop))  # noqa: PTH115, PTH118, PTH120 - as above
+        hop = os.path.normpath(hop)
+    real = os.path.realpath(program)
+    if real != hop:
+        yield real
+
+
+def _edited(environment: str) -> Iterator[str]:
+    """The folders of packages that an environment of Python has where they are written."""
+    for file in Path(environment).glob("lib/python*/site-packages/*.pth"):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("/") and Path(line).is_dir():
+                yield os.path.realpath(line)
+
+
+def _script(path: Path, home: str) -> Iterator[str]:
+    """What belongs to a script: the folder of its program, or else its own, or else itself."""
+    real = Path(os.path.realpath(path))
+    for folder in real.parents:
+        if _around(str(folder), home):
+            break
+        if any((folder / name).exists() for name in PROJECT):
+            yield str(folder)
+            return
+    yield str(real if _around(str(real.parent), home) else real.parent)
+    if str(path) != str(real):
+        yield str(path)
+
+
+def _around(folder: str, home: str) -> bool:
+    """Whether a folder is one that has much else in it: home, or one that home is in, or /tmp."""
+    return folder in SHARED or home == folder or home.startswith(folder.rstrip("/") + "/")
+
+
+def _within(path: str, places: Sequence[str]) -> bool:
+    """Whether a path lies in one of several places."""
+    return any(path == one or path.startswith(one.rstrip("/") + "/") for one in places)
+
+
+def _system(path: str) -> list[str]:
+    """A part of the system as it is: a link where it is one."""
+    if os.path.islink(path):  # noqa: PTH114 - a text
+        return ["--symlink", os.readlink(path), path]  # noqa: PTH115 - a text
+    return ["--ro-bind", path, path] if os.path.exists(path) else []  # noqa: PTH110 - a text
+
+
+def _same(root: Granted) -> Granted:
+    """See that a folder is the one that was granted, and nobody has put a link in its place.
+
+    Raises:
+        SandboxUnavailable: it is another one, or none.
+    """
+    if os.path.realpath(root.path) != root.path or not os.path.isdir(root.path):  # noqa: PTH112 - a text
+        raise SandboxUnavailable(
+            f"{root.path} is no more the folder that was granted: it is gone, or a link has taken its "
+            "place; grant it again (isthmus config roots)",
+            state="failed",
+        )
+    return root
+
+
+def _folder(path: str, what: str) -> str:
+    """A folder that an entry names.
+
+    Raises:
+        SandboxUnavailable: it is not there, or is everything.
+    """
+    real = os.path.realpath(os.path.expanduser(path))  # noqa: PTH111 - a text
+    if not os.path.exists(real) or real == "/":  # noqa: PTH110 - a text
+        raise SandboxUnavailable(
+            f"{what} names {path}, which is {'everything' if real == '/' else 'not there'}",
+            state="failed",
+        )
+    return real
+
+
+def _hidden(path: str) -> list[str]:
+    """What hides a place, if it is there."""
+    real = os.path.realpath(os.path.expanduser(path))  # noqa: PTH111 - a text
+    if os.path.isdir(real):  # noqa: PTH112 - a text
+        return ["--tmpfs", real]
+    return ["--ro-bind", "/dev/null", real] if os.path.exists(real) else []  # noqa: PTH110 - a text
