@@ -1,0 +1,205 @@
+"""What of the candidates fits into a budget.
+
+Each server may take its share of the budget and no more, in the order of rank; the first of its
+pieces that does not fit is cut, and the server's turn is over. Because the order does not depend on
+the budget and every share grows with it, a larger budget keeps all that a smaller one had.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from msgspec import Struct
+
+from isthmus.host.context.counting import Counter
+from isthmus.host.context.frame import framed
+from isthmus.host.context.piece import Manifest, Piece, Placed
+from isthmus.host.context.ranking import ranked
+
+__all__ = ["Fitted", "fit"]
+
+LEAST = 48
+"""Tokens below which nothing is cut to fit: what is left says nothing any more."""
+
+HEAD = 0.7
+"""How much of what is kept of a long text is its beginning; the rest is its end."""
+
+MEDIA_TOKENS = 1_500
+"""Tokens that a picture or a sound takes with most models."""
+
+
+class Fitted(Struct, frozen=True):
+    """What fits.
+
+    Attributes:
+        texts: each in its frame, in the order of rank.
+        media: pictures and sounds that are included.
+        manifest: every candidate and what became of it.
+    """
+
+    texts: tuple[str, ...]
+    media: tuple[Piece, ...]
+    manifest: Manifest
+
+
+def fit(
+    pieces: Sequence[Piece],
+    budget: int,
+    counter: Counter,
+    *,
+    query: str = "",
+    share: float = 0.5,
+    media: bool = False,
+) -> Fitted:
+    """Choose among candidates.
+
+    Args:
+        pieces: the candidates, their secrets taken out already.
+        budget: tokens there are.
+        counter: counts them.
+        query: what it is for; decides the rank together with what servers say.
+        share: how much of the budget one server may take, from 0 to 1; what is pinned counts for
+            none.
+        media: whether pictures and sounds are included.
+    """
+    return Fitting(budget, counter, share, media).run(ranked(pieces, query))
+
+
+class Fitting:
+    """One choice in the making.
+
+    What is charged for a piece that does not fit is all the room that there was for it, also where
+    the cut piece takes less: so nobody gets with a small budget what a larger one would deny them.
+
+    Args:
+        budget, counter, share, media: as for :func:`fit`.
+    """
+
+    def __init__(self, budget: int, counter: Counter, share: float, media: bool) -> None:
+        self.budget = max(0, budget)
+        self.counter = counter
+        self.share = share
+        self.media = media
+        self.charged = 0.0
+        self.by_server: dict[str, float] = {}
+        self.full: set[str] = set()
+        self.over = False
+        self.seen: dict[str, str] = {}
+        self.texts: list[str] = []
+        self.pictures: list[Piece] = []
+
+    def run(self, candidates: Sequence[tuple[Piece, float]]) -> Fitted:
+        """Go through the candidates in the order of rank."""
+        placed = tuple(self.place(piece, score) for piece, score in candidates)
+        manifest = Manifest(
+            placed=placed,
+            tokens=sum(one.tokens for one in placed),
+            budget=self.budget,
+            counter=self.counter.name,
+        )
+        return Fitted(tuple(self.texts), tuple(self.pictures), manifest)
+
+    def place(self, piece: Piece, score: float) -> Placed:
+        """Include one, in part or whole, or say why not."""
+        of = MEDIA_TOKENS if piece.media else self.size(piece, piece.text)
+        why_not = self.excluded(piece)
+        state, tokens, reason = ("dropped", 0, why_not) if why_not else self.taken(piece, of)
+        return Placed(
+            server=piece.server,
+            uri=piece.uri,
+            title=piece.title,
+            kind=piece.kind,
+            state=state,  # type: ignore[arg-type]  # one of the three words
+            tokens=tokens,
+            of=of,
+            reason=reason,
+            score=score,
+        )
+
+    def excluded(self, piece: Piece) -> str:
+        """Why a piece is not even tried; empty where it is."""
+        if piece.audience and "assistant" not in piece.audience:
+            return "its server means it for the user alone"
+        if piece.media and not self.media:
+            return f"{piece.mime_type} is not wanted"
+        own = f"{piece.server} {piece.uri}"
+        digest = sha256(piece.text.encode("utf-8", "surrogatepass")).hexdigest()
+        before = self.seen.setdefault(digest, own)
+        if before != own:
+            return f"the same as {before}"
+        if self.over:
+            return "the budget is used up"
+        if piece.server in self.full and piece.kind != "pinned":
+            return "its server's share of the budget is used up"
+        return ""
+
+    def taken(self, piece: Piece, of: int) -> tuple[str, int, str]:
+        """What becomes of a piece, the tokens it takes, and why."""
+        room, shared = self.room(piece)
+        self.charge(piece, min(of, room))
+        if of <= room:
+            self.keep(piece, piece.text)
+            return "included", of, because(piece)
+        if shared:
+            self.full.add(piece.server)
+        else:
+            self.over = True
+        whose = "its server's share" if shared else "the budget"
+        reason = f"{of} tokens, and {int(room)} of {whose} were left"
+        cut = None if piece.media else self.cut(piece, int(room))
+        if cut is None:
+            return "dropped", 0, reason
+        self.keep(piece, cut)
+        return "truncated", self.size(piece, cut), reason
+
+    def room(self, piece: Piece) -> tuple[float, bool]:
+        """Tokens there are for a piece, and whether its server's share is what bounds them."""
+        left = self.budget - self.charged
+        if piece.kind == "pinned":
+            return left, False
+        own = self.budget * self.share - self.by_server.get(piece.server, 0.0)
+        return (own, True) if own < left else (left, False)
+
+    def charge(self, piece: Piece, tokens: float) -> None:
+        """So many tokens are no longer there."""
+        self.charged += tokens
+        if piece.kind != "pinned":
+            self.by_server[piece.server] = self.by_server.get(piece.server, 0.0) + tokens
+
+    def keep(self, piece: Piece, text: str) -> None:
+        """Put a piece among what is included."""
+        if piece.media:
+            self.pictures.append(piece)
+        else:
+            self.texts.append(framed(piece.server, piece.uri, text))
+
+    def size(self, piece: Piece, text: str) -> int:
+        """Tokens of a text in its frame."""
+        return self.counter.count(framed(piece.server, piece.uri, text))
+
+    def cut(self, piece: Piece, room: int) -> str | None:
+        """The most of a text that fits: its beginning and its end; None where that is nothing."""
+        if room < LEAST:
+            return None
+        low, high = 0, len(piece.text)
+        while low < high:  # the longest that fits
+            middle = (low + high + 1) // 2
+            if self.size(piece, shortened(piece.text, middle)) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        return shortened(piece.text, low) if low else None
+
+
+def shortened(text: str, length: int) -> str:
+    """So many characters of a text: from its beginning and its end, and what is missing between."""
+    if length >= len(text):
+        return text
+    head = int(length * HEAD) or length
+    tail = length - head
+    left_out = len(text) - length
+    return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[len(text) - tail :]}"
+
+
+def because(piece: Piece) -> str:
+    """Why a piece is there."""
+    return {"pinned": "pinned", "app": "what the app says last"}.get(piece.kind, "by its rank")
