@@ -1,0 +1,108 @@
+"""Results that are too large: their beginning, and a link to the rest."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from isthmus.host.errors import Unknown
+from isthmus.host.results import KeptResults, size_of
+from isthmus.types import CallToolResult, ImageContent, ResourceLink, TextContent
+
+ME = "user:local"
+
+
+def capped(result, most=1000, kept=None):
+    """The result, capped."""
+    kept = KeptResults() if kept is None else kept
+    return kept.cap(result, most, call="c1", principal=ME)
+
+
+def read_all(kept, uri, principal=ME):
+    """Every page at a link, put together."""
+    text = ""
+    for _ in range(10_000):
+        (page,) = kept.read(uri, principal).contents
+        body, said, following = page.text.partition("\n[it goes on at ")
+        text += body
+        if not said:
+            return text
+        uri = following.removesuffix("]")
+    raise AssertionError("it never ends")
+
+
+def test_what_fits_is_passed_on_as_it_is():
+    """Ours: nothing is copied where nothing is too large."""
+    result = CallToolResult(content=[TextContent(text="short")], structured_content={"a": 1})
+
+    assert result is capped(result)
+
+
+@settings(max_examples=40)
+@given(st.text(min_size=400, max_size=3000), st.integers(300, 600))
+def test_the_whole_of_a_cut_text_is_behind_its_link(text, most):
+    """Ours: nothing is lost, whatever characters the pages end between."""
+    kept = KeptResults()
+    result = capped(CallToolResult(content=[TextContent(text=text)]), most, kept)
+    links = [block for block in result.content if isinstance(block, ResourceLink)]
+
+    if len(text.encode()) + 64 <= most:
+        assert [] == links
+    else:
+        assert text == read_all(kept, links[0].uri)
+
+
+def test_a_cut_result_is_about_as_large_as_it_may_be():
+    """Ours: blocks before the cut are whole, those after it are linked."""
+    texts = [TextContent(text="x" * 600), TextContent(text="y" * 9000), TextContent(text="z" * 90)]
+    result = capped(CallToolResult(content=texts))
+
+    assert texts[0] is result.content[0]
+    assert sum(size_of(b) for b in result.content if isinstance(b, TextContent)) < 1600
+    assert 2 == sum(isinstance(block, ResourceLink) for block in result.content)
+
+
+def test_a_picture_that_does_not_fit_is_named():
+    """Ours: half a picture is none."""
+    picture = ImageContent(data="A" * 5000, mime_type="image/png")
+    (said,) = capped(CallToolResult(content=[picture])).content
+
+    assert "image/png" in said.text
+
+
+def test_structured_content_that_is_too_large_is_linked():
+    """Ours: it cannot be cut, since it must be what its schema says."""
+    kept = KeptResults()
+    many = {"rows": list(range(2000))}
+    result = capped(CallToolResult(content=[], structured_content=many), 1000, kept)
+
+    assert result.structured_content is UNSET
+    assert "1999" in read_all(kept, result.content[-1].uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "principal"),
+    [
+        ("isthmus://results/c1/0", "user:other"),
+        ("isthmus://results/c2/0", ME),
+        ("isthmus://elsewhere/c1/0", ME),
+        ("file:///etc/passwd", ME),
+    ],
+)
+def test_nobody_reads_what_is_not_theirs(uri, principal):
+    """Ours: another's result looks as one that is not there."""
+    kept = KeptResults()
+    capped(CallToolResult(content=[TextContent(text="x" * 5000)]), 1000, kept)
+
+    with pytest.raises(Unknown, match="call the tool again"):
+        kept.read(uri, principal)
+
+
+def test_the_oldest_make_room():
+    """Ours: what is kept is bounded."""
+    kept = KeptResults(most=10_000)
+    for number in range(9):
+        big = CallToolResult(content=[TextContent(text="x" * 4000)])
+        kept.cap(big, 1000, call=f"c{number}", principal=ME)
+
+    assert 2 == len(kept)
