@@ -43,7 +43,8 @@ class Supervisor:
     Attributes:
         on_ready: told of a server's name and its new client, which is open; for the connection that
             all share.
-        on_gone: told of the name, when that client is no more, or the server.
+        on_gone: told of the name, when that client is no more; the server may come back.
+        on_removed: told of the name of a server that is no more, or is another one now.
         on_changed: told of a name and what has changed there: ``tools``, ``prompts``, ``resources``.
     """
 
@@ -60,6 +61,7 @@ class Supervisor:
         self.config = config
         self.on_ready: Callable[[str, Client], None] = lambda _name, _client: None
         self.on_gone: Callable[[str], None] = lambda _name: None
+        self.on_removed: Callable[[str], None] = lambda _name: None
         self.on_changed: Callable[[str, str], None] = lambda _name, _kind: None
         self._on_event = on_event
         self._shop = Workshop(
@@ -220,6 +222,7 @@ class Supervisor:
             for name in (*diff.removed, *diff.changed):
                 old = self._servers.pop(name)
                 leaving = self._beside(old.remove(drain=DRAIN))
+                self.on_removed(name)
                 if name in diff.changed:
                     new = HostedServer(config.servers[name], self._shop, leaving)
                     self._servers[name] = new

@@ -1,0 +1,35 @@
+"""What is different between two configurations."""
+
+from msgspec import structs
+
+from hosted_fleet import configuration, entries
+from isthmus.auth.secret import Secret
+from isthmus.host.config.entries import HostConfig, HostOptions, ServerEntry
+from isthmus.host.supervisor.changes import difference, entry_digest
+
+
+def test_the_digest_of_an_entry_counts_what_it_says_and_not_where_it_stands():
+    """Ours: a server that moves to another file is the same server."""
+    entry = ServerEntry(name="a", command=("run",), env={"TOKEN": "one"})
+    moved = structs.replace(entry, source="elsewhere", layer="workspace", secrets=(Secret("one"),))
+    other = structs.replace(entry, env={"TOKEN": "two"})
+    assert entry_digest(entry) == entry_digest(moved) != entry_digest(other)
+
+
+def test_a_secret_in_the_options_counts_by_what_it_is():
+    """Ours: a renewed token is another entry, although both look alike where they are shown."""
+    one, two = (entries("a", auth={"kind": "static", "token": Secret(t)})["a"] for t in "12")
+    assert entry_digest(one) != entry_digest(two)
+
+
+def test_what_is_different_reads_as_a_sentence_and_is_false_where_it_is_nothing():
+    """Ours: the event shows a person what their edit did."""
+    before = configuration("a", "b")
+    now = HostConfig(servers=entries("b", "c"), options=HostOptions(mode="shadow"))
+    diff = difference(before, now)
+    assert "added: c; removed: a; options: mode" == str(diff)
+    assert diff
+    assert (False, "nothing is different") == (
+        bool(difference(now, now)),
+        str(difference(now, now)),
+    )

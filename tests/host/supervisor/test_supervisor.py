@@ -1,0 +1,151 @@
+"""Many servers at once: another configuration, and what is told of all that happens."""
+
+import asyncio
+
+import pytest
+
+from hosted_fleet import Fleet, configuration, entries, virtual
+from isthmus.host.config.entries import HostConfig
+from isthmus.host.errors import OutcomeUnknown, ServerUnavailable, Unknown
+from isthmus.host.events import Noticed
+from isthmus.host.supervisor.supervisor import Supervisor
+from isthmus.testing.faults import until
+
+
+async def text_of(supervisor, name, tool="add", **arguments):
+    async with supervisor.use(name) as client:
+        return (await client.call_tool(tool, arguments)).text
+
+
+async def test_a_name_that_nobody_has_is_an_error_with_those_there_are():
+    """Ours: a mistyped name is no mystery, and a broken entry says what is wrong with it."""
+    config = HostConfig(servers=entries("a"), broken={"b": "mcp.json: b: there is no command"})
+    async with Supervisor(config, Fleet().client_for) as supervisor:
+        with pytest.raises(Unknown, match="'c'; there are: a"):
+            await text_of(supervisor, "c")
+        with pytest.raises(Unknown, match="there is no command"):
+            await text_of(supervisor, "b")
+
+
+@pytest.mark.covers("hostservers.reload.difference")
+async def test_a_reload_touches_only_what_is_different():
+    """Ours: who edits one server's entry keeps the connections to all others."""
+    fleet, told = Fleet(), []
+    before = HostConfig(servers=entries("same", "goes", "turns"))
+    now = HostConfig(servers={**entries("same", "comes"), **entries("turns", command=("other",))})
+    async with Supervisor(before, fleet.client_for, on_event=told.append) as supervisor:
+        for name in before.servers:
+            await text_of(supervisor, name, a=1, b=2)
+        async with supervisor.use("same") as kept:
+            diff = await supervisor.reload(now)
+        assert (("comes",), ("goes",), ("turns",)) == (diff.added, diff.removed, diff.changed)
+        async with supervisor.use("same") as client:
+            assert kept is client
+        with pytest.raises(Unknown):
+            await text_of(supervisor, "goes")
+        assert "3" == await text_of(supervisor, "turns", a=1, b=2)
+        assert "3" == await text_of(supervisor, "comes", a=1, b=2)
+    notes = [event.text for event in told if isinstance(event, Noticed)]
+    assert ["added: comes; removed: goes; changed: turns"] == notes
+
+
+@pytest.mark.covers("hostservers.reload.same")
+async def test_a_configuration_that_says_the_same_changes_nothing_wherever_it_stands():
+    """Ours: an entry is what it says, and not the file it is in."""
+    told = []
+    async with Supervisor(
+        configuration("a"), Fleet().client_for, on_event=told.append
+    ) as supervisor:
+        assert not await supervisor.reload(configuration("a"))
+    assert [] == told
+
+
+@pytest.mark.covers("hostservers.reload.broken")
+async def test_an_entry_that_is_broken_now_stays_as_it_was():
+    """Ours: a file saved half-way takes no server away."""
+    fleet = Fleet()
+    async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+        await text_of(supervisor, "a", a=1, b=2)
+        broken = HostConfig(broken={"a": "mcp.json: a: needs a command"})
+        diff = await supervisor.reload(broken)
+        assert (("a",), ()) == (diff.broken, diff.removed)
+        assert "3" == await text_of(supervisor, "a", a=1, b=2)
+        assert not await supervisor.reload(broken)
+        mended = await supervisor.reload(configuration("a"))
+        assert () == mended.changed
+    assert 1 == len(fleet.starts)
+
+
+@pytest.mark.covers("hostservers.reload.drains")
+def test_calls_at_a_server_that_is_removed_end_first_and_a_changed_one_waits_for_them():
+    """Ours: what is in flight has thirty seconds, and the old program is gone before the new."""
+
+    async def main():
+        fleet = Fleet()
+        loop = asyncio.get_running_loop()
+        async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+            call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
+            await until(lambda: any(b'"wait"' in one for one in fleet.calls))
+            await supervisor.reload(configuration("a", command=("other",)))
+            new = asyncio.ensure_future(text_of(supervisor, "a", a=1, b=2))
+            await asyncio.sleep(10)
+            assert (1, False) == (len(fleet.starts), new.done())
+            fleet.gate.set()
+            assert ["done", "3"] == await asyncio.gather(call, new)
+            assert 10 == round(loop.time())
+            fleet.gate.clear()
+            late = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
+            await until(lambda: 2 == sum(b'"wait"' in one for one in fleet.calls))
+            await supervisor.reload(HostConfig())
+            with pytest.raises(OutcomeUnknown):
+                await late
+            return round(loop.time())
+
+    assert 40 == virtual(main())
+
+
+async def test_the_catalog_is_told_of_clients_that_come_and_servers_that_go():
+    """Ours: what fetches lists knows when to, without looking."""
+    fleet, told = Fleet(), []
+    async with Supervisor(configuration("a", "b"), fleet.client_for) as supervisor:
+        supervisor.on_ready = lambda name, client: told.append(("ready", name, client.info.name))
+        supervisor.on_gone = lambda name: told.append(("gone", name))
+        supervisor.on_removed = lambda name: told.append(("removed", name))
+        supervisor.on_changed = lambda name, kind: told.append((kind, name))
+        await text_of(supervisor, "a", a=1, b=2)
+        supervisor.changed("a", "tools")
+        await supervisor.servers["a"].stop()
+        await supervisor.reload(configuration("b"))
+        supervisor.changed("a", "tools")
+    assert [
+        ("ready", "a", "bookshop"),
+        ("tools", "a"),
+        ("gone", "a"),
+        ("removed", "a"),
+    ] == told
+
+
+async def test_connections_of_many_users_are_bounded_and_those_unused_make_room():
+    """Ours: nobody opens connections without end by inventing sessions."""
+    from isthmus.host.supervisor import server as module
+
+    fleet = Fleet()
+    async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+        lines = supervisor.servers["a"].lines
+        async with supervisor.use("a", "first"):
+            for number in range(module.MOST_LINES - 2):
+                await supervisor.servers["a"].line(str(number))
+            assert module.MOST_LINES == len(lines)
+            async with supervisor.use("a", "another"):
+                assert module.MOST_LINES == len(lines)
+                for line in lines.values():
+                    line.in_flight += 1
+                with pytest.raises(ServerUnavailable, match="none of them is free"):
+                    await text_of_isolated(supervisor)
+                for line in lines.values():
+                    line.in_flight -= 1
+
+
+async def text_of_isolated(supervisor):
+    async with supervisor.use("a", "one too many"):
+        pass
