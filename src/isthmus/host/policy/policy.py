@@ -1,13 +1,38 @@
-"""The decision: every rule of every layer is looked at, and the answer says why."""
+"""The decision: every rule of every layer is looked at, and the answer says why.
 
-from collections.abc import Iterable
-from typing import Protocol
+It depends on nothing but the policy, the attempt, its circumstances and the grants, with one
+exception: ``under`` follows the links of the file system.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from msgspec import structs
 
 from isthmus.host.attempt import Attempt
+from isthmus.host.errors import PolicyError
+from isthmus.host.labels import flow
+from isthmus.host.policy.checks import problems
+from isthmus.host.policy.compiled import Compiled, Table
 from isthmus.host.policy.facts import Facts
-from isthmus.host.policy.trace import Assurance, Remember, Trace
+from isthmus.host.policy.obligations import ASSURANCES, together
+from isthmus.host.policy.rule import LAYERS, PolicyLayer
+from isthmus.host.policy.trace import Assurance, Effect, Match, Obligations, Remember, Trace
+from isthmus.host.policy.writing import written
 
-__all__ = ["Granted", "Policy", "PolicyLayer"]
+__all__ = ["DEFAULT", "FLOW", "Granted", "Policy"]
+
+DEFAULT = "default"
+"""The rule that decides where no other does: somebody is asked."""
+
+FLOW = "data-flow"
+"""The rule that no policy can take away: untrusted and private data together do not leave unasked."""
+
+ONCE: tuple[Remember, ...] = ("once",)
+VERBS: Mapping[Effect, str] = {"allow": "allows it", "ask": "asks", "deny": "denies it"}
+
+Found = tuple[tuple[int, int, int], Compiled, Effect]
 
 
 class HasId(Protocol):
@@ -20,7 +45,7 @@ class HasId(Protocol):
 
 
 class Granted(Protocol):
-    """What was granted before: :class:`isthmus.host.grants.Grants`, or nothing."""
+    """What was granted before: :class:`isthmus.host.grants.Grants`, or a stand-in."""
 
     def find(
         self,
@@ -30,29 +55,194 @@ class Granted(Protocol):
         remember: tuple[Remember, ...] | None = None,
         assurance: Assurance = "callback",
     ) -> HasId | None:
-        """The grant that covers an attempt, if a rule accepts its scope and its assurance."""
+        """The grant that covers an attempt, if the rules accept its scope and its assurance."""
         ...
 
 
-class PolicyLayer:
-    """The rules of one file."""
-
-
 class Policy:
-    """Rules in layers, compiled."""
+    """Rules in layers, compiled.
 
-    version: str = ""
+    A rule that denies wins, wherever it stands. After it comes a managed rule that asks, then the
+    most particular rule among those that allow and ask: the longest literal text in what it says
+    of server and object, then the number of things it is particular about, then the later layer,
+    then the one that asks. Where there is none, somebody is asked. What asks is allowed where the
+    user granted it before, and denied where nobody can be asked.
+
+    Args:
+        layers: the layers there are, in any order; of each name any number.
+
+    Attributes:
+        layers: the layers, in the order of :data:`isthmus.host.policy.rule.LAYERS`.
+        version: a digest of the rules.
+        broken: why a layer cannot be read, a sentence each. What it would have said nobody knows,
+            so the policy ``locked-down`` is laid over the others then.
+
+    Raises:
+        PolicyError: a rule says what it must not say where it stands.
+    """
+
+    def __init__(self, layers: Iterable[PolicyLayer]) -> None:
+        ordered = sorted(layers, key=lambda layer: LAYERS.index(layer.name))
+        self.broken = tuple(layer.broken for layer in ordered if layer.broken)
+        if self.broken:
+            from isthmus.host.policy.shipped import rules_of
+
+            lock = PolicyLayer(name="managed", rules=rules_of("locked-down"), source="locked-down")
+            ordered.append(lock)
+        self.layers = tuple(ordered)
+        wrong = [
+            f"rule {rule.id} ({layer.name}): {problem}"
+            for layer in ordered
+            for rule in layer.rules
+            for problem in problems(rule, layer.name)
+        ]
+        if wrong:
+            raise PolicyError("\n".join(wrong))
+        self._table = Table(
+            tuple(Compiled(r, layer.name) for layer in ordered for r in layer.rules)
+        )
+        text = "\0".join(f"{layer.name}\n{written(layer.rules)}" for layer in ordered)
+        self.version = hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @classmethod
     def of(cls, layers: Iterable[PolicyLayer]) -> "Policy":
         """A policy of these layers."""
-        raise NotImplementedError
+        return cls(layers)
 
     @classmethod
     def named(cls, name: str) -> "Policy":
-        """One of the policies that come with isthmus."""
-        raise NotImplementedError
+        """One of the policies that come with isthmus.
+
+        Args:
+            name: ``personal-read-only``, ``developer``, ``locked-down`` or ``unattended``.
+
+        Raises:
+            PolicyError: there is none of that name; the message has those there are.
+        """
+        from isthmus.host.policy.shipped import rules_of
+
+        return cls([PolicyLayer(name="default", rules=rules_of(name), source=name)])
+
+    @classmethod
+    def load(cls, user: str = "", *, managed: str = "", workspace: str = "") -> "Policy":
+        """The policy of files, or of names of policies that come with isthmus.
+
+        It never fails: where something cannot be read, the policy is locked down, and ``broken``
+        says why.
+
+        Args:
+            user: the user's own; empty for ``personal-read-only``.
+            managed: what the machine's administrator set; empty for none.
+            workspace: that of the folder that is worked in, which can only tighten.
+        """
+        from isthmus.host.policy.reading import load_layers
+
+        layers = load_layers(user or "personal-read-only", "user")
+        layers += load_layers(managed, "managed") if managed else []
+        layers += load_layers(workspace, "workspace") if workspace else []
+        return cls(layers)
+
+    @property
+    def rules(self) -> tuple[Compiled, ...]:
+        """Every rule, with its layer."""
+        return self._table.rules
 
     def decide(self, attempt: Attempt, facts: Facts, grants: Granted | None = None) -> Trace:
-        """What is to happen to an attempt, and why."""
-        raise NotImplementedError
+        """What is to happen to an attempt, and why.
+
+        Args:
+            attempt: what somebody wants.
+            facts: what else is known.
+            grants: what the user said yes to before.
+        """
+        found = [
+            (rank, rule, rule.effect(attempt, facts))
+            for rank, rule in self._table.row(attempt.action, attempt.server, attempt.object)
+            if rule.fits(attempt, facts)
+        ]
+        if not found:
+            return self._asked(attempt, facts, grants, NO_RULE)
+        found.sort(key=_strength)
+        _, winner, effect = found[0]
+        rule = winner.rule
+        said = _Said(
+            rule.id,
+            rule.reason or f"rule {rule.id!r} ({winner.layer}) {VERBS[effect]}",
+            tuple([Match(c.rule.id, c.layer, e) for _, c, e in found]),
+            together([(e, c.rule.obligations) for _, c, e in found], effect),
+        )
+        if effect == "deny":
+            return self._trace("deny", said)
+        if effect == "ask":
+            return self._asked(attempt, facts, None if winner.layer == "managed" else grants, said)
+        chain = flow(attempt, facts)
+        return self._flowing(facts, said, chain) if chain else self._trace("allow", said)
+
+    def _asked(
+        self, attempt: Attempt, facts: Facts, grants: Granted | None, said: "_Said"
+    ) -> Trace:
+        chain = flow(attempt, facts)
+        if chain:
+            return self._flowing(facts, said, chain)
+        demanded = said.obligations
+        grant = grants and grants.find(
+            attempt, facts, remember=demanded.remember, assurance=demanded.assurance
+        )
+        if grant:
+            reason = f"granted before; otherwise: {said.reason}"
+            return self._trace("allow", said._replace(reason=reason), grant=grant.id)
+        effect, why = _attended(facts, demanded)
+        return self._trace(effect, said._replace(reason=f"{said.reason}{why}") if why else said)
+
+    def _flowing(self, facts: Facts, said: "_Said", chain: tuple[str, ...]) -> Trace:
+        demanded = structs.replace(said.obligations, remember=ONCE)
+        effect, why = _attended(facts, demanded)
+        reason = (
+            "this would send data out, and the run has read both what is private and what "
+            f"nobody vouches for{why}"
+        )
+        guarded = _Said(FLOW, reason, (Match(FLOW, DEFAULT, "ask"), *said.matches), demanded)
+        return self._trace(effect, guarded, chain=chain)
+
+    def _trace(
+        self, effect: Effect, said: "_Said", *, grant: str = "", chain: tuple[str, ...] = ()
+    ) -> Trace:
+        return Trace(
+            effect=effect,
+            rule=said.rule,
+            grant=grant,
+            reason=said.reason,
+            matches=said.matches,
+            obligations=said.obligations,
+            policy=self.version,
+            chain=chain,
+        )
+
+
+class _Said(NamedTuple):
+    """What the rules say, before anybody looks at grants, labels and who is there."""
+
+    rule: str
+    reason: str
+    matches: tuple[Match, ...]
+    obligations: Obligations
+
+
+NO_RULE = _Said(DEFAULT, "no rule is about it", (), Obligations())
+
+
+def _attended(facts: Facts, obligations: Obligations) -> tuple[Effect, str]:
+    """Whether somebody can be asked who counts."""
+    if not facts.attended:
+        return "deny", "; nobody is there who could be asked"
+    if ASSURANCES.index(facts.assurance) < ASSURANCES.index(obligations.assurance):
+        return "deny", f"; nobody is there whose yes is sure enough ({obligations.assurance})"
+    return "ask", ""
+
+
+def _strength(found: Found) -> tuple[int, int, int, int, int, str]:
+    """For sorting: what decides comes first."""
+    (weight, count, layer), rule, effect = found
+    managed = effect == "ask" and rule.layer == "managed"
+    first = 0 if effect == "deny" else 1 if managed else 2
+    return (first, -weight, -count, -layer, effect == "allow", rule.rule.id)

@@ -1,0 +1,129 @@
+"""Where a path or a URL truly leads, told strictly: None where it cannot be told for sure."""
+
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Callable
+
+__all__ = ["FOLDS", "LONGEST_PATH", "canonical", "expanded", "host_fits", "host_of", "is_under"]
+
+LONGEST_PATH = 4_096
+"""Characters of a path; what is longer is none."""
+
+LONGEST_URL = 8_192
+"""Characters of an address whose host is looked for."""
+
+FOLDS = sys.platform in {"darwin", "win32"}
+"""Whether names that differ in case may be one file here."""
+
+_URL = re.compile(r"(?:https?|wss?)://([^/?#]*)", re.IGNORECASE)
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::[0-9]{0,5})?")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_UNSEEN = re.compile(r"[\x00-\x20\x7f\\]")
+
+
+def expanded(path: str, workspace: str) -> str | None:
+    """A path of a rule with ``~`` and ``${workspace}`` filled in; None where there is no such."""
+    if "${workspace}" in path:
+        if not workspace:
+            return None
+        path = path.replace("${workspace}", workspace)
+    path = os.path.expanduser(path)  # noqa: PTH111 - Path raises where there is no such user
+    return None if path.startswith("~") else path
+
+
+def canonical(
+    text: str, cwd: str = "", *, real: Callable[[str], str] = os.path.realpath
+) -> str | None:
+    """The file that a path or a ``file:`` URI names, with links followed and ``..`` resolved.
+
+    Args:
+        text: what somebody wrote.
+        cwd: the folder that relative paths start from; empty where that is not known.
+        real: follows links.
+
+    Returns:
+        None where it is not known: it is relative to nobody knows what, begins with ``~``, which
+        some programs expand and others do not, or is no path at all.
+    """
+    if not text or len(text) > LONGEST_PATH or "\0" in text or text.startswith("~"):
+        return None
+    if text[:5].lower() == "file:":
+        local = _local_part(text)
+        if local is None:
+            return None
+        text = local
+    elif _SCHEME.match(text):
+        return None
+    # Texts and no Path objects: this is done within the microseconds of a decision.
+    if not os.path.isabs(text):  # noqa: PTH117 - see above
+        if not os.path.isabs(cwd):  # noqa: PTH117 - see above
+            return None
+        text = os.path.join(cwd, text)  # noqa: PTH118 - see above
+    try:
+        return os.path.normcase(real(text))
+    except (OSError, ValueError):
+        return None
+
+
+def _local_part(uri: str) -> str | None:
+    from urllib.parse import unquote_to_bytes  # only where a URI stands for a path
+
+    rest = uri[5:]
+    if rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        if authority.lower() not in {"", "localhost"} or not slash:
+            return None
+        rest = "/" + path
+    if not rest.startswith("/") or "?" in rest or "#" in rest:
+        return None
+    try:
+        path = unquote_to_bytes(rest).decode()
+    except UnicodeDecodeError:
+        return None
+    if sys.platform == "win32":
+        path = path.removeprefix("/")
+    return None if "\0" in path else path
+
+
+def is_under(path: str, folder: str, *, folding: bool = False) -> bool:
+    """Whether a canonical path is a canonical folder, or stands in it.
+
+    Args:
+        path: the one.
+        folder: the other.
+        folding: whether names that differ in case only count as one, which is right for what
+            forbids and wrong for what allows.
+    """
+    if folding:
+        path, folder = _folded(path), _folded(folder)
+    if path == folder:
+        return True
+    return path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFD", path).casefold()
+
+
+def host_of(url: str) -> str | None:
+    """The host of a web address, in small letters; None where readers may disagree on it.
+
+    Programs differ in what they make of user names before the host, of backslashes, control
+    characters, letters beyond ASCII and percent signs in it. So such an address has no host here.
+    """
+    if len(url) > LONGEST_URL or _UNSEEN.search(url):
+        return None
+    found = _URL.match(url)
+    if found is None:
+        return None
+    host = _HOST.fullmatch(found[1].lower()) if found[1].isascii() else None
+    return host[1] if host else None
+
+
+def host_fits(host: str, wanted: str) -> bool:
+    """Whether a host is the one wanted; ``*.example.com`` are those below, and not itself."""
+    if wanted.startswith("*."):
+        return host.endswith(wanted[1:]) and len(host) > len(wanted) - 1
+    return host == wanted

@@ -1,0 +1,377 @@
+"""What the ``where`` of a rule says about arguments: ``args.path under '~/work'``.
+
+A predicate has a path, an operator and a value, and may begin with ``not``. What cannot be judged
+(a text where a number is compared, a path relative to nobody knows what) counts against whoever
+wants something: a rule that allows does not fit, one that asks or denies does.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeAlias
+
+from isthmus.host.attempt import Attempt
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.patterns import Globs
+from isthmus.host.policy.places import (
+    FOLDS,
+    LONGEST_PATH,
+    canonical,
+    expanded,
+    host_fits,
+    host_of,
+    is_under,
+)
+from isthmus.host.policy.regex import BadPattern, Expression
+
+__all__ = ["OPERATORS", "BadPredicate", "Predicate"]
+
+MOST_VALUES = 10_000
+"""Values that ``*`` and ``**`` in a path look at; of more it cannot be judged."""
+
+DEEPEST = 64
+"""Levels that ``**`` goes down."""
+
+LONGEST_TEXT = 1024 * 1024
+"""Characters of a text that a glob looks at; what is longer cannot be judged."""
+
+Judge: TypeAlias = Callable[[Any, Facts, bool], bool | None]
+"""Says whether a value fits; None where that cannot be judged. Told whether the rule forbids."""
+
+_SHAPE = re.compile(r"(not\s+)?(\S+)\s+([a-z-]+|[=!<>]=?)(?:\s*\(\s*(.*)\)|\s+(.*)|\s*)", re.DOTALL)
+_SEGMENT = re.compile(r"[\w$-]+|\*\*?")
+_HOST = re.compile(r"(?:\*\.)?(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])")
+_COMPARED = re.compile(r"([=!<>]=?)\s*(\S.*)", re.DOTALL)
+
+
+class BadPredicate(ValueError):
+    """It cannot be read; the message says why, and what to write."""
+
+
+class Predicate:
+    """One predicate, read once and then asked about many attempts.
+
+    Args:
+        text: as it stands in the rule.
+
+    Raises:
+        BadPredicate: it cannot be read.
+    """
+
+    __slots__ = ("_judge", "_negated", "_path", "_sees_object", "text")
+
+    def __init__(self, text: str) -> None:
+        shape = _SHAPE.fullmatch(text.strip())
+        if shape is None:
+            raise BadPredicate(f"{text!r} is no predicate, such as \"args.path under '~/work'\"")
+        negation, path, operator, inner, rest = shape.groups()
+        self.text = text
+        self._negated = bool(negation)
+        self._path = _path(path)
+        self._sees_object = path == "object"
+        make = OPERATORS.get(operator)
+        if make is None:
+            raise BadPredicate(
+                f"{operator!r} is no operator; there are {', '.join(sorted(OPERATORS))}"
+            )
+        self._judge = make((inner if inner is not None else rest or "").strip())
+
+    def __repr__(self) -> str:
+        return f"Predicate({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Predicate) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def fits(self, attempt: Attempt, facts: Facts, *, forbids: bool) -> bool:
+        """Whether an attempt is like that.
+
+        Args:
+            attempt: what is wanted.
+            facts: the circumstances.
+            forbids: whether the rule asks or denies, so that doubt means yes.
+        """
+        if self._sees_object:
+            return self._one(attempt.object, facts, forbids)
+        values = list(islice(_values(attempt.arguments, self._path), MOST_VALUES + 1))
+        if not values:
+            if self._judge is _exists:
+                return self._negated
+            return self._negated and forbids
+        if len(values) == 1:
+            return self._one(values[0], facts, forbids)
+        if len(values) > MOST_VALUES:
+            return forbids
+        judged = (self._one(value, facts, forbids) for value in values)
+        return any(judged) if forbids else all(judged)
+
+    def _one(self, value: Any, facts: Facts, forbids: bool) -> bool:
+        # What ``not`` stands before is judged the other way round: doubt stays on the same side.
+        judged = self._judge(value, facts, forbids != self._negated)
+        return forbids if judged is None else judged != self._negated
+
+
+def _path(text: str) -> tuple[str, ...]:
+    if text == "object":
+        return ()
+    head, _, rest = text.partition("/")
+    if head in {"", "args", "args."} and "/" in text:
+        return tuple(s.replace("~1", "/").replace("~0", "~") for s in rest.split("/"))
+    first, *segments = text.split(".")
+    if first != "args" or not all(_SEGMENT.fullmatch(segment) for segment in segments):
+        raise BadPredicate(
+            f"{text!r} names nothing: write args.NAME, args.NAME.INNER, args.LIST.*, "
+            "args.** for every text and number at any depth, a JSON pointer into the arguments such "
+            "as /NAME/0, or object"
+        )
+    return tuple(segments)
+
+
+def _values(value: Any, path: Sequence[str]) -> Iterator[Any]:
+    if not path:
+        yield value
+        return
+    key, *rest = path
+    if key == "**":
+        yield from _leaves(value, DEEPEST)
+        return
+    for inner in _members(value, key):
+        yield from _values(inner, rest)
+
+
+def _members(value: Any, key: str) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        if key in value:
+            return (value[key],)
+        return value.values() if key == "*" else ()
+    if isinstance(value, list | tuple):
+        if key == "*":
+            return value
+        if key.isdecimal() and len(key) < 10 and int(key) < len(value):
+            return (value[int(key)],)
+    return ()
+
+
+def _leaves(value: Any, depth: int) -> Iterator[Any]:
+    inner = value.values() if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping | list | tuple) or not depth:
+        yield value
+        return
+    for one in inner:
+        yield from _leaves(one, depth - 1)
+
+
+def _no_text(value: Any) -> bool | None:
+    """What is to be said of what is no text: a number is none, and a list may hold some."""
+    return None if isinstance(value, Mapping | list | tuple) else False
+
+
+def _read(text: str, what: str) -> Any:
+    """A value as TOML writes it."""
+    from tomllib import TOMLDecodeError, loads  # policies are read when a host starts, not before
+
+    try:
+        found = loads(f"value = {text}")
+    except TOMLDecodeError:
+        found = {}
+    if set(found) != {"value"}:
+        raise BadPredicate(f"{text!r} is not {what}; write texts as 'text', lists as ['a', 'b']")
+    return found["value"]
+
+
+def _texts(text: str, what: str) -> tuple[str, ...]:
+    value = _read(text, what)
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(t, str) and t for t in texts):
+        raise BadPredicate(f"{text!r} is not {what}")
+    return tuple(texts)
+
+
+def _glob(text: str) -> Judge:
+    globs = Globs(_texts(text, "a glob, or a list of globs"))
+
+    def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
+        if not isinstance(value, str):
+            return _no_text(value)
+        return None if len(value) > LONGEST_TEXT else globs.fits(value)
+
+    return judge
+
+
+def _regex(text: str) -> Judge:
+    pattern = _read(text, "a regular expression")
+    if not isinstance(pattern, str):
+        raise BadPredicate(f"{text} is no regular expression; write it as 'text'")
+    try:
+        expression = Expression(pattern)
+    except BadPattern as error:
+        raise BadPredicate(f"the expression {pattern!r} cannot be used: {error}") from error
+
+    def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
+        return expression.fits(value) if isinstance(value, str) else _no_text(value)
+
+    return judge
+
+
+def _number_of(value: Any) -> float | None:
+    """A number that can be compared: neither a truth value nor what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN alone differs from itself; math.isnan fails for large integers
+        return None
+    return value
+
+
+def _scalar(value: Any) -> tuple[type, Any] | None:
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, str):
+        return str, value
+    number = _number_of(value)
+    return None if number is None else (float, number)
+
+
+def _in(text: str) -> Judge:
+    values = _read(text, "a list of texts and numbers")
+    if not isinstance(values, list) or None in (wanted := [_scalar(v) for v in values]):
+        raise BadPredicate(f"{text!r} is not a list of texts, numbers, true and false")
+
+    def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
+        scalar = _scalar(value)
+        return None if scalar is None else scalar in wanted
+
+    return judge
+
+
+def _equal(text: str) -> Judge:
+    wanted = _scalar(_read(text, "a text, a number, true or false"))
+    if wanted is None:
+        raise BadPredicate(f"{text!r} is not a text, a number, true or false")
+
+    def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
+        scalar = _scalar(value)
+        return None if scalar is None else scalar == wanted
+
+    return judge
+
+
+def _unequal(text: str) -> Judge:
+    equal = _equal(text)
+
+    def judge(value: Any, facts: Facts, forbids: bool) -> bool | None:
+        judged = equal(value, facts, forbids)
+        return None if judged is None else not judged
+
+    return judge
+
+
+_ORDERS: dict[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+}
+
+
+def _number(text: str) -> float:
+    number = _number_of(_read(text, "a number"))
+    if number is None:
+        raise BadPredicate(f"{text!r} is not a number")
+    return number
+
+
+def _ordered(order: str) -> Callable[[str], Judge]:
+    compare = _ORDERS[order]
+
+    def make(text: str) -> Judge:
+        bound = _number(text)
+
+        def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
+            number = _number_of(value)
+            return None if number is None else compare(number, bound)
+
+        return judge
+
+    return make
+
+
+def _size(text: str) -> Judge:
+    found = _COMPARED.fullmatch(text)
+    if found is None or found[1] not in _ORDERS:
+        raise BadPredicate(f"after size comes one of {', '.join(_ORDERS)} and a number")
+    compare, bound = _ORDERS[found[1]], _number(found[2])
+
+    def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
+        sized = isinstance(value, str | list | tuple | Mapping)
+        return compare(len(value), bound) if sized else None
+
+    return judge
+
+
+def _exists(_: Any, _facts: Facts, _forbids: bool) -> bool:
+    return True
+
+
+def _existing(text: str) -> Judge:
+    if text:
+        raise BadPredicate(f"exists takes no value, not {text!r}; write not before the path")
+    return _exists
+
+
+def _under(text: str) -> Judge:
+    folders = _texts(text, "a folder, or a list of folders")
+    for folder in folders:
+        if not folder.startswith(("/", "~", "${workspace}")) and folder[1:2] != ":":
+            raise BadPredicate(f"{folder!r} is under nothing: begin it with /, ~ or ${{workspace}}")
+
+    def judge(value: Any, facts: Facts, forbids: bool) -> bool | None:
+        if not isinstance(value, str) or len(value) > LONGEST_PATH:
+            return _no_text(value)
+        path = canonical(value, facts.cwd)
+        if path is None:
+            return None
+        doubt = False
+        for folder in folders:
+            place = expanded(folder, facts.workspace)
+            base = None if place is None else canonical(place)
+            if base is None:
+                doubt = True
+            elif is_under(path, base, folding=FOLDS and forbids):
+                return True
+        return None if doubt else False
+
+    return judge
+
+
+def _host_in(text: str) -> Judge:
+    wanted = _texts(text, "a host, or a list of hosts")
+    for host in wanted:
+        if not _HOST.fullmatch(host):
+            raise BadPredicate(
+                f"{host!r} is no host: write it in small letters, in Punycode (xn--) where it has "
+                "others than ASCII, without scheme, port and path; *.example.com is what is below"
+            )
+
+    def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
+        if not isinstance(value, str):
+            return _no_text(value)
+        host = host_of(value)
+        return None if host is None else any(host_fits(host, one) for one in wanted)
+
+    return judge
+
+
+OPERATORS: dict[str, Callable[[str], Judge]] = {
+    "glob": _glob,
+    "regex": _regex,
+    "in": _in,
+    "==": _equal,
+    "!=": _unequal,
+    **{order: _ordered(order) for order in ("<", "<=", ">", ">=")},
+    "size": _size,
+    "exists": _existing,
+    "under": _under,
+    "host-in": _host_in,
+}
+"""The operators there are, and what reads the value of each."""
