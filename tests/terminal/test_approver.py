@@ -1,14 +1,17 @@
 """The full screen, driven by keys, with a host that only asks and a clock that only tests move."""
 
 import pytest
+from msgspec import UNSET, structs
 
-from isthmus.host.interaction import Decision, FormAsked
+from isthmus.core.plain_text import clean, visible
+from isthmus.host.interaction import CallAsked, Decision, FormAsked
 from isthmus.terminal.approver import TerminalApprover
 from isthmus.terminal.detail import Detail
+from isthmus.terminal.forms import Form
 from isthmus.terminal.inbox import Inbox
 from isthmus.terminal.questions import Surface
 from isthmus.wire import ElicitParams
-from waiting_host import WaitingHost, asked
+from waiting_host import TOOL, WaitingHost, asked
 
 FORM = FormAsked(
     params=ElicitParams(
@@ -101,3 +104,380 @@ async def test_a_allows_once():
         assert {"q1": yes} == screen.host.decided
         assert "Allowed: May the tool delete of files be called?" == screen.told
         assert 1 == len(screen.rows)
+
+
+@pytest.mark.covers("hostterminal.keys.three-answers")
+@pytest.mark.parametrize(("key", "verdict"), [("d", "deny"), ("c", "cancel")])
+async def test_no_and_turning_away_are_two_answers(key, verdict):
+    """Spec: a server hears whether its user said no, or nothing."""
+    screen = Screen(WaitingHost(asked("q1", FORM, action="elicit.form")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, key)
+
+        assert verdict == screen.host.decided["q1"].verdict
+
+
+async def test_a_call_cannot_be_cancelled_only_denied():
+    """Ours: a third answer exists only where somebody hears it."""
+    screen = Screen(WaitingHost(asked("q1")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "c")
+
+        assert {} == screen.host.decided
+        assert "Only what a server asks you can be cancelled; d denies this." == screen.told
+
+
+@pytest.mark.covers("hostterminal.guard.too-quick")
+async def test_a_key_right_after_a_card_has_appeared_answers_nothing():
+    """Ours: what somebody was typing when the question came is no answer to it."""
+    screen = Screen(WaitingHost())
+
+    async with screen.run() as pilot:
+        screen.host.ask(asked("q1"))
+        await pilot.pause()
+        await pilot.press("a", "d", "s")
+        await pilot.pause()
+        assert {} == screen.host.decided
+        assert "This has only just appeared: look at it, then press the key again." == screen.told
+        await screen.press(pilot, "d")
+
+        assert ["q1"] == list(screen.host.decided)
+
+
+@pytest.mark.covers("hostterminal.guard.moved")
+async def test_the_guard_is_up_again_when_the_next_card_or_another_size_comes():
+    """Ours: the key that answers one question does not answer the one that takes its place."""
+    screen = Screen(WaitingHost(asked("q1"), asked("q2")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "a")
+        await pilot.press("a")
+        await pilot.pause()
+        assert ["q1"] == list(screen.host.decided)
+        screen.clock.at += 1
+        await pilot.resize_terminal(60, 15)
+        await pilot.press("a")
+        await pilot.pause()
+
+        assert ["q1"] == list(screen.host.decided)
+
+
+@pytest.mark.covers("hostterminal.guard.chord")
+async def test_high_risk_takes_two_keys():
+    """Ours: what may do harm is not allowed by one letter, and the card says so."""
+    screen = Screen(WaitingHost(asked("q1", risk="high")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "a")
+        assert "High risk: A (with shift), then y, allows it once." == screen.told
+        assert "HIGH: to allow it takes a second key" in screen.card
+        await screen.press(pilot, "A", "x", "y")
+        assert {} == screen.host.decided
+        await screen.press(pilot, "s")
+        assert {} == screen.host.decided
+        await screen.press(pilot, "A", "y")
+
+        assert "once" == screen.host.decided["q1"].remember
+
+
+async def test_s_remembers_for_the_session_where_policy_offers_that():
+    """Ours: what policy does not offer, no key gives."""
+    once = asked("q2", remember=("once",))
+    screen = Screen(WaitingHost(asked("q1"), once))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "s")
+        await screen.press(pilot, "s")
+        assert "a session; a allows it once" in screen.told
+        await screen.press(pilot, "r")
+
+        assert "The policy lets this be allowed once only." == screen.told
+        assert {"q1": "session"} == {k: v.remember for k, v in screen.host.decided.items()}
+
+
+@pytest.mark.covers("hostterminal.keys.remember")
+async def test_r_offers_the_scopes_of_the_trace_by_number():
+    """Ours: a yes that lasts says for what, and until when."""
+    scopes = ("once", "arguments", "until", "tool_always")
+    screen = Screen(WaitingHost(asked("q1", remember=scopes), asked("q2", remember=scopes)))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "r", "3")
+        await screen.press(pilot, "r", "5")
+        assert ["q1"] == list(screen.host.decided)
+        await screen.press(pilot, "4", "5", "5")
+
+        day = screen.host.decided["q1"]
+        assert ("until", 86_400.0) == (day.remember, round(day.until - 1100, -2))
+        assert "until" == screen.host.decided["q2"].remember
+
+
+async def test_always_takes_the_same_digit_twice():
+    """Ours: the widest yes is behind a second key."""
+    screen = Screen(WaitingHost(asked("q1", remember=("once", "tool_always"))))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "r", "1")
+        assert {} == screen.host.decided
+        await screen.press(pilot, "1")
+
+        assert "tool_always" == screen.host.decided["q1"].remember
+
+
+@pytest.mark.covers("hostterminal.keys.edit")
+async def test_e_changes_the_arguments_and_the_card_shows_how():
+    """Ours: what was changed is seen again before it is allowed."""
+    screen = Screen(WaitingHost(asked("q1")), edits=['{"path": "/tmp/b"}'])
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "e")
+        assert ['{\n  "path": "/tmp/a"\n}\n'] == screen.opened
+        assert '  -  "path": "/tmp/a"\n  +  "path": "/tmp/b"' in screen.card
+        await screen.press(pilot, "a")
+
+        assert {"path": "/tmp/b"} == screen.host.decided["q1"].edited
+
+
+@pytest.mark.covers("hostterminal.keys.edit-kept")
+async def test_a_change_that_is_no_json_is_kept_to_be_mended():
+    """Ours: a forgotten comma costs a comma."""
+    edits = ['{"path": ', "[]", '{"path": 1}']
+    screen = Screen(WaitingHost(asked("q1")), edits=edits)
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "e")
+        assert screen.card.splitlines()[1].startswith("  ! this is no JSON: Expecting value")
+        await screen.press(pilot, "a")
+        assert "Your change cannot be sent yet: e mends it, u takes it back." == screen.told
+        await screen.press(pilot, "e")
+        assert '{"path": ' == screen.opened[1]
+        assert "this is no object" in screen.card
+        await screen.press(pilot, "e")
+        await screen.press(pilot, "u")
+        await screen.press(pilot, "a")
+
+        assert UNSET is screen.host.decided["q1"].edited
+
+
+@pytest.mark.covers("hostterminal.forms.filled-in")
+async def test_a_form_is_filled_in_on_the_screen_and_checked_before_it_is_sent():
+    """Spec: defaults stand in the fields, and what does not fit the schema is not sent."""
+    screen = Screen(WaitingHost(asked("q1", FORM, action="elicit.form")))
+
+    async with screen.run((60, 15)) as pilot:
+        await screen.press(pilot, "a")
+        form = screen.app.screen
+        assert isinstance(form, Form)
+        assert {"row": "", "side": "aisle"} == form.texts()
+        await screen.press(pilot, "3", "1", "ctrl+s")
+        assert {} == screen.host.decided
+        assert "! 31 is greater than the maximum of 30" == str(form.query_one("#wrong-0").content)
+        await screen.press(pilot, "backspace", "escape")
+        await screen.press(pilot, "e")
+        assert {"row": "3", "side": "aisle"} == screen.app.screen.texts()
+        await screen.press(pilot, "ctrl+s")
+
+        assert {"row": 3, "side": "aisle"} == screen.host.decided["q1"].edited
+
+
+@pytest.mark.covers("hostterminal.race.late")
+async def test_of_two_surfaces_the_first_counts_and_the_other_is_told():
+    """Ours: a late answer changes nothing, and says who was first."""
+    host = WaitingHost(asked("q1"), asked("q2"))
+    one, two = Screen(host, by="terminal one"), Screen(host, by="terminal two")
+
+    async with one.run() as first, two.run() as second:
+        await second.pause()
+        await one.press(first, "d")
+        await two.press(second)
+        assert "Already decided by terminal one: denied." == two.told
+        host.waiting.pop("q2")
+        await two.press(second, "a")
+
+        assert "Already decided by somebody else." == two.told
+        assert ["q1"] == list(host.decided)
+
+
+@pytest.mark.covers("hostterminal.race.expired")
+async def test_a_question_whose_time_is_over_leaves_the_screen():
+    """Ours: the time that is left is shown, and its end is told."""
+    screen = Screen(WaitingHost(asked("q1", deadline=1190.0)))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot)
+        screen.clock.at += 1
+        screen.app.tick()
+        assert ["> medi  1:28 files: delete"] == screen.rows
+        screen.clock.at += 79
+        screen.app.tick()
+        assert " 0:09 " in screen.rows[0]
+        await screen.host.over("q1")
+        await screen.press(pilot, "a")
+
+        assert [] == screen.rows
+        assert "Already decided by deadline: denied." == screen.told
+        assert "deny" == screen.host.decided["q1"].verdict
+
+
+async def test_the_riskiest_comes_first_and_what_is_looked_at_stays():
+    """Ours: a question that arrives does not slip under somebody's finger."""
+    screen = Screen(WaitingHost(asked("q1", object="one", risk="low")))
+
+    async with screen.run() as pilot:
+        await pilot.pause()
+        screen.host.ask(asked("q2", object="two", risk="high"))
+        await pilot.pause()
+        assert ["  HIGH       files: two", "> low        files: one"] == screen.rows
+        await pilot.press("d")
+        await pilot.pause()
+        assert {} == screen.host.decided
+        await screen.press(pilot, "d")
+
+        assert ["q1"] == list(screen.host.decided)
+
+
+async def test_a_policy_that_wants_more_than_a_terminal_is_told():
+    """Ours: a yes that would not count is not offered as one; no always counts."""
+    screen = Screen(WaitingHost(asked("q1", assurance="second_person")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "a")
+        assert "more than a terminal to say yes (second_person)" in screen.told
+        await screen.press(pilot, "d")
+
+        assert "deny" == screen.host.decided["q1"].verdict
+
+
+async def test_why_and_search_answer_nothing():
+    """Ours: looking around is no decision, whatever letters it takes."""
+    screen = Screen(WaitingHost(asked("q1"), asked("q2", server="git", object="commit")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "question_mark")
+        why = screen.app.screen.query_one(Detail).text
+        assert "rule that fits: writes (user): ask" in why
+        assert "q1 is asked since nothing allows it" in why
+        await screen.press(pilot, "escape", "slash", *"git ad", "enter")
+        assert [] == screen.rows
+        await screen.press(pilot, "slash", *"git", "enter")
+        assert ["> medi       git: commit"] == screen.rows
+        await screen.press(pilot, "escape")
+
+        assert 2 == len(screen.rows)
+        assert {} == screen.host.decided
+
+
+@pytest.mark.covers("hostterminal.screen.small")
+@pytest.mark.parametrize("size", [(60, 15), (200, 50)])
+async def test_everything_that_matters_stands_on_a_small_screen_and_a_large_one(size):
+    """Ours: sixty columns and fifteen lines are enough, before and after a change of size."""
+    long = asked("q1", object="x" * 300, risk="high")
+    screen = Screen(WaitingHost(long, asked("q2")))
+
+    async with screen.run((80, 24)) as pilot:
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
+        page = "\n".join(shown(screen.app))
+        assert all(words in page for words in ("2 questions", "> HIGH", "d deny", "q quit"))
+        assert "x" * 300 in "".join(screen.card.split("\n")[0])
+        assert all(len(row) <= size[0] for row in shown(screen.app))
+
+
+async def test_servers_are_started_and_stopped_from_their_list():
+    """Ours: a server that hangs is a key away from being started again."""
+    screen = Screen(WaitingHost(servers=("files", "git")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "2")
+        await screen.press(pilot, "down", "x")
+        await screen.press(pilot, "r")
+        assert [("stop", "git"), ("restart", "git")] == screen.host.done
+        assert "restart of git: done" == screen.told
+        await screen.press(pilot, "l")
+        assert "git wrote <U+001B>[2Jthis" == screen.app.screen.query_one(Detail).text
+        await screen.press(pilot, "escape", "3")
+
+        log = screen.app.query_one("#happenings", Detail).text
+        assert "intent   tool.call files: " in log
+        assert "server   git is stopped" in log
+
+
+@pytest.mark.covers("hostterminal.leaving.twice")
+async def test_leaving_while_something_waits_takes_two_keys():
+    """Ours: who closes the terminal is told what becomes of the questions."""
+    screen = Screen(WaitingHost(asked("q1")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "q")
+        assert "1 waiting; what waits is denied. q again quits." == screen.told
+        assert screen.app.is_running
+        await screen.press(pilot, "q")
+
+    assert not screen.app.is_running
+
+
+async def test_the_terminal_closes_when_the_host_ends():
+    """Ours: nobody answers questions that nobody asks."""
+    screen = Screen(WaitingHost())
+
+    async with screen.run() as pilot:
+        await pilot.pause()
+        screen.host.happened.close()
+        await pilot.pause()
+        await pilot.pause()
+
+    assert 0 == screen.app.return_code
+
+
+async def test_a_host_that_breaks_is_told():
+    """Ours: an answer that went nowhere is not shown as one."""
+
+    class Broken(WaitingHost):
+        async def decide(self, id, decision):
+            raise ConnectionError("the host is gone")
+
+    screen = Screen(Broken(asked("q1")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "a")
+
+        assert "This was not answered: the host is gone" == screen.told
+
+
+NASTY = (
+    "[bold red]x[/]",
+    "[@click=app.leave]x[/]",
+    "<script>alert(1)</script>",
+    "\x1b[2J\x1b]0;owned\x07",
+    "\u202efdp.exe",
+    "__proto__",
+    "a\nWhy: it is safe",
+    "\u2066\u200b\ufeff",
+)
+
+
+def nasty(number, text):
+    """A question in which everything that others name is named like that."""
+    tool = structs.replace(TOOL, name=text, description=text)
+    call = CallAsked(tool=tool, arguments={text: text})
+    return asked(f"q{number}", call, object=text, server=text)
+
+
+@pytest.mark.covers("hostterminal.text.foreign")
+async def test_no_words_of_others_are_obeyed_or_hidden():
+    """Ours: markup, control codes and direction marks of others are seen, not followed."""
+    screen = Screen(WaitingHost(*(nasty(number, text) for number, text in enumerate(NASTY))))
+
+    async with screen.run((160, 40)) as pilot:
+        for text in NASTY:
+            await pilot.pause()
+            page = shown(screen.app)
+
+            assert page == [clean(row) for row in page]
+            assert f"  server: {visible(text, line=True)}" in screen.card.splitlines()
+            assert all(visible(part, line=True) in "".join(page) for part in text.split("\n"))
+            assert not any(row.lstrip(" │").startswith("Why:") for row in page)
+            await pilot.press("down")
+        assert screen.app.is_running

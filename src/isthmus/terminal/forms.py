@@ -41,7 +41,7 @@ class Form(ModalScreen[Filled]):
 
     DEFAULT_CSS = """
     Form Input { height: 1; border: none; padding: 0 1; background: $surface; }
-    Form Input:focus { text-style: underline; }
+    Form Input:focus { border: none; text-style: underline; }
     Form .wrong { text-style: bold; height: auto; }
     Form VerticalScroll { height: 1fr; }
     """

@@ -84,6 +84,7 @@ class Questions(Container):
         Binding("c", "cancel", "cancel"),
         Binding("question_mark", "why", "why"),
         Binding("slash", "search", "search"),
+        Binding("escape", "all", show=False),
         Binding("space", "page(1)", show=False),
         Binding("backspace", "page(-1)", show=False),
     ]
@@ -412,6 +413,13 @@ class Questions(Container):
         box = self.query_one("#search", Input)
         box.display = True
         box.focus()
+
+    def action_all(self) -> None:
+        """Search no more."""
+        box = self.query_one("#search", Input)
+        box.value = ""
+        box.display = False
+        self.query_one(Inbox).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Search while one types."""
