@@ -40,6 +40,8 @@ NODE = {
     ],
     "sdk1": ["@modelcontextprotocol/sdk@1.32.2"],
     "everything": ["@modelcontextprotocol/server-everything@2026.8.31"],
+    "filesystem": ["@modelcontextprotocol/server-filesystem@2026.8.31"],
+    "memory": ["@modelcontextprotocol/server-memory@2026.8.31"],
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
 }
 SOURCES = ROOT / "tests" / "interop" / "counterparts"
