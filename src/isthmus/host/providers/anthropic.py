@@ -1,0 +1,322 @@
+"""Models behind Anthropic's messages API."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from isthmus.auth.secret import Secret
+from isthmus.core.conversation import blocks
+from isthmus.host.providers.failures import ProviderBroke, ProviderRefused
+from isthmus.host.providers.http import Http, Problem, aliases
+from isthmus.host.providers.openai_compatible import parsed
+from isthmus.host.providers.provider import Completion, Delta, Done, Offered
+from isthmus.host.providers.texts import told
+from isthmus.transports.http.requests import Requests
+from isthmus.wire import (
+    CreateMessageResult,
+    ImageContent,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+)
+
+__all__ = ["STOP_REASONS", "Anthropic"]
+
+BASE_URL = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+
+STOP_REASONS: Mapping[str, str] = {
+    "end_turn": "endTurn",
+    "max_tokens": "maxTokens",
+    "model_context_window_exceeded": "maxTokens",
+    "tool_use": "toolUse",
+    "stop_sequence": "stopSequence",
+}
+"""What the protocol calls the reasons; others stay as they are."""
+
+CHOICES = {"auto": "auto", "required": "any", "none": "none"}
+MOST_BLOCKS = 1_000
+
+
+class Usage(Struct, frozen=True):
+    """What it took, so far."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+    @property
+    def read(self) -> int | None:
+        """Tokens read, from wherever."""
+        if self.input_tokens is None:
+            return None
+        cached = (self.cache_creation_input_tokens or 0) + (self.cache_read_input_tokens or 0)
+        return self.input_tokens + cached
+
+
+class Message(Struct, frozen=True):
+    """The message as it begins."""
+
+    model: str | None = None
+    usage: Usage = Usage()
+
+
+class Block(Struct, frozen=True):
+    """A block as it begins."""
+
+    type: str
+    text: str = ""
+    id: str = ""
+    name: str = ""
+
+
+class Piece(Struct, frozen=True):
+    """What is new in a block, or in the message."""
+
+    type: str = ""
+    text: str = ""
+    partial_json: str = ""
+    stop_reason: str | None = None
+
+
+class Told(Struct, frozen=True):
+    """One event of the answer."""
+
+    type: str
+    message: Message | None = None
+    index: int = 0
+    content_block: Block | None = None
+    delta: Piece = Piece()
+    usage: Usage | None = None
+    error: Problem | None = None
+
+
+class Listed(Struct, frozen=True):
+    """A model in the list."""
+
+    id: str
+    max_input_tokens: int | None = None
+
+
+class Catalog(Struct, frozen=True):
+    """The list of models."""
+
+    data: list[Listed] = []
+
+
+TOLD = msgspec.json.Decoder(Told)
+
+
+class Anthropic:
+    """Has models write over the messages API.
+
+    Args:
+        key: the key.
+        name: what models name the provider by.
+        base_url: where the API is, without its version.
+        timeout: seconds without a piece of an answer after which it counts as lost.
+        requests: makes the requests; None makes them with aiohttp.
+    """
+
+    def __init__(
+        self,
+        key: Secret | str,
+        *,
+        name: str = "anthropic",
+        base_url: str = "",
+        timeout: float = 120.0,
+        requests: Requests | None = None,
+    ) -> None:
+        self.name = name
+        secret = Secret(key)
+        headers = {"x-api-key": secret.reveal(), "anthropic-version": VERSION}
+        self._http = Http(
+            name, base_url or BASE_URL, headers, key=secret, timeout=timeout, requests=requests
+        )
+
+    async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
+        """The pieces of the answer as they come; see :class:`Provider`."""
+        body, names = request(completion)
+        answer = Answer(self.name, completion, names)
+        async with aclosing(self._http.events("/v1/messages", body)) as events:
+            async for event in events:
+                told = self._decoded(event.data)
+                if told.error is not None:
+                    raise self._http.problem(told.error)
+                if told.type == "message_stop":
+                    break
+                text = answer.add(told)
+                if text:
+                    yield Delta(text)
+        if answer.finish is None:
+            raise self._http.unfinished()
+        yield answer.done()
+
+    async def models(self) -> Sequence[Offered]:
+        """The models there are.
+
+        Raises:
+            ProviderError: the provider does not say.
+        """
+        try:
+            body = await self._http.get("/v1/models?limit=1000")
+            listed = msgspec.json.decode(body, type=Catalog)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._http.broken_json(error) from error
+        return [Offered(id=model.id, context=model.max_input_tokens) for model in listed.data]
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._http.close()
+
+    def _decoded(self, data: bytes) -> Told:
+        try:
+            return TOLD.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._http.broken_json(error) from error
+
+
+class Answer:
+    """What has come of an answer.
+
+    Args:
+        provider: the provider's name.
+        completion: what was asked.
+        names: the names of tools as the model knows them, by our own.
+    """
+
+    def __init__(self, provider: str, completion: Completion, names: Mapping[str, str]) -> None:
+        self.finish: str | None = None
+        self._provider = provider
+        self._model = completion.model
+        self._own = {alias: name for name, alias in names.items()}
+        self._blocks: dict[int, tuple[Block, list[str]]] = {}
+        self._read: int | None = None
+        self._wrote: int | None = None
+
+    def add(self, told: Told) -> str:
+        """Take in one event; the text that it adds."""
+        if told.message is not None:
+            self._model = told.message.model or self._model
+            self._count(told.message.usage)
+        if told.usage is not None:
+            self._count(told.usage)
+        self.finish = told.delta.stop_reason or self.finish
+        if told.content_block is not None:
+            return self._begin(told.index, told.content_block)
+        found = self._blocks.get(told.index)
+        if told.type != "content_block_delta" or found is None:
+            return ""
+        found[1].append(told.delta.text or told.delta.partial_json)
+        return told.delta.text if found[0].type == "text" else ""
+
+    def _begin(self, index: int, block: Block) -> str:
+        if len(self._blocks) >= MOST_BLOCKS:
+            raise ProviderBroke(f"a model gave more than {MOST_BLOCKS} blocks")
+        self._blocks[index] = (block, [block.text])
+        return block.text if block.type == "text" else ""
+
+    def _count(self, usage: Usage) -> None:
+        self._read = usage.read if usage.read is not None else self._read
+        self._wrote = usage.output_tokens if usage.output_tokens is not None else self._wrote
+
+    def done(self) -> Done:
+        """The whole message."""
+        content: list[Any] = []
+        for block, pieces in self._blocks.values():
+            text = "".join(pieces)
+            if block.type == "text" and text:
+                content.append(TextContent(text=text))
+            elif block.type == "tool_use":
+                name = self._own.get(block.name, block.name)
+                given = parsed(self._provider, name, text)
+                content.append(ToolUseContent(id=block.id, name=name, input=given))
+        content = content or [TextContent(text="")]
+        return Done(
+            result=CreateMessageResult(
+                role="assistant",
+                content=content[0] if len(content) == 1 else content,
+                model=self._model,
+                stop_reason=STOP_REASONS.get(self.finish or "", self.finish or ""),
+            ),
+            tokens_in=self._read,
+            tokens_out=self._wrote,
+        )
+
+
+def request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
+    """The body of the request, and the names that tools have in it.
+
+    Raises:
+        ProviderRefused: something in it cannot be said here.
+    """
+    if completion.schema is not None:
+        raise ProviderRefused("the messages API takes no JSON schema: give the model a tool")
+    names = aliases([tool.name for tool in completion.tools])
+    body: dict[str, Any] = {
+        "model": completion.model,
+        "max_tokens": completion.max_tokens,
+        "stream": True,
+        "messages": [
+            {
+                "role": message.role,
+                "content": [shown(part, names) for part in blocks(message.content)],
+            }
+            for message in completion.messages
+        ],
+    }
+    if completion.system:
+        body["system"] = completion.system
+    if completion.temperature is not None:
+        body["temperature"] = completion.temperature
+    if completion.stop:
+        body["stop_sequences"] = list(completion.stop)
+    if completion.tools:
+        body["tools"] = [
+            {
+                "name": names[tool.name],
+                "description": tool.description or "",
+                "input_schema": tool.input_schema,
+            }
+            for tool in completion.tools
+        ]
+        choice = completion.tool_choice
+        if choice is not None and choice.mode:
+            body["tool_choice"] = {"type": CHOICES[choice.mode]}
+    return body, names
+
+
+def shown(part: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """A block as the API has it.
+
+    Raises:
+        ProviderRefused: there is no way to say it.
+    """
+    if isinstance(part, TextContent):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImageContent):
+        source = {"type": "base64", "media_type": part.mime_type, "data": part.data}
+        return {"type": "image", "source": source}
+    if isinstance(part, ToolUseContent):
+        name = names.get(part.name, part.name)
+        return {"type": "tool_use", "id": part.id, "name": name, "input": part.input}
+    if isinstance(part, ToolResultContent):
+        return given(part)
+    kind = getattr(part, "mime_type", type(part).__name__)
+    raise ProviderRefused(f"the messages API has no way to give a model {kind}")
+
+
+def given(part: ToolResultContent) -> dict[str, Any]:
+    """The result of a tool; with its pictures, where it has nothing but text and those."""
+    plain = all(isinstance(one, TextContent | ImageContent) for one in part.content)
+    content: Any = (
+        [shown(one, {}) for one in part.content] if plain and part.content else told(part)
+    )
+    whole = {"type": "tool_result", "tool_use_id": part.tool_use_id, "content": content}
+    if part.is_error is not UNSET:
+        whole["is_error"] = part.is_error
+    return whole

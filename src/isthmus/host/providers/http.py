@@ -1,0 +1,271 @@
+"""What all providers over HTTP share: one POST, its events as they come, and what errors mean.
+
+Everything is bounded: how long one waits for a piece, how large an event and an answer may be. An
+answer that breaks off is an error, never a short answer. The key is in the request's headers and
+nowhere else; what a provider says about it is told without it.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from isthmus.auth.secret import Secret
+from isthmus.core.framing import Oversize
+from isthmus.core.plain_text import clean
+from isthmus.core.sse import Event, Events
+from isthmus.errors import ConnectionLost, Misbehaved
+from isthmus.host.providers.failures import (
+    BadCredentials,
+    ProviderBroke,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    RateLimited,
+    TooLong,
+)
+from isthmus.transports.http.requests import Requests, Response, connect
+
+__all__ = ["Http", "aliases", "problem"]
+
+MOST_EVENT = 4 * 1024 * 1024
+MOST_ANSWER = 64 * 1024 * 1024
+MOST_ERROR = 64 * 1024
+MOST_LIST = 8 * 1024 * 1024
+SHOWN = 500
+"""Characters of a provider's own words that an error repeats."""
+
+CONNECT_SECONDS = 30.0
+LONGEST_NAME = 64
+"""Characters that every provider allows in the name of a tool."""
+
+TOO_LONG = re.compile(
+    r"context_length|context length|context size|context window|maximum context|too many tokens"
+    r"|prompt is too long|exceed.{0,40}\bcontext",
+    re.IGNORECASE,
+)
+"""How providers say that a conversation does not fit."""
+
+BY_STATUS: Mapping[int, type[ProviderError]] = {
+    401: BadCredentials,
+    403: BadCredentials,
+    408: ProviderUnavailable,
+    413: TooLong,
+    429: RateLimited,
+}
+
+BY_TYPE: Mapping[str, type[ProviderError]] = {
+    "authentication_error": BadCredentials,
+    "permission_error": BadCredentials,
+    "rate_limit_error": RateLimited,
+    "insufficient_quota": RateLimited,
+    "overloaded_error": ProviderUnavailable,
+    "unavailable_error": ProviderUnavailable,
+    "exceed_context_size_error": TooLong,
+    "context_length_exceeded": TooLong,
+    "request_too_large": TooLong,
+}
+"""What the members ``type`` and ``code`` of an error's body say, which counts before its status."""
+
+
+class Problem(Struct, frozen=True):
+    """The body of an error, as the providers write it; members have any type."""
+
+    message: Any = ""
+    type: Any = None
+    code: Any = None
+
+
+class Refusal(Struct, frozen=True):
+    """A body that holds an error."""
+
+    error: Problem | str | None = None
+
+
+class Http:
+    """Requests to one provider.
+
+    Args:
+        name: the provider's, for messages.
+        base_url: what paths are added to.
+        headers: for every request, with the key.
+        key: what no message may show; None for none.
+        timeout: seconds without a piece of an answer after which it counts as lost.
+        requests: makes the requests; None makes them with aiohttp, when the first is made.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        headers: Mapping[str, str],
+        *,
+        key: Secret | None = None,
+        timeout: float = 120.0,
+        requests: Requests | None = None,
+    ) -> None:
+        self.name = name
+        self._base = base_url.rstrip("/")
+        self._headers = {"Accept": "text/event-stream, application/json", **headers}
+        self._key = key
+        self._timeout = timeout
+        self._requests = requests
+
+    async def events(self, path: str, body: Any) -> AsyncGenerator[Event, None]:
+        """POST a body, and the events of the answer as they come.
+
+        Closing the generator closes the connection.
+
+        Raises:
+            ProviderError: no answer, or not all of it.
+        """
+        response = await self._send("POST", path, msgspec.json.encode(body))
+        try:
+            if response.status != 200:
+                raise await self._refused(response)
+            events, size = Events(MOST_EVENT), 0
+            while piece := await self._piece(response):
+                size += len(piece)
+                if size > MOST_ANSWER:
+                    raise self._broke(f"more than {MOST_ANSWER} bytes came")
+                for event in events.feed(piece):
+                    if isinstance(event, Oversize):
+                        raise self._broke(f"an event of {event.size} bytes came")
+                    yield event
+        finally:
+            response.close()
+
+    async def get(self, path: str) -> bytes:
+        """The whole answer to a GET.
+
+        Raises:
+            ProviderError: there is none.
+        """
+        response = await self._send("GET", path, None)
+        try:
+            if response.status != 200:
+                raise await self._refused(response)
+            async with asyncio.timeout(self._timeout):
+                return await response.read(MOST_LIST)
+        except (ConnectionLost, Misbehaved, TimeoutError) as error:
+            raise self._broke(str(error)) from error
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._requests is not None:
+            await self._requests.close()
+
+    def broken_json(self, error: Exception) -> ProviderBroke:
+        """An event that makes no sense."""
+        return self._broke(f"an event makes no sense: {error}")
+
+    def unfinished(self) -> ProviderBroke:
+        """The answer ended before it was finished."""
+        return self._broke("it ended before it was finished, so that the rest is missing")
+
+    def problem(
+        self, said: Problem | str | None, status: int = 200, after: float | None = None
+    ) -> ProviderError:
+        """The error that a provider tells of."""
+        return problem(self.name, said, status, after, self._key)
+
+    async def _send(self, method: str, path: str, body: bytes | None) -> Response:
+        if self._requests is None:
+            self._requests = connect(connect_timeout=CONNECT_SECONDS)
+        headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._requests.send(method, self._base + path, headers, body)
+        except (ConnectionLost, TimeoutError) as error:
+            words = str(error) or f"no answer within {self._timeout:g} s"
+            raise ProviderUnavailable(
+                f"provider {self.name!r} cannot be reached: {words}", provider=self.name
+            ) from error
+
+    async def _piece(self, response: Response) -> bytes:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await response.piece()
+        except TimeoutError as error:
+            raise self._broke(f"nothing came for {self._timeout:g} s") from error
+        except ConnectionLost as error:
+            raise self._broke(str(error)) from error
+
+    async def _refused(self, response: Response) -> ProviderError:
+        """The error that a response with another status than 200 is."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                body = await response.read(MOST_ERROR)
+        except (ConnectionLost, Misbehaved, TimeoutError):
+            body = b""
+        said: Problem | str | None
+        try:
+            said = msgspec.json.decode(body, type=Refusal).error
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            said = body.decode("utf-8", "replace")
+        after = response.headers.get("Retry-After", "")
+        seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", after) else None
+        return self.problem(said, response.status, seconds)
+
+    def _broke(self, why: str) -> ProviderBroke:
+        return ProviderBroke(f"the answer of provider {self.name!r}: {why}", provider=self.name)
+
+
+def problem(
+    provider: str,
+    said: Problem | str | None,
+    status: int,
+    after: float | None = None,
+    key: Secret | None = None,
+) -> ProviderError:
+    """The error that a provider tells of, without its key.
+
+    Args:
+        provider: its name.
+        said: what it says.
+        status: the status it says it with.
+        after: seconds it wants to be left alone.
+        key: what is taken out.
+    """
+    body = said if isinstance(said, Problem) else Problem(message=said or "")
+    words = clean(str(body.message)).strip()
+    if key:
+        words = words.replace(key.reveal(), "[secret]")
+    kind = BY_TYPE.get(str(body.type)) or BY_TYPE.get(str(body.code))
+    if kind is None and TOO_LONG.search(f"{body.code} {words}"):
+        kind = TooLong
+    if kind is None:
+        kind = BY_STATUS.get(status) or (ProviderUnavailable if status >= 500 else ProviderRefused)
+    number = f" with status {status}" if status != 200 else ""
+    return kind(
+        f"provider {provider!r} refused{number}: {words[:SHOWN] or 'without a reason'}",
+        provider=provider,
+        retry_after=after,
+    )
+
+
+def aliases(names: list[str]) -> dict[str, str]:
+    """For the names of tools, others that every provider allows: letters, digits, ``_``, ``-``.
+
+    Names that are allowed stay as they are.
+    """
+    found: dict[str, str] = {}
+    taken = {name for name in names if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)}
+    for name in names:
+        if name in taken:
+            found[name] = name
+            continue
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[: LONGEST_NAME - 5] or "tool"
+        count = 0
+        alias = plain
+        while alias in taken:
+            count += 1
+            alias = f"{plain}_{count}"
+        taken.add(alias)
+        found[name] = alias
+    return found

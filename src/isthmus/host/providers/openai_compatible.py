@@ -1,0 +1,377 @@
+"""Models behind the chat completions of OpenAI's API, which many others speak as well.
+
+OpenAI, Ollama, vLLM, llama.cpp, LM Studio and most gateways do.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from isthmus.auth.secret import Secret
+from isthmus.core.conversation import blocks
+from isthmus.host.providers.failures import ProviderBroke, ProviderRefused
+from isthmus.host.providers.http import Http, Problem, aliases
+from isthmus.host.providers.provider import Completion, Delta, Done, Offered
+from isthmus.host.providers.texts import told
+from isthmus.transports.http.requests import Requests
+from isthmus.wire import (
+    AudioContent,
+    CreateMessageResult,
+    ImageContent,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+)
+
+__all__ = ["STOP_REASONS", "OpenAICompatible"]
+
+STOP_REASONS: Mapping[str, str] = {
+    "stop": "endTurn",
+    "length": "maxTokens",
+    "tool_calls": "toolUse",
+    "function_call": "toolUse",
+}
+"""What the protocol calls the reasons; others stay as they are."""
+
+SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+MOST_TOOL_CALLS = 128
+
+
+class Function(Struct, frozen=True):
+    """Part of the use of a tool."""
+
+    name: str | None = None
+    arguments: str | None = None
+
+
+class ToolCall(Struct, frozen=True):
+    """Part of the use of a tool; the parts of one have the same index."""
+
+    index: int = 0
+    id: str | None = None
+    function: Function = Function()
+
+
+class Piece(Struct, frozen=True):
+    """What is new."""
+
+    content: str | None = None
+    tool_calls: list[ToolCall] | None = None
+
+
+class Choice(Struct, frozen=True):
+    """One answer; only one is asked for."""
+
+    delta: Piece = Piece()
+    finish_reason: str | None = None
+
+
+class Usage(Struct, frozen=True):
+    """What it took."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Chunk(Struct, frozen=True):
+    """One event of the answer."""
+
+    choices: list[Choice] = []
+    model: str | None = None
+    usage: Usage | None = None
+    error: Problem | str | None = None
+
+
+class Listed(Struct, frozen=True):
+    """A model in the list; how long its context is has a different name with everybody."""
+
+    id: str
+    meta: dict[str, Any] | None = None
+    context_length: Any = None
+    max_model_len: Any = None
+    context_window: Any = None
+
+    @property
+    def context(self) -> int | None:
+        """Tokens it can read and write together."""
+        meta = (self.meta or {}).get("n_ctx")
+        for value in (meta, self.context_length, self.max_model_len, self.context_window):
+            if isinstance(value, int) and value > 0:
+                return value
+        return None
+
+
+class Catalog(Struct, frozen=True):
+    """The list of models."""
+
+    data: list[Listed] = []
+
+
+CHUNK = msgspec.json.Decoder(Chunk)
+
+
+class OpenAICompatible:
+    """Has models write over chat completions.
+
+    Example::
+
+        OpenAICompatible("http://127.0.0.1:11434/v1", name="local")
+
+    Args:
+        base_url: where the API is, with its version: what ends in ``/v1`` mostly.
+        key: the key; None for none.
+        name: what models name the provider by.
+        timeout: seconds without a piece of an answer after which it counts as lost.
+        headers: for every request, beyond the usual ones.
+        requests: makes the requests; None makes them with aiohttp.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key: Secret | str | None = None,
+        *,
+        name: str = "openai",
+        timeout: float = 120.0,
+        headers: Mapping[str, str] | None = None,
+        requests: Requests | None = None,
+    ) -> None:
+        self.name = name
+        secret = Secret(key) if key else None
+        auth = {"Authorization": f"Bearer {secret.reveal()}"} if secret else {}
+        self._http = Http(
+            name,
+            base_url,
+            {**(headers or {}), **auth},
+            key=secret,
+            timeout=timeout,
+            requests=requests,
+        )
+        self._renamed: set[str] = set()  # models that want another member for max_tokens
+
+    async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
+        """The pieces of the answer as they come; see :class:`Provider`."""
+        body, names = request(completion)
+        answer = Answer(completion, names)
+        while True:
+            renamed = completion.model in self._renamed
+            if renamed:
+                body["max_completion_tokens"] = body.pop("max_tokens")
+            try:
+                async with aclosing(self._http.events("/chat/completions", body)) as events:
+                    async for event in events:
+                        if event.data.strip() == b"[DONE]":
+                            break
+                        for delta in self._read(answer, event.data):
+                            yield delta
+                break
+            except ProviderRefused as error:
+                # newer models of OpenAI want the other name, and everybody else this one
+                if renamed or "max_completion_tokens" not in str(error):
+                    raise
+                self._renamed.add(completion.model)
+        if answer.finish is None:
+            raise self._http.unfinished()
+        yield answer.done(self.name)
+
+    async def models(self) -> Sequence[Offered]:
+        """The models there are.
+
+        Raises:
+            ProviderError: the provider does not say.
+        """
+        try:
+            listed = msgspec.json.decode(await self._http.get("/models"), type=Catalog)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._http.broken_json(error) from error
+        return [Offered(id=model.id, context=model.context) for model in listed.data]
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._http.close()
+
+    def _read(self, answer: "Answer", data: bytes) -> list[Delta]:
+        try:
+            chunk = CHUNK.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._http.broken_json(error) from error
+        if chunk.error is not None:
+            raise self._http.problem(chunk.error)
+        return answer.add(chunk)
+
+
+class Answer:
+    """What has come of an answer.
+
+    Args:
+        completion: what was asked.
+        names: the names of tools as the model knows them, by our own.
+    """
+
+    def __init__(self, completion: Completion, names: Mapping[str, str]) -> None:
+        self.finish: str | None = None
+        self._model = completion.model
+        self._own = {alias: name for name, alias in names.items()}
+        self._texts: list[str] = []
+        self._uses: dict[int, list[str]] = {}
+        self._usage = Usage()
+
+    def add(self, chunk: Chunk) -> list[Delta]:
+        """Take in one event; the text that it adds."""
+        self._model = chunk.model or self._model
+        self._usage = chunk.usage or self._usage
+        found: list[Delta] = []
+        for choice in chunk.choices[:1]:
+            self.finish = choice.finish_reason or self.finish
+            if choice.delta.content:
+                self._texts.append(choice.delta.content)
+                found.append(Delta(choice.delta.content))
+            for call in choice.delta.tool_calls or ():
+                self._call(call)
+        return found
+
+    def _call(self, call: ToolCall) -> None:
+        use = self._uses.setdefault(call.index, ["", "", ""])
+        if len(self._uses) > MOST_TOOL_CALLS:
+            raise ProviderBroke(f"a model asks for more than {MOST_TOOL_CALLS} tools at once")
+        use[0] = call.id or use[0]
+        use[1] = call.function.name or use[1]
+        use[2] += call.function.arguments or ""
+
+    def done(self, provider: str) -> Done:
+        """The whole message.
+
+        Raises:
+            ProviderBroke: the model's arguments for a tool are no JSON object.
+        """
+        text = "".join(self._texts)
+        content: list[Any] = [TextContent(text=text)] if text or not self._uses else []
+        for number, (id, name, arguments) in sorted(self._uses.items()):
+            content.append(
+                ToolUseContent(
+                    id=id or f"call_{number}",
+                    name=self._own.get(name, name),
+                    input=parsed(provider, name, arguments),
+                )
+            )
+        reason = STOP_REASONS.get(self.finish or "", self.finish or "")
+        # some say "stop" after they asked for a tool
+        reason = "toolUse" if self._uses and reason == "endTurn" else reason
+        return Done(
+            result=CreateMessageResult(
+                role="assistant",
+                content=content[0] if len(content) == 1 else content,
+                model=self._model,
+                stop_reason=reason,
+            ),
+            tokens_in=self._usage.prompt_tokens,
+            tokens_out=self._usage.completion_tokens,
+        )
+
+
+def parsed(provider: str, name: str, arguments: str) -> dict[str, Any]:
+    """The arguments of a tool as a model wrote them; none are an empty object.
+
+    Raises:
+        ProviderBroke: they are no JSON object.
+    """
+    try:
+        found: dict[str, Any] = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProviderBroke(
+            f"the model of provider {provider!r} gave tool {name!r} arguments that are no JSON "
+            f"object: {error}",
+            provider=provider,
+        ) from error
+    return found
+
+
+def request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
+    """The body of the request, and the names that tools have in it.
+
+    Raises:
+        ProviderRefused: something in it cannot be said here.
+    """
+    names = aliases([tool.name for tool in completion.tools])
+    messages: list[dict[str, Any]] = []
+    if completion.system:
+        messages.append({"role": "system", "content": completion.system})
+    for message in completion.messages:
+        messages += said(message, names)
+    body: dict[str, Any] = {
+        "model": completion.model,
+        "messages": messages,
+        "max_tokens": completion.max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if completion.temperature is not None:
+        body["temperature"] = completion.temperature
+    if completion.stop:
+        body["stop"] = list(completion.stop)
+    if completion.schema is not None:
+        form = {"name": "answer", "schema": completion.schema, "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": form}
+    if completion.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": names[tool.name],
+                    "description": tool.description or "",
+                    "parameters": tool.input_schema,
+                },
+            }
+            for tool in completion.tools
+        ]
+        choice = completion.tool_choice
+        if choice is not None and choice.mode:
+            body["tool_choice"] = choice.mode
+    return body, names
+
+
+def said(message: SamplingMessage, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One message as the API has it; the results of tools are a message each."""
+    results, parts, uses = [], [], []
+    for part in blocks(message.content):
+        if isinstance(part, ToolResultContent):
+            results.append(
+                {"role": "tool", "tool_call_id": part.tool_use_id, "content": told(part)}
+            )
+        elif isinstance(part, ToolUseContent):
+            arguments = msgspec.json.encode(part.input).decode()
+            function = {"name": names.get(part.name, part.name), "arguments": arguments}
+            uses.append({"id": part.id, "type": "function", "function": function})
+        else:
+            parts.append(shown(part))
+    if not parts and not uses:
+        return results
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    # a list is for those that can have pictures: not every server takes one for plain text
+    content: Any = "\n".join(texts) if len(texts) == len(parts) else parts
+    whole: dict[str, Any] = {"role": message.role, "content": content or None}
+    if uses:
+        whole["tool_calls"] = uses
+    return [*results, whole]
+
+
+def shown(part: Any) -> dict[str, Any]:
+    """Text, a picture or sound as the API has it.
+
+    Raises:
+        ProviderRefused: there is no way to say it.
+    """
+    if isinstance(part, TextContent):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImageContent):
+        url = f"data:{part.mime_type};base64,{part.data}"
+        return {"type": "image_url", "image_url": {"url": url}}
+    if isinstance(part, AudioContent) and part.mime_type in SOUNDS:
+        sound = {"data": part.data, "format": SOUNDS[part.mime_type]}
+        return {"type": "input_audio", "input_audio": sound}
+    kind = getattr(part, "mime_type", type(part).__name__)
+    raise ProviderRefused(f"chat completions have no way to give a model {kind}")

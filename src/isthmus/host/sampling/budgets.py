@@ -1,0 +1,213 @@
+"""How much a server may have models write: counted by the day, where a restart forgets nothing.
+
+What an answer may cost at most is charged before it is begun, and what it did cost is put right
+afterwards: two answers at once cannot overspend together, and one that was cut off by the end of
+the process stays charged.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from isthmus.host.config.entries import SamplingLimits
+from isthmus.host.errors import Exhausted
+from isthmus.host.sampling.models import Model
+from isthmus.host.state import HostState
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["Allowance", "Budgets", "Charge"]
+
+DAY = 86_400
+KEPT_DAYS = 90
+MOST_ALLOWANCES = 10_000
+
+Key = tuple[str, str, str]
+
+
+class Charge(Struct, frozen=True, kw_only=True):
+    """What was charged for an answer before it began.
+
+    Attributes:
+        server: whose account it is.
+        day: of which day.
+        tokens: read and written, at most.
+        cost: in micro-dollars, at most.
+        max_tokens: the most that may be written for it.
+    """
+
+    server: str
+    day: int
+    tokens: int
+    cost: int
+    max_tokens: int
+
+
+class Allowance(Struct, frozen=True, kw_only=True):
+    """What a person allowed in advance, for one server, run and model; None for any amount.
+
+    Attributes:
+        tokens: tokens read and written that are left.
+        cost: micro-dollars that are left.
+    """
+
+    tokens: int | None = None
+    cost: int | None = None
+
+    def covers(self, tokens: int, cost: int | None) -> bool:
+        """Whether so much is left; what nobody knows the price of is not covered by a price."""
+        if self.tokens is not None and tokens > self.tokens:
+            return False
+        return self.cost is None or (cost is not None and cost <= self.cost)
+
+
+class Budgets:
+    """The accounts of all servers.
+
+    Args:
+        state: where they are kept.
+    """
+
+    def __init__(self, state: HostState) -> None:
+        self._state = state
+        self._clock = state.clock
+        self._allowed: dict[Key, Allowance] = {}
+
+    async def load(self) -> None:
+        """Read what was allowed in advance; accounts of long ago are dropped."""
+        oldest = self._today() - KEPT_DAYS
+
+        def work(db: "sqlite3.Connection") -> list[tuple[str, str, str, int | None, int | None]]:
+            db.execute("DELETE FROM sampling_usage WHERE day < ?", (oldest,))
+            db.execute(
+                "DELETE FROM sampling_allowance WHERE at_us < ?", (oldest * DAY * 1_000_000,)
+            )
+            return db.execute(
+                "SELECT run, server, model, tokens, cost_micro FROM sampling_allowance"
+            ).fetchall()
+
+        for run, server, model, tokens, cost in await self._state.write(work):
+            self._allowed[run, server, model] = Allowance(tokens=tokens, cost=cost)
+
+    async def used(self, server: str) -> tuple[int, int, int]:
+        """Requests, tokens and micro-dollars of a server today."""
+        day = self._today()
+        row: tuple[int, int, int] | None = await self._state.read(lambda db: usage(db, server, day))
+        return row or (0, 0, 0)
+
+    async def charge(
+        self, server: str, limits: SamplingLimits, model: Model, tokens_in: int, max_tokens: int
+    ) -> Charge:
+        """Charge what an answer may cost at most; it is durable when this returns.
+
+        Args:
+            server: whose account.
+            limits: what a day may come to.
+            model: who writes.
+            tokens_in: the length of the prompt, about.
+            max_tokens: how much is to be written; less where the account has less.
+
+        Raises:
+            Exhausted: the account of this day is empty.
+            StoreUnavailable: nothing can be written down.
+        """
+        day = self._today()
+
+        def work(db: "sqlite3.Connection") -> Charge:
+            _, tokens, spent = usage(db, server, day) or (0, 0, 0)
+            most = max_tokens
+            if limits.tokens is not None:
+                most = min(most, limits.tokens - tokens - tokens_in)
+            if limits.cost is not None:
+                most = min(most, affordable(model, limits.cost * 1e6 - spent, tokens_in, most))
+            if most < 1:
+                raise self._empty(server, limits, tokens, spent)
+            whole = tokens_in + most
+            cost = model.cost(tokens_in, most) or 0
+            add(db, (server, day), 1, whole, cost)
+            return Charge(server=server, day=day, tokens=whole, cost=cost, max_tokens=most)
+
+        return await self._state.write(work)
+
+    async def settle(self, charge: Charge, tokens: int, cost: int) -> None:
+        """Put right what was charged: it took so many tokens and micro-dollars."""
+        await self._state.write(
+            lambda db: add(
+                db, (charge.server, charge.day), 0, tokens - charge.tokens, cost - charge.cost
+            )
+        )
+
+    def allowance(self, run: str, server: str, model: str) -> Allowance | None:
+        """What is left of what was allowed in advance; None where nothing was said of amounts."""
+        return self._allowed.get((run, server, model))
+
+    async def allow(self, run: str, server: str, model: str, allowance: Allowance) -> None:
+        """Allow so much in advance, in place of what was allowed before."""
+        key = (run, server, model)
+        row = (*key, int(self._clock() * 1e6), allowance.tokens, allowance.cost)
+        await self._state.write(
+            lambda db: db.execute(
+                "INSERT OR REPLACE INTO sampling_allowance VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+        )
+        self._allowed.pop(key, None)
+        self._allowed[key] = allowance
+        while len(self._allowed) > MOST_ALLOWANCES:
+            del self._allowed[next(iter(self._allowed))]
+
+    async def draw(self, run: str, server: str, model: str, tokens: int, cost: int) -> None:
+        """Take out of what was allowed in advance."""
+        left = self._allowed.get((run, server, model))
+        if left is not None:
+            rest = Allowance(
+                tokens=None if left.tokens is None else max(left.tokens - tokens, 0),
+                cost=None if left.cost is None else max(left.cost - cost, 0),
+            )
+            await self.allow(run, server, model, rest)
+
+    def _today(self) -> int:
+        return int(self._clock() // DAY)
+
+    def _empty(self, server: str, limits: SamplingLimits, tokens: int, spent: int) -> Exhausted:
+        parts = []
+        if limits.tokens is not None:
+            parts.append(f"{tokens} of {limits.tokens} tokens")
+        if limits.cost is not None:
+            parts.append(f"${spent / 1e6:.4f} of ${limits.cost:g}")
+        return Exhausted(
+            f"server {server!r} has used {' and '.join(parts)} that models may take for it in a "
+            "day, and this would be more (host.sampling of its entry)",
+            retry_after=DAY - self._clock() % DAY,
+        )
+
+
+def affordable(model: Model, left: float, tokens_in: int, most: int) -> int:
+    """How many tokens can be written for what is left; as many as wanted where prices are unknown."""
+    if model.cost_in is None or model.cost_out is None:
+        return most
+    rest = left - model.cost_in * tokens_in
+    if rest < 0 or not model.cost_out:
+        return most if rest >= 0 else 0
+    return int(rest // model.cost_out)
+
+
+def usage(db: "sqlite3.Connection", server: str, day: int) -> tuple[int, int, int] | None:
+    """The row of an account."""
+    row: tuple[int, int, int] | None = db.execute(
+        "SELECT requests, tokens, cost_micro FROM sampling_usage WHERE server = ? AND day = ?",
+        (server, day),
+    ).fetchone()
+    return row
+
+
+def add(
+    db: "sqlite3.Connection", account: tuple[str, int], requests: int, tokens: int, cost: int
+) -> None:
+    """Count more, or less, on the account of a server on a day."""
+    db.execute(
+        "INSERT INTO sampling_usage VALUES (?1, ?2, ?3, max(?4, 0), max(?5, 0)) "
+        "ON CONFLICT (server, day) DO UPDATE SET requests = requests + ?3, "
+        "tokens = max(tokens + ?4, 0), cost_micro = max(cost_micro + ?5, 0)",
+        (*account, requests, tokens, cost),
+    )
