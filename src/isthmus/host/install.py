@@ -1,0 +1,294 @@
+"""Whether a server may be run at all: its exact command, shown to the user once, and agreed to.
+
+Agreement is for the command to the letter, the names of its variables, its folder, its pin and what
+confines it: when one of them changes, it is asked again.
+"""
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from isthmus.host.act import Act, Outcome
+from isthmus.host.attempt import Attempt, new_id
+from isthmus.host.config.entries import ServerEntry
+from isthmus.host.dangers import dangers, dangers_of_url
+from isthmus.host.errors import Denied
+from isthmus.host.interaction import Decision, Installing, Payload
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.trace import Trace
+from isthmus.host.sandbox import SCRIPTS, Granted, described
+from isthmus.host.supervisor.identity import digest, executable, identity
+from isthmus.transports.http.address import shown
+
+if TYPE_CHECKING:
+    from isthmus.host.pipeline import Pipeline
+    from isthmus.host.state import HostState
+
+__all__ = ["InstallAct", "Installs", "consent_digest", "installing", "unpinned"]
+
+SHORTEST = 6
+"""Characters of a secret that is looked for in a command; shorter ones stand in ordinary words."""
+
+HIDDEN = "[secret]"
+
+
+class Installs:
+    """What the user agreed to run, and asks them where they have not.
+
+    Args:
+        state: where agreements are kept; several processes may share it.
+        pipeline: what everything goes through that is done.
+        principal: who wants servers started.
+        roots: the folders a server was granted, for the question.
+        prepare: asked to do what comes between the agreement and the start, such as asking which
+            folders a confined server may work in.
+    """
+
+    def __init__(
+        self,
+        state: "HostState",
+        pipeline: "Pipeline | None" = None,
+        *,
+        principal: str = "user:local",
+        roots: Callable[[ServerEntry], tuple[Granted, ...]] = lambda _entry: (),
+        prepare: Callable[[ServerEntry], Awaitable[None]] | None = None,
+    ) -> None:
+        self._state = state
+        self._pipeline = pipeline
+        self._principal = principal
+        self._roots = roots
+        self._prepare = prepare
+        self._known: set[str] = set()
+
+    async def load(self) -> None:
+        """Learn what is kept; again, to see what other processes have done."""
+        rows = await self._state.read(
+            lambda db: db.execute("SELECT digest FROM consent").fetchall()
+        )
+        self._known = {row[0] for row in rows}
+
+    def agreed(self, entry: ServerEntry) -> bool:
+        """Whether the user has agreed to this server as it is now."""
+        return not (entry.command or entry.url) or consent_digest(entry) in self._known
+
+    async def consented(self, entry: ServerEntry) -> bool:
+        """Whether a server may be started; the user is asked if they never were.
+
+        Raises:
+            Denied: it is not trusted, is not the program that is pinned, or the user said no.
+        """
+        if not entry.trusted:
+            raise Denied(
+                f"the server {entry.name!r} stands in a workspace that is not trusted "
+                f"({entry.source}): look at it, then isthmus config trust",
+                by="config",
+            )
+        problem = unpinned(entry)
+        if problem:
+            raise Denied(problem, by="config")
+        if not self.agreed(entry):
+            await self.load()  # another process may have asked
+        if not self.agreed(entry):
+            await self._ask(entry)
+        if self._prepare is not None:
+            await self._prepare(entry)
+        return True
+
+    async def give(self, entry: ServerEntry, by: str) -> None:
+        """Write down that the user agreed.
+
+        Args:
+            entry: to what.
+            by: where they did: on a surface, or by adding it themselves.
+        """
+        found, now = consent_digest(entry), int(self._state.clock() * 1_000_000)
+        await self._state.write(
+            lambda db: db.execute(
+                "INSERT OR REPLACE INTO consent (digest, server, given_by, given_us)"
+                " VALUES (?, ?, ?, ?)",
+                (found, entry.name, by, now),
+            )
+        )
+        self._known.add(found)
+
+    async def withdraw(self, server: str) -> bool:
+        """Forget what was agreed for a server; False where nothing was."""
+        gone = await self._state.write(
+            lambda db: db.execute("DELETE FROM consent WHERE server = ?", (server,)).rowcount
+        )
+        await self.load()
+        return gone > 0
+
+    async def _ask(self, entry: ServerEntry) -> None:
+        """Ask.
+
+        Raises:
+            Denied: the user said no, nobody was there, or policy forbids it.
+        """
+        if self._pipeline is None:
+            raise Denied(
+                f"nobody agreed that {entry.name!r} is run, and there is nobody to ask", by="nobody"
+            )
+        attempt = Attempt(
+            id=new_id(),
+            action="server.install",
+            principal=self._principal,
+            server=entry.name,
+            object=entry.name,
+            arguments=arguments_of(entry),
+        )
+        await self._pipeline.run(attempt, InstallAct(entry, self.give, self._roots(entry)))
+
+
+class InstallAct(Act[None]):
+    """Agree that a server is run.
+
+    Args:
+        entry: which one.
+        give: writes the agreement down.
+        roots: the folders it would be confined to.
+    """
+
+    # SEP-1024: a client that runs a local server MUST have the user agree first, with the exact
+    # command before them, uncut, said to be code that runs on their machine, and a way to say no.
+
+    def __init__(
+        self,
+        entry: ServerEntry,
+        give: Callable[[ServerEntry, str], Awaitable[None]],
+        roots: tuple[Granted, ...] = (),
+    ) -> None:
+        self._entry = entry
+        self._give = give
+        self._roots = roots
+        self._by = "policy"
+
+    def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - the shape of acts
+        """What policy is to know of the server."""
+        entry = self._entry
+        return Facts(
+            identity=identity(entry),
+            trust=entry.options.trust,
+            target=entry.options.labels,
+            transport=entry.kind,
+            cwd=entry.cwd,
+        )
+
+    def check(self, attempt: Attempt) -> None:
+        """Nothing: it is what the configuration says."""
+
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - as above
+        """Always: no rule runs a program that the user has not seen."""
+        return True
+
+    def coalesce(self, attempt: Attempt) -> str:  # noqa: ARG002 - as above
+        """One answer is for all who want it started."""
+        return f"server.install {consent_digest(self._entry)}"
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as above
+        """All that the user has to see."""
+        return installing(self._entry, self._roots)
+
+    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+        """The attempt as it was: a command is changed in its file."""
+        self._by = decision.by
+        return attempt
+
+    async def recheck(self, attempt: Attempt, *, waited: bool) -> None:  # noqa: ARG002 - as above
+        """See that the program is still the one that is pinned.
+
+        Raises:
+            Denied: it is another one.
+        """
+        problem = unpinned(self._entry)
+        if problem:
+            raise Denied(problem, by="config")
+
+    async def dispatch(self, attempt: Attempt) -> None:  # noqa: ARG002 - as above
+        """Write the agreement down."""
+        await self._give(self._entry, self._by)
+
+    def outcome(self, result: None) -> Outcome:  # noqa: ARG002 - as above
+        """What was agreed to."""
+        return Outcome(detail={"consent": consent_digest(self._entry)})
+
+
+def installing(entry: ServerEntry, roots: tuple[Granted, ...] = ()) -> Installing:
+    """What the user has to see before a server is run: all of it, uncut, and without secrets."""
+    resolved = executable(entry)
+    argv = masked(entry)
+    return Installing(
+        argv=argv,
+        resolved=resolved,
+        cwd=(entry.cwd or os.getcwd()) if entry.command else "",  # noqa: PTH109 - a text
+        env=tuple(sorted(entry.env)),
+        source=entry.source,
+        warnings=dangers_of_url(entry.url) if entry.url else dangers(argv, entry.env, resolved),
+        sandbox=described(entry.options.sandbox, roots) if entry.command else (),
+        url=shown(entry.url) if entry.url else "",
+    )
+
+
+def masked(entry: ServerEntry) -> tuple[str, ...]:
+    """The command with the user's own secrets hidden that it has among its arguments."""
+    held = sorted((s.reveal() for s in entry.secrets), key=len, reverse=True)
+    argv = list(entry.command)
+    for secret in held:
+        if len(secret) >= SHORTEST:
+            argv = [part.replace(secret, HIDDEN) for part in argv]
+    return tuple(argv)
+
+
+def arguments_of(entry: ServerEntry) -> dict[str, Any]:
+    """What an attempt to install a server has as its arguments, for rules to look at."""
+    if entry.url:
+        return {"url": shown(entry.url)}
+    return {"command": list(masked(entry)), "cwd": entry.cwd, "env": sorted(entry.env)}
+
+
+def consent_digest(entry: ServerEntry) -> str:
+    """What the user agrees to, as a digest: whatever of it changes, they are asked again.
+
+    A secret that is renewed changes nothing; a sandbox that opens does.
+    """
+    options = entry.options
+    box = None if options.sandbox is None else msgspec.to_builtins(options.sandbox)
+    said = [
+        masked(entry),
+        sorted(entry.env),
+        entry.cwd,
+        options.pin,
+        shown(entry.url) if entry.url else "",
+        sorted(name.lower() for name in entry.headers),
+        box if entry.command else None,
+    ]
+    return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()
+
+
+def unpinned(entry: ServerEntry) -> str:
+    """Why a server is not the program that is pinned; empty where it is, or nothing is pinned.
+
+    The pin is for the program's file, or for the script that an interpreter is given.
+    """
+    pin = entry.options.pin
+    if not pin:
+        return ""
+    if not entry.command:
+        return f"{entry.source}: server {entry.name!r}: a pin is for a program, and this one is reached by its URL"
+    base = entry.cwd or os.getcwd()  # noqa: PTH109 - a text
+    paths = [executable(entry)]
+    paths += [str(Path(base, one)) for one in entry.command[1:] if Path(one).suffix in SCRIPTS]
+    found = {path: digest(path) for path in paths if path}
+    if pin in found.values():
+        return ""
+    have = (
+        ", ".join(f"{path} is {said or 'not there'}" for path, said in found.items()) or "no file"
+    )
+    return (
+        f"{entry.source}: server {entry.name!r} is not the program that is pinned: the pin is "
+        f"{pin}, and {have}; if you changed it yourself, write the new one into host.pin"
+    )
