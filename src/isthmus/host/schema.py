@@ -131,7 +131,31 @@ CONFIG = (
     """,
 )
 
-TABLES = (*AUDIT, *KERNEL, *CATALOG, *SAMPLING, *CONFIG)
+POLICY = (
+    # What the user said yes to for longer than once; what has ended stays, and says why.
+    """
+    CREATE TABLE grant_ (
+        id TEXT PRIMARY KEY, created_us INTEGER NOT NULL, until_us INTEGER, uses INTEGER,
+        ended TEXT NOT NULL DEFAULT '', body BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX grant_holds ON grant_ (created_us) WHERE ended = ''",
+    # How often grants have changed, for other processes, and the latest time that was seen.
+    """
+    CREATE TABLE grant_clock (
+        id INTEGER PRIMARY KEY CHECK (id = 1), changes INTEGER NOT NULL, seen_us INTEGER NOT NULL
+    ) STRICT
+    """,
+    # What the tools of servers were when they were approved; definitions are compressed.
+    """
+    CREATE TABLE fingerprint (
+        server TEXT NOT NULL, identity TEXT NOT NULL, tool TEXT NOT NULL, hash TEXT NOT NULL,
+        first_us INTEGER NOT NULL, definition BLOB NOT NULL, PRIMARY KEY (server, identity, tool)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+TABLES = (*AUDIT, *KERNEL, *CATALOG, *SAMPLING, *CONFIG, *POLICY)
 """Each part of the host has a tuple of its own above, and a line here."""
 
 SCHEMA = Schema(application=0x15714A76, version=1, tables=TABLES, purpose="the state of a host")
