@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from isthmus.transports import process as module
 from isthmus.transports.process import Guard, Process, Tail, presentable
 
 
@@ -103,3 +104,22 @@ def test_each_line_is_passed_on_once():
 def test_last_words_cannot_fool_a_terminal(text, shown):
     """Ours: what a server wrote is quoted in errors, which people read in terminals."""
     assert shown == presentable(text)
+
+
+async def test_a_flood_of_standard_error_is_read_with_rests(monkeypatch):
+    """Ours: who writes without end waits at its own end of the pipe, and loses no last word."""
+    monkeypatch.setattr(module, "FLOW", 256 * 1024)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    flood = (
+        "i=0; while [ $i -lt 16 ]; do head -c 65536 /dev/zero >&2; i=$((i+1)); done; echo end >&2"
+    )
+    process = Process(["/bin/sh", "-c", flood], dict(os.environ), None)
+    os.close(process.input)
+    try:
+        assert 0 == await process.wait_exit(15)
+        assert loop.time() - began >= module.BREATH
+        assert process.tail.lines()[-1].endswith("end")
+    finally:
+        await process.end()
+        os.close(process.output)

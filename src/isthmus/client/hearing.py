@@ -32,6 +32,9 @@ FIRST_WAIT = 1.0
 
 LONGEST_WAIT = 60.0
 
+BREATH = 0.1
+"""Seconds in which nothing is read from a launched server that logs more than it may."""
+
 ATTEMPTS = 10
 """How often in a row a stream is opened again that never opens."""
 
@@ -178,6 +181,11 @@ class Hearing:
                 self._limits.log_messages,
             )
         self._lost_logs += 1
+        # reading what is dropped costs as much as reading what is wanted
+        peer = self._connection and self._connection.peer
+        rest = getattr(peer and peer.channel, "rest", None)
+        if rest is not None:
+            rest(BREATH)
 
     def _on_stale(self, change: Change) -> None:
         if self.stale is not None:

@@ -202,6 +202,10 @@ class CommandChannel:
         # notifications/cancelled
         return False
 
+    def rest(self, seconds: float) -> None:
+        """Read nothing for a while, so that a server which says too much waits at its own end."""
+        self._inlet.rest(seconds)
+
     async def close(self) -> None:
         """End the server: close its input, wait two seconds, SIGTERM, wait two more, SIGKILL.
 

@@ -228,6 +228,7 @@ class Inlet:
         self._framing = Lines(limit)
         self._ahead = 0
         self._paused = False
+        self._resting: asyncio.TimerHandle | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._source = source(fd, self._took)
 
@@ -244,16 +245,31 @@ class Inlet:
         else:
             self._loop.call_later(SETTLE, self.stop)
 
+    def rest(self, seconds: float) -> None:
+        """Read nothing for a while, so that a side which says too much waits at its own end."""
+        if self._resting is None and not self.over:
+            self._resting = self._loop.call_later(seconds, self._rested)
+            self._source.pause()
+
+    def _rested(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
+            if not self._paused:
+                self._source.resume()
+
     def ignore(self) -> None:
         """Throw away what was read and what will be, so that the other side can write and end."""
         self.lines.clear()
         self.over = True
+        self._rested()
         self._go_on()
         self._wake()
 
     def stop(self) -> None:
         """Read no further; may be called twice."""
         self._source.stop()
+        self._rested()
         if not self.over:
             self.over = True
             self.cut = self._framing.rest()
@@ -282,7 +298,8 @@ class Inlet:
         self._ahead = 0
         if self._paused:
             self._paused = False
-            self._source.resume()
+            if self._resting is None:
+                self._source.resume()
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None

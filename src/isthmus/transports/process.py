@@ -44,6 +44,12 @@ LEFTOVERS = 0.5
 GLANCE = 0.02
 """Seconds between looks at whether they have."""
 
+FLOW = 1024 * 1024
+"""Bytes of standard error that are read at once; then there is a rest."""
+
+BREATH = 0.1
+"""Seconds of that rest: whoever writes without end waits, and the event loop does not."""
+
 GUARD_DELAY = 0.02
 """Seconds until the guard is started: while the server is still starting itself."""
 
@@ -96,8 +102,9 @@ class Process:
             self._guard.dismiss()
             raise
         self.tail = Tail(on_stderr)
-        self._errors: Source = source(errors, self._heard)
+        self._flow, self._flow_since = 0, self._loop.time()
         self.exited: asyncio.Future[int] = self._loop.create_future()
+        self._errors: Source = source(errors, self._heard)
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._watch = Watch(self._popen, self._on_exit)
@@ -132,11 +139,18 @@ class Process:
         self._buried()
 
     def _heard(self, data: bytes) -> None:
-        if data:
-            self.tail.add(data)
-        else:
+        if not data:
             self._errors.stop()
             self.tail.end()
+            return
+        self.tail.add(data)
+        self._flow += len(data)
+        if self._flow > FLOW and not self.exited.done():
+            now = self._loop.time()
+            if now - self._flow_since < BREATH:
+                self._errors.pause()
+                self._loop.call_later(BREATH, self._errors.resume)
+            self._flow, self._flow_since = 0, now
 
     def _on_exit(self) -> None:
         # Not reaped yet, so its number cannot be anybody else's by now.

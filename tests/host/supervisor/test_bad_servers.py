@@ -1,0 +1,147 @@
+"""Launched servers that misbehave: what they cost, and that they end."""
+
+import asyncio
+import os
+import sys
+
+import pytest
+
+from isthmus import Client
+from isthmus.client.limits import Limits
+from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
+from isthmus.host.errors import OutcomeUnknown, ServerUnavailable
+from isthmus.host.supervisor.reach import reach
+from isthmus.host.supervisor.supervisor import Supervisor
+from isthmus.store.meter import Rate
+from isthmus.testing.faults import until
+from isthmus.transports import process
+
+SERVER = """
+import json, sys, time
+
+def say(**members):
+    print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
+
+def answer(message):
+    method, id = message.get("method"), message.get("id")
+    if method == "initialize":
+        say(id=id, result={"protocolVersion": "2025-11-25", "serverInfo": {"name": "s",
+            "version": "1"}, "capabilities": {"tools": {}, "logging": {}}})
+    elif id is not None:
+        BEFORE
+        say(id=id, result={"content": [{"type": "text", "text": "done"}]})
+
+for line in sys.stdin:
+    answer(json.loads(line))
+AFTER
+"""
+
+
+def entry(name, before="pass", after="", **options):
+    code = SERVER.replace("BEFORE", before).replace("AFTER", after)
+    command = (sys.executable, "-I", "-S", "-c", code)
+    return ServerEntry(name=name, command=command, options=ServerOptions(era="legacy", **options))
+
+
+def supervisor_of(*servers, **client):
+    config = HostConfig(servers={server.name: server for server in servers})
+    made = Supervisor(
+        config,
+        lambda entry, _isolation: Client(
+            reach(entry), on_log=made.servers[entry.name].heard, **client
+        ),
+    )
+    return made
+
+
+async def call(supervisor, name):
+    async with supervisor.use(name) as client:
+        return (await client.call_tool("anything")).text
+
+
+@pytest.mark.covers("hostservers.flood.bounded")
+async def test_floods_of_logs_and_last_words_cost_a_bounded_share():
+    """Ours: the last of both are kept, and reading what is dropped is paused."""
+    logs = 'say(method="notifications/message", params={"level": "info", "data": "x" * 90})'
+    before = f"[{logs} for _ in range(2000)]; print('y' * 300_000, file=sys.stderr, flush=True)"
+    loop = asyncio.get_running_loop()
+    few = Limits(log_messages=Rate(20, 3600))
+    async with supervisor_of(entry("a", before), entry("b"), limits=few) as supervisor:
+        assert "done" == await call(supervisor, "b")
+        began = loop.time()
+        assert "done" == await call(supervisor, "a")
+        assert loop.time() - began >= 0.1
+        server = supervisor.servers["a"]
+        logged = [line for line in server.log if line.startswith("info: ")]
+        assert 20 == len(logged)
+        assert sum(map(len, server.log)) < 100_000
+
+
+@pytest.mark.covers("hostservers.end.stubborn")
+async def test_a_server_that_ignores_the_end_of_its_input_is_ended(monkeypatch):
+    """Ours: stopping means that it is gone."""
+    ladder = ((None, 0.1), *process.LADDER[1:])
+    monkeypatch.setattr(process, "LADDER", ladder)
+    async with supervisor_of(entry("a", after="time.sleep(600)")) as supervisor:
+        await call(supervisor, "a")
+        pid = supervisor.servers["a"].status().pid
+        await supervisor.servers["a"].stop()
+        assert "idle" == supervisor.servers["a"].state
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+async def test_junk_on_standard_output_is_passed_over():
+    """Ours: a banner does not end a connection."""
+    async with supervisor_of(entry("a", "print('Welcome!\\x00', flush=True)")) as supervisor:
+        assert "done" == await call(supervisor, "a")
+
+
+@pytest.mark.covers("hostservers.crash.words")
+async def test_the_last_words_of_a_server_that_crashes_are_kept_and_said():
+    """Ours: why it does not start is in its own words, without its colours."""
+    crash = "sys.exit('\\x1b[31mno licence')"
+    async with supervisor_of(entry("a", before=crash), entry("b")) as supervisor:
+        async with supervisor.use("a"):
+            pass
+        with pytest.raises(OutcomeUnknown, match="no licence"):
+            await call(supervisor, "a")
+        server = supervisor.servers["a"]
+        await until(lambda: server.state != "ready")
+        assert ["no licence"] == server.stderr
+        assert "no licence" in server.status().error
+        assert "done" == await call(supervisor, "b")
+
+
+async def test_a_command_that_is_not_there_says_so_and_ends_in_failed():
+    """Ours: a mistyped command is not tried for ever."""
+    missing = ServerEntry(name="a", command=("is-not-there-at-all",))
+    config = HostConfig(servers={"a": missing})
+    supervisor = Supervisor(
+        config, lambda entry, _isolation: Client(reach(entry)), random=lambda: 0.0
+    )
+    async with supervisor:
+        with pytest.raises(ServerUnavailable, match="no such command: 'is-not-there-at-all'"):
+            await call(supervisor, "a")
+        await until(lambda: supervisor.servers["a"].state == "failed")
+
+
+async def test_what_is_shown_of_a_server_holds_no_secret():
+    """Ours: a password in a URL or a key in an argument is not on any screen."""
+    from isthmus.auth.secret import Secret
+
+    key = Secret("hunter2-hunter2-hunter2")
+    config = HostConfig(
+        servers={
+            "web": ServerEntry(name="web", kind="http", url="https://ada:pw@a.example/mcp?k=v"),
+            "run": ServerEntry(name="run", command=("run", "--key", key.reveal()), secrets=(key,)),
+            "here": ServerEntry(name="here"),
+        }
+    )
+    supervisor = Supervisor(config, lambda entry, _isolation: Client(reach(entry)))
+    shown = {name: server.status().where for name, server in supervisor.servers.items()}
+    assert {
+        "web": "https://a.example/mcp?…",
+        "run": "run --key [redacted]",
+        "here": "in this process",
+    } == shown
