@@ -80,10 +80,10 @@ class HostState:
     def post(
         self,
         work: "Callable[[sqlite3.Connection], object]",
-        failed: Callable[[BaseException], None] | None = None,
+        after: Callable[[BaseException | None], None] | None = None,
     ) -> None:
         """Have something changed within milliseconds; see :meth:`Database.post`."""
-        self.database.post(work, failed)
+        self.database.post(work, after)
 
     def key(self) -> bytes:
         """32 random bytes that belong to this state: in ``host.key`` beside it, for its owner only.

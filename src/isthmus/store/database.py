@@ -131,32 +131,40 @@ class Database:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(
+        self, work: Work[T], after: Callable[[BaseException | None], None] | None = None
+    ) -> T:
         """Do something in a transaction; an exception undoes all of it.
 
         It has been committed when this returns.
+
+        Args:
+            work: what is to be done.
+            after: hears, in the store's thread and before anything else is done there, that it was
+                committed (None), or why it was not.
 
         Raises:
             StoreLocked: another process has the file.
             StoreUnavailable: the file cannot be written.
             StoreUnusable: it is none of ours.
         """
-        return cast("T", await self._ask(work, writes=True))
+        return cast("T", await self._ask(work, writes=True, after=after))
 
     async def read(self, work: Work[T]) -> T:
         """As :meth:`write`, for work that changes nothing: what it changes is undone."""
         return cast("T", await self._ask(work, writes=False))
 
     def post(
-        self, work: Work[object], failed: Callable[[BaseException], None] | None = None
+        self, work: Work[object], after: Callable[[BaseException | None], None] | None = None
     ) -> None:
         """Have something done within milliseconds, and go on; it is committed with others.
 
         Args:
             work: what is to be done, in its turn.
-            failed: hears, in the store's thread, why it was not done; by default it is logged.
+            after: as for :meth:`write`; by default a failure is logged.
         """
-        self._put(Ask(work, asked=self._clock(), failed=failed or self._complain))
+        heard: Callable[[BaseException | None], None] = self._complain if after is None else after
+        self._put(Ask(work, asked=self._clock(), after=heard))
 
     async def close(self) -> None:
         """Do what was asked for, then let go of the file; safe to call twice.
@@ -166,10 +174,17 @@ class Database:
         if self._thread is not None:
             await self._ask(None, writes=False)
 
-    async def _ask(self, work: Work[Any] | None, *, writes: bool) -> object:
+    async def _ask(
+        self,
+        work: Work[Any] | None,
+        *,
+        writes: bool,
+        after: Callable[[BaseException | None], None] | None = None,
+    ) -> object:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        self._put(Ask(work, writes=writes, asked=self._clock(), loop=loop, future=future))
+        asked = self._clock()
+        self._put(Ask(work, writes=writes, asked=asked, loop=loop, future=future, after=after))
         return await future
 
     def _put(self, ask: Ask) -> None:

@@ -16,14 +16,14 @@ class Ask:
         writes: whether it changes anything.
         asked: when, by the store's clock.
         loop: where somebody waits for it in ``future``; both None where nobody does.
-        failed: hears why it was not done, where nobody waits.
+        after: hears how it ended, at once and in the store's thread: None, or the error.
 
     Attributes:
         result: what the work returned.
         error: why it was not done.
     """
 
-    __slots__ = ("asked", "error", "failed", "future", "loop", "result", "work", "writes")
+    __slots__ = ("after", "asked", "error", "future", "loop", "result", "work", "writes")
 
     def __init__(
         self,
@@ -33,14 +33,14 @@ class Ask:
         writes: bool = True,
         loop: asyncio.AbstractEventLoop | None = None,
         future: "asyncio.Future[object] | None" = None,
-        failed: Callable[[BaseException], None] | None = None,
+        after: Callable[[BaseException | None], None] | None = None,
     ) -> None:
         self.work = work
         self.writes = writes
         self.asked = asked
         self.loop = loop
         self.future = future
-        self.failed = failed
+        self.after = after
         self.result: object = None
         self.error: BaseException | None = None
 
@@ -62,11 +62,12 @@ class Ask:
 def settle(asks: Sequence[Ask]) -> None:
     """Tell everybody how it went, each loop with one call."""
     waiting: dict[asyncio.AbstractEventLoop, list[Ask]] = {}
+    for ask in reversed(asks):  # what is put back goes to the front, the last first
+        if ask.after is not None:
+            ask.after(ask.error)
     for ask in asks:
         if ask.loop is not None:
             waiting.setdefault(ask.loop, []).append(ask)
-        elif ask.error is not None and ask.failed is not None:
-            ask.failed(ask.error)
     for loop, group in waiting.items():
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(_tell, group)

@@ -4,6 +4,7 @@ Three nets, one under the other: what a rule names by a JSON pointer, the secret
 holds, and what looks like one or is called one.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ __all__ = ["REDACTED", "Redactor", "forms"]
 
 SHORTEST = 6
 """Characters of a secret that is looked for; shorter ones stand in ordinary words."""
+
+PLAIN = re.compile(r"[A-Za-z0-9\-._~]*")
+"""What looks the same wherever it is written."""
 
 DEEPEST = 100
 """Levels of lists and objects that are looked into; what is below is left out."""
@@ -71,9 +75,19 @@ class Redactor:
             value = _pointed(value, tuple(_segments(pointer)))
         return value
 
-    def known(self) -> list[str]:
-        """Every secret of this moment, in each spelling in which it may stand in a text."""
-        return [form for one in self._secrets() if len(one) >= SHORTEST for form in forms(one)]
+    def known(self, within: bytes | None = None) -> list[str]:
+        """Every secret of this moment, in each spelling in which it may stand in a text.
+
+        Args:
+            within: only those that stand in these bytes of JSON, in any spelling.
+        """
+        found: list[str] = []
+        for one in self._secrets():
+            if len(one) >= SHORTEST:
+                spelt = forms(one)
+                if within is None or any(told(form) in within for form in spelt):
+                    found += spelt
+        return found
 
     def without(self, value: Any, known: Sequence[str]) -> Any:
         """As :meth:`redact`, with secrets that :meth:`known` gave at another moment, and no pointers."""
@@ -82,14 +96,22 @@ class Redactor:
 
 def forms(secret: str) -> tuple[str, ...]:
     """A secret as texts spell it: as it is, in URLs, in JSON, in Python."""
-    if secret.isascii() and secret.isalnum():
+    if PLAIN.fullmatch(secret):
         return (secret,)
+    from json import dumps
     from urllib.parse import quote, quote_plus
 
     raw = secret.encode("utf-8", "surrogatepass")
-    escaped = secret.replace("\\", "\\\\").replace('"', '\\"')
-    spelt = (secret, quote(raw, ""), quote_plus(raw), quote(raw), escaped, repr(secret)[1:-1])
+    spelt = (
+        *(secret, quote(raw, ""), quote_plus(raw), quote(raw), repr(secret)[1:-1]),
+        *(dumps(secret)[1:-1], dumps(secret, ensure_ascii=False)[1:-1]),
+    )
     return tuple(dict.fromkeys(spelt))
+
+
+def told(text: str) -> bytes:
+    """A text's bytes, whatever is in it."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _segments(pointer: str) -> Iterable[str]:

@@ -1,0 +1,80 @@
+"""What is made of the state's key: digests, signatures, and the seal of what is kept encrypted."""
+
+import hashlib
+import os
+from functools import cached_property
+
+from isthmus.errors import IsthmusError
+
+__all__ = ["AuditKeys", "CannotOpen"]
+
+NONCE = 12
+
+
+class CannotOpen(IsthmusError):
+    """What was sealed was changed or moved, or the state's key is another one."""
+
+
+class AuditKeys:
+    """The keys of one audit log.
+
+    Args:
+        seed: the state's key.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        self.digests = self._derived(seed, b"digest")
+        self._signing = self._derived(seed, b"sign")
+        self._sealing = self._derived(seed, b"seal")
+
+    @staticmethod
+    def _derived(seed: bytes, purpose: bytes) -> bytes:
+        return hashlib.blake2b(b"isthmus audit " + purpose, key=seed, digest_size=32).digest()
+
+    def sign(self, message: bytes) -> bytes:
+        """An Ed25519 signature."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return Ed25519PrivateKey.from_private_bytes(self._signing).sign(message)
+
+    @cached_property
+    def public(self) -> bytes:
+        """The public key of the signatures, for whoever checks them elsewhere."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return Ed25519PrivateKey.from_private_bytes(self._signing).public_key().public_bytes_raw()
+
+    def signed(self, message: bytes, signature: bytes) -> bool:
+        """Whether a signature is ours, and the message as it was."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        try:
+            Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
+        except InvalidSignature:
+            return False
+        return True
+
+    def seal(self, content: bytes, place: bytes) -> bytes:
+        """Encrypt something (AES-256-GCM); it opens at the same place only."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce = os.urandom(NONCE)
+        return nonce + AESGCM(self._sealing).encrypt(nonce, content, place)
+
+    def open(self, sealed: bytes, place: bytes) -> bytes:
+        """Decrypt what :meth:`seal` made.
+
+        Raises:
+            CannotOpen: it was changed or moved, or the key is another one.
+        """
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        try:
+            return AESGCM(self._sealing).decrypt(sealed[:NONCE], sealed[NONCE:], place)
+        except (InvalidTag, ValueError):
+            raise CannotOpen(
+                "what was kept here was changed, or encrypted with another key: put the host.key "
+                "that belongs to this host.db beside it"
+            ) from None

@@ -1,0 +1,230 @@
+"""The audit log: what is about to happen is written down first, and nothing happens that is not.
+
+Rows go in order, into one chain that several processes share. An intent is committed when
+:meth:`AuditLog.intent` returns; a note is committed within milliseconds, together with others.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from isthmus.host.attempt import new_id
+from isthmus.host.audit.bodies import Bodies
+from isthmus.host.audit.columns import Snapshot, snapshot
+from isthmus.host.audit.redaction import Redactor
+from isthmus.host.audit.row import Row
+from isthmus.host.audit.waiting import Drain, Entry, Waiting
+from isthmus.host.audit.writer import Writer
+from isthmus.host.errors import AuditUnavailable
+from isthmus.host.state import HostState
+from isthmus.store.database import Durability
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["AuditLog"]
+
+T = TypeVar("T")
+
+RETRY = 1.0
+"""Seconds until a store that was not there is tried again."""
+
+DAY = 24 * 3600.0
+
+
+class AuditLog:
+    """The audit log of a host, in its state.
+
+    Args:
+        state: where it is kept.
+        durability: what a commit outlives; None for what the state says.
+        bodies: what is kept of arguments and results besides their digests.
+        bodies_life: seconds after which bodies are gone.
+        retain: seconds that rows are kept, in whole segments; None for ever.
+        redactor: takes out what is secret.
+        node: what this process is called in the log; a name of its own by default.
+        clock: says the seconds since the epoch; the state's by default.
+
+    Attributes:
+        node: what this process is called in the log.
+        redactor: takes out what is secret.
+        trouble: why nothing can be written at the moment; empty where it can.
+
+    Example::
+
+        log = AuditLog(HostState("state"))
+        await log.intent(Row(kind="intent", call=id, action="tool.call", server="files"))
+        log.note(Row(kind="outcome", call=id, seconds=0.02))
+        await log.close()
+    """
+
+    def __init__(
+        self,
+        state: HostState,
+        *,
+        durability: Durability | None = None,
+        bodies: Bodies = "hash",
+        bodies_life: float = 30 * DAY,
+        retain: float | None = None,
+        redactor: Redactor | None = None,
+        node: str = "",
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._state = state
+        if durability is not None:
+            state.database.durability = durability
+        self.redactor = redactor or Redactor()
+        self.node = node or f"{socket.gethostname()}:{os.getpid()}:{new_id()[-6:]}"
+        self.trouble = ""
+        self._clock = clock or state.clock
+        self._waiting = Waiting()
+        self._writer = Writer(
+            state, self._waiting, self.redactor, self.node, self._clock,
+            bodies=bodies, bodies_life=bodies_life, retain=retain,
+        )  # fmt: skip
+        self._posted = False
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._retrying: asyncio.TimerHandle | None = None
+
+    async def open(self) -> int:
+        """Be there, and write of what others left open, who are gone, that nobody knows how it ended.
+
+        The first row does it by itself where nobody did.
+
+        Returns:
+            How many calls were without an outcome.
+
+        Raises:
+            AuditUnavailable: the log cannot be written.
+        """
+        return await self._told(self._state.database.write(self._writer.ready, self._ended))
+
+    async def intent(self, row: Row) -> None:
+        """Write down what is about to happen; it is committed when this returns.
+
+        Where this is cancelled, the row is not written, or is followed by an outcome.
+
+        Raises:
+            AuditUnavailable: it could not be written, so it must not happen.
+        """
+        await self._committed(row)
+
+    async def write(self, row: Row) -> None:
+        """Write any row; it is committed when this returns.
+
+        Raises:
+            AuditUnavailable: it could not be written.
+        """
+        await self._committed(row)
+
+    def note(self, row: Row) -> None:
+        """Write a row within milliseconds, after those before it; nobody waits for it.
+
+        While the store is not there, notes wait, and no intent gets through before them.
+        """
+        self._waiting.put(Entry(self._taken(row)))
+        self._post()
+
+    async def flush(self) -> None:
+        """Wait until everything that was noted has been committed.
+
+        Raises:
+            AuditUnavailable: it could not be written.
+        """
+        await self._drained(None)
+
+    async def close(self) -> None:
+        """Write what waits, sign where the log stands, and be gone; safe to call twice.
+
+        Raises:
+            AuditUnavailable: it could not be written.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if self._retrying is not None:
+            self._retrying.cancel()
+        try:
+            if self._writer.begun or self._waiting:
+                await self._drained(None)
+                await self._told(self._state.database.write(self._writer.end))
+        finally:
+            self._writer.presence.end()
+
+    def _taken(self, row: Row) -> Snapshot:
+        return snapshot(row, self._clock(), self.redactor)
+
+    async def _committed(self, row: Row) -> None:
+        entry = Entry(self._taken(row), awaited=True)
+        self._waiting.put(entry)
+        try:
+            await self._drained(entry)
+        except asyncio.CancelledError:
+            entry.dropped = True
+            if row.kind == "intent":  # it may have been written already
+                gone = Row(
+                    kind="outcome", call=row.call, parent=row.parent, run=row.run,
+                    principal=row.principal, action=row.action, server=row.server,
+                    object=row.object, failed=True, error="cancelled",
+                )  # fmt: skip
+                self._waiting.put(Entry(self._taken(gone), after=entry))
+                self._post()
+            raise
+
+    async def _drained(self, entry: Entry | None) -> None:
+        drain = Drain(self._waiting, self._writer.append, self._ended, entry)
+        await self._told(self._state.database.write(drain.all, drain.ended))
+
+    @staticmethod
+    async def _told(done: Coroutine[None, None, T]) -> T:
+        try:
+            return await done
+        except Exception as error:
+            raise AuditUnavailable(
+                f"the audit log cannot be written, so nothing is done: {error}"
+            ) from error
+
+    def _post(self) -> None:
+        if self._posted:
+            return
+        self._posted = True
+        with suppress(RuntimeError):  # a note may come from another thread
+            self._loop = asyncio.get_running_loop()
+        drain = Drain(self._waiting, self._writer.append, self._ended)
+
+        def work(db: "sqlite3.Connection") -> None:
+            self._posted = False
+            drain.some(db)
+
+        self._state.database.post(work, drain.ended)
+
+    # In the store's thread
+
+    def _ended(self, error: BaseException | None) -> None:
+        """A transaction is over."""
+        self.trouble = "" if error is None else str(error)
+        if error is not None:
+            self._posted = False
+            self._writer.begun = False  # what it did first is undone, too
+        if self._waiting and self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._retry, error is not None)
+
+    # On the caller's side again
+
+    def _retry(self, later: bool) -> None:
+        if self._closed or self._retrying is not None:
+            return
+        if later:
+            self._retrying = self._loop.call_later(RETRY, self._again) if self._loop else None
+        else:
+            self._again()
+
+    def _again(self) -> None:
+        self._retrying = None
+        if self._waiting:
+            self._post()

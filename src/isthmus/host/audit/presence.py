@@ -1,0 +1,126 @@
+"""Who is there: a process that writes intents holds a file, and those that are gone hold none."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isthmus.host.audit.row import Row
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["UNKNOWN", "Presence", "orphans"]
+
+UNKNOWN = "outcome-unknown"
+"""What stands as the error of a call of which nobody can tell how it ended."""
+
+
+class Presence:
+    """A file that is locked as long as this process lives, however it ends.
+
+    Args:
+        folder: of the state; None where nobody else can see it.
+        node: what this process is called in the log.
+    """
+
+    def __init__(self, folder: Path | None, node: str) -> None:
+        self.node = node
+        self._folder = None if folder is None else folder / "nodes"
+        self._held: int | None = None
+
+    def begin(self) -> None:
+        """Be there.
+
+        Raises:
+            OSError: the file cannot be made.
+        """
+        if self._folder is None or self._held is not None:
+            return
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        held = os.open(self._path(self.node), os.O_RDWR | os.O_CREAT, 0o600)
+        if not lock(held):
+            os.close(held)
+            raise OSError(f"another process is called {self.node} already")
+        self._held = held
+
+    def end(self) -> None:
+        """Be gone."""
+        held, self._held = self._held, None
+        if held is not None:
+            with suppress(OSError):
+                self._path(self.node).unlink()
+            os.close(held)
+
+    def gone(self, node: str) -> bool:
+        """Whether a process is there no more; what it held is cleared away."""
+        if node == self.node:
+            return False
+        if self._folder is None:
+            return True
+        path = self._path(node)
+        try:
+            held = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            return True
+        try:
+            if not lock(held):
+                return False
+            with suppress(OSError):
+                path.unlink()
+            return True
+        finally:
+            os.close(held)
+
+    def _path(self, node: str) -> Path:
+        name = hashlib.blake2b(node.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        return (self._folder or Path()) / name
+
+
+def lock(file: int) -> bool:
+    """Lock an open file for as long as it is open; False where somebody else has."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+OPEN = """
+    SELECT event.call_id, parent_id, run_id, principal, action, server, identity, object,
+           fingerprint, event.era, transport, origin, event.node
+    FROM open_call JOIN event ON event.seq = open_call.seq WHERE open_call.node = ?
+    ORDER BY event.seq
+"""
+NAMES = (
+    *("call", "parent", "run", "principal", "action", "server", "identity", "object"),
+    *("fingerprint", "era", "transport", "origin"),
+)
+
+
+def orphans(db: "sqlite3.Connection", presence: Presence) -> Iterator[Row]:
+    """An outcome for each call of those who are gone: nobody can tell how it ended.
+
+    Writing the outcome takes the call off the list, so that it is written once.
+    """
+    nodes = [row[0] for row in db.execute("SELECT DISTINCT node FROM open_call").fetchall()]
+    for node in nodes:
+        if not presence.gone(node):
+            continue
+        for *values, who in db.execute(OPEN, (node,)).fetchall():
+            told: dict[str, Any] = {
+                name: value or "" for name, value in zip(NAMES, values, strict=True)
+            }
+            yield Row(kind="outcome", error=UNKNOWN, detail={"node": who}, **told)
+        # An intent whose row was dropped meanwhile is open no more.
+        db.execute("DELETE FROM open_call WHERE node = ?", (node,))
