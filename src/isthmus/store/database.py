@@ -163,8 +163,7 @@ class Database:
             work: what is to be done, in its turn.
             after: as for :meth:`write`; by default a failure is logged.
         """
-        heard: Callable[[BaseException | None], None] = self._complain if after is None else after
-        self._put(Ask(work, asked=self._clock(), after=heard))
+        self._put(Ask(work, asked=self._clock(), after=after or self._complain))
 
     async def close(self) -> None:
         """Do what was asked for, then let go of the file; safe to call twice.
@@ -200,10 +199,11 @@ class Database:
                 )
                 self._thread.start()
 
-    def _complain(self, error: BaseException) -> None:
-        logging.getLogger("isthmus").error(
-            "what was to be kept in %s is lost: %s", self.path, error
-        )
+    def _complain(self, error: BaseException | None) -> None:
+        if error is not None:
+            logging.getLogger("isthmus").error(
+                "what was to be kept in %s is lost: %s", self.path, error
+            )
 
     # In the store's thread
 
