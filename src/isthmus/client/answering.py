@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, structs
 
 from isthmus.client.asked import Asked, asked_by
 from isthmus.client.elicitation import Elicit, Elicitation, unable
-from isthmus.client.gate import BadQuestion, Gate
+from isthmus.client.gate import BadQuestion, Gate, Undeclared
 from isthmus.client.limits import Limits
 from isthmus.client.pages import Pages, required
 from isthmus.client.roots import Roots, Watch
@@ -50,6 +50,9 @@ __all__ = ["Answering"]
 
 Respond = Callable[[Any, Revision], Awaitable[Wire]]
 
+QUESTIONS = ("elicitation/create", "sampling/createMessage", "roots/list")
+"""What a server may ask."""
+
 
 class Answering:
     """The answers to every question a server may put.
@@ -62,6 +65,9 @@ class Answering:
         limits: how much the server may ask.
         watched: whether roots that are not there are left out.
         page_done: told of the id of each page that the server says is dealt with.
+
+    Attributes:
+        on_undeclared: told of the method of each question that was not declared to be answered.
 
     Raises:
         UsageError: a root cannot be one, or ``base`` declares what nothing here answers.
@@ -82,6 +88,7 @@ class Answering:
         base = base or ClientCapabilities()
         self.pages = Pages(page_done)
         self.roots = None if roots is None else Watch(roots, watched=watched)
+        self.on_undeclared: Callable[[str], None] = ignored
         self.capabilities = declared(base, elicit, sample, roots)
         self._limits = limits
         self._watched = watched
@@ -119,8 +126,21 @@ class Answering:
     def routes(self) -> dict[str, Handler]:
         """Handlers for questions that arrive as requests."""
         able = {method: self._routed(method) for method in self._table}
+        others = {method: self._refused(method) for method in QUESTIONS if method not in able}
         about_tasks = {} if self._tasks is None else self._tasks.routes
-        return {"ping": pong, "elicitation/create": unable, **able, **about_tasks}
+        return {"ping": pong, **others, **able, **about_tasks}
+
+    def _refused(self, method: str) -> Handler:
+        """Refuses a question that nobody here answers, which the server was told."""
+
+        async def handle(params: Any, inbound: Inbound) -> Wire:
+            self.on_undeclared(method)
+            if method == "elicitation/create":
+                return await unable(params, inbound)
+            where = f"in revision {inbound.caller.revision.name}"
+            raise Undeclared(-32601, f"Method not found: {method} {where}")
+
+        return handle
 
     def _routed(self, method: str) -> Handler:
         tasks = self._tasks if takes(self.capabilities.tasks, method) else None
@@ -166,7 +186,11 @@ class Answering:
             BadQuestion: the server may not ask this, not in this way, or not that often.
         """
         with self._gates.get(method) or nullcontext(), asked_by(asked or Asked("result", revision)):
-            return await self._table[method](params, revision)
+            try:
+                return await self._table[method](params, revision)
+            except Undeclared:
+                self.on_undeclared(method)
+                raise
 
     async def answer(
         self, question: InputRequest, revision: Revision, asked: Asked | None = None
@@ -179,6 +203,7 @@ class Answering:
         if question.method not in self._table:
             # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: servers MUST
             # NOT ask what the client has not declared
+            self.on_undeclared(question.method)
             raise Misbehaved(
                 f"the server asks {question.method!r}, which this client does not offer"
             )
@@ -317,6 +342,10 @@ def as_tasks(
 def modes() -> ElicitationCapability:
     """Both ways to ask a user."""
     return ElicitationCapability(form={}, url={})
+
+
+def ignored(_method: str) -> None:
+    """Nobody wants to know."""
 
 
 async def pong(_params: PingParams, _inbound: Inbound) -> EmptyResult:

@@ -35,6 +35,7 @@ from isthmus.errors import (
     UsageError,
 )
 from isthmus.revisions import METHODS, Method
+from isthmus.runtime.holding import Clocks
 from isthmus.runtime.peer import Peer, ProgressCallback
 from isthmus.runtime.router import Router
 from isthmus.runtime.tasks_reading import Created, FlatCreated
@@ -78,6 +79,7 @@ class Connection:
         peer: our side of the conversation while there is one.
         on_lost: told when the connection has ended for good.
         on_renewed: makes of a new session what the one before had become; runs beside.
+        clocks: stop while a user is waited for.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class Connection:
         self.peer: Peer | None = None
         self.meta: Meta | UnsetType = UNSET
         self._router = router
-        self._answering = answering
+        self.answering = answering
         self.on_lost: Callable[[ConnectionLost], None] = ignored
         self.on_renewed: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._opening: Opening | None = None
@@ -97,6 +99,7 @@ class Connection:
         self._lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._missing: frozenset[str] = frozenset()
+        self.clocks = Clocks()
 
     # Opening
 
@@ -122,7 +125,12 @@ class Connection:
 
     def _begun(self, on_dial: Callable[[Peer], None] | None = None) -> Opening:
         return Opening(
-            self.target, self._router, self._answering, self.settings, on_dial or self._dialled
+            self.target,
+            self._router,
+            self.answering,
+            self.settings,
+            on_dial or self._dialled,
+            clocks=self.clocks,
         )
 
     def _dialled(self, peer: Peer) -> None:
@@ -143,7 +151,7 @@ class Connection:
         """Work out what every request says about us, where the revision wants that."""
         revision = self.settled().revision
         if states_facts(revision):
-            capabilities = self._answering.capabilities
+            capabilities = self.answering.capabilities
             self.meta = facts(revision, self.settings.info, capabilities, log_level)
 
     # Being open
@@ -338,7 +346,7 @@ class Connection:
             raise Misbehaved("the server wants input, but neither asks nor gives a state")
         answers: Any = UNSET
         if questions:
-            answers = await self._answering.answers(questions, self.settled().revision)
+            answers = await self.answering.answers(questions, self.settled().revision)
         # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: the state MUST
         # be echoed exactly, and MUST NOT be sent where none was given
         return structs.replace(params, input_responses=answers, request_state=result.request_state)
@@ -389,7 +397,7 @@ class Connection:
             # spec 2025-11-25 client/elicitation#url-elicitation-required-error: once the pages
             # are dealt with, the request can be retried; once is enough
             visited = UrlElicitationRequired in before
-            if visited or not await self._answering.visit(error, self.settled().revision):
+            if visited or not await self.answering.visit(error, self.settled().revision):
                 raise error
             return (*before, UrlElicitationRequired)
         if SessionEnded in before:
@@ -424,6 +432,7 @@ class Connection:
         self._agree(agreement)
         self._watch(self.peer)
         if before is not None and before.link is not None:
+            before.forget_calls()
             self._renewal.leave(before.link)
         import logging  # not needed until a session ends
 

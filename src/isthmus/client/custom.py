@@ -1,6 +1,7 @@
 """What is sent to a server as it is, and what is not of the specification."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -99,6 +100,22 @@ class Custom(TaskMethods):
             params: a struct or plain data.
         """
         await self._connection.live().note(method, params)
+
+    def held(self) -> AbstractContextManager[None]:
+        """Let no call on this connection time out meanwhile: ``with client.held():``.
+
+        For who answers a server's question and asks a person, which takes as long as it takes; a
+        time limit for that is theirs.
+        """
+        return self._connection.clocks.held()
+
+    def on_undeclared(self, fn: F) -> F:
+        """Decorate a function told of each question that this client did not offer to answer.
+
+        The server was told what the client answers, and is refused: ``fn(method)``.
+        """
+        self._connection.answering.on_undeclared = fn
+        return fn
 
     def on_notification(self, name: str, /, *, params: Any = dict) -> Callable[[F], F]:
         """Decorate a function told of a notification of the server's own: ``fn(params)``.

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, structs
 
 from isthmus.client.checking import Checker
-from isthmus.client.gate import BadQuestion
+from isthmus.client.gate import BadQuestion, Undeclared
 from isthmus.client.telling import given
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.forms import defaults, unfit
@@ -97,10 +97,10 @@ class Elicitation:
         return ElicitResult(action=action(answer))
 
 
-def undeclared(mode: str) -> BadQuestion:
+def undeclared(mode: str) -> Undeclared:
     """The refusal of a question in a mode the client has not declared."""
     # spec 2025-11-25 client/elicitation#error-handling: MUST be -32602
-    return BadQuestion(-32602, f"Invalid params: this client did not declare elicitation.{mode}")
+    return Undeclared(-32602, f"Invalid params: this client did not declare elicitation.{mode}")
 
 
 async def unable(params: ElicitParams, _inbound: Any) -> ElicitResult:

@@ -8,7 +8,7 @@ from isthmus.errors import Refuse
 from isthmus.revisions.codes import LIMITED
 from isthmus.store.meter import MemoryMeter, Rate
 
-__all__ = ["BadQuestion", "Gate"]
+__all__ = ["BadQuestion", "Gate", "Undeclared"]
 
 
 class BadQuestion(Refuse):
@@ -17,6 +17,10 @@ class BadQuestion(Refuse):
     A server that asked by a request gets it as an error; where the question lay in a result,
     there is no way to say no, and the call ends with ``Misbehaved``.
     """
+
+
+class Undeclared(BadQuestion):
+    """A question that this client did not declare that it answers."""
 
 
 class Gate:

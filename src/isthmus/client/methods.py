@@ -14,7 +14,7 @@ from isthmus.client.limits import Limits
 from isthmus.client.listening import Kind
 from isthmus.client.listing import collect
 from isthmus.client.results import ToolResult
-from isthmus.client.tasks import TaskRoom
+from isthmus.client.tasks import OnTask, TaskRoom
 from isthmus.errors import HeaderMismatch, InvalidParams, MethodNotFound, UsageError
 from isthmus.wire import (
     CallToolParams,
@@ -110,6 +110,7 @@ class Methods:
         on_progress: OnProgress | None = None,
         timeout: float | None = None,
         meta: Mapping[str, Any] | None = None,
+        on_task: OnTask | None = None,
     ) -> ToolResult:
         """Call a tool, answering what the server asks on the way.
 
@@ -123,6 +124,7 @@ class Methods:
             timeout: seconds without answer or progress; None for the client's. A task has this
                 long in all, or the client's ``max_timeout``.
             meta: further members of ``_meta``.
+            on_task: told of the task, and awaited, where the call has become one.
 
         Returns:
             The result, also where the tool itself failed: look at ``is_error``, or let
@@ -140,7 +142,7 @@ class Methods:
         connection.require("tools", "tools/call")
         params = CallToolParams(name=name, arguments=raw(arguments), meta=connection.about(meta))
         if self._tasks.asks_itself and await self._must_be_task(name):
-            return await self._tasks.call(params, on_progress, timeout)
+            return await self._tasks.call(params, on_progress, timeout, on_task)
         headers = self._catalog.headers(name, arguments)
         try:
             result: CallToolResult = await connection.ask(
@@ -157,9 +159,10 @@ class Methods:
         except MethodNotFound:
             if not self._tasks.asks_itself or not await self._must_be_task(name, fresh=True):
                 raise
-            return await self._tasks.call(params, on_progress, timeout)
+            return await self._tasks.call(params, on_progress, timeout, on_task)
         if type(result) is not CallToolResult:
-            return await self._tasks.wait_or_cancel(self._tasks.handle(name, result), timeout)
+            task = self._tasks.handle(name, result)
+            return await self._tasks.wait_or_cancel(task, timeout, on_task)
         self._catalog.check(name, result)
         return ToolResult(name, result)
 

@@ -96,6 +96,7 @@ class Opening:
         answering: what we can do for it.
         settings: how patient we are.
         on_dial: told of each peer as soon as there is one.
+        clocks: stop while a user is waited for.
 
     Attributes:
         link: what was dialled last; what was agreed holds on it.
@@ -108,6 +109,8 @@ class Opening:
         answering: Answering,
         settings: Settings,
         on_dial: Callable[[Peer], None],
+        *,
+        clocks: Clocks,
     ) -> None:
         self.link: Link | None = None
         self._target = target
@@ -116,7 +119,8 @@ class Opening:
         self._settings = settings
         self._on_dial = on_dial
         self._given_up = False
-        self._clocks = Clocks()
+        self._clocks = clocks
+        self._calls: CallsClock | None = None
         self._dialling: asyncio.Task[Any] | None = None
         self._sse = False  # the link is one over HTTP+SSE, found out by this negotiation
 
@@ -183,8 +187,15 @@ class Opening:
         self._given_up = True
         if self._dialling is not None:
             self._dialling.cancel()
+        self.forget_calls()
         if self.link is not None:
             await self.link.end()
+
+    def forget_calls(self) -> None:
+        """The peer before is no more."""
+        if self._calls is not None:
+            self._clocks.remove(self._calls)
+            self._calls = None
 
     def _offer(self) -> Offer:
         settings, target = self._settings, self._target
@@ -220,7 +231,9 @@ class Opening:
             raise ConnectFailed("the client was closed meanwhile")
         self._sse = sse
         self.link = Link(channel, self._router)
-        self._clocks.add(CallsClock(self.link.peer))
+        self.forget_calls()
+        self._calls = CallsClock(self.link.peer)
+        self._clocks.add(self._calls)
         self._on_dial(self.link.peer)
         return None
 

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, structs
 
-from isthmus.client.gate import BadQuestion
+from isthmus.client.gate import BadQuestion, Undeclared
 from isthmus.client.telling import given
 from isthmus.core.answers import Cancelled, Declined
 from isthmus.core.conversation import blocks, overstepped, senseless
@@ -70,7 +70,7 @@ class Sampling:
         """The request as the handler may see it."""
         if (params.tools or params.tool_choice) and self._capability.tools is UNSET:
             # spec 2025-11-25 client/sampling#tools-in-sampling: clients MUST return an error
-            raise BadQuestion(-32602, "Invalid params: this client did not declare sampling.tools")
+            raise Undeclared(-32602, "Invalid params: this client did not declare sampling.tools")
         if self._longest is not None and len(params.messages) > self._longest:
             raise BadQuestion(
                 -32602,

@@ -7,7 +7,8 @@ questions it finds there, and finds the result there too.
 """
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, structs
@@ -17,7 +18,7 @@ from isthmus.client.catalog import Catalog
 from isthmus.client.connection import Connection, OnProgress, progress
 from isthmus.client.listening import Listening
 from isthmus.client.results import ToolResult
-from isthmus.client.tasks_following import follow_core, follow_extension
+from isthmus.client.tasks_following import Answered, follow_core, follow_extension
 from isthmus.client.tasks_states import TaskState, state_of
 from isthmus.errors import (
     CallTimedOut,
@@ -46,7 +47,7 @@ from isthmus.wire import (
     TaskStatusParams,
 )
 
-__all__ = ["TaskRoom", "ToolTask"]
+__all__ = ["OnTask", "TaskRoom", "ToolTask"]
 
 LAST_WORD = 0.5
 """Seconds that the cancellation of a task may hold up whoever stops waiting for it."""
@@ -72,13 +73,18 @@ class ToolTask:
         done: the answer to such a call.
         token: what its progress is reported under.
         immediate_response: what the server says a model may be told meanwhile.
+        answered: names of its questions that were answered before, and are not answered again.
 
     Attributes:
         id: the task's name on its server; None for a call that was answered at once.
         tool: the tool's name.
         immediate_response: what a model may be told as the tool's result while the task runs, where
             the server says so (2025-11-25); else None.
+        on_answered: told of the name of each question whose answer has reached the server, and
+            awaited (since 2026-07-28); None tells nobody.
     """
+
+    on_answered: Callable[[str], Awaitable[None]] | None = None
 
     def __init__(
         self,
@@ -89,6 +95,7 @@ class ToolTask:
         *,
         token: str | None = None,
         immediate_response: str | None = None,
+        answered: Iterable[str] = (),
     ) -> None:
         self.id = id
         self.tool = tool
@@ -97,6 +104,7 @@ class ToolTask:
         self._done = done
         self._token = token
         self._new = False
+        self._answered = set(answered)
 
     def __repr__(self) -> str:
         return f"ToolTask({self.tool!r}, id={self.id!r})"
@@ -128,7 +136,8 @@ class ToolTask:
         """
         if self._done is None and self.id is not None:
             new, self._new = self._new, False
-            self._done = await self._room.wait(self.id, timeout, new=new)
+            answered = Answered(self._answered, self.on_answered)
+            self._done = await self._room.wait(self.id, timeout, answered, new=new)
             self._room.forget_token(self._token)
         done: Any = self._done
         self._room.catalog.check(self.tool, done)
@@ -143,6 +152,10 @@ class ToolTask:
         if self.id is not None and self._done is None:
             self._new = False
             await self._room.cancel(self.id)
+
+
+OnTask: TypeAlias = Callable[[ToolTask], Awaitable[None]]
+"""Told of the task that a call has become."""
 
 
 class TaskRoom:
@@ -261,20 +274,24 @@ class TaskRoom:
         params = CancelTaskParams(task_id=id, meta=self.connection.meta)
         await self.connection.send("tasks/cancel", params, msgspec.Raw, name=id)
 
-    async def wait(self, id: str, timeout: float | None, *, new: bool = False) -> CallToolResult:
+    async def wait(
+        self, id: str, timeout: float | None, answered: Answered, *, new: bool = False
+    ) -> CallToolResult:
         """Wait for the end of a task, answering its questions.
 
         Args:
             id: the task.
             timeout: seconds to wait; None for the client's ``max_timeout``.
+            answered: which of its questions were answered.
             new: it was created just now.
         """
         limit = self.connection.settings.max_timeout if timeout is None else timeout
         try:
-            async with asyncio.timeout(limit):
-                if self.core:
-                    return await follow_core(self, id, new=new)
-                return await follow_extension(self, id)
+            async with asyncio.timeout(limit) as deadline:
+                with self.connection.clocks.limiting(deadline):
+                    if self.core:
+                        return await follow_core(self, id, new=new)
+                    return await follow_extension(self, id, answered)
         except CallTimedOut:
             raise
         except TimeoutError:
@@ -285,9 +302,13 @@ class TaskRoom:
             if waiting is not None:
                 waiting.cancel()
 
-    async def wait_or_cancel(self, task: ToolTask, timeout: float | None) -> ToolResult:
+    async def wait_or_cancel(
+        self, task: ToolTask, timeout: float | None, on_task: OnTask | None = None
+    ) -> ToolResult:
         """As ``task.result()``, for who waits for nothing else: the task ends with the waiting."""
         try:
+            if on_task is not None and task.id is not None:
+                await on_task(task)
             return await task.result(timeout=timeout)
         except (Refused, TaskCancelled, ConnectionLost):
             raise  # it is over, or out of reach
@@ -378,7 +399,11 @@ class TaskRoom:
             return  # it is over, or will be forgotten
 
     async def call(
-        self, params: CallToolParams, on_progress: OnProgress | None, timeout: float | None
+        self,
+        params: CallToolParams,
+        on_progress: OnProgress | None,
+        timeout: float | None,
+        on_task: OnTask | None = None,
     ) -> ToolResult:
         """A call that is a task from its beginning to its end (2025-11-25)."""
-        return await self.wait_or_cancel(await self.start(params, on_progress), timeout)
+        return await self.wait_or_cancel(await self.start(params, on_progress), timeout, on_task)

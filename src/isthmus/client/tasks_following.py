@@ -1,7 +1,7 @@
 """Following a task to its end: what is asked of its server, and when."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,7 +34,7 @@ from isthmus.wire import (
 if TYPE_CHECKING:
     from isthmus.client.tasks import TaskRoom
 
-__all__ = ["follow_core", "follow_extension"]
+__all__ = ["Answered", "follow_core", "follow_extension"]
 
 TOLD_POLL = 15.0
 """Seconds between two questions while the server tells of changes by itself."""
@@ -74,13 +74,18 @@ async def follow_core(room: "TaskRoom", id: str, *, new: bool = False) -> CallTo
             await room.news(id, interval(poll))
 
 
-async def follow_extension(room: "TaskRoom", id: str) -> CallToolResult:
+async def follow_extension(room: "TaskRoom", id: str, answered: "Answered") -> CallToolResult:
     """The extension: look at it, answer what it asks, until it brings its result.
+
+    Args:
+        room: where the task is followed.
+        id: the task.
+        answered: which of its questions were answered.
 
     Raises:
         TaskCancelled, Refused, ConnectionLost, Misbehaved: as it went.
     """
-    questions = Questions(room, id)
+    questions = Questions(room, id, answered)
     stream = Stream(room, id)
     try:
         heard: Any = None
@@ -132,17 +137,42 @@ def outcome(task: DetailedTask) -> CallToolResult | None:
     return None
 
 
+class Answered:
+    """Which questions of a task were answered, over whatever connection.
+
+    Args:
+        names: their names; those that are answered now are added.
+        told: told of each whose answer has reached the server.
+    """
+
+    __slots__ = ("names", "told")
+
+    def __init__(
+        self, names: set[str], told: Callable[[str], Awaitable[None]] | None = None
+    ) -> None:
+        self.names = names
+        self.told = told
+
+    async def add(self, name: str) -> None:
+        """An answer has reached the server."""
+        self.names.add(name)
+        if self.told is not None:
+            await self.told(name)
+
+
 class Questions:
     """The questions of one task, each answered once.
 
     Args:
         room: where the task is followed.
         id: the task.
+        answered: which were answered before.
     """
 
-    def __init__(self, room: "TaskRoom", id: str) -> None:
+    def __init__(self, room: "TaskRoom", id: str, answered: Answered) -> None:
         self._room = room
         self._id = id
+        self._answered = answered
         self._works: dict[str, asyncio.Task[None]] = {}
 
     def put(self, questions: Mapping[str, InputRequest]) -> None:
@@ -150,7 +180,7 @@ class Questions:
         for key, question in questions.items():
             # spec 2026-07-28 ext-tasks#task-update-requests: SHOULD track keys, so as not to
             # answer a question twice
-            if key not in self._works:
+            if key not in self._works and key not in self._answered.names:
                 self._works[key] = asyncio.get_running_loop().create_task(
                     self._answer(key, question)
                 )
@@ -185,6 +215,7 @@ class Questions:
             task_id=self._id, input_responses={key: answer}, meta=connection.meta
         )
         await connection.send("tasks/update", params, EmptyResult, name=self._id)
+        await self._answered.add(key)
 
 
 class Stream:

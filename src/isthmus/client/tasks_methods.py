@@ -1,6 +1,6 @@
 """Tasks as a program handles them: started, found again, listed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -64,14 +64,16 @@ class TaskMethods(Methods):
         answer = await connection.ask("tools/call", params, None, on_progress, name, headers)
         return self._tasks.handle(name, answer)
 
-    def task(self, id: str, *, tool: str = "") -> ToolTask:
+    def task(self, id: str, *, tool: str = "", answered: Iterable[str] = ()) -> ToolTask:
         """A task that was started before, maybe over another connection.
 
         Args:
             id: what ``ToolTask.id`` was.
             tool: the tool, if its results are to be held against its schema.
+            answered: names of its questions that were answered before, and are not answered again
+                (since 2026-07-28): what ``ToolTask.on_answered`` was told.
         """
-        return ToolTask(self._tasks, tool, id)
+        return ToolTask(self._tasks, tool, id, answered=answered)
 
     async def list_tasks(self) -> list[TaskState]:
         """Every task of ours that the server knows (2025-11-25).

@@ -1,8 +1,8 @@
 """Clocks that stand still while a user is waited for.
 
-A user who logs in takes as long as it takes, and no call and no opening may time out for that. Who
-opens a connection puts its clocks into :data:`CLOCKS`; whoever then waits for the user within it
-does so under :meth:`Clocks.held`.
+A user who logs in, or who is asked what a server wants to know, takes as long as it takes, and no
+call and no opening may time out for that. Who opens a connection puts its clocks into
+:data:`CLOCKS`; whoever then waits for the user within it does so under :meth:`Clocks.held`.
 """
 
 import asyncio
@@ -45,6 +45,16 @@ class Clocks:
     def remove(self, clock: Clock) -> None:
         """Stop it no more."""
         self._clocks.remove(clock)
+
+    @contextmanager
+    def limiting(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """Let this time limit stand still with the others."""
+        clock = OpeningClock(limit)
+        self.add(clock)
+        try:
+            yield
+        finally:
+            self.remove(clock)
 
     @contextmanager
     def held(self) -> Iterator[None]:
