@@ -66,6 +66,7 @@ class Act(Protocol[T]):
         Raises:
             BadArguments: they do not.
         """
+        del attempt  # whatever it is
 
     def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - for subclasses
         """Whether a person is asked, once policy has not denied it: where policy says so.
@@ -98,6 +99,7 @@ class Act(Protocol[T]):
         Raises:
             Quarantined: the tool is another one by now.
         """
+        del attempt, waited
 
     def imagined(self, attempt: Attempt, trace: Trace) -> T:
         """What a dry run gives in place of a result.

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from isthmus.client.checking import Checker
 from isthmus.errors import Misbehaved
 from isthmus.host.errors import BadArguments
-from isthmus.wire import Prompt, Tool
+from isthmus.wire import CallToolResult, ContentBlock, Prompt, TextContent, Tool
 
-__all__ = ["Schemas", "app_only", "check_prompt", "size"]
+__all__ = ["Schemas", "app_only", "check_prompt", "cut", "weight"]
 
 MOST = 10_000
 """Tools whose compiled schemas are kept."""
@@ -38,7 +38,6 @@ class Schemas:
         checker = known[1]
         if checker is None:
             return
-        # spec 2026-07-28 server/tools#security-considerations: hosts and clients know what is sent
         wrong = checker.complaint(arguments)
         if wrong is not None:
             raise BadArguments(
@@ -84,6 +83,27 @@ def check_prompt(server: str, prompt: Prompt, arguments: Mapping[str, Any]) -> N
         raise BadArguments(f"the arguments of prompts are texts, and {odd} are none")
 
 
-def size(value: Any) -> int:
-    """How many bytes something has on the wire."""
-    return len(msgspec.json.encode(value))
+def weight(result: CallToolResult) -> int:
+    """About how many bytes a result has: its texts and data, and its structured content as JSON."""
+    found = sum(
+        len(getattr(block, "text", "") or getattr(block, "data", "")) for block in result.content
+    )
+    structured = result.structured_content
+    return found if structured is UNSET else found + len(msgspec.json.encode(structured))
+
+
+def cut(result: CallToolResult, most: int) -> CallToolResult:
+    """A result of at most about so many bytes: what is left out is said at its end."""
+    kept: list[ContentBlock] = []
+    left = most
+    for block in result.content:
+        held = len(getattr(block, "text", "") or getattr(block, "data", ""))
+        if held <= left:
+            kept.append(block)
+        elif isinstance(block, TextContent) and left:
+            kept.append(structs.replace(block, text=block.text[:left]))
+        left = max(left - held, 0)
+    note = f"[cut: the whole result had about {weight(result)} bytes, and {most} are passed on]"
+    return structs.replace(
+        result, content=[*kept, TextContent(text=note)], structured_content=UNSET
+    )

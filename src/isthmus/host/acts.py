@@ -1,0 +1,500 @@
+"""What can be done with servers: the only place that calls the methods of a client."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, structs
+
+from isthmus.client.client import Client
+from isthmus.client.results import ToolResult
+from isthmus.client.settings import OnProgress
+from isthmus.host.act import Act, Outcome
+from isthmus.host.attempt import Attempt
+from isthmus.host.catalog.names import namespace
+from isthmus.host.errors import Denied, Unknown
+from isthmus.host.fingerprints import Change
+from isthmus.host.interaction import (
+    CallAsked,
+    Changed,
+    Decision,
+    Payload,
+    PromptAsked,
+    ReadAsked,
+)
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.trace import Trace
+from isthmus.host.servers import Known, Servers
+from isthmus.host.validation import app_only, check_prompt, cut, weight
+from isthmus.wire import (
+    CallToolResult,
+    Completion,
+    GetPromptResult,
+    Prompt,
+    ReadResourceResult,
+    Reference,
+    TextContent,
+    Tool,
+)
+
+__all__ = [
+    "Cancelling",
+    "Completing",
+    "Prompting",
+    "Reading",
+    "Releasing",
+    "Resuming",
+    "Subscribing",
+    "ToolCall",
+]
+
+T = TypeVar("T")
+
+
+def sameness(attempt: Attempt) -> str:
+    """What makes two attempts the same: who wants what, with which arguments, in which run."""
+    said = msgspec.json.encode(
+        [
+            *(attempt.action, attempt.principal, attempt.server, attempt.object),
+            *(attempt.run, attempt.isolation, attempt.arguments),
+        ],
+        order="deterministic",
+    )
+    return blake2b(said, digest_size=16).hexdigest()
+
+
+class OfServer(Act[T]):
+    """Something that is done with a server.
+
+    Args:
+        servers: what is known of servers.
+    """
+
+    def __init__(self, servers: Servers) -> None:
+        self.servers = servers
+
+    def facts(self, attempt: Attempt) -> Facts:
+        """What is known of the server."""
+        return self.servers.facts(attempt.server, attempt.isolation, attempt.object)
+
+    def coalesce(self, attempt: Attempt) -> str:
+        """To ask twice for what changes nothing is to ask once."""
+        return sameness(attempt)
+
+    def isolated(self, attempt: Attempt, server: str) -> Attempt:
+        """The attempt, at a server, on the connection that it uses there."""
+        isolation = self.servers.isolation(server, attempt.principal, attempt.run)
+        return structs.replace(attempt, server=server, isolation=isolation)
+
+
+class ToolCall(OfServer[ToolResult]):
+    """A call of a tool.
+
+    Args:
+        servers: what is known of servers.
+        name: the tool's name in the catalog; empty where the attempt says server and tool.
+        timeout: seconds without answer or progress; None for the server's.
+        on_progress: told of progress.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        name: str = "",
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        super().__init__(servers)
+        self._name = name
+        self._timeout = timeout
+        self._on_progress = on_progress
+        self._known: Known | None = None
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """Find the tool, and see whether it is what it was."""
+        attempt = await self._named(attempt) if self._name else self._told(attempt)
+        if (
+            attempt.server
+            and self.servers.catalog.listed(attempt.server, attempt.isolation) is None
+        ):
+            await self.servers.catalog.load([attempt.server], attempt.isolation)
+        known = self._known = await self.servers.known(attempt)
+        if attempt.origin != "app" and app_only(known.tool):
+            raise Unknown(
+                f"tool {attempt.object!r} of server {attempt.server!r} is for the server's own "
+                "pages, and for no model or program"
+            )
+        return attempt
+
+    def _told(self, attempt: Attempt) -> Attempt:
+        return self.isolated(attempt, attempt.server)
+
+    async def _named(self, attempt: Attempt) -> Attempt:
+        """The attempt at the tool of this name in the catalog."""
+        servers, name = self.servers, self._name
+        before = name.partition("__")[0]
+        owner = next((one for one in servers.supervisor.servers if namespace(one) == before), "")
+        isolation = servers.isolation(owner, attempt.principal, attempt.run) if owner else ""
+        try:
+            server, own = servers.catalog.resolve(name, isolation)
+        except Unknown:
+            broken = servers.supervisor.config.broken.get(before)
+            if broken is not None:
+                raise Unknown(f"server {before!r} cannot be used: {broken}") from None
+            server, own = await servers.catalog.find(name, isolation)
+        if server != owner:
+            isolation = servers.isolation(server, attempt.principal, attempt.run)
+        return structs.replace(attempt, server=server, object=own, isolation=isolation)
+
+    @property
+    def tool(self) -> Tool:
+        """The tool's definition."""
+        return self.known.tool
+
+    @property
+    def known(self) -> Known:
+        """What is known of the tool, once it is resolved."""
+        if self._known is None:
+            raise Unknown("the tool was not looked up yet")
+        return self._known
+
+    def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as Act has it
+        """What is known of the tool."""
+        return self.known.facts
+
+    def check(self, attempt: Attempt) -> None:
+        """Hold the arguments against the input schema."""
+        self.servers.schemas.check(attempt.server, self.tool, attempt.arguments)
+
+    def coalesce(self, attempt: Attempt) -> str:
+        """One answer is for two calls only where a call more or less makes no difference."""
+        facts = self.known.facts
+        hints = facts.annotations if facts.trust != "untrusted" else None
+        harmless = hints is not None and (
+            hints.read_only_hint is True or hints.idempotent_hint is True
+        )
+        return sameness(attempt) if harmless else ""
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """The tool as its server describes it, and every argument."""
+        trusted = self.known.facts.trust != "untrusted"
+        return CallAsked(tool=self.tool, arguments=attempt.arguments, trusted=trusted)
+
+    async def recheck(self, attempt: Attempt, *, waited: bool) -> None:
+        """See whether the tool is still the one that was decided on."""
+        await self.servers.still(attempt, self.known, waited=waited)
+
+    def imagined(self, attempt: Attempt, trace: Trace) -> ToolResult:
+        """A result that says what would have been called."""
+        said = msgspec.json.encode(attempt.arguments).decode()
+        text = (
+            f"Nothing was called: this host only says what it would do. It would call "
+            f"{attempt.object!r} of server {attempt.server!r} with {said}; policy says "
+            f"{trace.effect} ({trace.rule or 'by default'})."
+        )
+        meta = {"isthmus/dry-run": {"effect": trace.effect, "rule": trace.rule}}
+        wire = CallToolResult(content=[TextContent(text=text)], meta=meta)
+        return ToolResult(attempt.object, wire)
+
+    async def dispatch(self, attempt: Attempt) -> ToolResult:
+        """Call it."""
+        servers, tasks = self.servers, self.servers.tasks
+        async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
+            keep = (
+                None if tasks is None else tasks.keeper(attempt, self.known.facts.identity, client)
+            )
+            return await client.call_tool(
+                attempt.object,
+                attempt.arguments,
+                timeout=self._timeout,
+                on_progress=self._on_progress,
+                on_task=keep,
+            )
+
+    async def review(self, attempt: Attempt, result: ToolResult) -> ToolResult:
+        """Cut what is too large."""
+        most = self.servers.entry(attempt.server).options.limits.result_bytes
+        if weight(result.wire) <= most:
+            return result
+        return ToolResult(result.tool, cut(result.wire, most))
+
+    def redact(self, result: ToolResult, pointers: tuple[str, ...]) -> ToolResult:
+        """The result without what a rule hides, in both its forms."""
+        from isthmus.host.audit.redaction import Redactor  # few rules hide anything
+
+        hide, wire = Redactor(secrets=tuple), result.wire
+        structured = wire.structured_content
+        if structured is not UNSET:
+            structured = hide.strip(structured, pointers)
+        content = [
+            structs.replace(block, text=stripped(hide, block.text, pointers))
+            if isinstance(block, TextContent)
+            else block
+            for block in wire.content
+        ]
+        return ToolResult(
+            result.tool, structs.replace(wire, structured_content=structured, content=content)
+        )
+
+    def outcome(self, result: ToolResult) -> Outcome:
+        """Whether the tool failed, and what it gave."""
+        return Outcome(failed=result.is_error, result=result.wire)
+
+
+def stripped(hide: Any, text: str, pointers: tuple[str, ...]) -> str:
+    """A text without what pointers hide in it, where it is JSON."""
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+    if not isinstance(value, dict | list):
+        return text
+    return msgspec.json.encode(hide.strip(value, pointers)).decode()
+
+
+class Reading(OfServer[ReadResourceResult]):
+    """A read of a resource.
+
+    Args:
+        servers: what is known of servers.
+        fresh: ask the server, whatever is kept.
+    """
+
+    def __init__(self, servers: Servers, *, fresh: bool = False) -> None:
+        super().__init__(servers)
+        self._fresh = fresh
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """Find out which server has the resource."""
+        server, uri = attempt.server, attempt.object
+        if not server:
+            server, uri = self.servers.catalog.resolve_resource(uri)
+        return structs.replace(self.isolated(attempt, server), object=uri)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """The URI."""
+        return ReadAsked(uri=attempt.object)
+
+    async def dispatch(self, attempt: Attempt) -> ReadResourceResult:
+        """Read it; once more, where the connection breaks."""
+
+        async def read(client: Client) -> ReadResourceResult:
+            return await client.read_resource(attempt.object, fresh=self._fresh)
+
+        use = self.servers.supervisor.repeatable
+        return await use(attempt.server, attempt.isolation, read)
+
+    def outcome(self, result: ReadResourceResult) -> Outcome:
+        """What was read."""
+        return Outcome(result=result)
+
+
+class Subscribing(OfServer[None]):
+    """Having a server tell when a resource changes, or not any more (up to 2025-11-25)."""
+
+    def __init__(self, servers: Servers, *, on: bool = True) -> None:
+        super().__init__(servers)
+        self._on = on
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """On which connection."""
+        return self.isolated(attempt, attempt.server)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """The URI."""
+        return ReadAsked(uri=attempt.object)
+
+    async def dispatch(self, attempt: Attempt) -> None:
+        """Subscribe, or unsubscribe."""
+        async with self.servers.supervisor.use(attempt.server, attempt.isolation) as client:
+            await (client.subscribe if self._on else client.unsubscribe)(attempt.object)
+
+
+class Prompting(OfServer[GetPromptResult]):
+    """Getting a prompt with its blanks filled.
+
+    Args:
+        servers: what is known of servers.
+        name: the prompt's name in the catalog; empty where the attempt says server and prompt.
+    """
+
+    def __init__(self, servers: Servers, name: str = "") -> None:
+        super().__init__(servers)
+        self._name = name
+        self._prompt: Prompt | None = None
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """Find the prompt."""
+        catalog = self.servers.catalog
+        if self._name:
+            server, own = await catalog.find_prompt(self._name)
+            attempt = structs.replace(attempt, server=server, object=own)
+        attempt = self.isolated(attempt, attempt.server)
+        listed = catalog.listed(attempt.server, attempt.isolation)
+        found = () if listed is None else listed.prompts
+        self._prompt = next((one for one in found if one.name == attempt.object), None)
+        return attempt
+
+    def check(self, attempt: Attempt) -> None:
+        """Hold the arguments against the prompt's blanks, where they are known."""
+        if self._prompt is not None:
+            check_prompt(attempt.server, self._prompt, attempt.arguments)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """The prompt's name and what goes into its blanks."""
+        return PromptAsked(name=attempt.object, arguments=dict(attempt.arguments))
+
+    async def dispatch(self, attempt: Attempt) -> GetPromptResult:
+        """Get it; once more, where the connection breaks."""
+
+        async def get(client: Client) -> GetPromptResult:
+            return await client.get_prompt(attempt.object, attempt.arguments)
+
+        use = self.servers.supervisor.repeatable
+        return await use(attempt.server, attempt.isolation, get)
+
+    def outcome(self, result: GetPromptResult) -> Outcome:
+        """What it says."""
+        return Outcome(result=result)
+
+
+class Completing(OfServer[Completion]):
+    """Having a server say what might go into a blank.
+
+    Args:
+        servers: what is known of servers.
+        ref: the prompt or template that has the blank.
+        argument: the blank, and ``value`` what has been typed.
+        context: what the other blanks hold.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        ref: Reference,
+        argument: str,
+        value: str,
+        context: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(servers)
+        self._ref = ref
+        self._argument = argument
+        self._value = value
+        self._context = context
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """On which connection."""
+        return self.isolated(attempt, attempt.server)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """What would be told to the server."""
+        typed = {self._argument: self._value, **(self._context or {})}
+        return PromptAsked(name=attempt.object, arguments=typed)
+
+    async def dispatch(self, attempt: Attempt) -> Completion:
+        """Ask."""
+
+        async def complete(client: Client) -> Completion:
+            return await client.complete(
+                self._ref, self._argument, self._value, context=self._context
+            )
+
+        use = self.servers.supervisor.repeatable
+        return await use(attempt.server, attempt.isolation, complete)
+
+
+class OfTask(OfServer[T]):
+    """Something that is done with a task of a server; the attempt's object is its name there."""
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """On which connection."""
+        return self.isolated(attempt, attempt.server)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """Which task."""
+        return ReadAsked(uri=f"task:{attempt.object}")
+
+
+class Cancelling(OfTask[None]):
+    """Having a server stop a task."""
+
+    async def dispatch(self, attempt: Attempt) -> None:
+        """Cancel it."""
+        async with self.servers.supervisor.use(attempt.server, attempt.isolation) as client:
+            await client.task(attempt.object).cancel()
+
+
+class Resuming(ToolCall):
+    """Going on with a call that became a task before this host started: nothing is called again.
+
+    Args:
+        servers: what is known of servers.
+        task: the task's name on its server.
+        answered: names of its questions that were answered before.
+    """
+
+    def __init__(self, servers: Servers, task: str, answered: tuple[str, ...] = ()) -> None:
+        super().__init__(servers)
+        self._task = task
+        self._answered = answered
+
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - as Act has it
+        """It was allowed when it was called."""
+        return False
+
+    def check(self, attempt: Attempt) -> None:
+        """The arguments were sent long ago."""
+
+    async def recheck(self, attempt: Attempt, *, waited: bool) -> None:
+        """Nothing is called."""
+
+    async def dispatch(self, attempt: Attempt) -> ToolResult:
+        """Follow the task to its end."""
+        servers, tasks = self.servers, self.servers.tasks
+        use = servers.supervisor.use(attempt.server, attempt.isolation, again=True)
+        async with use as client:
+            task = client.task(self._task, tool=attempt.object, answered=self._answered)
+            if tasks is not None:
+                tasks.follow(task, self.known.facts.identity)
+            return await task.result()
+
+
+class Releasing(OfServer[None]):
+    """From now on a tool that has changed may be used as it is.
+
+    Args:
+        servers: what is known of servers.
+        change: what has changed.
+    """
+
+    def __init__(self, servers: Servers, change: Change) -> None:
+        super().__init__(servers)
+        self._change = change
+
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - as Act has it
+        """A person looks at it, whatever the rules let through."""
+        return True
+
+    def coalesce(self, attempt: Attempt) -> str:  # noqa: ARG002 - as Act has it
+        """Every call of the tool waits for the same answer."""
+        change = self._change
+        return f"tool.change {change.identity} {change.tool} {change.fingerprint}"
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """Both definitions, and in which lines they differ."""
+        change = self._change
+        return Changed(before=Raw(change.before), after=Raw(change.after), diff=change.diff())
+
+    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:  # noqa: ARG002 - as above
+        """There is nothing to edit."""
+        return attempt
+
+    def imagined(self, attempt: Attempt, trace: Trace) -> None:
+        """Nothing is released by a host that only says what it would do."""
+        raise Denied(f"tool {attempt.object!r} of {attempt.server!r} has changed", rule=trace.rule)
+
+    async def dispatch(self, attempt: Attempt) -> None:  # noqa: ARG002 - as Act has it
+        """Release it."""
+        await self.servers.fingerprints.release(self._change)

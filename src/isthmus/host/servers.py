@@ -1,0 +1,251 @@
+"""What acts need to know of servers, and how they reach them: worked out once, kept while it holds."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from isthmus.client.client import Client
+from isthmus.host.attempt import Attempt
+from isthmus.host.catalog.catalog import Catalog
+from isthmus.host.config.entries import Labels, ServerEntry
+from isthmus.host.errors import Quarantined, Unknown
+from isthmus.host.fingerprints import Change, Fingerprints
+from isthmus.host.policy.facts import Facts
+from isthmus.host.supervisor.identity import identity
+from isthmus.host.supervisor.supervisor import Supervisor
+from isthmus.host.validation import Schemas
+from isthmus.wire import Tool
+
+if TYPE_CHECKING:
+    from isthmus.host.tasks import Tasks
+
+__all__ = ["Known", "Servers", "labels_of"]
+
+MOST_KNOWN = 10_000
+"""Tools that are kept with what is known of them."""
+
+Release = Callable[[Attempt, Tool, Change], Awaitable[None]]
+"""Asks a person whether a tool that has changed may be used; raises ``Denied`` where it may not."""
+
+
+class Known:
+    """What is known of one tool at one connection.
+
+    Attributes:
+        tool: its definition, and ``client`` whom it was learned with; None where it is from before.
+        facts: what policy is to know of it.
+    """
+
+    __slots__ = ("client", "facts", "tool")
+
+    def __init__(self, tool: Tool, client: Client | None, facts: Facts) -> None:
+        self.tool = tool
+        self.client = client
+        self.facts = facts
+
+
+class Servers:
+    """The servers of a host, as acts see them.
+
+    Args:
+        supervisor: keeps them.
+        catalog: what they have.
+        fingerprints: what their tools were when they were approved.
+        workspace: the folder that is worked in.
+
+    Attributes:
+        release: asks whether a changed tool may be used.
+        tasks: keeps calls that became tasks.
+    """
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        catalog: Catalog,
+        fingerprints: Fingerprints,
+        *,
+        workspace: str = "",
+    ) -> None:
+        self.supervisor = supervisor
+        self.catalog = catalog
+        self.fingerprints = fingerprints
+        self.schemas = Schemas()
+        self.release: Release = refuse
+        self.tasks: Tasks | None = None
+        self._workspace = workspace
+        self._known: dict[tuple[str, str, str], Known] = {}
+        self._identities: dict[str, tuple[ServerEntry, Client | None, str]] = {}
+        self._learning: dict[tuple[str, str], tuple[Client, asyncio.Task[None]]] = {}
+
+    # Who is meant
+
+    def entry(self, name: str) -> ServerEntry:
+        """What the configuration says of a server.
+
+        Raises:
+            Unknown: there is none of this name.
+        """
+        return self.supervisor.server(name).entry
+
+    def isolation(self, server: str, principal: str, run: str) -> str:
+        """Whose connection somebody uses.
+
+        Raises:
+            Unknown: there is no such server, or it wants a run and there is none.
+        """
+        instance = self.entry(server).options.instance
+        if instance == "shared":
+            return ""
+        if instance == "per-user":
+            return principal
+        if not run:
+            raise Unknown(
+                f"server {server!r} has a connection for each session: call it within a run, "
+                "run=host.run()"
+            )
+        return run
+
+    def client(self, server: str, isolation: str) -> Client | None:
+        """The client that is open just now, if one is."""
+        hosted = self.supervisor.servers.get(server)
+        line = None if hosted is None else hosted.lines.get(isolation)
+        return None if line is None else line.client
+
+    def identity(self, server: str, isolation: str = "") -> str:
+        """What a server is bound to: looked at once for each connection, since that runs it."""
+        entry, client = self.entry(server), self.client(server, isolation)
+        known = self._identities.get(server)
+        if known is not None and client is not None and known[0] is entry and known[1] is client:
+            return known[2]
+        found = identity(entry)
+        self._identities[server] = entry, client, found
+        return found
+
+    def facts(self, server: str, isolation: str = "", object: str = "") -> Facts:
+        """What policy is to know of a server, or of something of it that is no tool.
+
+        Args:
+            server: its name.
+            isolation: whose connection.
+            object: what of it, for labels.
+        """
+        entry, client = self.entry(server), self.client(server, isolation)
+        return Facts(
+            identity=self.identity(server, isolation),
+            trust=entry.options.trust,
+            target=labels_of(entry, object),
+            era=client.revision.name if client is not None else "",
+            transport=entry.kind if entry.command or entry.url else "memory",
+            workspace=self._workspace,
+            cwd=entry.cwd,
+        )
+
+    # Tools
+
+    async def known(self, attempt: Attempt) -> Known:
+        """The tool that an attempt means, if it is what it was when it was approved.
+
+        Raises:
+            Unknown: there is no such tool.
+            Quarantined: it has changed, and nobody released it.
+        """
+        server, own, isolation = attempt.server, attempt.object, attempt.isolation
+        tool = self.catalog.tool(server, own, isolation)
+        client = self.client(server, isolation)
+        key = server, own, isolation
+        known = self._known.get(key)
+        if known is not None and known.tool is tool and known.client is client:
+            return known
+        return await self._learn(key, attempt, tool, client)
+
+    async def _learn(
+        self, key: tuple[str, str, str], attempt: Attempt, tool: Tool, client: Client | None
+    ) -> Known:
+        from msgspec import structs
+
+        server, own, isolation = key
+        facts = self.facts(server, isolation, own)
+        found = self.fingerprints.check(server, facts.identity, tool)
+        if found is None:
+            found = await self.fingerprints.learn(server, facts.identity, tool)
+        if isinstance(found, Change):
+            await self.release(attempt, tool, found)
+            found = found.fingerprint
+        annotations = None if tool.annotations is UNSET else tool.annotations
+        facts = structs.replace(facts, annotations=annotations, fingerprint=found)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        known = self._known[key] = Known(tool, client, facts)
+        return known
+
+    async def still(self, attempt: Attempt, known: Known, *, waited: bool) -> None:
+        """See whether a tool is still what it was a while ago.
+
+        Where a person was asked meanwhile, or nobody has asked the server yet, it is asked.
+
+        Raises:
+            Quarantined: it has changed.
+            Unknown: it is gone.
+        """
+        server, isolation = attempt.server, attempt.isolation
+        if waited or known.client is None:
+            async with self.supervisor.use(server, isolation, again=True) as client:
+                if client is known.client:
+                    await self.catalog.on_changed(server, "tools", isolation)
+                else:
+                    await self.learned(server, client, isolation)
+        now = self.catalog.tool(server, attempt.object, isolation)
+        if now is known.tool:
+            return
+        found = self.fingerprints.check(server, known.facts.identity, now)
+        if found != known.facts.fingerprint:
+            raise Quarantined(
+                f"tool {attempt.object!r} of server {server!r} is not what it was when this call "
+                "was decided on: it was not made. The next call shows what has changed",
+                by="fingerprint",
+            )
+
+    async def learned(self, server: str, client: Client, isolation: str = "") -> None:
+        """See to it that the catalog has heard this client: once for each."""
+        key = server, isolation
+        learning = self._learning.get(key)
+        if learning is None or learning[0] is not client:
+            task = asyncio.ensure_future(self.catalog.on_ready(server, client, isolation))
+            learning = self._learning[key] = client, task
+        await asyncio.shield(learning[1])
+
+    def gone(self, server: str, isolation: str = "") -> None:
+        """A connection is no more."""
+        self._learning.pop((server, isolation), None)
+        self.catalog.on_stopped(server, isolation)
+
+    async def close(self) -> None:
+        """Learn nothing more."""
+        tasks = [task for _, task in self._learning.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def labels_of(entry: ServerEntry, object: str) -> Labels:
+    """What the data of a server, or of a tool of it, is."""
+    for glob, labels in entry.options.tools.labels.items():
+        if object and fnmatchcase(object, glob):
+            return labels
+    return entry.options.labels
+
+
+async def refuse(attempt: Attempt, tool: Tool, change: Change) -> None:
+    """Release nothing.
+
+    Raises:
+        Quarantined: always.
+    """
+    raise Quarantined(
+        f"tool {tool.name!r} of server {attempt.server!r} has changed since it was approved "
+        f"({change.known[:12]} is now {change.fingerprint[:12]})",
+        by="fingerprint",
+    )
