@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.core.plain_text import clean, visible
+from isthmus.core.plain_text import clean, mixed, visible
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,18 @@ def test_what_a_terminal_would_obey_can_be_seen_instead(text, seen):
 def test_a_line_stays_one_line():
     """Ours: a name with a line end in it cannot pretend to be two lines."""
     assert "a<U+000A>Why: it is safe<U+0009>" == visible("a\nWhy: it is safe\t", line=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "scripts"),
+    [
+        ("paypal.example", ""),
+        ("p\u0430ypal.example", "Cyrillic and Latin"),
+        ("яндекс", ""),
+        ("Grüße", ""),
+        ("日本語 abc", ""),
+    ],
+)
+def test_letters_that_look_alike_side_by_side_are_told(text, scripts):
+    """Ours: a name that can pass for another one is called one."""
+    assert scripts == mixed(text)

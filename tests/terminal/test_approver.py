@@ -190,10 +190,10 @@ async def test_s_remembers_for_the_session_where_policy_offers_that():
     async with screen.run() as pilot:
         await screen.press(pilot, "s")
         await screen.press(pilot, "s")
-        assert "a session; a allows it once" in screen.told
+        assert "This is not remembered for a session; a allows it once." == screen.told
         await screen.press(pilot, "r")
 
-        assert "The policy lets this be allowed once only." == screen.told
+        assert "This can be allowed once only." == screen.told
         assert {"q1": "session"} == {k: v.remember for k, v in screen.host.decided.items()}
 
 

@@ -6,12 +6,13 @@ make one word look like another.
 
 import unicodedata
 
-__all__ = ["clean", "visible"]
+__all__ = ["clean", "mixed", "visible"]
 
 _KEPT = {"\n", "\t"}
 # Direction marks, embeddings, overrides and isolates, and the invisible joiners among them.
 _FORMATS = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _HARMLESS = {"\u200d"}  # the joiner that emoji are made with
+_SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")  # with letters alike
 
 
 def clean(text: str) -> str:
@@ -46,3 +47,15 @@ def _is_plain(character: str, *, line: bool) -> bool:
     if category == "Zs":
         return character == " "
     return character in _HARMLESS or (category not in _FORMATS and category != "Cn")
+
+
+def mixed(text: str) -> str:
+    """Which scripts with letters that look alike stand side by side in a name; empty for one only.
+
+    A word of Latin letters with a Cyrillic ``U+0430`` for its ``a`` is such a name.
+    """
+    if text.isascii():
+        return ""
+    names = [unicodedata.name(c, "") for c in text if c.isalpha()]
+    found = sorted(s.capitalize() for s in _SCRIPTS if any(n.startswith(s) for n in names))
+    return " and ".join(found) if len(found) > 1 else ""

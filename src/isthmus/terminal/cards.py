@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from isthmus.core.plain_text import mixed
 from isthmus.host.interaction import Interaction
 from isthmus.host.policy.trace import Trace
-from isthmus.terminal.lines import Line, changes, field, head, mixed, name, text_of, warning
+from isthmus.terminal.lines import Line, changes, field, head, name, text_of, warning
 from isthmus.terminal.payloads import body, editable
 
 __all__ = ["Card", "card", "question", "why"]

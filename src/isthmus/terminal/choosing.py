@@ -1,9 +1,8 @@
 """Small questions over the screen: what a yes holds for, why one is asked, whether to leave."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -11,48 +10,11 @@ from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from isthmus.host.policy.trace import Remember
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.lines import Line
+from isthmus.terminal.scopes import Kept
 
-__all__ = ["Kept", "Reading", "Remembering", "kept"]
-
-HOUR = 3600.0
-TIMES = (("for an hour", HOUR), ("for a day", 24 * HOUR), ("for 30 days", 30 * 24 * HOUR))
-
-SCOPES: Mapping[Remember, str] = {
-    "arguments": "these exact arguments",
-    "shape": "arguments of this shape",
-    "tool_run": "this tool, for this run",
-    "session": "this tool, until the host ends",
-    "server_read_only": "all tools of this server that only read",
-    "tool_always": "ALWAYS, with any arguments (press it twice)",
-}
-
-
-class Kept(Struct, frozen=True):
-    """What a yes may hold for beyond this once.
-
-    Attributes:
-        remember: the scope.
-        label: the same for a person.
-        seconds: until when it holds, from now; None for no end of its own.
-    """
-
-    remember: Remember
-    label: str
-    seconds: float | None = None
-
-
-def kept(offered: Iterable[Remember]) -> list[Kept]:
-    """The choices there are, of what policy offers, in its order and with times spelt out."""
-    found: list[Kept] = []
-    for scope in offered:
-        if scope == "until":
-            found += [Kept("until", f"this tool {label}", seconds) for label, seconds in TIMES]
-        elif scope != "once":
-            found.append(Kept(scope, SCOPES[scope]))
-    return found
+__all__ = ["Reading", "Remembering"]
 
 
 class Remembering(ModalScreen[Kept | None]):

@@ -65,7 +65,9 @@ def command(environ: Mapping[str, str]) -> list[str]:
     return shlex.split(named) or ["vi"]
 
 
-async def in_editor(text: str, environ: Mapping[str, str] = os.environ) -> str:
+async def in_editor(
+    text: str, environ: Mapping[str, str] = os.environ, terminal: int | None = None
+) -> str:
     """Let the user's editor change a text; the host goes on meanwhile.
 
     The text stands in a file that only the user can read, which is gone afterwards.
@@ -73,6 +75,7 @@ async def in_editor(text: str, environ: Mapping[str, str] = os.environ) -> str:
     Args:
         text: what is to be changed.
         environ: where ``VISUAL`` and ``EDITOR`` are looked up.
+        terminal: the descriptor of the terminal, where that is not the standard streams.
 
     Raises:
         OSError: the editor cannot be started, or failed.
@@ -81,7 +84,9 @@ async def in_editor(text: str, environ: Mapping[str, str] = os.environ) -> str:
         file = Path(folder) / "edit.json"
         file.write_text(text, encoding="utf-8")
         argv = command(environ)
-        editor = await asyncio.create_subprocess_exec(*argv, str(file))
+        editor = await asyncio.create_subprocess_exec(
+            *argv, str(file), stdin=terminal, stdout=terminal, stderr=terminal
+        )
         try:
             code = await editor.wait()
         except asyncio.CancelledError:

@@ -21,7 +21,6 @@ __all__ = [
     "changes",
     "field",
     "head",
-    "mixed",
     "name",
     "pretty",
     "text_of",
@@ -31,8 +30,6 @@ __all__ = [
 Role: TypeAlias = Literal["title", "head", "text", "dim", "warn", "added", "removed"]
 
 BAR = "  | "
-SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")
-"""Those with letters that look alike."""
 
 
 class Line(Struct, frozen=True):
@@ -95,25 +92,6 @@ def diff(parts: Iterable[str]) -> Iterator[Line]:
     roles: dict[str, Role] = {"-": "removed", "+": "added"}
     for part in parts:
         yield Line(f"  {visible(part, line=True)}", roles.get(part[:1], "text"))
-
-
-def mixed(text: str) -> str:
-    """Which scripts with letters that look alike stand side by side in a name; empty for one only.
-
-    A word of Latin letters with a Cyrillic ``U+0430`` for its ``a`` is such a name.
-    """
-    import unicodedata  # only for names that are no ASCII
-
-    if text.isascii():
-        return ""
-    found = {
-        script
-        for c in text
-        if c.isalpha()
-        for script in SCRIPTS
-        if unicodedata.name(c, "").startswith(script)
-    }
-    return " and ".join(sorted(s.capitalize() for s in found)) if len(found) > 1 else ""
 
 
 def text_of(lines: Iterable[Line]) -> str:

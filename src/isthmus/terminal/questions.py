@@ -17,7 +17,7 @@ from isthmus.host.interaction import Decision, FormAsked, Interaction
 from isthmus.host.policy.trace import Assurance
 from isthmus.host.view import HostView
 from isthmus.terminal.cards import Card, card, question, why
-from isthmus.terminal.choosing import Kept, Reading, Remembering, kept
+from isthmus.terminal.choosing import Reading, Remembering
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.editing import Draft, Edit, as_json, read_draft
 from isthmus.terminal.forms import Filled, Form
@@ -25,6 +25,7 @@ from isthmus.terminal.guard import Guard
 from isthmus.terminal.inbox import Inbox, matches, ordered
 from isthmus.terminal.lines import Line, name
 from isthmus.terminal.payloads import editable
+from isthmus.terminal.scopes import Kept, kept
 
 __all__ = ["Questions", "Surface"]
 
@@ -239,8 +240,8 @@ class Questions(Container):
         chosen = self._ready()
         if chosen is None:
             return
-        if "session" not in chosen.trace.obligations.remember:
-            self.say("The policy does not let this be remembered for a session; a allows it once.")
+        if not any(one.remember == "session" for one in kept(chosen)):
+            self.say("This is not remembered for a session; a allows it once.")
             return
         self._allow(chosen, Kept("session", "session"), chord=chosen.risk == "high")
 
@@ -249,9 +250,9 @@ class Questions(Container):
         chosen = self._ready()
         if chosen is None:
             return
-        choices = kept(chosen.trace.obligations.remember)
+        choices = kept(chosen)
         if not choices:
-            self.say("The policy lets this be allowed once only.")
+            self.say("This can be allowed once only.")
             return
 
         def done(choice: Kept | None) -> None:

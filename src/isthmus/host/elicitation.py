@@ -1,0 +1,329 @@
+"""What servers ask the user: forms, and pages elsewhere.
+
+Each question passes the pipeline as an attempt of the server's. Policy may refuse it; nobody but a
+person says yes, since a form is filled in by somebody, and a page is opened for somebody.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, structs
+
+from isthmus.client.elicitation import concerns, filled_in
+from isthmus.client.telling import given
+from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.core.plain_text import mixed
+from isthmus.errors import UsageError
+from isthmus.host.act import Act, Outcome
+from isthmus.host.answers import Asking
+from isthmus.host.attempt import Attempt
+from isthmus.host.errors import BadArguments, Denied, Exhausted
+from isthmus.host.events import Events, Noticed
+from isthmus.host.interaction import Decision, FormAsked, PageAsked
+from isthmus.host.pipeline import Pipeline
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.trace import Trace
+from isthmus.store.meter import MemoryMeter, Rate
+from isthmus.wire import ElicitParams
+
+__all__ = ["Elicitor", "Opener", "host_of", "in_browser", "secrets_of"]
+
+Opener: TypeAlias = Callable[[str], Awaitable[bool] | bool]
+"""Opens a page for the user; False where that cannot be done here."""
+
+RATE = Rate(30, seconds=60)
+"""Questions of one server to the user."""
+
+SECRET = re.compile(
+    r"pass(word|wd|phrase|code)|\bpin\b|secret|token|api.?key|private.?key|credential|"
+    r"\bcv[cv]\b|card.?number|security.?code|one.?time|\botp\b|seed.?phrase|mnemonic|\bssn\b",
+    re.IGNORECASE,
+)
+"""What fields are called, or described as, that ask for what no form may ask for."""
+
+ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+
+OPENED = "it has been opened: say yes when you are done there"
+NOT_OPENED = "it could not be opened here: open it yourself, and say yes when you are done there"
+
+
+class Elicitor:
+    """Answers what servers ask the user.
+
+    Args:
+        pipeline: what every question passes.
+        opener: opens a page once the user has agreed; their browser by default.
+        rate: how many questions one server may ask.
+        events: tells what the user should see besides.
+        clock: says the time in seconds, for the rate.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        opener: Opener | None = None,
+        rate: Rate = RATE,
+        events: Events | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pipeline = pipeline
+        self._opener = opener or in_browser
+        self._meter = MemoryMeter(rate, clock=clock)
+        self._events = events or pipeline.events
+
+    async def answer(self, asking: Asking, params: ElicitParams) -> Answer[Any]:
+        """What the user says to a server's question.
+
+        Who is refused by policy or says no has declined; where nobody answers, or the server asks
+        too often, it is cancelled.
+
+        Args:
+            asking: who asks, and in the course of what.
+            params: the question; its form is one that may be put to a user.
+
+        Raises:
+            BadArguments: what a surface gave does not fit the form.
+            AuditUnavailable: what is done cannot be written down.
+        """
+        try:
+            await self._count(asking)
+            if params.mode == "url":
+                return await self._visit(asking, params)
+            return await self._fill_in(asking, params)
+        except Denied as error:
+            # spec 2026-07-28 client/elicitation#response-actions: no and turning away are two
+            return Cancelled() if error.verdict == "cancel" else Declined()
+        except Exhausted as error:
+            self._notice("strike", str(error), asking)
+            return Cancelled()
+
+    def completed(self, server: str, id: str) -> None:
+        """Tell that a server says the user is done with a page (2025-11-25).
+
+        Args:
+            server: which.
+            id: the page's, as the server gave it.
+        """
+        text = f"the page {id!r} is dealt with, as the server says"
+        self._events.tell(Noticed(about="page", text=text, server=server))
+
+    async def _count(self, asking: Asking) -> None:
+        # spec 2025-06-18 client/elicitation: clients SHOULD implement rate limiting
+        wait = await self._meter.take(asking.entry.name)
+        if wait:
+            raise Exhausted(
+                f"server {asking.entry.name!r} asks the user more often than it may",
+                retry_after=wait,
+            )
+
+    async def _fill_in(self, asking: Asking, params: ElicitParams) -> Answer[Any]:
+        arguments = {"message": params.message, "requestedSchema": params.requested_schema or {}}
+        secrets = secrets_of(params)
+        if secrets:
+            arguments["secrets"] = secrets
+        return await self._pipeline.run(
+            asking.attempt("elicit.form", "", arguments), FormAct(asking, params, secrets)
+        )
+
+    async def _visit(self, asking: Asking, params: ElicitParams) -> Answer[Any]:
+        url = str(params.url)
+        arguments = {"message": params.message, "url": url}
+        act = PageAct(asking, params, self._opener)
+        opened = await self._pipeline.run(asking.attempt("elicit.url", url, arguments), act)
+        if opened and asking.origin != "result":
+            return Accepted(None)
+        # spec 2026-07-28 client/elicitation#url-mode-elicitation-requests: SHOULD provide manual
+        # controls to retry or cancel the request, since nobody tells us that the user is done
+        waiting = DoneAct(asking, params, OPENED if opened else NOT_OPENED)
+        arguments = {**arguments, "opened": opened}
+        await self._pipeline.run(asking.attempt("elicit.url", url, arguments), waiting)
+        return Accepted(None)
+
+    def _notice(self, about: str, text: str, asking: Asking) -> None:
+        self._events.tell(Noticed(about=about, text=text, server=asking.entry.name))
+
+
+class UserQuestion(Act[Any]):
+    """What a form and a page have in common: a person is asked, whatever policy allows.
+
+    Args:
+        asking: who asks.
+        params: the question.
+    """
+
+    def __init__(self, asking: Asking, params: ElicitParams) -> None:
+        self.asking = asking
+        self.params = params
+
+    def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
+        """What policy is to know of the server."""
+        options = self.asking.entry.options
+        return Facts(
+            identity=self.asking.identity,
+            trust=options.trust,
+            labels=self.asking.labels,
+            target=options.labels,
+            era=self.asking.revision,
+            transport=self.asking.entry.kind,
+        )
+
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - as it is called
+        """Always: nobody else can answer."""
+        return True
+
+    def outcome(self, result: Any) -> Outcome:  # noqa: ARG002 - what was said is in the decision
+        """That the user agreed; what they wrote is theirs and the server's."""
+        return Outcome(detail={"action": "accept"})
+
+
+class FormAct(UserQuestion):
+    """A form that somebody fills in.
+
+    Args:
+        asking: who asks.
+        params: the question.
+        secrets: fields that ask for what no form may ask for.
+    """
+
+    def __init__(self, asking: Asking, params: ElicitParams, secrets: list[str]) -> None:
+        super().__init__(asking, params)
+        self._secrets = secrets
+
+    def payload(self, attempt: Attempt, trace: Trace) -> FormAsked:  # noqa: ARG002 - as called
+        """The question, and what is odd about it."""
+        return FormAsked(params=self.params, concerns=tuple(self._concerns()))
+
+    def _concerns(self) -> Iterator[str]:
+        for name in self._secrets:
+            # spec 2026-07-28 client/elicitation#form-mode-security: servers MUST NOT ask for those
+            yield f"{name} looks like a secret, which no server may ask for in a form: decline it"
+        if ADDRESS.search(self.params.message):
+            yield "the question has a web address in it, which does not belong into a form"
+        scripts = mixed(self.params.message)
+        if scripts:
+            yield f"the question has letters of {scripts}, which look alike"
+
+    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+        """The attempt with what was filled in, which is what is sent."""
+        content = {} if decision.edited is UNSET else decision.edited
+        try:
+            # spec 2026-07-28 client/elicitation#form-mode-security: SHOULD validate all responses
+            fitting = filled_in(content, self.params.requested_schema or {})
+        except UsageError as error:
+            raise BadArguments(str(error)) from None
+        return structs.replace(attempt, arguments={**attempt.arguments, "content": fitting})
+
+    async def dispatch(self, attempt: Attempt) -> Answer[Any]:
+        """What goes to the server."""
+        return Accepted(attempt.arguments["content"])
+
+
+class PageAct(UserQuestion):
+    """A page that is opened for the user, who alone looks at it.
+
+    Args:
+        asking: who asks.
+        params: the question.
+        opener: opens it.
+    """
+
+    def __init__(self, asking: Asking, params: ElicitParams, opener: Opener) -> None:
+        super().__init__(asking, params)
+        self._opener = opener
+
+    def payload(self, attempt: Attempt, trace: Trace) -> PageAsked:  # noqa: ARG002 - as called
+        """The page, its host in both spellings, and what is odd about it."""
+        url = str(self.params.url)
+        host = host_of(url)
+        odd = concerns(url)
+        scripts = mixed(host)
+        if scripts:
+            odd.append(f"the host has letters of {scripts}, which look alike")
+        return PageAsked(params=self.params, host=host, concerns=tuple(odd))
+
+    async def dispatch(self, attempt: Attempt) -> bool:
+        """Open it; whether that could be done."""
+        # spec 2026-07-28 client/elicitation#safe-url-handling: MUST NOT open the URL without
+        # explicit consent, nor pre-fetch it: this is the first time anything is done with it
+        return bool(await given(self._opener(attempt.object)))
+
+
+class DoneAct(PageAct):
+    """The user says when they are done with a page; nothing is opened.
+
+    Args:
+        asking: who asks.
+        params: the question.
+        state: how far it has come, for the user.
+    """
+
+    def __init__(self, asking: Asking, params: ElicitParams, state: str) -> None:
+        super().__init__(asking, params, lambda _url: True)
+        self._state = state
+
+    def payload(self, attempt: Attempt, trace: Trace) -> PageAsked:
+        """The same page, and what there is to be done."""
+        page = super().payload(attempt, trace)
+        return structs.replace(page, concerns=(self._state,))
+
+
+def host_of(url: str) -> str:
+    """A page's host as people read it, and as it is looked up where that is spelt otherwise."""
+    from urllib.parse import urlsplit  # not needed until a page is to be opened
+
+    host = urlsplit(url).hostname or ""
+    labels = host.split(".")
+    read, raw = ".".join(map(_unicode, labels)), ".".join(map(_ascii, labels))
+    return host if read == raw else f"{read} ({raw})"
+
+
+def _unicode(label: str) -> str:
+    try:
+        return label[4:].encode().decode("punycode") if label.startswith("xn--") else label
+    except UnicodeError:
+        return label
+
+
+def _ascii(label: str) -> str:
+    try:
+        return label if label.isascii() else label.encode("idna").decode()
+    except UnicodeError:
+        return label.encode("punycode").decode()
+
+
+def secrets_of(params: ElicitParams) -> list[str]:
+    """The fields of a form that look as if they asked for a secret."""
+    schema = params.requested_schema or {}
+    blanks: Mapping[str, Any] = schema.get("properties", {})
+    return [name for name, blank in blanks.items() if SECRET.search(_words(name, blank))]
+
+
+def _words(name: str, blank: Mapping[str, Any]) -> str:
+    """What a blank is called and described as, with ``apiKey`` and ``api_key`` in words."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name)
+    told = [str(blank.get(key, "")) for key in ("title", "description", "format")]
+    return " ".join([name, spaced, *told])
+
+
+async def in_browser(url: str) -> bool:
+    """Open a page in the user's browser, without a shell; False where there is none.
+
+    A browser that runs in the terminal is none: it would take the terminal away.
+    """
+    return await asyncio.to_thread(_open, url)
+
+
+def _open(url: str) -> bool:
+    import webbrowser  # not needed until a page is to be opened
+
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    if type(browser) is webbrowser.GenericBrowser:
+        return False
+    return browser.open(url)

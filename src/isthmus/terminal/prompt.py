@@ -1,0 +1,263 @@
+"""Questions at a plain prompt: line by line on the terminal, with no other screen.
+
+Standard input and output may be a server's or a program's own: only the terminal itself is used.
+Where nobody can be asked there, the answer is no.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from isthmus.core.answers import Accepted, Declined
+from isthmus.core.plain_text import visible
+from isthmus.host.interaction import Decision, FormAsked, Interaction, Verdict
+from isthmus.host.policy.trace import Assurance
+from isthmus.terminal.cards import card, why
+from isthmus.terminal.editing import Draft, as_json, in_editor, read_draft
+from isthmus.terminal.filling import fill
+from isthmus.terminal.guard import Guard
+from isthmus.terminal.lines import text_of
+from isthmus.terminal.payloads import editable
+from isthmus.terminal.scopes import Kept, kept
+from isthmus.terminal.tty import NoTerminal, Tty
+
+__all__ = ["Prompt"]
+
+RULE = "-" * 60
+
+
+class Prompt:
+    """An approver at the terminal that this process was started from.
+
+    Args:
+        open: opens the terminal.
+        clock: seconds that only go forward.
+        now: seconds since the epoch.
+    """
+
+    name = "prompt"
+    assurance: Assurance = "local_ui"
+
+    def __init__(
+        self,
+        open: Callable[[], Tty] = Tty,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._open = open
+        self._clock = clock
+        self._now = now
+        self._one = asyncio.Lock()
+        self._asking: Asking | None = None
+
+    async def offer(self, interaction: Interaction) -> Decision:
+        """Ask, one question after the other."""
+        async with self._one:
+            try:
+                tty = self._open()
+            except NoTerminal as error:
+                return self._nobody(interaction, str(error))
+            asking = self._asking = Asking(interaction, tty, Guard(self._clock), self._now)
+            try:
+                return await asking.decision()
+            except NoTerminal as error:
+                return self._nobody(interaction, str(error))
+            except asyncio.CancelledError:
+                asking.withdrawn()
+                raise
+            finally:
+                self._asking = None
+                tty.close()
+
+    def interrupt(self) -> bool:
+        """Control-C: no to the question that is being asked; False where there is none."""
+        if self._asking is None:
+            return False
+        self._asking.interrupt()
+        return True
+
+    def _nobody(self, interaction: Interaction, reason: str) -> Decision:
+        return Decision(verdict=silence(interaction), by=self.name, reason=reason)
+
+
+def silence(interaction: Interaction) -> Verdict:
+    """What it means that nobody answers."""
+    return "cancel" if interaction.attempt.action.startswith("elicit.") else "deny"
+
+
+class Asking:
+    """One question, until there is an answer.
+
+    Args:
+        interaction: the question.
+        tty: where it is asked.
+        guard: says whether it has been there long enough.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self, interaction: Interaction, tty: Tty, guard: Guard, now: Callable[[], float]
+    ) -> None:
+        self._interaction = interaction
+        self._tty = tty
+        self._guard = guard
+        self._now = now
+        self._draft: Draft | None = None
+        self._high = interaction.risk == "high"
+        self._elicits = interaction.attempt.action.startswith("elicit.")
+        self._kept = kept(interaction)
+
+    # As fill() needs a terminal
+
+    def say(self, text: str) -> None:
+        """Show a text of somebody else."""
+        self._tty.say(visible(text))
+
+    async def ask(self, prompt: str) -> str | None:
+        """The line that is typed after a prompt; None where there is none."""
+        self._tty.say(visible(prompt), end="")
+        text = await self._tty.line()
+        if text is None:
+            self._tty.say("")
+        return text
+
+    def interrupt(self) -> None:
+        """Wait for no line any more."""
+        self._tty.interrupt()
+
+    def withdrawn(self) -> None:
+        """Somebody else has answered, or the time is over."""
+        try:
+            self._tty.say("\n(This is not asked any more: it was answered elsewhere, or too late.)")
+        except NoTerminal:
+            return
+
+    async def decision(self) -> Decision:
+        """Show the card, and ask until there is an answer.
+
+        Raises:
+            NoTerminal: nobody can be asked.
+        """
+        if not self._tty.foreground():
+            raise NoTerminal("this process is in the background, or its terminal is gone")
+        self._card()
+        while True:
+            self._tty.forget()
+            self._guard.moved()
+            text = await self.ask(self._prompt())
+            if text is None:
+                return self._said(silence(self._interaction), reason="end of input")
+            if not self._guard.ready():
+                self.say("That was too quick: look at it first.")
+                continue
+            found = await self._answer(text.strip())
+            if found is not None:
+                return found
+
+    def _card(self) -> None:
+        draft = self._draft
+        found = card(self._interaction, UNSET if draft is None else draft.value)
+        self.say(f"{RULE}\n{found.text()}")
+        if self._high:
+            self.say("  ! high risk: only the whole word yes allows it")
+
+    def _prompt(self) -> str:
+        yes = "yes" if self._high else "y"
+        words = [f"{yes} once" if not self._elicits else f"{yes} go on", "n no"]
+        words += ["c cancel"] if self._elicits else []
+        words += ["s session"] if any(one.remember == "session" for one in self._kept) else []
+        words += ["r remember"] if self._kept else []
+        words += ["e edit"] if editable(self._interaction) is not UNSET else []
+        return f"[{', '.join([*words, '? why'])}] "
+
+    async def _answer(self, text: str) -> Decision | None:
+        """What a line means; None where it decides nothing."""
+        word = text.lower()
+        if word == "yes" or (word == "y" and not self._high):
+            return await self._yes(Kept("once", "once"))
+        if word in {"n", "no", "d"}:
+            return self._said("deny")
+        if word == "c" and self._elicits:
+            return self._said("cancel")
+        if word in {"s", "r"}:
+            return await self._lasting(word)
+        if word == "e" and editable(self._interaction) is not UNSET:
+            await self._edit()
+        elif word == "?":
+            self.say(text_of(why(self._interaction.trace)))
+        else:
+            self.say("That is none of the answers.")
+        return None
+
+    async def _lasting(self, word: str) -> Decision | None:
+        """A yes that holds for longer."""
+        if word == "s":
+            choice = next((one for one in self._kept if one.remember == "session"), None)
+        else:
+            choice = await self._choose()
+        if choice is None:
+            self.say("Nothing was remembered.")
+            return None
+        if self._high or choice.remember == "tool_always":
+            text = await self.ask(f"Allow it for {choice.label}? The whole word yes does: ")
+            if (text or "").strip().lower() != "yes":
+                return None
+        return await self._yes(choice)
+
+    async def _choose(self) -> Kept | None:
+        for number, one in enumerate(self._kept, 1):
+            self.say(f"  {number}. {one.label}")
+        text = (await self.ask("Remember it for which? (empty for none) ") or "").strip()
+        chosen = int(text) if text.isdecimal() and len(text) < 4 else 0
+        return self._kept[chosen - 1] if 0 < chosen <= len(self._kept) else None
+
+    async def _yes(self, choice: Kept) -> Decision | None:
+        payload = self._interaction.payload
+        if isinstance(payload, FormAsked):
+            found = await fill(payload.params.requested_schema or {}, self)
+            if isinstance(found, Accepted):
+                return self._said("allow", edited=found.value)
+            return self._said("deny" if isinstance(found, Declined) else "cancel")
+        if self._draft is not None and self._draft.error:
+            self.say(f"Your change cannot be sent yet ({self._draft.error}): e mends it.")
+            return None
+        edited = UNSET if self._draft is None else self._draft.value
+        return self._said("allow", choice, edited=edited)
+
+    async def _edit(self) -> None:
+        before = editable(self._interaction)
+        draft = self._draft or Draft(as_json(before))
+        try:
+            text = await in_editor(draft.text, os.environ, self._tty.fd)
+        except OSError as error:
+            self.say(f"Nothing was changed: {error}")
+            return
+        found = read_draft(text, before)
+        self._draft = None if not found.error and found.value == before else found
+        self._card()
+        if found.error:
+            self.say(f"  ! {found.error}; e opens it again as you left it")
+
+    def _said(
+        self,
+        verdict: Verdict,
+        choice: Kept | None = None,
+        *,
+        edited: Any | UnsetType = UNSET,
+        reason: str = "",
+    ) -> Decision:
+        seconds = None if choice is None else choice.seconds
+        return Decision(
+            verdict=verdict,
+            edited=edited,
+            remember="once" if choice is None else choice.remember,
+            until=None if seconds is None else self._now() + seconds,
+            by="prompt",
+            assurance="local_ui",
+            reason=reason,
+        )

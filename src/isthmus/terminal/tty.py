@@ -1,0 +1,134 @@
+"""The terminal that a process was started from, whatever its standard streams are used for."""
+
+import asyncio
+import os
+import select
+import threading
+from contextlib import suppress
+
+from isthmus.core.plain_text import clean
+
+__all__ = ["NoTerminal", "Tty"]
+
+PATH = "/dev/tty"
+LOOK = 0.2
+"""Seconds after which it is looked at whether somebody still sits there."""
+
+MOST = 65_536
+"""Bytes of a line; what follows is another one."""
+
+
+class NoTerminal(Exception):
+    """There is no terminal, or nobody in front of it whom one could ask."""
+
+
+class Tty:
+    """Asks, and hears a line at a time, and never on standard input or output.
+
+    A process in the background asks nothing: to read would stop it.
+
+    Args:
+        path: the terminal.
+
+    Raises:
+        NoTerminal: there is none.
+    """
+
+    def __init__(self, path: str = PATH) -> None:
+        try:
+            import termios  # noqa: F401 - looks whether this system has such terminals
+
+            self.fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        except (ImportError, AttributeError, OSError) as error:
+            raise NoTerminal(f"there is no terminal to ask at ({path}: {error})") from None
+        self._stop = threading.Event()
+
+    def close(self) -> None:
+        """Leave it as it was."""
+        os.close(self.fd)
+
+    def foreground(self, fd: int | None = None) -> bool:
+        """Whether what is typed there is meant for this process.
+
+        Args:
+            fd: another descriptor of the same terminal.
+        """
+        try:
+            return os.tcgetpgrp(self.fd if fd is None else fd) == os.getpgrp()
+        except OSError:  # it was hung up
+            return False
+
+    def say(self, text: str, end: str = "\n") -> None:
+        """Show a text, without what the terminal would obey.
+
+        Raises:
+            NoTerminal: it was hung up.
+        """
+        rest = (clean(text) + end).encode(errors="replace")
+        try:
+            while rest:
+                rest = rest[os.write(self.fd, rest) :]
+        except OSError as error:
+            raise NoTerminal(f"the terminal is gone: {error}") from None
+
+    def forget(self) -> None:
+        """What was typed before is no answer to what is asked now."""
+        import termios  # where a terminal could be opened, it is there
+
+        try:
+            termios.tcflush(self.fd, termios.TCIFLUSH)
+        except termios.error as error:
+            raise NoTerminal(f"the terminal is gone: {error}") from None
+
+    def interrupt(self) -> None:
+        """Wait for no line any more."""
+        self._stop.set()
+
+    async def line(self) -> str | None:
+        """The next line; None at the end of input, or where one waits no more.
+
+        Raises:
+            NoTerminal: it was hung up, or the process is in the background.
+        """
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[str | None] = loop.create_future()
+        stop = self._stop = threading.Event()
+        # The thread's own, since it may still look at it when ours is closed already.
+        terminal = os.dup(self.fd)
+
+        def settle(text: str | None, gone: NoTerminal | None = None) -> None:
+            if heard.done():
+                return
+            if gone is None:
+                heard.set_result(text)
+            else:
+                heard.set_exception(gone)
+
+        def hear() -> None:
+            try:
+                answer: tuple[str | None, NoTerminal | None] = (self._wait(terminal, stop), None)
+            except (OSError, ValueError, NoTerminal) as error:
+                answer = (None, NoTerminal(f"nobody can be asked at the terminal: {error}"))
+            finally:
+                os.close(terminal)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(settle, *answer)
+
+        # A thread, since not every system can wait for a terminal in its event loop.
+        thread = threading.Thread(target=hear, name="terminal", daemon=True)
+        thread.start()
+        try:
+            return await heard
+        finally:
+            stop.set()
+
+    def _wait(self, terminal: int, stop: threading.Event) -> str | None:
+        while True:
+            if not self.foreground(terminal):
+                raise NoTerminal("this process is in the background, or its terminal is gone")
+            ready, _, _ = select.select([terminal], [], [], LOOK)
+            if stop.is_set():
+                return None
+            if ready and self.foreground(terminal):
+                found = os.read(terminal, MOST)
+                return found.decode(errors="replace").rstrip("\r\n") if found else None

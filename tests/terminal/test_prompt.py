@@ -1,0 +1,293 @@
+"""The plain prompt, on a real terminal without a screen, and where there is none."""
+
+import asyncio
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+
+from isthmus.host.interaction import FormAsked
+from isthmus.terminal.prompt import Prompt
+from isthmus.terminal.tty import NoTerminal, Tty
+from isthmus.wire import ElicitParams
+from waiting_host import asked
+
+PROGRAM = str(Path(__file__).with_name("prompted.py"))
+FORM = FormAsked(
+    params=ElicitParams(
+        message="Which row?",
+        requested_schema={"type": "object", "properties": {"row": {"type": "integer"}}},
+    )
+)
+
+
+class Here(Tty):
+    """A terminal that this process was not started from, but may use."""
+
+    def foreground(self, fd=None):
+        """Nobody else is there."""
+        return True
+
+
+class Person:
+    """Somebody at a terminal who answers each prompt with the next of some lines.
+
+    Args:
+        *lines: what they type; None ends the input.
+        thinks: seconds they look at a prompt, for the first ones; a second at all others.
+    """
+
+    def __init__(self, *lines, thinks=()):
+        self.lines = list(lines)
+        self.thinks = list(thinks)
+        self.asked = asyncio.Event()
+        self.at = 0.0
+        self.seen = ""
+        self.master, self.slave = pty.openpty()
+        self.prompt = Prompt(
+            lambda: Here(os.ttyname(self.slave)), clock=lambda: self.at, now=lambda: 5000.0
+        )
+
+    def close(self):
+        """Go away."""
+        os.close(self.master)
+        os.close(self.slave)
+
+    def look(self):
+        """Read what is there, and type where something is asked."""
+        self.seen += os.read(self.master, 65_536).decode().replace("\r\n", "\n")
+        if not self.seen.endswith(("] ", ": ", ") ")):
+            return
+        self.asked.set()
+        if self.lines:
+            self.at += self.thinks.pop(0) if self.thinks else 1.0
+            line = self.lines.pop(0)
+            os.write(self.master, b"\x04" if line is None else f"{line}\n".encode())
+
+    async def answers(self, question):
+        """What comes of a question."""
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self.master, self.look)
+        try:
+            return await self.prompt.offer(question)
+        finally:
+            loop.remove_reader(self.master)
+
+
+@pytest.fixture
+def person():
+    """Makes people, and sends them home."""
+    people = []
+
+    def make(*lines, **more):
+        people.append(Person(*lines, **more))
+        return people[-1]
+
+    yield make
+    for one in people:
+        one.close()
+
+
+@pytest.mark.covers("hostterminal.prompt.answers")
+@pytest.mark.parametrize(
+    ("line", "verdict"), [("y", "allow"), ("YES", "allow"), ("n", "deny"), (None, "deny")]
+)
+async def test_a_line_answers(person, line, verdict):
+    """Ours: yes, no, and the end of input, which is no."""
+    somebody = person(line)
+    said = await somebody.answers(asked("q1"))
+
+    assert (verdict, "prompt", UNSET) == (said.verdict, said.by, said.edited)
+    assert "May the tool delete of files be called?" in somebody.seen
+    assert '  |   "path": "/tmp/a"' in somebody.seen
+
+
+async def test_what_is_no_answer_is_asked_again_and_why_is_told(person):
+    """Ours: nothing but an answer decides."""
+    somebody = person("", "perhaps", "?", "c", "n")
+
+    assert "deny" == (await somebody.answers(asked("q1"))).verdict
+    assert 3 == somebody.seen.count("That is none of the answers.")
+    assert "rule that fits: writes (user): ask" in somebody.seen
+
+
+@pytest.mark.covers("hostterminal.prompt.high-risk")
+async def test_high_risk_takes_the_whole_word(person):
+    """Ours: one letter does not allow what may do harm."""
+    somebody = person("y", "s", "y", "yes")
+    said = await somebody.answers(asked("q1", risk="high"))
+
+    assert ("allow", "once") == (said.verdict, said.remember)
+
+
+@pytest.mark.covers("hostterminal.prompt.too-quick")
+async def test_a_line_that_was_typed_too_early_is_no_answer(person):
+    """Ours: who typed before the question could be read did not answer it."""
+    somebody = person("y", "n", "y", thinks=(0.1, 0.3))
+    said = await somebody.answers(asked("q1"))
+
+    assert "That was too quick: look at it first." in somebody.seen
+    assert "allow" == said.verdict
+
+
+async def test_a_scope_is_chosen_by_number(person):
+    """Ours: the same scopes as on the full screen, with their times."""
+    somebody = person("r", "", "r", "2")
+    said = await somebody.answers(asked("q1", remember=("once", "arguments", "until")))
+
+    assert ("until", 8600.0) == (said.remember, said.until)
+    assert "1. these exact arguments" in somebody.seen
+
+
+async def test_arguments_are_edited_in_the_editor(person, monkeypatch, tmp_path):
+    """Ours: the editor gets the terminal, what is no JSON is kept, what is JSON is shown again."""
+    script = tmp_path / "editor"
+    script.write_text(
+        f"#!{sys.executable}\nimport sys, pathlib\nfile = pathlib.Path(sys.argv[1])\n"
+        "text = file.read_text()\n"
+        "file.write_text('{' if 'tmp' in text else '{\"path\": 1}')\n"
+    )
+    script.chmod(0o700)
+    monkeypatch.setenv("VISUAL", str(script))
+    somebody = person("e", "y", "e", "y")
+    said = await somebody.answers(asked("q1"))
+
+    assert {"path": 1} == said.edited
+    assert "this is no JSON" in somebody.seen
+    assert "as you have changed it" in somebody.seen
+
+
+@pytest.mark.covers("hostterminal.prompt.forms")
+async def test_a_form_is_filled_in_line_by_line(person):
+    """Spec: three answers: with content, no, and turning away."""
+    question = asked("q1", FORM, action="elicit.form")
+    said = await person("y", "x", "7", "y").answers(question)
+
+    assert ("allow", {"row": 7}) == (said.verdict, said.edited)
+    assert "deny" == (await person("n").answers(question)).verdict
+    assert "cancel" == (await person("c").answers(question)).verdict
+    assert "cancel" == (await person("y", None).answers(question)).verdict
+
+
+async def test_who_was_too_late_is_told(person):
+    """Ours: a question that somebody else has answered does not stay on the terminal."""
+    somebody = person()
+    asking = asyncio.create_task(somebody.answers(asked("q1")))
+    await somebody.asked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    somebody.look()
+
+    assert "This is not asked any more" in somebody.seen
+    assert "allow" == (await asyncio.create_task(person("y").answers(asked("q2")))).verdict
+
+
+@pytest.mark.covers("hostterminal.prompt.nobody")
+async def test_where_there_is_no_terminal_the_answer_is_no():
+    """Ours: nobody can be asked, so nobody has said yes."""
+    prompt = Prompt(lambda: Tty("/nowhere/tty"))
+
+    said = await prompt.offer(asked("q1"))
+    assert ("deny", "there is no terminal to ask at") == (said.verdict, said.reason[:30])
+    assert "cancel" == (await prompt.offer(asked("q2", FORM, action="elicit.form"))).verdict
+    assert not prompt.interrupt()
+
+
+def test_a_terminal_needs_a_path():
+    """Ours: what is missing is named."""
+    with pytest.raises(NoTerminal, match="/nowhere/tty"):
+        Tty("/nowhere/tty")
+
+
+class Process:
+    """A process with a terminal of its own, which asks one question.
+
+    Its standard streams are pipes that belong to somebody else.
+    """
+
+    def __init__(self, *words):
+        self.words = words
+        self.seen = ""
+
+    def __enter__(self):
+        self.master, self.slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, PROGRAM, os.ttyname(self.slave), *self.words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_error):
+        if self.master is not None:
+            os.close(self.master)
+        os.close(self.slave)
+        self.process.kill()
+        self.process.communicate()
+
+    def hang_up(self):
+        """Close the terminal's window."""
+        os.close(self.master)
+        self.master = None
+
+    def asks(self):
+        """Wait until the question stands there."""
+        while "? why]" not in self.seen:
+            self.seen += os.read(self.master, 65_536).decode()
+
+    def type(self, text):
+        """Press keys."""
+        os.write(self.master, text.encode())
+
+    def end(self):
+        """The decision that it printed."""
+        out, _ = self.process.communicate(timeout=15)
+        return json.loads(out)
+
+
+@pytest.mark.covers("hostterminal.prompt.streams")
+def test_standard_streams_are_left_alone():
+    """Ours: they may be those of a server or of a program; the terminal is opened by itself."""
+    with Process("patient") as process:
+        process.asks()
+        process.type("y\n")
+
+        assert {"verdict": "allow", "by": "prompt"}.items() <= process.end().items()
+
+
+@pytest.mark.covers("hostterminal.prompt.interrupt")
+def test_control_c_is_no():
+    """Ours: it answers the question; the host goes on."""
+    with Process() as process:
+        process.asks()
+        process.type("\x03")
+
+        assert "deny" == process.end()["verdict"]
+
+
+@pytest.mark.covers("hostterminal.prompt.hang-up")
+def test_a_terminal_that_is_hung_up_says_no():
+    """Ours: who closes the window has not said yes."""
+    with Process() as process:
+        process.asks()
+        process.hang_up()
+
+        assert "deny" == process.end()["verdict"]
+
+
+@pytest.mark.covers("hostterminal.prompt.background")
+def test_in_the_background_the_answer_is_no():
+    """Ours: a process that would be stopped for reading does not read."""
+    with Process("background") as process:
+        said = process.end()
+
+    assert "deny" == said["verdict"]
+    assert "in the background" in said["reason"]
