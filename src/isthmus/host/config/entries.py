@@ -228,12 +228,14 @@ class RootEntry(Struct, frozen=True, kw_only=True, rename="camel"):
         name: what it is called; the folder's name by default.
         servers: globs of the servers it is for; none means all that the user grants it to.
         writable: whether a confined server may write there.
+        force: take it even if it is a whole home, or a place where keys are kept.
     """
 
     path: str
     name: str = ""
     servers: tuple[str, ...] = ()
     writable: bool = True
+    force: bool = False
 
 
 class HostOptions(Struct, frozen=True, kw_only=True, rename="camel"):
