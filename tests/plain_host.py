@@ -6,16 +6,37 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from isthmus import Client
 from isthmus.host.catalog.catalog import Catalog
 from isthmus.host.config.entries import ServerEntry
+from isthmus.host.errors import Denied
 from isthmus.host.events import Events
+from isthmus.host.interaction import CallAsked
 from isthmus.host.runs import Runs
+from waiting_host import WaitingHost, asked
+
+
+class View(WaitingHost):
+    """What a terminal sees of it."""
+
+    async def grants(self):
+        """None."""
+        return []
+
+    async def revoke(self, id):
+        """There are none."""
+        del id
+        return False
 
 
 class PlainHost:
-    """Calls go straight to their server; ``refusals`` has errors for some tools, by name."""
+    """Calls go straight to their server.
+
+    ``refusals`` has errors for some tools, by name; ``consents`` names those that are asked about.
+    """
 
     def __init__(self, **servers):
         self.servers = servers
         self.refusals = {}
+        self.consents = set()
+        self.view = View()
         self.calls = []
         self.told = Events()
         self._runs = Runs(time.monotonic)
@@ -52,8 +73,26 @@ class PlainHost:
         if name in self.refusals:
             raise self.refusals[name]
         server, own = await self.catalog.find(name)
+        if name in self.consents:
+            arguments = await self._consent(server, own, arguments)
         client = self._clients[server]
         return await client.call_tool(own, arguments, timeout=timeout, on_progress=on_progress)
+
+    async def _consent(self, server, own, arguments):
+        payload = CallAsked(tool=self.catalog.tool(server, own), arguments=arguments)
+        events, id = self.view.events(), f"q{len(self.calls)}"
+        self.view.ask(asked(id, payload, server=server, object=own))
+        async for event in events:
+            if getattr(event, "decision", None) is not None and event.id == id:
+                events.close()
+                if event.decision.verdict != "allow":
+                    raise Denied("the user said no", by="chat")
+                return event.decision.edited or arguments
+        return None
+
+    async def complete(self, server, ref, argument, value="", *, context=None):
+        """What might go into a blank."""
+        return await self._clients[server].complete(ref, argument, value, context=context)
 
     async def read(self, uri, *, server, principal, run):
         """Read a resource."""

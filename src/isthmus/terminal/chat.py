@@ -1,0 +1,309 @@
+"""A conversation on the full screen: what is said, what is asked, and a line to type into."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Input, Static
+
+from isthmus.host.events import Answered, Asked, HostEvent, Noticed, ServerMoved
+from isthmus.host.turns import (
+    Ended,
+    Inserted,
+    Noted,
+    Question,
+    Text,
+    ToolAsked,
+    ToolDone,
+    ToolRunning,
+)
+from isthmus.terminal.chat_lines import asked, bar, done, ended, inserted
+from isthmus.terminal.chat_session import Item, Session
+from isthmus.terminal.chat_typing import Suggestion, suggestions
+from isthmus.terminal.chat_widgets import ChatLine, Suggestions, Transcript
+from isthmus.terminal.editing import in_editor
+from isthmus.terminal.inbox import Inbox
+from isthmus.terminal.lines import Line, name, warning
+from isthmus.terminal.questions import Questions, Surface
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
+
+__all__ = ["Chat", "chat"]
+
+TYPING = "Enter say  Tab complete  up, down earlier lines  ^C stop, twice quits  /help"
+ANSWERING = "a once  s session  r remember  e edit  d deny  c cancel  ? why"
+PAUSE = 0.15
+"""Seconds without another key after which a server is asked what may follow."""
+
+AGAIN = 2.0
+"""Seconds in which a second Ctrl-C leaves."""
+
+
+class Chat(App[None]):
+    """The conversation in a terminal.
+
+    Args:
+        session: does what is typed.
+        surface: what else it needs; None for this process's terminal, clock and editor.
+
+    Attributes:
+        surface: the same.
+    """
+
+    TITLE = "isthmus chat"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #bar, #keys, #told { height: 1; padding: 0 1; }
+    #bar { text-style: bold; }
+    #told { text-style: italic; }
+    Transcript { height: 1fr; padding: 0 1; }
+    Transcript > Static { height: auto; margin-bottom: 1; }
+    Suggestions { height: auto; max-height: 8; border: none; padding: 0 1; display: none; }
+    #line { height: 3; }
+    Questions { height: 3fr; layout: grid; grid-size: 1; grid-rows: 3 1fr; display: none;
+        border-top: solid $foreground; }
+    Questions OptionList { border: none; padding: 0; height: 1fr; max-height: 100%; }
+    Questions Detail { border-top: solid $foreground; }
+    #search { height: 1; border: none; padding: 0 1; dock: bottom; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", show=False, priority=True),
+        Binding("ctrl+q", "leave", show=False, priority=True),
+        Binding("pageup", "scroll(-1)", show=False),
+        Binding("pagedown", "scroll(1)", show=False),
+    ]
+
+    def __init__(self, session: Session, surface: Surface | None = None) -> None:
+        super().__init__()
+        self._session = session
+        self.surface = surface or Surface(by="chat")
+        self._turn: Worker[None] | None = None
+        self._interrupted = float("-inf")
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom: where one is, what was said, questions, what may follow, the line."""
+        yield Static("", id="bar", markup=False)
+        yield Transcript(id="transcript")
+        yield Questions(self._session.view, self.surface, self.surface.edit or self._edit)
+        yield Suggestions(id="suggestions")
+        yield ChatLine(id="line")
+        yield Static("", id="told", markup=False)
+        yield Static(TYPING, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Begin to listen, and learn what the servers have."""
+        self.run_worker(self._listen(), name="listening")
+        self.run_worker(self._learn(), name="learning")
+        self.set_interval(1, self.query_one(Questions).tick)
+        self._line.focus()
+        self._paint()
+
+    @property
+    def _line(self) -> ChatLine:
+        return self.query_one(ChatLine)
+
+    @property
+    def _transcript(self) -> Transcript:
+        return self.query_one(Transcript)
+
+    # What happens in the host
+
+    async def _learn(self) -> None:
+        await self._session.host.catalog.load()
+        self._paint()
+
+    async def _listen(self) -> None:
+        events = self._session.view.events()
+        self._ask()
+        async for event in events:
+            self._hear(event)
+        self.exit(message="The host has ended.")
+
+    def _hear(self, event: HostEvent) -> None:
+        match event:
+            case Asked():
+                self.query_one(Questions).reload()
+                self._ask()
+            case Answered():
+                self.query_one(Questions).answered(event)
+                self._ask()
+            case Noticed():
+                self._transcript.lines([warning(f"{event.server}: {event.text}".lstrip(": "))])
+            case ServerMoved():
+                self._paint()
+
+    def _ask(self) -> None:
+        """Show the questions that wait, and where there are none, go on typing."""
+        questions = self.query_one(Questions)
+        waiting = bool(self._session.view.pending())
+        if waiting == questions.display:
+            return
+        questions.display = waiting
+        questions.guard.moved()
+        if waiting:
+            self.query_one(Suggestions).display = False
+            questions.query_one(Inbox).focus()
+        else:
+            self._line.focus()
+        self._paint()
+
+    def on_questions_said(self, event: Questions.Said) -> None:
+        """Tell it."""
+        self._tell(event.text)
+
+    def _tell(self, text: str) -> None:
+        self.query_one("#told", Static).update(text)
+
+    def _paint(self) -> None:
+        session = self._session
+        ready = [one for one in session.view.servers() if one.state == "ready"]
+        labels = ", ".join(sorted(session.talk.run.labels))
+        parts = [self.TITLE, name(session.voice), f"{len(ready)} servers running"]
+        if labels:
+            parts.append(f"has read: {labels}")
+        self.query_one("#bar", Static).update(" | ".join(parts))
+        answering = self.query_one(Questions).display
+        self.query_one("#keys", Static).update(ANSWERING if answering else TYPING)
+
+    # What is typed
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Look for what may follow."""
+        if event.input.id == "line":
+            self.run_worker(self._suggest(event.value), name="suggesting", group="suggest",
+                            exclusive=True)  # fmt: skip
+
+    async def _suggest(self, text: str) -> None:
+        if "=" in text:  # a server is asked for what goes into a blank: not for every key
+            await asyncio.sleep(PAUSE)
+        found = await suggestions(text, self._session.host)
+        if text == self._line.value:
+            self._suggested(found if self.query_one(Questions).display is False else [])
+
+    def _suggested(self, found: Sequence[Suggestion]) -> None:
+        self.query_one(Suggestions).show(found)
+        self._line.suggesting = bool(found)
+
+    def on_chat_line_move(self, event: ChatLine.Move) -> None:
+        """Another suggestion is looked at."""
+        box = self.query_one(Suggestions)
+        if event.step > 0:
+            box.action_cursor_down()
+        else:
+            box.action_cursor_up()
+
+    def on_chat_line_take(self) -> None:
+        """The suggestion that is looked at becomes the line."""
+        chosen = self.query_one(Suggestions).chosen
+        if chosen is not None and self._line.suggesting:
+            self._line.value = chosen.text
+            self._line.cursor_position = len(chosen.text)
+
+    def on_chat_line_leave(self) -> None:
+        """Show no suggestions."""
+        self._suggested([])
+
+    def on_option_list_option_selected(self, event: Suggestions.OptionSelected) -> None:
+        """A suggestion was clicked."""
+        if event.option_list.id == "suggestions":
+            self.on_chat_line_take()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Do what the line says."""
+        if event.input.id != "line":
+            return
+        text = event.value.strip()
+        if not text:
+            return
+        if self._turn is not None and self._turn.is_running:
+            self._tell("The answer before is not over: ^C stops it.")
+            return
+        self._line.remember(text)
+        self._line.value = ""
+        self._suggested([])
+        self._tell("")
+        self._transcript.user(text)
+        self._turn = self.run_worker(self._enter(text), name="turn", exit_on_error=False)
+
+    async def _enter(self, text: str) -> None:
+        async for item in self._session.enter(text):
+            self._show(item)
+        self._transcript.close()
+        self._paint()
+        if self._session.quitting:
+            self.exit()
+
+    def _show(self, item: Item) -> None:
+        transcript = self._transcript
+        match item:
+            case Line():
+                transcript.lines([item])
+            case Text():
+                transcript.stream(item.text)
+            case Inserted():
+                transcript.lines(inserted(item.messages))
+            case ToolAsked():
+                transcript.lines(asked(item))
+            case ToolRunning():
+                transcript.progress(item.id, bar(item))
+            case ToolDone():
+                transcript.finish(item.id)
+                transcript.lines(done(item))
+                self._paint()
+            case Noted():
+                transcript.lines(map(warning, item.text.split("\n")))
+            case Ended():
+                transcript.lines(ended(item))
+            case Question():
+                pass  # the host's own events show it
+
+    # Keys
+
+    def action_interrupt(self) -> None:
+        """Stop what goes on; twice, leave."""
+        now = self.surface.clock()
+        if now - self._interrupted < AGAIN:
+            self.exit()
+            return
+        self._interrupted = now
+        if self._session.talk.busy:
+            self._session.talk.cancel()
+            self._tell("Stopped. ^C again quits.")
+        elif self._turn is not None and self._turn.is_running:
+            self._turn.cancel()
+            self._tell("Stopped. ^C again quits.")
+        else:
+            self._tell("^C again quits.")
+
+    def action_leave(self) -> None:
+        """Quit."""
+        self.exit()
+
+    def action_scroll(self, direction: int) -> None:
+        """Turn a page of what was said."""
+        transcript = self._transcript
+        transcript.scroll_relative(y=direction * max(1, transcript.size.height - 1), animate=False)
+
+    async def _edit(self, text: str) -> str:
+        """Hand the terminal to the user's editor; the host goes on, and paints nothing meanwhile."""
+        with self.suspend(), self.batch_update():
+            return await in_editor(text, os.environ)
+
+
+async def chat(session: Session, surface: Surface | None = None) -> None:
+    """Show the conversation until its user leaves, or the host ends.
+
+    Args:
+        session: does what is typed.
+        surface: as :class:`Chat` takes it.
+    """
+    app = Chat(session, surface)
+    async with session.view.attend(app.surface.by, app.surface.assurance):
+        try:
+            await app.run_async()
+        finally:
+            session.talk.cancel()
