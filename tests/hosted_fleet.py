@@ -6,6 +6,7 @@ from isthmus import Client, Server
 from isthmus.client.targets import Target
 from isthmus.errors import ConnectFailed
 from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
+from isthmus.host.errors import ConfigError
 from isthmus.runtime.peer import Peer
 from isthmus.testing.clock import VirtualLoop
 from isthmus.transports.memory import pair
@@ -65,6 +66,9 @@ class Fleet:
 
     def client_for(self, entry, isolation):
         """What a supervisor is given as ``client_for``."""
+        steps = self.plan.get(entry.name)
+        if steps and isinstance(steps[0], ConfigError):
+            raise steps.pop(0)
         return Client(
             Target(entry.name, lambda: self._dial(entry.name, isolation)),
             connect_timeout=entry.options.timeouts.connect,

@@ -6,7 +6,7 @@ import pytest
 
 from hosted_fleet import Fleet, configuration, refused, virtual
 from isthmus.errors import AuthRequired, ConnectFailed, ConnectionLost
-from isthmus.host.errors import OutcomeUnknown, ServerUnavailable
+from isthmus.host.errors import ConfigError, OutcomeUnknown, ServerUnavailable
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.testing.faults import until
 
@@ -299,6 +299,15 @@ async def test_a_server_that_wants_a_login_says_so_and_is_tried_again_by_the_nex
             await add(supervisor)
         assert "needs_auth" == refusal.value.state == supervisor.servers["a"].state
         assert "3" == await add(supervisor)
+
+
+async def test_an_entry_that_cannot_be_right_is_not_tried_again():
+    """Ours: a mistake in the configuration does not mend itself."""
+    fleet = Fleet(a=[ConfigError("a: host.auth.kind is 'magic'")])
+    async with supervised(fleet, "a") as supervisor:
+        with pytest.raises(ServerUnavailable, match="magic") as refusal:
+            await add(supervisor)
+        assert "failed" == refusal.value.state
 
 
 @pytest.mark.covers("hostservers.consent.first")

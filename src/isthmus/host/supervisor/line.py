@@ -16,9 +16,10 @@ from isthmus.errors import (
     IsthmusError,
     NotInRevision,
     ScopeShortfall,
+    UsageError,
 )
 from isthmus.host.config.entries import ServerEntry
-from isthmus.host.errors import Denied, ServerUnavailable
+from isthmus.host.errors import ConfigError, Denied, ServerUnavailable
 from isthmus.host.supervisor.states import LIVE, Patience, Signal, State, after
 
 __all__ = ["DRAIN", "Line", "Workshop"]
@@ -337,6 +338,8 @@ class Line:
             self._go("unauthorized")
         elif isinstance(error, Denied):
             self._go("unapproved")
+        elif isinstance(error, ConfigError | UsageError):  # another attempt would end like this one
+            self._go("looped")
         else:
             # a network that is down for a minute is no crash, however often one tries
             crash = bool(self.entry.command or not self.entry.url or self.state in LIVE)
@@ -442,7 +445,7 @@ UNAVAILABLE: dict[State, str] = {
     "backoff": "{name} cannot be reached; the next attempt is in {wait} s",
     "needs_auth": "{name} wants a login",
     "quarantined": "{name} was not started",
-    "failed": "{name} crashed too often, and is not started again until asked: "
+    "failed": "{name} cannot be kept running, and is not started again until asked: "
     "isthmus servers restart {name}",
     "draining": "{name} is being stopped",
 }

@@ -1,0 +1,244 @@
+"""Fifty servers under one supervisor: ``python tests/soak/fleet.py [--calls 10000]``.
+
+Some are in memory, some are processes; one is slow to start, one is silent, one floods its log and
+its standard error, one crashes whenever it is started. The host is up at once, the good servers are
+there as soon as the slowest of them, a decision of policy stays quick while all of that goes on,
+and ten thousand calls leave memory as it was. Ends with 0 where that holds, with 1 and what does
+not where it does not.
+"""
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from isthmus import Client, Server
+from isthmus.host.attempt import Attempt, new_id
+from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions, Timeouts
+from isthmus.host.events import HostEvent
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.policy import Policy
+from isthmus.host.supervisor.reach import reach
+from isthmus.host.supervisor.supervisor import Supervisor
+
+IN_MEMORY = 34
+PROCESSES = 12
+SLOW = 2.0
+"""Seconds that the slowest good server takes until it answers at all."""
+
+SPARE = 2.0
+"""Seconds beyond those that the start of fifty servers may take on a busy machine."""
+
+DECISION = 0.005
+"""Seconds that 99 of 100 decisions stay below."""
+
+GROWTH = 4 * 1024
+"""KiB that memory may grow by after the warm-up."""
+
+TOGETHER = 40
+WARM = 0.3
+
+SERVER = """
+import json, sys, time
+LATE
+
+def say(**members):
+    print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
+
+INFO = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "s", "version": "1"},
+    "capabilities": {"tools": {}, "logging": {}}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        say(id=message["id"], result=INFO)
+    elif message.get("method") == "notifications/initialized":
+        BEGUN
+    elif "id" in message:
+        say(id=message["id"], result={"content": [{"type": "text", "text": "done"}]})
+"""
+LOG = (
+    '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"flood"}}\n'
+)
+FLOOD = f"""
+        from threading import Thread
+        def shout():
+            while True:
+                sys.stderr.write("z" * 4000 + chr(10))
+        Thread(target=shout, daemon=True).start()
+        def log():
+            while True:
+                sys.stdout.write({LOG!r} * 100)
+        Thread(target=log, daemon=True).start()
+"""
+
+
+def entry(name: str, late: str = "", begun: str = "pass") -> ServerEntry:
+    """A server that is a process."""
+    code = SERVER.replace("LATE", late).replace("BEGUN", begun)
+    options = ServerOptions(start="eager", era="legacy", timeouts=Timeouts(connect=30.0))
+    return ServerEntry(name=name, command=(sys.executable, "-I", "-S", "-c", code), options=options)
+
+
+def fleet() -> dict[str, ServerEntry]:
+    """The fifty servers."""
+    eager = ServerOptions(start="eager")
+    memory = [ServerEntry(name=f"memory{n}", options=eager) for n in range(IN_MEMORY)]
+    processes = [entry(f"process{n}") for n in range(PROCESSES)]
+    bad = [
+        entry("slow", late=f"time.sleep({SLOW})"),
+        entry("silent", late="time.sleep(3600)"),
+        entry("flooding", begun=FLOOD),
+        entry("crashing", late="sys.exit('I crash')"),
+    ]
+    return {one.name: one for one in (*memory, *processes, *bad)}
+
+
+def small() -> Server:
+    """What is in memory."""
+    server = Server("small")
+
+    @server.tool
+    async def work(number: int) -> str:
+        """Work."""
+        return f"done {number}"
+
+    return server
+
+
+def memory_kib() -> int:
+    """KiB that are resident."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+class Fleet:
+    """The supervisor of the fifty, and what was measured."""
+
+    def __init__(self) -> None:
+        config = HostConfig(servers=fleet())
+        self.server = small()
+        self.policy = Policy.named("developer")
+        self.decisions: list[float] = []
+        self.turns: list[float] = []
+        self.there = asyncio.Event()
+        self.supervisor = Supervisor(config, self.client_for, on_event=self.moved)
+        self.good = [
+            name for name in config.servers if name not in {"silent", "flooding", "crashing"}
+        ]
+
+    def client_for(self, entry: ServerEntry, _isolation: str) -> Client:
+        """A client for any of them."""
+        target = reach(entry) if entry.command else self.server
+        heard = self.supervisor.servers[entry.name].heard
+        return Client(target, on_log=heard, connect_timeout=entry.options.timeouts.connect)
+
+    async def call(self, name: str, number: int) -> None:
+        """Decide, and call."""
+        attempt = Attempt(
+            id=new_id(),
+            action="tool.call",
+            principal="user:local",
+            server=name,
+            object="work",
+            arguments={"number": number},
+        )
+        began = time.perf_counter()
+        self.policy.decide(attempt, Facts())
+        self.decisions.append(time.perf_counter() - began)
+        async with self.supervisor.use(name) as client:
+            await client.call_tool("work", {"number": number})
+
+    async def watch(self) -> None:
+        """How long the event loop takes for a turn."""
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0)
+            self.turns.append(time.perf_counter() - began)
+            await asyncio.sleep(0.01)
+
+    def moved(self, _event: HostEvent) -> None:
+        """See whether every good server is there."""
+        if all(self.supervisor.servers[name].state == "ready" for name in self.good):
+            self.there.set()
+
+
+def p99(values: list[float]) -> float:
+    """What 99 of 100 stay below."""
+    return statistics.quantiles(values, n=100)[98]
+
+
+def faults(measured: dict[str, float], calls: int) -> Iterator[str]:
+    """What does not hold."""
+    if measured["up"] > SLOW + SPARE:
+        yield f"the good servers were there after {measured['up']:.2f} s"
+    if measured["open"] > 0.5:
+        yield f"opening took {measured['open']:.2f} s"
+    if measured["p99"] > DECISION:
+        yield f"99 of 100 decisions took up to {measured['p99'] * 1000:.2f} ms"
+    if measured["growth"] > GROWTH:
+        yield f"memory grew by {measured['growth']:.0f} KiB in {calls} calls"
+
+
+async def soak(calls: int) -> int:
+    """Start, call, measure."""
+    ours = Fleet()
+    began = time.perf_counter()
+    await ours.supervisor.open()
+    measured = {"open": time.perf_counter() - began}
+    watching = asyncio.create_task(ours.watch())
+    try:
+        async with asyncio.timeout(60):
+            await ours.there.wait()
+        measured["up"] = time.perf_counter() - began
+        async with asyncio.timeout(120):
+            for first in range(0, calls, TOGETHER):
+                numbers = range(first, min(calls, first + TOGETHER))
+                await asyncio.gather(
+                    *(ours.call(ours.good[number % len(ours.good)], number) for number in numbers)
+                )
+                if first <= calls * WARM:
+                    warm = memory_kib() if first + TOGETHER > calls * WARM else 0
+        measured["calls"] = time.perf_counter() - began - measured["up"]
+        measured["growth"] = memory_kib() - warm
+        measured["p99"] = p99(ours.decisions)
+        states = {name: ours.supervisor.servers[name].state for name in ours.supervisor.servers}
+    finally:
+        watching.cancel()
+        await ours.supervisor.close()
+    return report(ours, measured, states, calls)
+
+
+def report(ours: Fleet, measured: dict[str, float], states: dict[str, str], calls: int) -> int:
+    """Print the figures; the exit code."""
+    odd = {name: state for name, state in states.items() if state != "ready"}
+    print(f"servers: {len(states)}, not ready: {odd}; flooding is {states['flooding']}")
+    print(f"open() returned after {measured['open'] * 1000:.1f} ms")
+    print(f"all good servers were ready after {measured['up']:.2f} s; the slowest takes {SLOW} s")
+    rate = calls / measured["calls"]
+    print(f"{calls} calls in {measured['calls']:.1f} s, {rate:.0f} a second, beside the flood")
+    print(f"decisions: p99 {measured['p99'] * 1e6:.0f} µs, max {max(ours.decisions) * 1e6:.0f} µs")
+    print(f"turns of the loop: p99 {p99(ours.turns) * 1000:.2f} ms")
+    print(f"memory after the warm-up: {measured['growth']:+.0f} KiB")
+    wrong = list(faults(measured, calls))
+    print("wrong: " + "; ".join(wrong) if wrong else "as it should be")
+    return 1 if wrong else 0
+
+
+def main() -> int:
+    """Read the arguments, and soak."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=10_000)
+    asked = parser.parse_args()
+    logging.getLogger("isthmus").setLevel(logging.CRITICAL)  # it is all on purpose
+    return asyncio.run(soak(asked.calls))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
