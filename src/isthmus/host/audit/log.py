@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from isthmus.host.attempt import new_id
 from isthmus.host.audit.bodies import Bodies
+from isthmus.host.audit.chain import Verdict, verify
 from isthmus.host.audit.columns import Snapshot, snapshot
+from isthmus.host.audit.keys import AuditKeys
+from isthmus.host.audit.reading import tail
 from isthmus.host.audit.redaction import Redactor
 from isthmus.host.audit.row import Row
 from isthmus.host.audit.waiting import Drain, Entry, Waiting
 from isthmus.host.audit.writer import Writer
 from isthmus.host.errors import AuditUnavailable
 from isthmus.host.state import HostState
+from isthmus.host.view import AuditLine
 from isthmus.store.database import Durability
 
 if TYPE_CHECKING:
@@ -106,7 +110,7 @@ class AuditLog:
     async def intent(self, row: Row) -> None:
         """Write down what is about to happen; it is committed when this returns.
 
-        Where this is cancelled, the row is not written, or is followed by an outcome.
+        Where this is cancelled it may have been written: an outcome belongs to it then, too.
 
         Raises:
             AuditUnavailable: it could not be written, so it must not happen.
@@ -137,6 +141,25 @@ class AuditLog:
         """
         await self._drained(None)
 
+    async def tail(self, count: int = 50) -> list[AuditLine]:
+        """The last rows, the oldest first, with all that was noted before.
+
+        Raises:
+            AuditUnavailable: the log cannot be read or written.
+        """
+        await self.flush()
+        return await self._told(self._state.read(lambda db: tail(db, count)))
+
+    async def verify(self, anchor: str = "") -> Verdict:
+        """Check the whole log; see :func:`isthmus.host.audit.chain.verify`.
+
+        Raises:
+            AuditUnavailable: the log cannot be read or written.
+        """
+        await self.flush()
+        keys = AuditKeys(self._state.key())
+        return await self._told(self._state.read(lambda db: verify(db, keys, anchor)))
+
     async def close(self) -> None:
         """Write what waits, sign where the log stands, and be gone; safe to call twice.
 
@@ -165,14 +188,6 @@ class AuditLog:
             await self._drained(entry)
         except asyncio.CancelledError:
             entry.dropped = True
-            if row.kind == "intent":  # it may have been written already
-                gone = Row(
-                    kind="outcome", call=row.call, parent=row.parent, run=row.run,
-                    principal=row.principal, action=row.action, server=row.server,
-                    object=row.object, failed=True, error="cancelled",
-                )  # fmt: skip
-                self._waiting.put(Entry(self._taken(gone), after=entry))
-                self._post()
             raise
 
     async def _drained(self, entry: Entry | None) -> None:

@@ -27,19 +27,18 @@ class Entry:
     Args:
         taken: the row.
         awaited: whether somebody waits for it, and does without where it cannot be written.
-        after: written only if that one was.
+
+    Attributes:
+        dropped: nobody wants it any more.
+        error: why it was not written.
     """
 
-    __slots__ = ("after", "awaited", "dropped", "error", "taken", "written")
+    __slots__ = ("awaited", "dropped", "error", "taken")
 
-    def __init__(
-        self, taken: Snapshot, *, awaited: bool = False, after: "Entry | None" = None
-    ) -> None:
+    def __init__(self, taken: Snapshot, *, awaited: bool = False) -> None:
         self.taken = taken
         self.awaited = awaited
-        self.after = after
         self.dropped = False
-        self.written = False
         self.error: BaseException | None = None
 
 
@@ -70,16 +69,13 @@ class Waiting:
         taken: list[Entry] = []
         while self._entries and len(taken) < most:
             entry = self._entries.popleft()
-            if entry.dropped or (entry.after is not None and not entry.after.written):
-                continue
-            entry.written = True  # as far as those are concerned that come after it
-            taken.append(entry)
+            if not entry.dropped:
+                taken.append(entry)
         return taken
 
     def back(self, entries: Sequence[Entry], error: BaseException) -> None:
         """They were not written: those that nobody waits for go to the front again."""
         for entry in reversed(entries):
-            entry.written = False
             if entry.awaited:
                 entry.error = error
             else:
