@@ -684,6 +684,21 @@ async def test_new_roots_are_announced_where_that_exists(revision, noted):
     assert noted == small.noted
 
 
+@pytest.mark.parametrize(
+    ("revision", "noted"),
+    [(LEGACY_NAME, ["notifications/initialized", "notifications/roots/list_changed"]),
+     (MODERN_NAME, [])],
+)  # fmt: skip
+async def test_a_function_that_gives_other_roots_is_announced_without_being_called(revision, noted):
+    """Ours: whoever has to ask a person for roots asks when the server does, not before."""
+    small, asked = Small(), []
+    async with Client(small, revision=revision, roots=lambda: asked.append(1) or []) as client:
+        await client.roots_changed()
+        await client.ping()
+
+    assert (noted, []) == (small.noted, asked)
+
+
 @pytest.mark.covers("divergences.client.undeclared-unsent")
 async def test_roots_cannot_be_added_to_a_client_that_offers_none():
     """Ours: the server was told there are none to ask for."""

@@ -287,7 +287,7 @@ class Client(Custom):
         if every is not None:
             hearing.start(keep_pinging(connection.live(), self._ping, every, misses))
         if self._watch is not None and self._answering.roots is not None:
-            hearing.start(keep_watching(self._answering, self._watch, self._tell_roots))
+            hearing.start(keep_watching(self._answering, self._watch, self.roots_changed))
 
     async def close(self) -> None:
         """Disconnect: calls in flight fail with ``ConnectionLost``. Safe to call twice."""
@@ -428,9 +428,10 @@ class Client(Custom):
                 a root cannot be one.
         """
         if await self._answering.move(roots):
-            await self._tell_roots()
+            await self.roots_changed()
 
-    async def _tell_roots(self) -> None:
+    async def roots_changed(self) -> None:
+        """Tell a server of up to 2025-11-25 that a function gives other roots than before."""
         # spec 2025-11-25 client/roots#root-list-changes: clients that declared listChanged MUST
         # send it; since 2026-07-28 there is no such notification
         method = "notifications/roots/list_changed"
