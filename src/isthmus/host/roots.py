@@ -7,13 +7,14 @@ confined server gets exactly its granted folders bound into its sandbox.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isthmus.host.act import Act, Outcome
 from isthmus.host.answers import Asking
 from isthmus.host.attempt import Attempt
 from isthmus.host.config.entries import RootEntry, ServerEntry
-from isthmus.host.errors import BadArguments, ConfigError, Denied
+from isthmus.host.errors import BadArguments, Denied
 from isthmus.host.folders import Folder, canonical, folders
 from isthmus.host.interaction import Decision, Payload, RootsAsked
 from isthmus.host.policy.facts import Facts
@@ -31,9 +32,6 @@ __all__ = ["RootManager", "RootsAct"]
 
 SILENCE = frozenset({"", "deadline", "nobody", "roots"})
 """Who says no where no person did."""
-
-PAUSE_MS = 1000
-"""Milliseconds after which folders are looked at even if nobody told of a change."""
 
 
 class RootManager:
@@ -230,44 +228,17 @@ class RootManager:
         """
         # spec 2025-11-25 client/roots#security-considerations: clients MUST monitor root
         # accessibility
-        try:
-            from watchfiles import awatch
-        except ImportError:
-            raise ConfigError(
-                "to follow what becomes of roots, watchfiles is needed: pip install 'isthmus[host]'"
-            ) from None
+        from isthmus.host.config.watch import looks
+
         while True:
-            parents = await asyncio.to_thread(parents_of, self._entries)
-            if not parents:
-                return
-            async for _ in awatch(
-                *parents,
-                recursive=False,
-                rust_timeout=PAUSE_MS,
-                yield_on_timeout=True,
-                debounce=50,
-                step=20,
-                ignore_permission_denied=True,
-            ):
+            entries = self._entries
+            async for _ in looks([Path(entry.path).expanduser() for entry in entries]):
                 seen = await asyncio.to_thread(folders, self._entries)
                 if seen != self.folders:
                     self.folders = seen
                     self._tell()
-                if await asyncio.to_thread(parents_of, self._entries) != parents:
+                if self._entries is not entries:
                     break
-
-
-def parents_of(entries: Sequence[RootEntry]) -> list[str]:
-    """The folders to watch: those that roots lie in, or that would have them one day."""
-    from pathlib import Path
-
-    found = set()
-    for entry in entries:
-        for path in (Path(entry.path).expanduser(), Path(entry.path).expanduser().resolve()):
-            there = next((parent for parent in path.parents if parent.is_dir()), None)
-            if there is not None:
-                found.add(str(there))
-    return sorted(found)
 
 
 class RootsAct(Act[list[Folder]]):

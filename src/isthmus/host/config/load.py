@@ -110,10 +110,7 @@ def read_layers(
     Raises:
         ConfigError: as :func:`load`.
     """
-    named = None
-    if paths is not None:
-        several = [paths] if isinstance(paths, str | os.PathLike) else paths
-        named = tuple(Path(path).expanduser().absolute() for path in several)
+    named = named_files(paths)
     found: list[tuple[Layer, Document]] = []
     notes: list[str] = []
     place = Path(folder or ".").absolute()
@@ -128,6 +125,16 @@ def read_layers(
                 raise
             notes.append(f"{error}; the file is passed over")
     return found, notes
+
+
+def named_files(
+    paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None",
+) -> tuple[Path, ...] | None:
+    """The files that somebody named; None where nobody named any."""
+    if paths is None:
+        return None
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return tuple(Path(path).expanduser().absolute() for path in several)
 
 
 def load_documents(

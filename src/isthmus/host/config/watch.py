@@ -1,0 +1,151 @@
+"""Following the files of a configuration: a new one is used when it is whole, and not before."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+
+from isthmus.host.config.entries import HostConfig
+from isthmus.host.config.load import Trusted, load, named_files
+from isthmus.host.config.places import files
+from isthmus.host.config.variables import Secrets
+from isthmus.host.errors import ConfigError
+
+__all__ = ["looks", "watch"]
+
+PAUSE_MS = 1000
+"""Milliseconds after which the files are looked at even if nobody told of a change."""
+
+
+async def watch(
+    paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None" = None,
+    *,
+    folder: "str | os.PathLike[str] | None" = None,
+    environ: Mapping[str, str] | None = None,
+    secrets: Secrets | None = None,
+    trusted: Trusted | None = None,
+    managed: "str | os.PathLike[str] | None" = None,
+    since: HostConfig | None = None,
+    said: Callable[[str], None] = lambda _sentence: None,
+) -> AsyncIterator[HostConfig]:
+    """The configuration, whenever it is another one than before.
+
+    A file that is no configuration just now, as one that was saved half-way, changes nothing: the
+    last one that was whole stays, and ``said`` is told why.
+
+    Example::
+
+        async for config in watch("mcp.json", since=config, said=print):
+            await supervisor.reload(config)
+
+    Args:
+        paths: as :func:`load` has it, like those up to ``managed``.
+        folder: the workspace.
+        environ: where ``${NAME}`` is looked up.
+        secrets: where ``${secret:…}`` is looked up.
+        trusted: knows what of a workspace's files is trusted.
+        managed: the folder of whoever looks after the machine.
+        since: the one that is in use; the one that there is at the beginning by default.
+        said: told of what keeps a change from being used, a sentence each.
+
+    Raises:
+        ConfigError: watchfiles is not installed.
+    """
+    where = where_of(paths, folder, os.environ if environ is None else environ, managed)
+    complaint = ""
+
+    def read() -> HostConfig | None:
+        nonlocal complaint
+        try:
+            return load(
+                paths,
+                folder=folder,
+                environ=environ,
+                secrets=secrets,
+                trusted=trusted,
+                managed=managed,
+            )
+        except ConfigError as error:
+            if str(error) != complaint:
+                complaint = str(error)
+                said(f"{error}; the configuration stays as it was")
+            return None
+
+    last = since or await asyncio.to_thread(read)
+    async for _ in looks(where):
+        config = await asyncio.to_thread(read)
+        if config is not None:
+            complaint = ""
+            if config != last:
+                last = config
+                yield config
+
+
+async def looks(where: Sequence[Path]) -> AsyncIterator[None]:
+    """Comes back whenever one of several files is not what it was, and once at the beginning.
+
+    Raises:
+        ConfigError: watchfiles is not installed.
+    """
+    try:
+        from watchfiles import awatch
+    except ImportError:
+        raise ConfigError(
+            "to follow a file, watchfiles is needed: pip install 'isthmus[host]'"
+        ) from None
+    before = await asyncio.to_thread(stamps, where)
+    yield
+    while True:
+        parents = await asyncio.to_thread(watched, where)
+        async for _ in awatch(
+            *parents,
+            recursive=False,
+            rust_timeout=PAUSE_MS,
+            yield_on_timeout=True,
+            debounce=50,
+            step=20,
+            ignore_permission_denied=True,
+        ):
+            now = await asyncio.to_thread(stamps, where)
+            if now != before:
+                before = now
+                yield
+            if await asyncio.to_thread(watched, where) != parents:
+                break
+
+
+def where_of(
+    paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None",
+    folder: "str | os.PathLike[str] | None",
+    environ: Mapping[str, str],
+    managed: "str | os.PathLike[str] | None",
+) -> list[Path]:
+    """Every file that is looked for."""
+    named = named_files(paths)
+    place = Path(folder or ".").absolute()
+    found = files(named, place, environ, None if managed is None else Path(managed))
+    return [path for _, path in found]
+
+
+def stamps(where: Sequence[Path]) -> list[tuple[int, ...] | None]:
+    """What tells whether files have changed."""
+    found: list[tuple[int, ...] | None] = []
+    for path in where:
+        try:
+            facts = path.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns))
+    return found
+
+
+def watched(where: Sequence[Path]) -> list[str]:
+    """The folders in which a change may be one of these files, or of a link that leads to one."""
+    found = set()
+    for path in where:
+        for one in (path, path.resolve()):
+            there = next((parent for parent in one.parents if parent.is_dir()), None)
+            if there is not None:
+                found.add(str(there))
+    return sorted(found)
