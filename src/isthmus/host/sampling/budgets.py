@@ -138,6 +138,11 @@ class Budgets:
             )
         )
 
+    def settle_soon(self, charge: Charge, tokens: int, cost: int) -> None:
+        """As :meth:`settle`, within milliseconds: for who must not wait, being cancelled."""
+        account = charge.server, charge.day
+        self._state.post(lambda db: add(db, account, 0, tokens - charge.tokens, cost - charge.cost))
+
     def allowance(self, run: str, server: str, model: str) -> Allowance | None:
         """What is left of what was allowed in advance; None where nothing was said of amounts."""
         return self._allowed.get((run, server, model))

@@ -1,0 +1,359 @@
+"""What the pipeline has to know of a sampling: the request, what was written, what is shared."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Struct, structs
+
+from isthmus.core.conversation import overstepped
+from isthmus.host.act import Act, Outcome
+from isthmus.host.answers import Asking
+from isthmus.host.attempt import Attempt
+from isthmus.host.errors import BadArguments
+from isthmus.host.interaction import Decision, SamplingAsked, SamplingWritten, Sharing
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.trace import Review, Trace
+from isthmus.host.sampling.asked import Automatic, changes, need, overlaid, wanted
+from isthmus.host.sampling.budgets import Allowance
+from isthmus.host.sampling.models import Models
+from isthmus.host.sampling.selection import Selection
+from isthmus.host.sampling.writing import Written
+from isthmus.wire import CreateMessageParams, CreateMessageResult
+
+if TYPE_CHECKING:
+    from isthmus.host.sampling.sampler import Sampler
+
+__all__ = ["RequestAct", "ShareAct", "Text", "WrittenAct", "facts_of"]
+
+BEFORE: frozenset[Review | None] = frozenset({"both", "before"})
+AFTER: frozenset[Review | None] = frozenset({None, "both", "after"})
+REWRITES = 5
+"""How often a person may have a model write anew."""
+
+
+def facts_of(asking: Asking) -> Facts:
+    """What policy is to know of the server that asks."""
+    options = asking.entry.options
+    return Facts(
+        identity=asking.identity,
+        trust=options.trust,
+        labels=asking.labels,
+        target=options.labels,
+        era=asking.revision,
+        transport=asking.entry.kind,
+    )
+
+
+class Text(Struct, frozen=True, kw_only=True):
+    """An answer with what belongs to it.
+
+    Attributes:
+        written: the answer.
+        cost: in micro-dollars; None where the price is not known.
+        asked: the request as it was put to the model.
+        detail: for the audit log.
+    """
+
+    written: Written
+    cost: int | None
+    asked: CreateMessageParams
+    detail: dict[str, Any]
+
+
+class RequestAct(Act[Text]):
+    """A server's request, from the question whether it may be put to a model to the answer.
+
+    Args:
+        sampler: has models write.
+        asking: who asks.
+        params: what they ask, with what context was added.
+        models: the catalog.
+        selection: how the model was chosen.
+        context: what context was added, for the audit log.
+    """
+
+    def __init__(
+        self,
+        sampler: "Sampler",
+        asking: Asking,
+        params: CreateMessageParams,
+        *,
+        models: Models,
+        selection: Selection,
+        context: tuple[str, ...] = (),
+    ) -> None:
+        self._sampler = sampler
+        self._asking = asking
+        self._params = params
+        self._models = models
+        self._selection = selection
+        self._context = context
+        self._trace: Trace | None = None
+        self._automatic: Automatic | None = None  # what a person allowed in advance, just now
+        self._unasked = False  # an earlier yes covers it
+        self._edited: dict[str, list[str]] = {}
+
+    def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
+        """What policy is to know."""
+        return facts_of(self._asking)
+
+    def check(self, attempt: Attempt) -> None:
+        """The request, also an edited one, is one of at most what the server asked for.
+
+        Raises:
+            BadArguments: it is not.
+        """
+        now = wanted(attempt.arguments)
+        if now.model not in self._selection.possible:
+            raise BadArguments(
+                f"model {now.model!r} may not be used for this; "
+                f"{', '.join(self._selection.possible)} may"
+            )
+        if attempt.object != now.model:
+            raise BadArguments(f"the attempt is on {attempt.object!r}, and asks {now.model!r}")
+        most = self._params.max_tokens
+        if now.params.max_tokens > most:
+            # spec 2026-07-28 client/sampling#sampling-parameters: MUST respect maxTokens
+            raise BadArguments(f"maxTokens is {now.params.max_tokens}, and the server wants {most}")
+        mine = [tool.name for tool in self._params.tools or ()]
+        more = [tool.name for tool in now.params.tools or () if tool.name not in mine]
+        if more:
+            raise BadArguments(f"the server gave no tool {more[0]!r} to ask for")
+
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:
+        """Whether a person looks at it before: unless a rule says otherwise, or an earlier yes."""
+        # spec 2025-11-25 client/sampling#security-considerations: SHOULD implement user approval
+        # controls; a human in the loop who may deny requests
+        self._trace = trace
+        allowance = self._sampler.budgets.allowance(attempt.run, attempt.server, attempt.object)
+        review = trace.obligations.review
+        if allowance is not None and trace.effect == "allow":
+            now = wanted(attempt.arguments)
+            tokens = need(now.params)
+            whole = tokens.tokens + now.params.max_tokens
+            cost = self._models[now.model].cost(tokens.tokens, now.params.max_tokens)
+            self._unasked = allowance.covers(whole, cost)
+            return not self._unasked
+        if trace.effect == "ask":
+            return review != "after"
+        return not trace.grant and (review is None or review in BEFORE)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> SamplingAsked:  # noqa: ARG002 - as called
+        """The whole request, and how its model was chosen."""
+        now = wanted(attempt.arguments)
+        about = need(now.params)
+        return SamplingAsked(
+            params=now.params,
+            model=now.model,
+            selection=self._selection.lines(),
+            tokens=about.tokens,
+            cost=self._models[now.model].cost(about.tokens, now.params.max_tokens),
+            models=self._selection.possible,
+        )
+
+    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+        """The request as a person left it; what they remember is for an amount, if they say so."""
+        automatic: Automatic | None = None
+        after = attempt
+        if decision.edited is not UNSET:
+            plain, automatic = overlaid(attempt.arguments, decision.edited)
+            key = self._sampler.state.key()
+            self._edited |= changes(attempt.arguments, plain, key)
+            if plain != attempt.arguments:
+                after = structs.replace(attempt, arguments=plain, object=str(plain["model"]))
+        if decision.remember in {"tool_run", "session", "tool_always"} and attempt.run:
+            self._automatic = automatic or Automatic()
+        return after
+
+    async def dispatch(self, attempt: Attempt) -> Text:
+        """Have the model write."""
+        if self._automatic is not None:
+            allowed = Allowance(tokens=self._automatic.tokens, cost=self._automatic.cost)
+            await self._sampler.budgets.allow(attempt.run, attempt.server, attempt.object, allowed)
+        return await self._write(attempt)
+
+    async def review(self, attempt: Attempt, result: Text) -> Text:
+        """Let a person look at what was written, unless a rule or an earlier yes says otherwise."""
+        # spec 2025-11-25 client/sampling#user-interaction-model: SHOULD present generated
+        # responses for review before delivery
+        for _ in range(REWRITES):
+            act = WrittenAct(self._asking, result, self._sampler.state.key(), self._after())
+            answer = self._asking.attempt(
+                "sampling.respond",
+                attempt.object,
+                {"result": msgspec.to_builtins(result.written.result)},
+            )
+            answer = structs.replace(answer, parent=attempt.id, run=attempt.run)
+            if not act.wants and not self._sampler.ruled(answer, facts_of(self._asking)):
+                return result
+            seen = await self._sampler.pipeline.run(answer, act)
+            if seen is not None:
+                edits = {**result.detail.get("edited", {}), **act.edited_names}
+                return structs.replace(
+                    result,
+                    written=structs.replace(result.written, result=seen),
+                    detail={**result.detail, **({"edited": edits} if edits else {})},
+                )
+            result = await self._write(attempt)
+        raise BadArguments(f"a model was to write anew more than {REWRITES} times")
+
+    def outcome(self, result: Text) -> Outcome:
+        """What it took, and which model it really was."""
+        written = result.written
+        return Outcome(
+            result=msgspec.to_builtins(written.result),
+            tokens_in=written.tokens_in,
+            tokens_out=written.tokens_out,
+            cost=result.cost,
+            model=written.result.model,
+            detail=result.detail,
+        )
+
+    def _after(self) -> bool:
+        """Whether a person looks at what was written."""
+        trace = self._trace
+        if trace is None or self._unasked or self._sampler.by_hand(self._selection):
+            return False
+        return trace.obligations.review in AFTER
+
+    async def _write(self, attempt: Attempt) -> Text:
+        now = wanted(attempt.arguments)
+        model = self._models[now.model]
+        written, cost = await self._sampler.write(self._asking, model, now.params)
+        await self._sampler.budgets.draw(
+            attempt.run,
+            attempt.server,
+            attempt.object,
+            written.tokens_in + written.tokens_out,
+            cost or 0,
+        )
+        detail: dict[str, Any] = {
+            "selection": list(self._selection.lines()),
+            "stopReason": written.result.stop_reason or "",
+        }
+        if self._edited:
+            detail["edited"] = self._edited
+        if self._context:
+            detail["context"] = list(self._context)
+        if written.cut:
+            detail["cut"] = True
+        return Text(written=written, cost=cost, asked=now.params, detail=detail)
+
+
+class WrittenAct(Act[CreateMessageResult | None]):
+    """What a model wrote, on its way to the server: None where it is to be written anew.
+
+    Args:
+        asking: who asked.
+        text: what was written.
+        key: for digests of what is edited.
+        wants: whether a person looks at it whatever policy says of it.
+    """
+
+    def __init__(self, asking: Asking, text: Text, key: bytes, wants: bool) -> None:
+        self.wants = wants
+        self.edited_names: dict[str, list[str]] = {}
+        self._asking = asking
+        self._text = text
+        self._key = key
+
+    def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
+        """What policy is to know."""
+        return facts_of(self._asking)
+
+    def check(self, attempt: Attempt) -> None:
+        """What a person made of it is a message that a model could have given.
+
+        Raises:
+            BadArguments: it is not.
+        """
+        if attempt.arguments.get("regenerate") is True:
+            return
+        wrong = overstepped(self._text.asked, message(attempt.arguments))
+        if wrong:
+            raise BadArguments(f"the edited message cannot be sent: {wrong}")
+
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - as called
+        """Whether a person looks at it."""
+        return trace.effect == "ask" or (self.wants and not trace.grant)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> SamplingWritten:  # noqa: ARG002 - as called
+        """The whole message, what was asked and what it took."""
+        written = self._text.written
+        return SamplingWritten(
+            params=self._text.asked,
+            result=message(attempt.arguments),
+            tokens_in=written.tokens_in,
+            tokens_out=written.tokens_out,
+            cost=self._text.cost,
+        )
+
+    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+        """The message as a person left it: a text, the message, or ``{"regenerate": true}``.
+
+        Raises:
+            BadArguments: it is none of them.
+        """
+        if decision.edited is UNSET:
+            return attempt
+        try:
+            given: Any = msgspec.to_builtins(decision.edited)
+        except TypeError as error:
+            raise BadArguments(f"the edited message is malformed: {error}") from error
+        if isinstance(given, dict) and given.get("regenerate") is True:
+            return structs.replace(attempt, arguments={"regenerate": True})
+        before: dict[str, Any] = attempt.arguments["result"]
+        if isinstance(given, str):
+            given = {"content": {"type": "text", "text": given}}
+        if not isinstance(given, dict):
+            raise BadArguments("an edited message is a text or an object")
+        after = {**before, **given}
+        if after == before:
+            return attempt
+        self.edited_names = {
+            f"result.{name}": pair for name, pair in changes(before, after, self._key).items()
+        }
+        return structs.replace(attempt, arguments={"result": after})
+
+    async def dispatch(self, attempt: Attempt) -> CreateMessageResult | None:
+        """Give it."""
+        if attempt.arguments.get("regenerate") is True:
+            return None
+        return message(attempt.arguments)
+
+
+def message(arguments: Any) -> CreateMessageResult:
+    """The message that plain data stands for.
+
+    Raises:
+        BadArguments: it is none.
+    """
+    try:
+        return msgspec.convert(arguments["result"], CreateMessageResult)
+    except (msgspec.ValidationError, KeyError) as error:
+        raise BadArguments(f"the message is malformed: {error}") from error
+
+
+class ShareAct(Act[bool]):
+    """Whether context of servers may be added to a request of one of them.
+
+    Args:
+        asking: who asks for it.
+        what: what it would be, a line each.
+    """
+
+    def __init__(self, asking: Asking, what: tuple[str, ...]) -> None:
+        self._asking = asking
+        self._what = what
+
+    def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
+        """What policy is to know."""
+        return facts_of(self._asking)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Sharing:  # noqa: ARG002 - as called
+        """What would be shared, and with whom."""
+        return Sharing(to=self._asking.principal, what=self._what)
+
+    async def dispatch(self, attempt: Attempt) -> bool:  # noqa: ARG002 - as called
+        """Nothing more is needed than that it may be."""
+        return True

@@ -1,0 +1,263 @@
+"""What a server wants written, as plain data that policy, people and the audit log look at.
+
+A person may make it less in every way, and never more: fewer tokens, fewer tools, other words.
+"""
+
+import math
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Struct, structs
+
+from isthmus.core.conversation import blocks, senseless
+from isthmus.host.errors import BadArguments
+from isthmus.host.interaction import SamplingAsked
+from isthmus.host.sampling.selection import Need
+from isthmus.wire import (
+    AudioContent,
+    CreateMessageParams,
+    ImageContent,
+    TextContent,
+    ToolResultContent,
+)
+
+if TYPE_CHECKING:
+    from isthmus.host.sampling.models import Modality
+
+__all__ = [
+    "EDITABLE",
+    "Automatic",
+    "Wanted",
+    "arguments",
+    "changes",
+    "edits",
+    "need",
+    "overlaid",
+    "rounds",
+    "tokens",
+    "unfit",
+    "wanted",
+]
+
+BYTES_PER_TOKEN = 3.6
+PER_MESSAGE = 4
+PER_IMAGE = 1_000
+BYTES_PER_SOUND_TOKEN = 1_500
+"""How tokens are estimated where nobody counts them."""
+
+MOST_BYTES = 32 * 1024 * 1024
+MOST_TOOLS = 128
+MOST_STOPS = 64
+"""How large a request may be."""
+
+KEPT = ("model", "messages", "maxTokens")
+EDITABLE = (*KEPT, "systemPrompt", "temperature", "stopSequences", "tools")
+"""What a person may change. What an edit leaves out is dropped, but for the first three."""
+
+MOST = 1_000_000_000_000
+
+
+class Automatic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much a remembered yes is for, beside whom and which run; None for any amount.
+
+    Attributes:
+        tokens: tokens read and written, in all.
+        cost: micro-dollars, in all.
+    """
+
+    tokens: int | None = None
+    cost: int | None = None
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """A request with the model that is to answer it.
+
+    Attributes:
+        model: the model's id.
+        params: the request.
+    """
+
+    model: str
+    params: CreateMessageParams
+
+
+def arguments(params: CreateMessageParams, model: str) -> dict[str, Any]:
+    """A request as plain data, as the protocol spells it, and the model."""
+    return {"model": model, **msgspec.to_builtins(structs.replace(params, meta=UNSET, task=UNSET))}
+
+
+def wanted(data: Mapping[str, Any]) -> Wanted:
+    """The request that plain data stands for.
+
+    Raises:
+        BadArguments: it is none, or one that may not be put to a model.
+    """
+    plain = dict(data)
+    model = plain.pop("model", "")
+    try:
+        params = msgspec.convert(plain, CreateMessageParams)
+    except msgspec.ValidationError as error:
+        raise BadArguments(f"the sampling request is malformed: {error}") from error
+    wrong = unfit(params)
+    if wrong:
+        raise BadArguments(f"the sampling request cannot be put to a model: {wrong}")
+    return Wanted(model=str(model), params=params)
+
+
+def unfit(params: CreateMessageParams) -> str:
+    """Why a request may not be put to a model; empty where it may.
+
+    Args:
+        params: the request, in the newest shape.
+    """
+    if not params.messages:
+        return "there is no message"
+    # spec 2026-07-28 client/sampling#messages: a role of "user" or "assistant" MUST be there,
+    # which its type is; what each may hold is asked here
+    wrong = senseless(params)
+    if wrong:
+        return wrong
+    if params.max_tokens < 1:
+        return f"maxTokens is {params.max_tokens}, and a message has a token at least"
+    temperature = params.temperature
+    if temperature is not UNSET and not (math.isfinite(temperature) and temperature >= 0):
+        return f"temperature is {temperature}"
+    return oversized(params)
+
+
+def oversized(params: CreateMessageParams) -> str:
+    """What there is too much of in a request; empty where it may be put to a model."""
+    for name, most in (("tools", MOST_TOOLS), ("stop_sequences", MOST_STOPS)):
+        given = getattr(params, name) or ()
+        if len(given) > most:
+            return f"{len(given)} of {name} are given, and at most {most} are taken"
+    names = [tool.name for tool in params.tools or ()]
+    if len(set(names)) != len(names):
+        return "two tools have one name"
+    size = len(msgspec.json.encode(params))
+    return f"it has {size} bytes, and at most {MOST_BYTES} are taken" if size > MOST_BYTES else ""
+
+
+def edits(payload: SamplingAsked, **changed: Any) -> dict[str, Any]:
+    """What a decision has as ``edited`` to change some things and leave the others as they are.
+
+    Example::
+
+        Decision(verdict="allow", edited=edits(payload, maxTokens=100, tools=None))
+
+    Args:
+        payload: what is asked.
+        changed: what is changed, as the protocol spells it; None drops it. ``automatic`` says how
+            much a yes that is remembered is for: ``{"tokens": 2000, "cost": 5000}``.
+    """
+    whole = {**arguments(payload.params, payload.model), **changed}
+    allowed = (*EDITABLE, "automatic")
+    return {key: value for key, value in whole.items() if key in allowed and value is not None}
+
+
+def overlaid(before: Mapping[str, Any], edited: Any) -> tuple[dict[str, Any], Automatic | None]:
+    """A request as a person has edited it, and how much more of its kind they allow.
+
+    Args:
+        before: the request as plain data.
+        edited: what they left of it; see :data:`EDITABLE`.
+
+    Raises:
+        BadArguments: that is nothing one can edit it to.
+    """
+    try:
+        given = msgspec.convert(msgspec.to_builtins(edited), dict[str, Any])
+        automatic = given.pop("automatic", None)
+        allowed = None if automatic is None else msgspec.convert(automatic, Automatic)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise BadArguments(f"the edited sampling request is malformed: {error}") from error
+    unknown = sorted(set(given) - set(EDITABLE))
+    if unknown:
+        raise BadArguments(
+            f"of a sampling request, {unknown[0]} cannot be edited; {', '.join(EDITABLE)} can"
+        )
+    after = {key: value for key, value in before.items() if key not in EDITABLE}
+    after |= {key: before[key] for key in KEPT if key in before}
+    after |= {key: value for key, value in given.items() if value is not None}
+    if not after.get("tools"):
+        after.pop("tools", None)
+        after.pop("toolChoice", None)
+    return after, allowed
+
+
+def changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], key: bytes
+) -> dict[str, list[str]]:
+    """Digests of what was edited, before and after, by name: for the audit log.
+
+    Args:
+        before: plain data.
+        after: likewise.
+        key: the digests are made with it, so that nobody can try texts until one fits.
+    """
+    found: dict[str, list[str]] = {}
+    for name in sorted({*before, *after}):
+        pair = [before.get(name), after.get(name)]
+        if pair[0] != pair[1]:
+            found[name] = [digest(value, key) for value in pair]
+    return found
+
+
+def digest(value: Any, key: bytes) -> str:
+    """A digest of plain data under a key; empty for what is not there."""
+    if value is None:
+        return ""
+    text = msgspec.json.encode(value, order="deterministic")
+    return blake2b(text, key=key, digest_size=16).hexdigest()
+
+
+def need(params: CreateMessageParams) -> Need:
+    """What a model has to be able to do for a request."""
+    inputs: set[Modality] = {"text"}
+    for message in params.messages:
+        for part in blocks(message.content):
+            if isinstance(part, ImageContent):
+                inputs.add("image")
+            elif isinstance(part, AudioContent):
+                inputs.add("audio")
+    return Need(
+        inputs=frozenset(inputs),
+        tools=bool(params.tools),
+        tokens=tokens(params),
+        max_tokens=params.max_tokens,
+    )
+
+
+def tokens(params: CreateMessageParams) -> int:
+    """How many tokens a model reads, about."""
+    total = 0.0
+    for message in params.messages:
+        total += PER_MESSAGE
+        for part in blocks(message.content):
+            if isinstance(part, ImageContent):
+                total += PER_IMAGE
+            elif isinstance(part, AudioContent):
+                total += len(part.data) / BYTES_PER_SOUND_TOKEN
+            else:
+                total += length(part) / BYTES_PER_TOKEN
+    if params.system_prompt:
+        total += PER_MESSAGE + len(params.system_prompt.encode()) / BYTES_PER_TOKEN
+    if params.tools:
+        total += len(msgspec.json.encode(params.tools)) / BYTES_PER_TOKEN
+    return math.ceil(total)
+
+
+def length(part: Any) -> int:
+    """Bytes of what a model reads of a block."""
+    text = part.text.encode() if isinstance(part, TextContent) else msgspec.json.encode(part)
+    return len(text)
+
+
+def rounds(params: CreateMessageParams) -> int:
+    """How often the model and the server's tools have taken turns in a conversation."""
+    return sum(
+        any(isinstance(part, ToolResultContent) for part in blocks(message.content))
+        for message in params.messages
+    )

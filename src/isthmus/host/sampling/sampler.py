@@ -1,0 +1,380 @@
+"""Answers what servers want a model to write, with the user in charge.
+
+A request is validated and counted, gets the context that policy lets it have, and a model; then it
+passes the pipeline, where policy decides and a person looks at it. What the model wrote is looked at
+again before the server gets it.
+"""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import UNSET, Struct, structs
+
+from isthmus.client.gate import BadQuestion
+from isthmus.core.answers import Declined
+from isthmus.errors import Refuse
+from isthmus.host.answers import Asking
+from isthmus.host.attempt import Attempt
+from isthmus.host.audit.row import Row
+from isthmus.host.errors import BadArguments, Denied, Exhausted, HostError
+from isthmus.host.framing import framed
+from isthmus.host.limits import Slots
+from isthmus.host.pipeline import Pipeline
+from isthmus.host.policy.facts import Facts
+from isthmus.host.providers.failures import ProviderError
+from isthmus.host.providers.provider import Provider
+from isthmus.host.sampling.acts import RequestAct, ShareAct, facts_of
+from isthmus.host.sampling.asked import arguments, need, rounds, unfit
+from isthmus.host.sampling.budgets import Budgets
+from isthmus.host.sampling.models import Model, Models
+from isthmus.host.sampling.selection import NoModel, Selection, select
+from isthmus.host.sampling.writing import Progress, Writing, Written
+from isthmus.host.state import HostState
+from isthmus.revisions.codes import LIMITED
+from isthmus.store.meter import MemoryMeter, Rate
+from isthmus.wire import (
+    CreateMessageParams,
+    CreateMessageResult,
+    SamplingMessage,
+    TextContent,
+)
+
+if TYPE_CHECKING:
+    from isthmus.client.sampling import Sampled
+
+__all__ = ["ContextSource", "Sampler", "Shared"]
+
+INTERNAL = -32603
+INVALID = -32602
+MINUTE = 60.0
+MOST_LOOPS = 10_000
+"""Calls whose rounds are counted at a time."""
+
+CONTEXT_SHARE = 4
+"""A part of this size of a model's context may be taken by what is added."""
+
+
+class Shared(Struct, frozen=True, kw_only=True):
+    """Context of a server that could be added to a request.
+
+    Attributes:
+        server: whose it is.
+        what: what it is, in a line.
+        text: all of it.
+    """
+
+    server: str
+    what: str
+    text: str
+
+
+class ContextSource(Protocol):
+    """Gathers context of servers, where ``includeContext`` asks for it and policy allows it."""
+
+    async def gather(self, asking: Asking, *, everybody: bool, budget: int) -> Sequence[Shared]:
+        """What there is of the server that asks, or of everybody, in at most so many tokens."""
+        ...
+
+
+class Way:
+    """How far a request has come.
+
+    Attributes:
+        passed: the pipeline has it, and writes down what becomes of it.
+    """
+
+    __slots__ = ("passed",)
+
+    def __init__(self) -> None:
+        self.passed = False
+
+
+class Sampler:
+    """Has models write for servers.
+
+    Args:
+        pipeline: what every request passes.
+        models: the models there are.
+        providers: how they are reached, by name.
+        state: where budgets are kept.
+        context: gathers context; None adds none.
+        clock: gives seconds that never go back.
+
+    Attributes:
+        models: may be other ones at any time.
+        budgets: what every server has used.
+        pipeline: see above.
+        state: see above.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        models: Models,
+        providers: Mapping[str, Provider],
+        state: HostState,
+        *,
+        context: ContextSource | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.pipeline = pipeline
+        self.models = models
+        self.state = state
+        self.budgets = Budgets(state)
+        at_once = {name: entry.concurrency for name, entry in models.providers.items()}
+        self._writing = Writing(providers, at_once, clock)
+        self._context = context
+        self._clock = clock
+        self._meters: dict[str, tuple[float, MemoryMeter]] = {}
+        self._slots: dict[str, Slots] = {}
+        self._loops: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._loaded = False
+
+    async def answer(self, asking: Asking, params: CreateMessageParams) -> "Sampled":
+        """What a model writes for a server; ``Declined()`` where policy or a person says no.
+
+        Args:
+            asking: who asks, and in the course of what.
+            params: what they ask, in the newest shape.
+
+        Raises:
+            Refuse: the request cannot be answered, for a server that asked by a request of its own.
+            HostError: likewise, for whoever made the call in whose course it was asked.
+        """
+        way = Way()
+        try:
+            return await self._answered(asking, params, way)
+        except (BadArguments, Denied, Exhausted, NoModel, ProviderError) as error:
+            if not way.passed:
+                self._refused(asking, error)
+            if isinstance(error, Denied):
+                # spec 2025-11-25 client/sampling#error-handling: -1 where the user rejects it
+                return Declined()
+            raise told(asking, error) from error
+
+    async def write(
+        self, asking: Asking, model: Model, params: CreateMessageParams
+    ) -> tuple[Written, int | None]:
+        """Have a model write within the budgets of a server: what came, and what it cost.
+
+        Raises:
+            Exhausted: the budget is used up.
+            ProviderError: there is no answer.
+        """
+        limits = asking.entry.options.sampling
+        tokens_in, progress = need(params).tokens, Progress()
+        charge = await self.budgets.charge(
+            asking.entry.name, limits, model, tokens_in, params.max_tokens
+        )
+        begun = structs.replace(params, max_tokens=charge.max_tokens)
+        try:
+            written = await self._writing.write(
+                model, begun, tokens_in=tokens_in, seconds=limits.timeout, progress=progress
+            )
+        except BaseException:
+            # what was written until then was read and paid for
+            read = tokens_in if progress.written else 0
+            self.budgets.settle_soon(
+                charge, read + progress.tokens, model.cost(read, progress.tokens) or 0
+            )
+            raise
+        cost = model.cost(written.tokens_in, written.tokens_out)
+        await self.budgets.settle(charge, written.tokens_in + written.tokens_out, cost or 0)
+        return written, cost
+
+    def ruled(self, attempt: Attempt, facts: Facts) -> bool:
+        """Whether any rule of the policy is about an attempt."""
+        return bool(self.pipeline.policy.decide(attempt, facts).matches)
+
+    def by_hand(self, selection: Selection) -> bool:
+        """Whether a person writes the answer, so that nobody has to look at it again."""
+        model = selection.model
+        provider = None if model is None else self._writing.providers.get(model.provider)
+        return bool(getattr(provider, "by_hand", False))
+
+    async def close(self) -> None:
+        """Let go of all providers."""
+        await self._writing.close()
+
+    async def _answered(
+        self, asking: Asking, params: CreateMessageParams, way: "Way"
+    ) -> CreateMessageResult:
+        if not self._loaded:
+            await self.budgets.load()
+            self._loaded = True
+        wrong = unfit(params)
+        if wrong:
+            raise BadArguments(f"the sampling request cannot be put to a model: {wrong}")
+        self._count(asking, params)
+        name, limits = asking.entry.name, asking.entry.options.sampling
+        slots = self._slots.setdefault(name, Slots(limits.concurrency))
+        slots.most = limits.concurrency
+        if not slots.take():
+            await slots.wait(asking.principal)
+        try:
+            params = structs.replace(params, max_tokens=min(params.max_tokens, limits.max_tokens))
+            return await self._passed(asking, params, way)
+        finally:
+            slots.leave()
+
+    async def _passed(
+        self, asking: Asking, params: CreateMessageParams, way: "Way"
+    ) -> CreateMessageResult:
+        params, context = await self._with_context(asking, params)
+        models = self.models
+        selection = self._selected(asking, params, models)
+        model = selection.chosen()
+        attempt = asking.attempt("sampling.request", model.id, arguments(params, model.id))
+        act = RequestAct(self, asking, params, models=models, selection=selection, context=context)
+        way.passed = True
+        text = await self.pipeline.run(attempt, act)
+        return text.written.result
+
+    def _selected(self, asking: Asking, params: CreateMessageParams, models: Models) -> Selection:
+        """The model for a request, of those that policy, the entry and the providers leave.
+
+        Raises:
+            Denied: policy leaves none.
+        """
+        forbidden = {model.id: why for model in models if (why := self._barred(asking, model))}
+        enabled = [model.id for model in models if model.enabled]
+        if enabled and all(id in forbidden for id in enabled):
+            raise Denied(
+                f"server {asking.entry.name!r} may use no model: {forbidden[enabled[0]]}",
+                by="policy",
+            )
+        absent = {model.provider: why for model in models if (why := self._writing.missing(model))}
+        return select(
+            models,
+            need(params),
+            params.model_preferences or None,
+            forbidden=forbidden,
+            unhealthy={**self._writing.unhealthy(), **absent},
+        )
+
+    def _barred(self, asking: Asking, model: Model) -> str:
+        """Why a server may not use a model; empty where it may."""
+        globs = asking.entry.options.sampling.models
+        if globs and not any(fnmatchcase(model.id, glob) for glob in globs):
+            return "not among the models of this server's entry"
+        trace = self.pipeline.policy.decide(
+            asking.attempt("sampling.request", model.id), facts_of(asking)
+        )
+        if trace.effect == "deny" and trace.matches:
+            return trace.reason or f"rule {trace.rule!r}"
+        return ""
+
+    def _count(self, asking: Asking, params: CreateMessageParams) -> None:
+        """Count one more request.
+
+        Raises:
+            Exhausted: it comes too soon, too deep, or once too often.
+        """
+        name, limits = asking.entry.name, asking.entry.options.sampling
+        if asking.depth:
+            raise Exhausted(f"server {name!r} asks a model in the course of what a model asked for")
+        # spec 2025-11-25 client/sampling#security-considerations: SHOULD implement rate limiting
+        if limits.requests is not None:
+            wait = self._meter(name, limits.requests).spend("")
+            if wait:
+                raise Exhausted(
+                    f"server {name!r} asks models more than {limits.requests:g} times a minute",
+                    retry_after=wait,
+                )
+        if not params.tools:
+            return
+        # spec 2025-11-25 client/sampling#security-considerations: SHOULD implement iteration
+        # limits for tool loops
+        turns = rounds(params)
+        key = name, asking.run or ("" if asking.parent is None else asking.parent.id)
+        if key[1]:
+            turns = max(turns, self._loops.pop(key, 0))
+            self._loops[key] = turns + 1
+            if len(self._loops) > MOST_LOOPS:
+                self._loops.popitem(last=False)
+        if turns >= limits.rounds:
+            raise Exhausted(
+                f"a model and the tools of server {name!r} have taken {turns} turns, and "
+                f"{limits.rounds} are allowed (host.sampling.rounds of its entry)"
+            )
+
+    def _meter(self, name: str, amount: float) -> MemoryMeter:
+        known = self._meters.get(name)
+        if known is None or known[0] != amount:
+            meter = MemoryMeter(Rate(amount, MINUTE), clock=self._clock)
+            known = self._meters[name] = (amount, meter)
+        return known[1]
+
+    async def _with_context(
+        self, asking: Asking, params: CreateMessageParams
+    ) -> tuple[CreateMessageParams, tuple[str, ...]]:
+        """The request with the context it asks for, where policy has a rule that lets it.
+
+        Who is refused gets none, and the request goes on without.
+        """
+        include = params.include_context
+        plain = structs.replace(params, include_context=UNSET)
+        if not include or include == "none" or self._context is None:
+            return plain, ()
+        attempt = asking.attempt("context.share", include, {"includeContext": include})
+        facts = facts_of(asking)
+        # spec 2026-07-28 client/sampling#context-inclusion: the client MAY ignore this field
+        if not self.ruled(attempt, facts):
+            return plain, ()
+        budget = max((model.context for model in self.models), default=0) // CONTEXT_SHARE
+        found = await self._context.gather(asking, everybody=include == "allServers", budget=budget)
+        if not found:
+            return plain, ()
+        what = tuple(f"{one.server}: {one.what}" for one in found)
+        attempt = structs.replace(attempt, arguments={**attempt.arguments, "what": list(what)})
+        try:
+            await self.pipeline.run(attempt, ShareAct(asking, what))
+        except Denied:
+            return plain, ()
+        added = "\n\n".join(framed(one.server, one.what, one.text) for one in found)
+        first = SamplingMessage(role="user", content=TextContent(text=added))
+        return structs.replace(plain, messages=[first, *plain.messages]), what
+
+    def _refused(self, asking: Asking, error: HostError) -> None:
+        """Write down a request that never came to the pipeline, or came to nothing there."""
+        detail: dict[str, Any] = {"reason": str(error)[:2000]}
+        self.pipeline.audit.note(
+            Row(
+                kind="sampling",
+                principal=asking.principal,
+                action="sampling.request",
+                server=asking.entry.name,
+                identity=asking.identity,
+                run=asking.run,
+                parent="" if asking.parent is None else asking.parent.id,
+                origin=asking.origin,
+                era=asking.revision,
+                effect="deny",
+                failed=True,
+                error=type(error).__name__,
+                detail=detail,
+            )
+        )
+
+
+def told(asking: Asking, error: HostError) -> Exception:
+    """The error for whoever hears it.
+
+    A server that sent a request gets a JSON-RPC error that says no more than concerns it; where the
+    question lay in the result of a call, whoever called hears everything.
+    """
+    if isinstance(error, BadArguments):
+        return BadQuestion(INVALID, f"Invalid params: {error}")
+    if asking.origin != "request":
+        return error
+    if isinstance(error, Exhausted):
+        wait = error.retry_after
+        data = None if wait is None else {"retryAfter": math.ceil(wait)}
+        return Refuse(LIMITED, f"This client's models are used up: {error}", data)
+    if isinstance(error, NoModel):
+        return Refuse(INTERNAL, "No model of this client may be used for this request")
+    return Refuse(INTERNAL, "The model of this client gave no answer")
