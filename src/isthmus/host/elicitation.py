@@ -96,7 +96,8 @@ class Elicitor:
             return await self._fill_in(asking, params)
         except Denied as error:
             # spec 2026-07-28 client/elicitation#response-actions: no and turning away are two
-            return Cancelled() if error.verdict == "cancel" else Declined()
+            nobody = error.by == "policy" and not self._pipeline.broker.attended
+            return Cancelled() if nobody or error.verdict == "cancel" else Declined()
         except Exhausted as error:
             self._notice("strike", str(error), asking)
             return Cancelled()
@@ -112,7 +113,7 @@ class Elicitor:
         self._events.tell(Noticed(about="page", text=text, server=server))
 
     async def _count(self, asking: Asking) -> None:
-        # spec 2025-06-18 client/elicitation: clients SHOULD implement rate limiting
+        # spec 2025-11-25 client/elicitation#security-considerations: SHOULD implement rate limiting
         wait = await self._meter.take(asking.entry.name)
         if wait:
             raise Exhausted(

@@ -99,7 +99,7 @@ def _lines(interaction: Interaction, edited: Any) -> Iterator[Line]:
 def _who(interaction: Interaction) -> Iterator[Line]:
     """Server and origin stand on every card, at its top."""
     attempt = interaction.attempt
-    # spec 2026-07-28 client/elicitation: clients SHOULD make clear which server asks
+    # spec 2026-07-28 client/elicitation#security-considerations: MUST indicate which server asks
     yield field("server", attempt.server or "none")
     yield field("asked by", f"{attempt.principal}, by way of {ORIGINS[attempt.origin]}")
     if attempt.parent:

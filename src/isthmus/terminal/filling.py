@@ -39,7 +39,7 @@ async def fill(schema: Mapping[str, Any], terminal: Terminal) -> Answer[Any]:
         found = await _one(blank, content, terminal)
         if not found:
             return Cancelled()
-    # spec 2026-07-28 client/elicitation: users review and modify their responses before sending
+    # spec 2026-07-28 client/elicitation#user-interaction-model: review before sending
     return await agreed(content, "Send this? [y/n] " if form else "Agree? [y/n] ", terminal)
 
 

@@ -1,0 +1,298 @@
+"""What servers ask the user, on its way through the pipeline to a person and back."""
+
+import asyncio
+import webbrowser
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import UNSET
+
+from isthmus import Client, Context, Server
+from isthmus.core.answers import Accepted, Cancelled, Declined
+from isthmus.host.answers import Asking
+from isthmus.host.audit.log import AuditLog
+from isthmus.host.broker import Broker
+from isthmus.host.config.entries import ServerEntry, ServerLimits
+from isthmus.host.elicitation import Elicitor, host_of, in_browser, secrets_of
+from isthmus.host.errors import BadArguments
+from isthmus.host.events import Noticed
+from isthmus.host.interaction import Decision
+from isthmus.host.limits import Limits
+from isthmus.host.pipeline import Pipeline
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.reading import read_layers
+from isthmus.host.runs import Runs
+from isthmus.host.state import HostState
+from isthmus.store.meter import Rate
+from isthmus.wire import ElicitParams
+
+ENTRY = ServerEntry(name="shop", command=("shop",))
+SEAT = ElicitParams(
+    message="Which seat?",
+    requested_schema={
+        "type": "object",
+        "properties": {
+            "row": {"type": "integer", "maximum": 30},
+            "side": {"type": "string", "enum": ["aisle", "window"], "default": "aisle"},
+        },
+        "required": ["row"],
+    },
+)
+PAGE = ElicitParams(message="Pay here", mode="url", url="https://pay.example/a?b=c")
+SECRETS = """
+[[rule]]
+id = "no-secrets"
+effect = "deny"
+when = { action = "elicit.form" }
+where = ["args.secrets exists"]
+"""
+
+
+class Person:
+    """Answers questions with what was written down beforehand, and remembers them."""
+
+    name, assurance = "test", "local_ui"
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    async def offer(self, interaction):
+        """Say what comes next."""
+        self.asked.append(interaction)
+        verdict, *edited = self.answers.pop(0)
+        return Decision(verdict=verdict, edited=edited[0] if edited else UNSET)
+
+
+@asynccontextmanager
+async def house(*answers, rules="", **options):
+    """An elicitor with somebody to ask; ``opened`` has the pages that were opened."""
+    state, person, opened = HostState(None), Person(*answers), []
+
+    def opener(url):
+        opened.append(url)
+        return True
+
+    audit = AuditLog(state)
+    broker = Broker(audit)
+    if answers:
+        broker.attach(person)
+    layers = read_layers(rules, "user") if rules else []
+    pipeline = Pipeline(
+        policy=Policy.of(layers),
+        broker=broker,
+        audit=audit,
+        runs=Runs(lambda: 0.0),
+        limits=Limits(lambda _: ServerLimits()),
+    )
+    elicitor = Elicitor(pipeline, **{"opener": opener, **options})
+    try:
+        yield elicitor, person, opened
+    finally:
+        await audit.close()
+        await state.close()
+
+
+@pytest.mark.covers("hostterminal.elicitation.three-answers")
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (("allow", {"row": 3}), Accepted({"row": 3, "side": "aisle"})),
+        (("deny",), Declined()),
+        (("cancel",), Cancelled()),
+    ],
+)
+async def test_a_form_has_three_answers(answer, said):
+    """Spec: accept with content and the defaults, decline, and cancel are told apart."""
+    async with house(answer) as (elicitor, person, _):
+        assert said == await elicitor.answer(Asking(entry=ENTRY), SEAT)
+        (question,) = person.asked
+
+        assert ("server:shop", "shop") == (question.attempt.principal, question.attempt.server)
+        assert SEAT is question.payload.params
+
+
+async def test_where_nobody_is_there_it_is_cancelled():
+    """Ours: silence is neither yes nor no."""
+    async with house() as (elicitor, _, _opened):
+        assert Cancelled() == await elicitor.answer(Asking(entry=ENTRY), SEAT)
+
+
+@pytest.mark.covers("hostterminal.elicitation.fits")
+async def test_what_does_not_fit_the_form_is_not_sent():
+    """Spec: responses are validated against the schema that was asked for."""
+    async with house(("allow", {"row": 31})) as (elicitor, _, _opened):
+        with pytest.raises(BadArguments, match="'row' breaks 'maximum'"):
+            await elicitor.answer(Asking(entry=ENTRY), SEAT)
+
+
+@pytest.mark.covers("hostterminal.elicitation.a-person")
+async def test_a_policy_that_allows_does_not_answer_for_the_user():
+    """Ours: somebody fills in a form, whatever rules say; a rule may only refuse."""
+    allow = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = { action = "elicit.*" }\n'
+    async with house(("deny",), rules=allow) as (elicitor, person, _):
+        assert Declined() == await elicitor.answer(Asking(entry=ENTRY), SEAT)
+
+        assert 1 == len(person.asked)
+
+
+@pytest.mark.covers("hostterminal.elicitation.secrets")
+async def test_a_form_that_asks_for_a_secret_is_warned_of_and_may_be_refused_by_rule():
+    """Spec: servers must not ask for passwords and keys in forms; users are told, rules may act."""
+    properties = {"apiKey": {"type": "string"}, "note": {"type": "string"}}
+    schema = {"type": "object", "properties": properties}
+    question = ElicitParams(message="Log in at https://x.example", requested_schema=schema)
+
+    async with house(("deny",)) as (elicitor, person, _):
+        await elicitor.answer(Asking(entry=ENTRY), question)
+        secret, address = person.asked[0].payload.concerns
+        assert secret.startswith("apiKey looks like a secret")
+        assert "web address" in address
+    async with house(("allow", {}), rules=SECRETS) as (elicitor, person, _):
+        assert Declined() == await elicitor.answer(Asking(entry=ENTRY), question)
+
+        assert [] == person.asked
+
+
+@pytest.mark.parametrize(
+    ("name", "blank", "secret"),
+    [
+        ("password", {}, True),
+        ("api_key", {}, True),
+        ("x", {"title": "Your PIN"}, True),
+        ("code", {"description": "The one-time code from your phone"}, True),
+        ("card", {"title": "Card number"}, True),
+        ("accessToken", {}, True),
+        ("opinion", {}, False),
+        ("compass", {"title": "Direction"}, False),
+        ("shipping", {"description": "Where to?"}, False),
+    ],
+)
+def test_what_looks_like_a_secret(name, blank, secret):
+    """Ours: names, titles and descriptions give it away."""
+    schema = {"type": "object", "properties": {name: {"type": "string", **blank}}}
+
+    assert ([name] if secret else []) == secrets_of(
+        ElicitParams(message="?", requested_schema=schema)
+    )
+
+
+@pytest.mark.covers("hostterminal.elicitation.page-consent")
+async def test_a_page_is_opened_after_consent_and_not_before():
+    """Spec: nothing is done with the URL until the user has seen all of it and agreed."""
+    async with house(("deny",), ("allow",)) as (elicitor, person, opened):
+        assert Declined() == await elicitor.answer(Asking(entry=ENTRY), PAGE)
+        assert [] == opened
+        assert Accepted(None) == await elicitor.answer(Asking(entry=ENTRY), PAGE)
+
+        assert ["https://pay.example/a?b=c"] == opened
+        assert "pay.example" == person.asked[0].payload.host
+        assert () == person.asked[0].payload.concerns
+
+
+@pytest.mark.covers("hostterminal.elicitation.done")
+async def test_where_no_notice_will_come_the_user_says_when_they_are_done():
+    """Spec: since 2026-07-28 the call is made again when the user says so, or is given up."""
+    asking = Asking(entry=ENTRY, origin="result")
+    async with house(("allow",), ("allow",), ("allow",), ("cancel",)) as (elicitor, person, opened):
+        assert Accepted(None) == await elicitor.answer(asking, PAGE)
+        assert Cancelled() == await elicitor.answer(asking, PAGE)
+
+        done = person.asked[1].payload.concerns
+        assert ("it has been opened: say yes when you are done there",) == done
+        assert 2 == len(opened)
+
+
+async def test_a_page_that_cannot_be_opened_here_is_left_to_the_user():
+    """Ours: without a browser the user opens it, and says so, by whichever way it was asked."""
+    async with house(("allow",), ("allow",), opener=lambda _: False) as (elicitor, person, _):
+        assert Accepted(None) == await elicitor.answer(Asking(entry=ENTRY), PAGE)
+
+        assert person.asked[1].payload.concerns[0].startswith("it could not be opened here")
+
+
+@pytest.mark.covers("hostterminal.elicitation.host")
+@pytest.mark.parametrize(
+    ("url", "host", "odd"),
+    [
+        ("https://xn--pypal-4ve.example/", "p\u0430ypal.example (xn--pypal-4ve.example)", "alike"),
+        ("https://p\u0430ypal.example/", "p\u0430ypal.example (xn--pypal-4ve.example)", "alike"),
+        ("https://bank.example@evil.example/", "evil.example", "before the @"),
+        ("http://pay.example/", "pay.example", "not encrypted"),
+        ("https://0x7f.1/", "0x7f.1", "bare address"),
+        ("https://xn--\u202e.example/", "xn--\u202e.example", ""),
+    ],
+)
+async def test_a_host_is_read_in_both_spellings(url, host, odd):
+    """Spec: ambiguous addresses are warned of, and the host stands out."""
+    page = ElicitParams(message="?", mode="url", url=url)
+    async with house(("deny",)) as (elicitor, person, _):
+        await elicitor.answer(Asking(entry=ENTRY), page)
+        payload = person.asked[0].payload
+
+        assert host.split(" ")[0] == payload.host.split(" ")[0] == host_of(url).split(" ")[0]
+        assert host.endswith(")") == payload.host.endswith(")") or not url.isascii()
+        assert any(odd in concern for concern in payload.concerns)
+
+
+@pytest.mark.covers("hostterminal.elicitation.rate")
+async def test_a_server_that_asks_too_often_is_cancelled():
+    """Spec: questions are limited in rate, so that a server cannot wear its user out."""
+    answers = [("deny",)] * 2
+    async with house(*answers, rate=Rate(2, seconds=60), clock=lambda: 0.0) as (elicitor, _, _o):
+        heard = elicitor._events.listen()
+        for said in (Declined(), Declined(), Cancelled()):
+            assert said == await elicitor.answer(Asking(entry=ENTRY), SEAT)
+        heard.close()
+
+        assert [n async for n in heard if isinstance(n, Noticed)] == [
+            Noticed(
+                about="strike",
+                text="server 'shop' asks the user more often than it may",
+                server="shop",
+            )
+        ]
+
+
+async def test_that_a_server_is_done_with_a_page_is_told():
+    """Spec: in 2025-11-25 a server says when a page is dealt with."""
+    async with house() as (elicitor, _, _opened):
+        heard = elicitor._events.listen()
+        elicitor.completed("shop", "page\n1")
+        heard.close()
+        (notice,) = [event async for event in heard]
+
+        assert "the page 'page\\n1' is dealt with, as the server says" == notice.text
+
+
+async def test_a_terminals_browser_is_none(monkeypatch):
+    """Ours: what would take the terminal away is not started."""
+    opened = []
+
+    class Window(webbrowser.BackgroundBrowser):
+        def open(self, url, new=0, autoraise=True):
+            opened.append(url)
+            return True
+
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("w3m"))
+    assert not await in_browser("https://x.example")
+    monkeypatch.setattr(webbrowser, "get", lambda: Window("w"))
+
+    assert await in_browser("https://x.example")
+    assert ["https://x.example"] == opened
+
+
+async def test_a_servers_tool_gets_the_answer():
+    """Ours: from the question in a tool to a person and back, in both eras."""
+    server = Server("shop")
+
+    @server.tool
+    async def book(ctx: Context) -> str:
+        """Book a seat."""
+        return str(await ctx.elicit("Which row?", int))
+
+    async with house(("allow", {"value": 7})) as (elicitor, _, _opened):
+        asking = Asking(entry=ENTRY)
+        async with Client(server, elicit=lambda p: elicitor.answer(asking, p)) as client:
+            assert "7" in (await client.call_tool("book")).text
+        await asyncio.sleep(0)
