@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 import isthmus
+from isthmus.cli.audit import app as audit
 from isthmus.cli.auth import app as auth
 from isthmus.cli.ending import finish
 from isthmus.cli.exits import MEANINGS, Exit
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(audit)
 app.add_typer(auth)
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]

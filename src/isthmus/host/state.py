@@ -116,14 +116,14 @@ def private(folder: Path) -> None:
         ) from None
 
 
-def key_in(path: Path) -> bytes:
-    """The key in a file; it is made there where there is none.
+def key_in(path: Path, *, make: bool = True) -> bytes:
+    """The key in a file; it is made there where there is none, unless somebody only reads.
 
     Raises:
         StoreUnusable: it cannot be read or made, or is no key.
     """
     try:
-        if not path.exists():
+        if make and not path.exists():
             make_key(path)
         key = path.read_bytes()
     except OSError as error:

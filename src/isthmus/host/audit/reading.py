@@ -50,6 +50,7 @@ class Filters(Struct, frozen=True, kw_only=True):
         since, until: from this moment on, and before that one, in seconds since the epoch.
         text: words that stand in the object, the arguments or the detail.
         failed: only those that failed.
+        after: only those with a greater number.
     """
 
     server: str = ""
@@ -63,6 +64,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     until: float | None = None
     text: str = ""
     failed: bool = False
+    after: int = 0
 
     def where(self) -> tuple[str, list[Any]]:
         """As a condition of SQL, with its values."""
@@ -76,6 +78,9 @@ class Filters(Struct, frozen=True, kw_only=True):
             if moment is not None:
                 parts.append(f"event.{condition}")
                 values.append(int(moment * 1e6))
+        if self.after:
+            parts.append("event.seq > ?")
+            values.append(self.after)
         if self.failed:
             parts.append("event.is_error = 1")
         if self.text:
