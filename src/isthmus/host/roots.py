@@ -56,6 +56,7 @@ class RootManager:
         self.folders: list[Folder] = folders(entries)
         self.on_change: Callable[[str], None] = lambda _server: None
         self._entries = tuple(entries)
+        self._places = places_of(entries)
         self._state = state
         self._pipeline = pipeline
         self._granted: dict[tuple[str, str], bool] = {}
@@ -204,6 +205,7 @@ class RootManager:
     def replace(self, entries: Sequence[RootEntry]) -> None:
         """The configuration declares other folders now."""
         self._entries = tuple(entries)
+        self._places[:] = places_of(entries)  # the same list, which is watched
         self.look()
 
     def look(self) -> None:
@@ -230,15 +232,16 @@ class RootManager:
         # accessibility
         from isthmus.host.config.watch import looks
 
-        while True:
-            entries = self._entries
-            async for _ in looks([Path(entry.path).expanduser() for entry in entries]):
-                seen = await asyncio.to_thread(folders, self._entries)
-                if seen != self.folders:
-                    self.folders = seen
-                    self._tell()
-                if self._entries is not entries:
-                    break
+        async for _ in looks(self._places):
+            seen = await asyncio.to_thread(folders, self._entries)
+            if seen != self.folders:
+                self.folders = seen
+                self._tell()
+
+
+def places_of(entries: Sequence[RootEntry]) -> list[Path]:
+    """Where the folders are said to be."""
+    return [Path(entry.path).expanduser() for entry in entries]
 
 
 class RootsAct(Act[list[Folder]]):
