@@ -24,6 +24,7 @@ from isthmus.host.interaction import (
     SamplingWritten,
     Sharing,
 )
+from isthmus.host.sampling.asked import EDITABLE as SAMPLING
 from isthmus.terminal.lines import Line, block, diff, field, head, pretty, warning
 from isthmus.wire import (
     AudioContent,
@@ -43,8 +44,6 @@ HINTS = (
     ("idempotent_hint", "twice is as once", False),
     ("open_world_hint", "reaches the outside", True),
 )
-# What of a sampling a person may change, as the protocol spells it.
-SAMPLED = ("messages", "systemPrompt", "maxTokens", "temperature", "stopSequences", "tools")
 
 
 def body(payload: Payload) -> Iterator[Line]:
@@ -76,6 +75,9 @@ def _tool(tool: Tool, *, trusted: bool) -> Iterator[Line]:
         says = getattr(given, member)
         told = f"{_yes(default)} (not said)" if says is UNSET else f"{_yes(says)} ({word})"
         yield field(meaning, told)
+    rest = structs.replace(tool, description=UNSET, title=UNSET, annotations=UNSET)
+    yield head("its definition")
+    yield from block(pretty(rest))
 
 
 def _yes(value: object) -> str:
@@ -244,7 +246,7 @@ BODIES: Mapping[type, Callable[[Any], Iterator[Line]]] = {
 
 def _editable_sampling(payload: SamplingAsked) -> dict[str, Any]:
     plain = msgspec.to_builtins(payload.params)
-    return {"model": payload.model, **{k: plain[k] for k in SAMPLED if k in plain}}
+    return {"model": payload.model, **{k: plain[k] for k in SAMPLING if k in plain}}
 
 
 EDITABLE: Mapping[type, Callable[[Any], Any]] = {
