@@ -1,0 +1,197 @@
+"""A policy's own tests: a table of attempts, and what should happen to each.
+
+::
+
+    [[case]]
+    name = "nobody reads keys"
+    attempt = { action = "tool.call", server = "files", tool = "read", args = { path = "/home/me/.ssh/id" } }
+    facts = { trust = "annotations", annotations = { read_only = true } }
+    expect = "deny"
+    rule = "keys"
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast, get_args
+
+from msgspec import Struct
+
+from isthmus.host.attempt import Action, Attempt, Origin
+from isthmus.host.config.entries import Labels
+from isthmus.host.errors import PolicyError
+from isthmus.host.policy.checks import near
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.obligations import ASSURANCES
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.rule import ACTIONS, HINTS, ORIGINS
+from isthmus.host.policy.trace import Effect, Trace
+from isthmus.wire import ToolAnnotations
+
+__all__ = ["Case", "Failure", "attempt_from", "facts_from", "read_cases", "run_cases"]
+
+EFFECTS: tuple[str, ...] = get_args(Effect)
+KEYS = ("name", "attempt", "facts", "expect", "rule")
+ATTEMPT = (
+    "action",
+    "server",
+    "tool",
+    "uri",
+    "prompt",
+    "object",
+    "args",
+    "principal",
+    "origin",
+    "run",
+)
+TEXTS = ("era", "transport", "workspace", "cwd", "identity", "fingerprint")
+TRUSTS = ("untrusted", "annotations", "full")
+FACTS = (
+    *("trust", "annotations", "labels", "reads", "egress", "attended", "assurance", "calls", "now"),
+    *TEXTS,
+)
+
+
+class Case(Struct, frozen=True):
+    """One attempt and what should happen to it.
+
+    Attributes:
+        name: what it shows.
+        attempt: what is wanted.
+        facts: the circumstances.
+        expect: what should happen.
+        rule: the rule that should decide; empty for any.
+    """
+
+    name: str
+    attempt: Attempt
+    facts: Facts
+    expect: Effect
+    rule: str = ""
+
+
+class Failure(Struct, frozen=True):
+    """A case that came out another way."""
+
+    case: Case
+    trace: Trace
+
+    def __str__(self) -> str:
+        wanted = f"{self.case.expect}{f' by {self.case.rule}' if self.case.rule else ''}"
+        return (
+            f"{self.case.name}: expected {wanted}, but it is {self.trace.effect} by "
+            f"{self.trace.rule}: {self.trace.reason}"
+        )
+
+
+def read_cases(text: str, *, source: str = "") -> tuple[Case, ...]:
+    """The cases of a file.
+
+    Raises:
+        PolicyError: something in it cannot be; the message has the case and how to mend it.
+    """
+    from tomllib import TOMLDecodeError, loads  # only where a policy is tested
+
+    where = source or "the cases"
+    try:
+        said = loads(text)
+    except TOMLDecodeError as error:
+        raise PolicyError(f"{where} is not TOML: {error}") from error
+    tables = said.get("case")
+    if not isinstance(tables, list) or set(said) != {"case"}:
+        raise PolicyError(f"{where}: it has [[case]] tables and nothing else")
+    return tuple(_case(table, f"{where}: case {n}") for n, table in enumerate(tables, 1))
+
+
+def run_cases(policy: Policy, cases: tuple[Case, ...]) -> Iterator[Failure]:
+    """The cases that come out another way."""
+    for case in cases:
+        trace = policy.decide(case.attempt, case.facts)
+        if trace.effect != case.expect or case.rule not in {"", trace.rule}:
+            yield Failure(case, trace)
+
+
+def _case(table: Any, where: str) -> Case:
+    if not isinstance(table, Mapping):
+        raise PolicyError(f"{where} is no table")
+    _known(table, KEYS, where)
+    name = str(table.get("name", where))
+    where = f"{where} ({name})"
+    return Case(
+        name=name,
+        attempt=attempt_from(table.get("attempt", {}), where=where),
+        facts=facts_from(table.get("facts", {}), where=where),
+        expect=cast("Effect", _word(table, "expect", EFFECTS, where)),
+        rule=str(table.get("rule", "")),
+    )
+
+
+def attempt_from(said: Any, *, where: str) -> Attempt:
+    """An attempt from plain data.
+
+    Raises:
+        PolicyError: something in it cannot be.
+    """
+    if not isinstance(said, Mapping):
+        raise PolicyError(f"{where}: attempt is a table")
+    _known(said, ATTEMPT, f"{where}: attempt")
+    named = [str(said[key]) for key in ("tool", "uri", "prompt", "object") if key in said]
+    if len(named) > 1:
+        raise PolicyError(f"{where}: an attempt has one of tool, uri, prompt and object")
+    arguments = said.get("args", {})
+    if not isinstance(arguments, Mapping):
+        raise PolicyError(f"{where}: args is a table")
+    return Attempt(
+        id="case",
+        action=cast("Action", _word(said, "action", ACTIONS, where, "tool.call")),
+        principal=str(said.get("principal", "user:local")),
+        server=str(said.get("server", "")),
+        object=named[0] if named else "",
+        arguments=arguments,
+        run=str(said.get("run", "")),
+        origin=cast("Origin", _word(said, "origin", ORIGINS, where, "local")),
+    )
+
+
+def facts_from(said: Any, *, where: str) -> Facts:
+    """Circumstances from plain data; what is not said is as for a stranger.
+
+    Raises:
+        PolicyError: something in it cannot be.
+    """
+    if not isinstance(said, Mapping):
+        raise PolicyError(f"{where}: facts is a table")
+    _known(said, FACTS, f"{where}: facts")
+    hints = said.get("annotations")
+    if hints is not None:
+        if not isinstance(hints, Mapping):
+            raise PolicyError(f"{where}: annotations is a table")
+        _known(hints, tuple(HINTS), f"{where}: annotations")
+    texts: dict[str, Any] = {name: str(said.get(name, "")) for name in TEXTS}
+    return Facts(
+        trust=_word(said, "trust", TRUSTS, where, "untrusted"),  # type: ignore[arg-type] # one of them
+        annotations=None
+        if hints is None
+        else ToolAnnotations(**{f"{name}_hint": value for name, value in hints.items()}),
+        labels=frozenset(map(str, said.get("labels", ()))),
+        target=Labels(
+            reads=tuple(map(str, said.get("reads", ()))), egress=said.get("egress") is True
+        ),
+        attended=said.get("attended", True) is not False,
+        assurance=_word(said, "assurance", ASSURANCES, where, "local_ui"),  # type: ignore[arg-type] # one of them
+        calls={str(rule): int(count) for rule, count in said.get("calls", {}).items()},
+        now=float(said.get("now", 0)),
+        **texts,
+    )
+
+
+def _known(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+    for key in table.keys() - set(keys):
+        raise PolicyError(f"{where}: {key!r} is no key here; {near(key, keys)}")
+
+
+def _word(
+    table: Mapping[str, Any], key: str, words: tuple[str, ...], where: str, usual: str = ""
+) -> str:
+    value = table.get(key, usual)
+    if value not in words:
+        raise PolicyError(f"{where}: {key} is {value!r}; {near(str(value), words)}")
+    return str(value)

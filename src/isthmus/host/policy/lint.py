@@ -1,0 +1,179 @@
+"""What is doubtful about a policy that can be read: rules that never count, and rules too broad."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from isthmus.host.policy.patterns import Globs, overlaps
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.rule import KINDS, LAYERS, OBJECTS, LayerName, Rule, When
+
+__all__ = ["Finding", "lint"]
+
+Code = Literal["never", "unreachable", "broad", "unknown", "duplicate"]
+
+Placed: TypeAlias = tuple[LayerName, Rule]
+
+SPEAKING = ("server", "tool", "uri", "prompt", "object")
+
+
+class Finding(Struct, frozen=True):
+    """One thing that is doubtful.
+
+    Attributes:
+        code: of which sort.
+        rule: the rule's id.
+        layer: where it stands.
+        line: where it begins in its file; 0 where it comes from none.
+        text: what is doubtful, and what to do.
+    """
+
+    code: Code
+    rule: str
+    layer: str
+    line: int
+    text: str
+
+
+def lint(policy: Policy, servers: Mapping[str, Collection[str]] | None = None) -> list[Finding]:
+    """Everything that is doubtful.
+
+    Args:
+        policy: what is looked at.
+        servers: the servers that there are, with their tools; an empty collection where those are
+            not known. None: nobody knows.
+    """
+    placed = [(c.layer, c.rule) for c in policy.rules]
+    found: list[Finding] = []
+    for number, (layer, rule) in enumerate(placed):
+        others = [other for at, other in enumerate(placed) if at != number]
+        texts = (
+            *(("duplicate", text) for text in _duplicates(rule, placed[:number])),
+            *(("never", text) for text in _never(rule)),
+            *(("unreachable", text) for text in _shadowed(layer, rule, others)),
+            *(("broad", text) for text in _broad(rule)),
+            *(("unknown", text) for text in _unknown(rule, servers)),
+        )
+        found.extend(Finding(code, rule.id, layer, rule.line, text) for code, text in texts)  # type: ignore[arg-type] # the codes above
+    return found
+
+
+def _duplicates(rule: Rule, before: Sequence[Placed]) -> Iterator[str]:
+    for layer, other in before:
+        if other.id == rule.id:
+            yield (
+                f"a rule of the {layer} layer is called the same, so that traces do not tell them "
+                "apart and their calls are counted together: rename one"
+            )
+            return
+
+
+def _never(rule: Rule) -> Iterator[str]:
+    """Circumstances that cannot come together."""
+    when = rule.when
+    for key, actions in OBJECTS.items():
+        if key == "object" or not getattr(when, key) or not when.action:
+            continue
+        if not any(Globs(when.action).fits(action) for action in actions):
+            yield (
+                f"it never fits: {key} is only known for {' and '.join(actions)}, and the actions "
+                f"are {', '.join(when.action)}. Write object, or other actions"
+            )
+    named = [key for key in ("tool", "uri", "prompt") if getattr(when, key)]
+    if len(named) > 1:
+        yield f"it never fits: nothing is {' and '.join(named)} at once. Make a rule of each"
+    if rule.effect == "ask" and when.unattended:
+        yield "it never asks: where nobody is there, what would ask denies. Write deny"
+    folders = [p.text for p in rule.where if "${workspace}" in p.text]
+    if folders and rule.effect == "allow" and when.workspace == ("",):
+        yield "it never fits: it is about no workspace, and wants a path in one"
+
+
+def _shadowed(layer: LayerName, rule: Rule, others: Sequence[Placed]) -> Iterator[str]:
+    for other_layer, other in others:
+        if not _covers(other, rule):
+            continue
+        if _decides(other_layer, other, layer, rule):
+            yield (
+                f"it never decides: whatever it fits, {other.id!r} ({other_layer}) fits as well and "
+                f"{'denies' if other.effect == 'deny' else 'wins'}. Take it out, or narrow the other"
+            )
+            return
+
+
+def _decides(winner_layer: LayerName, winner: Rule, layer: LayerName, rule: Rule) -> bool:
+    """Whether the one decides wherever both fit."""
+    if rule.effect == "deny":
+        return False
+    if winner.effect == "deny":
+        return True
+    if winner.effect == "ask" and winner_layer == "managed":
+        return not (rule.effect == "ask" and layer == "managed")
+    if rule.effect == "ask" and layer == "managed":
+        return False
+    # Otherwise the one that says more wins; a rule that covers another says as much at most, and
+    # as much only where both say the same.
+    same = _same(winner.when, rule.when) and set(winner.where) == set(rule.where)
+    later = LAYERS.index(winner_layer) > LAYERS.index(layer)
+    at_once = winner_layer == layer and winner.effect == "ask" and rule.effect == "allow"
+    return same and (later or at_once)
+
+
+def _same(one: When, other: When) -> bool:
+    return one.named() == other.named()
+
+
+def _covers(broad: Rule, narrow: Rule) -> bool:
+    """Whether the one surely fits whatever the other fits."""
+    if broad.unless is not None or broad.obligations.max_calls is not None:
+        return False
+    said = narrow.when.named()
+    return set(broad.where) <= set(narrow.where) and all(
+        key in said and _wider(key, value, said[key]) for key, value in broad.when.named().items()
+    )
+
+
+def _wider(key: str, broad: Any, narrow: Any) -> bool:
+    """Whether a circumstance surely holds wherever another does."""
+    if KINDS[key] == "globs":
+        return all(any(overlaps(one, other) for one in broad) for other in narrow)
+    if KINDS[key] == "flag":
+        return bool(broad == narrow)
+    # One of several origins is enough; of labels and hints all that are named must be there.
+    return set(narrow) <= set(broad) if key == "origin" else set(broad) <= set(narrow)
+
+
+def _broad(rule: Rule) -> Iterator[str]:
+    if rule.effect != "allow":
+        return
+    when = rule.when
+    risky = [a for a in ("tool.call", "sampling.request", "server.install") if _is_about(when, a)]
+    narrow = any(getattr(when, key) not in {(), ("*",)} for key in SPEAKING)
+    if risky and not narrow and not rule.where and not when.annotations and not when.principal:
+        yield (
+            f"it allows {', '.join(risky)} of every server, with any arguments: name the servers, "
+            "or rest it on annotations"
+        )
+    if _is_about(when, "tool.call") and when.egress and not rule.where:
+        yield "it allows to send out anything: say in where what may leave, and to whom"
+
+
+def _is_about(when: When, action: str) -> bool:
+    if when.action and not Globs(when.action).fits(action):
+        return False
+    return not any(getattr(when, key) and action not in OBJECTS[key] for key in OBJECTS)
+
+
+def _unknown(rule: Rule, servers: Mapping[str, Collection[str]] | None) -> Iterator[str]:
+    if servers is None:
+        return
+    for glob in rule.when.server:
+        if not any(Globs([glob]).fits(name) for name in servers):
+            yield f"no server is called {glob!r}; there are {', '.join(sorted(servers)) or 'none'}"
+    about = [name for name in servers if not rule.when.server or Globs(rule.when.server).fits(name)]
+    if not about or not all(servers[name] for name in about):
+        return  # what tools some of them have is not known
+    for glob in rule.when.tool:
+        if not any(Globs([glob]).fits(tool) for name in about for tool in servers[name]):
+            yield f"none of {', '.join(sorted(about))} has a tool that fits {glob!r}"

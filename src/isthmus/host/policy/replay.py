@@ -1,0 +1,129 @@
+"""Another policy, tried on what was done: what it would have denied, asked or allowed instead."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct, structs
+
+from isthmus.host.attempt import Attempt
+from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.record import facts_of
+from isthmus.host.policy.trace import Assurance, Effect, Remember
+from isthmus.host.view import AuditLine
+
+__all__ = ["Difference", "Replayed", "replay", "was"]
+
+MOST_RUNS = 10_000
+"""Runs whose calls are counted at a time."""
+
+NOBODY = {"", "policy"}
+
+
+class Past(Protocol):
+    """An attempt of the past, as :func:`isthmus.host.audit.reading.attempts` gives it."""
+
+    attempt: Attempt
+    line: AuditLine
+
+
+class Difference(Struct, frozen=True):
+    """What would be another way, and how often.
+
+    Attributes:
+        before: what was decided; after: what would be.
+        action, server, object: about what.
+        rule: the rule that would decide.
+    """
+
+    before: Effect
+    after: Effect
+    action: str
+    server: str
+    object: str
+    rule: str
+
+
+class Replayed(Struct, frozen=True):
+    """What came of a replay.
+
+    Attributes:
+        rows: how many attempts were decided anew.
+        skipped: how many could not be, since no policy had decided them.
+        differences: what would be another way, with how often, the most frequent first.
+    """
+
+    rows: int
+    skipped: int
+    differences: tuple[tuple[Difference, int], ...]
+
+    def newly(self, effect: Effect) -> int:
+        """How many attempts would newly be allowed, asked or denied."""
+        return sum(count for difference, count in self.differences if difference.after == effect)
+
+
+class SameGrant:
+    """What was granted then is taken to be granted still."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+    def find(
+        self,
+        attempt: Attempt,  # noqa: ARG002 - as Granted has it
+        facts: Facts,  # noqa: ARG002 - as above
+        *,
+        remember: tuple[Remember, ...] | None = None,
+        assurance: Assurance = "callback",  # noqa: ARG002 - as above
+    ) -> "SameGrant | None":
+        """The grant, unless nothing may be remembered any more."""
+        return None if remember == ("once",) else self
+
+
+def replay(policy: Policy, past: Iterable[Past]) -> Replayed:
+    """Decide anew about what was done.
+
+    Arguments are those that the audit log kept: where something secret was taken out of them, a
+    predicate about it sees what stands in its place.
+
+    Args:
+        policy: the one that is tried.
+        past: what was done, in its order.
+    """
+    found: Counter[Difference] = Counter()
+    counts: dict[str, dict[str, int]] = {}
+    rows = skipped = 0
+    for one in past:
+        line, attempt = one.line, one.attempt
+        before = was(line)
+        if before is None:
+            skipped += 1
+            continue
+        rows += 1
+        facts = facts_of(line)
+        calls = counts.get(attempt.run)
+        if calls:
+            facts = structs.replace(facts, calls=calls)
+        trace = policy.decide(attempt, facts, SameGrant(line.grant) if line.grant else None)
+        if attempt.run and trace.effect != "deny":
+            if calls is None:
+                if len(counts) >= MOST_RUNS:
+                    counts.clear()
+                calls = counts[attempt.run] = {}
+            calls[trace.rule] = calls.get(trace.rule, 0) + 1
+        if trace.effect != before:
+            about = attempt.action, attempt.server, attempt.object
+            found[Difference(before, trace.effect, *about, trace.rule)] += 1
+    return Replayed(rows, skipped, tuple(found.most_common()))
+
+
+def was(line: AuditLine) -> Effect | None:
+    """What policy had said: where a person answered, it had asked."""
+    detail: Mapping[str, Any] = line.detail if isinstance(line.detail, Mapping) else {}
+    asked = line.approver or str(detail.get("by", ""))
+    if line.effect not in {"allow", "ask", "deny", "cancel"}:
+        return None
+    if asked not in NOBODY or line.effect in {"ask", "cancel"}:
+        return "ask"
+    return "allow" if line.effect == "allow" else "deny"
