@@ -14,6 +14,15 @@ from isthmus.errors import (
     TooManyRounds,
     UsageError,
 )
+from isthmus.host.errors import (
+    AuditUnavailable,
+    Denied,
+    Exhausted,
+    HostError,
+    OutcomeUnknown,
+    ServerUnavailable,
+    UserDeclined,
+)
 
 __all__ = ["MEANINGS", "Exit", "exit_for"]
 
@@ -54,6 +63,13 @@ _BY_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (TooManyRounds, Exit.REFUSED),
     (CapabilityMissing, Exit.REFUSED),
     (NotInRevision, Exit.REFUSED),
+    (ServerUnavailable, Exit.UNREACHABLE),
+    (OutcomeUnknown, Exit.UNREACHABLE),
+    (Denied, Exit.REFUSED),
+    (UserDeclined, Exit.REFUSED),
+    (Exhausted, Exit.REFUSED),
+    (AuditUnavailable, Exit.REFUSED),
+    (HostError, Exit.USAGE),
     (UsageError, Exit.USAGE),
 )
 

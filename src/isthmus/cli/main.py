@@ -14,6 +14,7 @@ from isthmus.cli.audit import app as audit
 from isthmus.cli.auth import app as auth
 from isthmus.cli.ending import finish
 from isthmus.cli.exits import MEANINGS, Exit
+from isthmus.cli.servers import app as servers
 from isthmus.cli.talk import Options, Talk
 from isthmus.cli.targets import resolve
 from isthmus.errors import InternalError, UsageError
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 app.add_typer(audit)
 app.add_typer(auth)
+app.add_typer(servers)
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 Revision: TypeAlias = Annotated[

@@ -1,0 +1,96 @@
+"""``isthmus servers``: what is configured, and what is written into the configuration."""
+
+import json
+
+import pytest
+
+from isthmus.cli.main import main
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A user without any configuration, in a folder without one."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "config" / "isthmus" / "mcp.json"
+
+
+@pytest.fixture
+def isthmus(capsys):
+    """Runs a command; gives its exit code, and what it wrote to both outputs."""
+
+    def run(*words):
+        with pytest.raises(SystemExit) as left:
+            main(["servers", *words])
+        out, err = capsys.readouterr()
+        return int(left.value.code or 0), out, err
+
+    return run
+
+
+def test_without_servers_one_is_told_how_to_add_one(home, isthmus):
+    """Ours: the first command that a person tries leads to the second."""
+    assert (0, "", "there are no servers: isthmus servers add NAME -- COMMAND\n") == isthmus()
+    assert (0, "[]\n", "") == isthmus("--json")
+
+
+@pytest.mark.covers("hostservers.cli.written")
+def test_servers_are_added_listed_switched_off_and_removed(home, isthmus):
+    """Ours: the file is the truth, and every command but list writes it."""
+    assert 0 == isthmus("add", "time", "--env", "TZ=UTC", "--", "uvx", "mcp-server-time", "-v")[0]
+    assert 0 == isthmus("add", "crm", "https://crm.example/mcp", "--header", "X-Tenant=a")[0]
+    assert {
+        "time": {"command": "uvx", "args": ["mcp-server-time", "-v"], "env": {"TZ": "UTC"}},
+        "crm": {"url": "https://crm.example/mcp", "headers": {"X-Tenant": "a"}},
+    } == json.loads(home.read_text())["mcpServers"]
+    assert 0 == isthmus("disable", "time")[0]
+    listed = json.loads(isthmus("list", "--json")[1])
+    assert [("time", "disabled"), ("crm", "not running")] == [
+        (one["name"], one["state"]) for one in listed
+    ]
+    code, out, err = isthmus()
+    assert (0, "no host is running here; this is what is configured\n") == (code, err)
+    assert ["name", "time", "crm"] == [line.split()[0] for line in out.splitlines()]
+    assert 0 == isthmus("enable", "time")[0]
+    assert (0, "not running") == (
+        isthmus("remove", "crm")[0],
+        json.loads(isthmus("list", "--json")[1])[0]["state"],
+    )
+    assert ["time"] == list(json.loads(home.read_text())["mcpServers"])
+
+
+def test_what_cannot_be_added_is_said_before_anything_is_written(home, isthmus):
+    """Ours: a URL and a command exclude each other, and so do their options."""
+    for words, hint in (
+        (("add", "x"), "a server is a URL, or a command after --"),
+        (("add", "x", "https://x.example", "--", "run"), "a server is a URL, or a command"),
+        (("add", "x", "uvx"), "'uvx' is no URL; a command follows after --: -- uvx"),
+        (("add", "x", "https://x.example", "--env", "A=1"), "--env goes with a command"),
+        (("add", "x", "--header", "A=1", "--", "run"), "--header goes with a URL"),
+        (("add", "x", "--env", "A", "--", "run"), "'A' is not NAME=VALUE"),
+        (("remove", "x"), "there is no server 'x'; there are: none"),
+    ):
+        code, _, err = isthmus(*words)
+        assert (2, True) == (code, hint in err), err
+    assert not home.exists()
+
+
+def test_what_only_a_running_host_can_do_says_so(home, isthmus):
+    """Ours: exit code 3, and the command that starts a host."""
+    isthmus("add", "time", "--", "uvx", "mcp-server-time")
+    for word in ("start", "stop", "restart", "logs"):
+        code, _, err = isthmus(word, "time")
+        assert (3, True) == (code, err.rstrip().endswith(": isthmus host")), err
+
+
+def test_a_broken_entry_is_listed_with_what_is_wrong_with_it(home, isthmus):
+    """Ours: a server that is wrong is not one that is missing, and writes over nothing else."""
+    home.parent.mkdir(parents=True)
+    entry = {"command": "run\u202e", "args": ["\x1b[2J"]}
+    home.write_text(json.dumps({"mcpServers": {"bad": {"command": 5}, "odd": entry}}))
+    code, out, _ = isthmus()
+    assert (0, True) == (code, "broken" in out)
+    assert not {"\x1b", "\u202e"} & set(out)
