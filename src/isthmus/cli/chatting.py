@@ -1,0 +1,109 @@
+"""A conversation from its beginning to its end: the host, the model, and the face that there is."""
+
+import asyncio
+import signal
+import sys
+from contextlib import AsyncExitStack, suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from isthmus.cli.chat_models import named, voices
+from isthmus.cli.exits import Exit
+from isthmus.cli.output import note
+from isthmus.core.plain_text import clean
+
+if TYPE_CHECKING:
+    from isthmus.host.host import Host
+    from isthmus.terminal.chat_plain import Lines
+    from isthmus.terminal.chat_session import Session
+
+__all__ = ["Wanted", "talk"]
+
+
+class Wanted(Struct, frozen=True):
+    """What the command line says; see ``isthmus chat --help``."""
+
+    config: tuple[str, ...] = ()
+    model: str = ""
+    provider: str = ""
+    system: str = ""
+    policy: str = ""
+    state: str | None = None
+    plain: bool = False
+
+
+async def talk(wanted: Wanted) -> Exit:
+    """Open the host, and talk until the user leaves.
+
+    Raises:
+        UsageError: there is no model, or the command line says what cannot be.
+        ConfigError: a file of the configuration cannot be used.
+    """
+    from isthmus.host.conversation import Conversation
+    from isthmus.host.host import Host
+    from isthmus.terminal.chat_session import Session
+
+    async with AsyncExitStack() as stack:
+        provider = named(wanted.provider)
+        if provider is not None:
+            stack.push_async_callback(provider.close)
+        options = {"policy": wanted.policy} if wanted.policy else {}
+        host = Host.from_config(*wanted.config, state=wanted.state, **options)
+        await stack.enter_async_context(host)
+        found, first = await voices(host, provider, wanted.provider, wanted.model)
+        voice = found[first]
+        talk = Conversation(host, voice.provider, voice.model, system=wanted.system)
+        session = Session(host, talk, found, first)
+        if full_screen(plain=wanted.plain):
+            from isthmus.terminal.chat import chat
+
+            await chat(session)
+            return Exit.OK
+        return await in_lines(session, host)
+
+
+def full_screen(*, plain: bool) -> bool:
+    """Whether there is a screen to fill, and what it is filled with."""
+    if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    if find_spec("textual") is None:
+        note("line by line, since the full screen needs: pip install 'isthmus[host]'")
+        return False
+    return True
+
+
+async def in_lines(session: "Session", host: "Host") -> Exit:
+    """Talk line by line; questions are asked at the terminal, where there is one."""
+    from isthmus.terminal.chat_plain import Aside, Keyboard, Plain, Stream
+    from isthmus.terminal.prompt import Prompt
+
+    prompt = Prompt()
+    keyboard: Keyboard | None = Keyboard() if sys.stdin.isatty() else None
+    lines: Lines = Stream() if keyboard is None else keyboard
+    approver = prompt if keyboard is None else Aside(prompt, keyboard)
+    plain = Plain(session, lines, say=spoken, note=note)
+
+    def interrupted() -> None:
+        if not prompt.interrupt():
+            plain.interrupt()
+
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError, RuntimeError):  # not every system lets one; then it ends us
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+    host.attach(approver)
+    try:
+        await plain.run()
+    finally:
+        host.detach(approver)
+        if keyboard is not None:
+            keyboard.close()
+        with suppress(NotImplementedError, RuntimeError):
+            loop.remove_signal_handler(signal.SIGINT)
+    return Exit.TOOL_FAILED if plain.failed and keyboard is None else Exit.OK
+
+
+def spoken(text: str) -> None:
+    """The model's words on standard output, without what a terminal would obey."""
+    print(clean(text) if sys.stdout.isatty() else text, end="", flush=True)
