@@ -12,6 +12,7 @@ import typer
 import isthmus
 from isthmus.cli.audit import app as audit
 from isthmus.cli.auth import app as auth
+from isthmus.cli.config import app as config
 from isthmus.cli.chat import chat
 from isthmus.cli.ending import finish
 from isthmus.cli.exits import MEANINGS, Exit
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 app.add_typer(audit)
 app.add_typer(auth)
+app.add_typer(config)
 app.add_typer(servers)
 app.command()(chat)
 

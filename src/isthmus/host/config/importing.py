@@ -18,6 +18,8 @@ from isthmus.host.errors import ConfigError
 
 __all__ = ["SOURCES", "Taken", "source", "take", "write_taken"]
 
+CLINE = "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+
 SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "claude": {
         "linux": ("~/.config/Claude/claude_desktop_config.json",),
@@ -35,12 +37,9 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "win32": ("$APPDATA/Code/User/mcp.json", "$APPDATA/Code/User/settings.json"),
     },
     "cline": {
-        "linux": ("~/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",),
-        "darwin": (
-            "~/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/settings/"
-            "cline_mcp_settings.json",
-        ),
-        "win32": ("$APPDATA/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",),
+        "linux": (f"~/.config/Code/{CLINE}",),
+        "darwin": (f"~/Library/Application Support/Code/{CLINE}",),
+        "win32": (f"$APPDATA/Code/{CLINE}",),
     },
     "gemini": {"": ("~/.gemini/settings.json",)},
     "windsurf": {"": ("~/.codeium/windsurf/mcp_config.json",)},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from isthmus.host.config.entries import Layer
 
-__all__ = ["WORKSPACE", "config_folder", "files", "managed_folder"]
+__all__ = ["WORKSPACE", "config_folder", "files", "managed_folder", "user_file"]
 
 NAMES = ("mcp.json", "mcp.jsonc", "mcp.toml")
 """What the files of the managed and of the user's folder are called; the first wins."""
@@ -34,6 +34,13 @@ def config_folder(environ: Mapping[str, str], platform: str = sys.platform) -> P
         return home / "Library" / "Application Support" / "isthmus"
     said = Path(environ.get("XDG_CONFIG_HOME", ""))
     return (said if said.is_absolute() else home / ".config") / "isthmus"
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """The user's own file: the one that is there, or the one to be made."""
+    folder = config_folder(environ)
+    there = (folder / name for name in NAMES if (folder / name).is_file())
+    return next(there, folder / NAMES[0])
 
 
 def files(

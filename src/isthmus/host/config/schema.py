@@ -115,25 +115,31 @@ def _server() -> dict[str, Any]:
 
 def _shape(kind: inspect.Type) -> dict[str, Any]:
     """The schema of one type."""
-    if isinstance(kind, inspect.UnionType):
-        several = [_shape(one) for one in kind.types if not isinstance(one, inspect.NoneType)]
-        none = [{"type": "null"}] if len(several) < len(kind.types) else []
-        return {"anyOf": [*several, *none]} if several + none != several[:1] else several[0]
     form, inner = form_of(kind)
-    if form == "sandbox":
-        return {"anyOf": [{"type": ["boolean", "null"]}, _sandbox(inner)]}
-    if form:
-        return FORMS[form]
-    for word, shape in WORDS:
-        if isinstance(inner, word):
-            return shape
-    if isinstance(inner, inspect.LiteralType):
-        return {"enum": list(inner.values)}
-    if isinstance(inner, inspect.VarTupleType):
-        return {"type": "array", "items": _shape(inner.item_type)}
-    if isinstance(inner, inspect.DictType):
-        return {"type": "object", "additionalProperties": _shape(inner.value_type)}
-    return _struct(inner)
+    if form in FORMS:
+        shape = FORMS[form]
+    elif form == "sandbox":
+        shape = {"anyOf": [{"type": ["boolean", "null"]}, _sandbox(inner)]}
+    else:
+        shape = _plain(inner)
+    optional = isinstance(kind, inspect.UnionType) and form != "sandbox"
+    return {"anyOf": [shape, {"type": "null"}]} if optional else shape
+
+
+def _plain(kind: inspect.Type) -> dict[str, Any]:
+    """The schema of a type that has no form of its own."""
+    shape = next((shape for word, shape in WORDS if isinstance(kind, word)), None)
+    if shape is not None:
+        return shape
+    match kind:
+        case inspect.LiteralType(values=values):
+            return {"enum": list(values)}
+        case inspect.VarTupleType(item_type=inner):
+            return {"type": "array", "items": _shape(inner)}
+        case inspect.DictType(value_type=inner):
+            return {"type": "object", "additionalProperties": _shape(inner)}
+        case _:
+            return _struct(kind)
 
 
 def _struct(kind: inspect.Type) -> dict[str, Any]:

@@ -1,0 +1,371 @@
+"""``isthmus config``: which servers there are, why, and what they may know."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from isthmus.cli.ending import finish
+from isthmus.cli.exits import Exit
+from isthmus.cli.output import note, print_json, print_text
+from isthmus.errors import UsageError
+
+if TYPE_CHECKING:
+    from isthmus.host.config.load import Loaded
+    from isthmus.host.state import HostState
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="config",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Which servers there are, where that is said, and what may be known of you.",
+)
+secret = typer.Typer(
+    name="secret", no_args_is_help=True, rich_markup_mode=None, help="What ${secret:…} stands for."
+)
+roots = typer.Typer(
+    name="roots", no_args_is_help=True, rich_markup_mode=None, help="Folders that servers work in."
+)
+app.add_typer(secret)
+app.add_typer(roots)
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+Files: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config", metavar="FILE", help="In place of your own and the folder's; repeat it."
+    ),
+]
+Folder: TypeAlias = Annotated[
+    Path | None, typer.Argument(metavar="FOLDER", help="The workspace; this folder by default.")
+]
+
+
+def state_of(options_state: str | None = None) -> "HostState":
+    """The state of the user's host."""
+    from isthmus.host.state import HostState, user_folder
+
+    return HostState(options_state or user_folder(os.environ))
+
+
+async def loaded_of(files: Sequence[Path] | None, folder: Path | None = None) -> "Loaded":
+    """The configuration, with what the user trusts.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+    from isthmus.host.config.load import load_documents, read_layers
+    from isthmus.host.config.trust import Trust
+    from isthmus.host.state import user_folder
+
+    place = folder or Path.cwd()
+    layers, notes = read_layers(list(files) if files else None, folder=place)
+    trust = None
+    if any(layer == "workspace" for layer, _ in layers) and (user_folder() / "host.db").exists():
+        state = state_of()
+        try:
+            trust = Trust(state)
+            await trust.load()
+        finally:
+            await state.close()
+    return load_documents(layers, notes, folder=place, trusted=trust)
+
+
+@app.command()
+def check(*, config: Files = None, as_json: AsJson = False) -> None:
+    """Read the configuration, and say what is wrong with it."""
+
+    def checked() -> Exit:
+        from isthmus.host.config.explain import overview
+
+        found = asyncio.run(loaded_of(config)).config
+        if as_json:
+            print_json(
+                {
+                    "sources": found.sources,
+                    "servers": {
+                        name: {
+                            "where": overview(one),
+                            "layer": one.layer,
+                            "source": one.source,
+                            "trusted": one.trusted,
+                            "enabled": one.options.enabled,
+                        }
+                        for name, one in found.servers.items()
+                    },
+                    "broken": found.broken,
+                    "notes": found.notes,
+                }
+            )
+        else:
+            for name, one in found.servers.items():
+                off = "" if one.options.enabled else " (disabled)"
+                inert = "" if one.trusted else " (not trusted: isthmus config trust)"
+                print_text(f"ok      {name}: {overview(one)}{off}{inert}")
+            for name, why in found.broken.items():
+                print_text(f"broken  {name}: {why}")
+            for said in found.notes:
+                note(f"note: {said}")
+            if not found.sources:
+                note("there is no configuration; isthmus servers add makes one")
+        return Exit.TOOL_FAILED if found.broken else Exit.OK
+
+    finish(checked)
+
+
+@app.command()
+def explain(
+    server: Annotated[str, typer.Argument(metavar="SERVER", show_default=False)] = "",
+    *,
+    config: Files = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where each member of a server stands, and what holds by default; never a secret."""
+
+    def explained() -> Exit:
+        from isthmus.host.config.explain import explain as lines_of
+
+        found = asyncio.run(loaded_of(config))
+        if not server:
+            rows = {name: document.place(*keys) for name, (document, keys) in found.origins.items()}
+            if as_json:
+                print_json({"sources": found.config.sources, "servers": rows})
+            else:
+                for path in found.config.sources:
+                    print_text(path)
+                for name, place in rows.items():
+                    print_text(f"  {name}: {place}")
+            return Exit.OK
+        lines = lines_of(found, server)
+        if as_json:
+            print_json(lines)
+        else:
+            for line in lines:
+                print_text(f"{line.name} = {line.value}    ({line.place})")
+        return Exit.OK
+
+    finish(explained)
+
+
+@app.command("import")
+def import_(
+    *,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="PROGRAM|FILE",
+            help="cursor, claude, claude-code, vscode, cline, gemini, windsurf, codex, or a file.",
+        ),
+    ],
+    write: Annotated[bool, typer.Option("--write", help="Write them into your own file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take over the servers of another program; without --write they are only shown."""
+
+    def imported() -> Exit:
+        from isthmus.host.config import importing
+        from isthmus.host.config.places import user_file
+
+        taken = importing.take(importing.source(source, os.environ), str(Path.cwd()))
+        path = user_file(os.environ)
+        written = importing.write_taken(taken, path) if write else []
+        whole = {"mcpServers": taken.servers} | ({"inputs": taken.inputs} if taken.inputs else {})
+        if as_json:
+            print_json({"path": str(taken.path), **whole, "written": written, "notes": taken.notes})
+        elif not write:
+            print_json(whole)
+        for one in taken.notes:
+            note(f"note: {one}")
+        if write:
+            note(f"{len(written)} servers written into {path}; each is shown before it first runs")
+        return Exit.OK
+
+    finish(imported)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the file, for editors."""
+
+    def printed() -> Exit:
+        from isthmus.host.config.schema import schema as made
+
+        print_json(made())
+        return Exit.OK
+
+    finish(printed)
+
+
+@app.command()
+def trust(
+    folder: Folder = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; you have looked at it.")] = False,
+) -> None:
+    """Let the files of a workspace start servers, as they are now."""
+
+    def trusted() -> Exit:
+        return asyncio.run(_trust((folder or Path.cwd()).absolute(), yes=yes))
+
+    finish(trusted)
+
+
+async def _trust(place: Path, *, yes: bool) -> Exit:
+    from isthmus.host.config.document import read
+    from isthmus.host.config.places import WORKSPACE
+    from isthmus.host.config.trust import Trust, parts_of
+
+    documents = [read(place / name) for name in WORKSPACE if (place / name).is_file()]
+    if not documents:
+        raise UsageError(f"{place} has none of {', '.join(WORKSPACE)}: there is nothing to trust")
+    for document in documents:
+        print_text(f"{document.path}:")
+        print_text(document.text.rstrip("\n"))
+    parts = [part for document in documents for part in parts_of(document, str(place))]
+    names = ", ".join(part.name or "host" for part in parts) or "nothing"
+    if not yes:
+        _ask(
+            f"Trust {names} of {place}, as it stands above? It names programs that would run. [y/N] "
+        )
+    state = state_of()
+    try:
+        await Trust(state).trust(str(place), documents)
+    finally:
+        await state.close()
+    note(f"trusted: {names}; what changes in these files is not trusted until you say so again")
+    return Exit.OK
+
+
+def _ask(question: str) -> None:
+    """Go on if a person says yes.
+
+    Raises:
+        UsageError: they do not, or there is none.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError("nobody is there to be asked: --yes says that you have looked at it")
+    print(question, end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise UsageError("nothing was trusted")
+
+
+@app.command()
+def untrust(folder: Folder = None) -> None:
+    """Let the files of a workspace start nothing any more."""
+
+    async def ended() -> Exit:
+        from isthmus.host.config.trust import Trust
+
+        place, state = str((folder or Path.cwd()).absolute()), state_of()
+        try:
+            was = await Trust(state).untrust(place)
+        finally:
+            await state.close()
+        note(f"{place} is trusted no more" if was else f"{place} was not trusted")
+        return Exit.OK
+
+    finish(lambda: asyncio.run(ended()))
+
+
+@secret.command("set")
+def set_(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+    """Keep a secret: it is read from the terminal without being shown, or from standard input."""
+
+    def kept() -> Exit:
+        from isthmus.auth.secret import Secret
+        from isthmus.host.secrets import UserSecrets, check_path
+
+        check_path(name)
+        UserSecrets(os.environ).put(name, Secret(_typed(name)))
+        note(f"kept; write it as ${{secret:{name}}}")
+        return Exit.OK
+
+    finish(kept)
+
+
+def _typed(name: str) -> str:
+    """What a person types, or a program writes to standard input."""
+    if sys.stdin.isatty():
+        import getpass
+
+        return getpass.getpass(f"{name}: ")
+    return sys.stdin.read().removesuffix("\n").removesuffix("\r")
+
+
+@secret.command("remove")
+def remove(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+    """Forget a secret."""
+
+    def gone() -> Exit:
+        from isthmus.host.secrets import UserSecrets
+
+        if not UserSecrets(os.environ).remove(name):
+            raise UsageError(f"there is no secret {name!r}; isthmus config secret list has them")
+        note(f"{name} is kept no more")
+        return Exit.OK
+
+    finish(gone)
+
+
+@secret.command("list")
+def list_(*, as_json: AsJson = False) -> None:
+    """List the names of all secrets, and nothing of what they say."""
+
+    def listed() -> Exit:
+        from isthmus.host.secrets import UserSecrets
+
+        names = UserSecrets(os.environ).names()
+        if as_json:
+            print_json(names)
+        else:
+            for name in names:
+                print_text(name)
+        return Exit.OK
+
+    finish(listed)
+
+
+@roots.command("list")
+def list_roots(*, config: Files = None, as_json: AsJson = False) -> None:
+    """List the folders that are declared, how they are, and which servers may know of them."""
+
+    async def work() -> Exit:
+        from isthmus.cli.config_roots import listed
+
+        return await listed(await loaded_of(config), as_json=as_json)
+
+    finish(lambda: asyncio.run(work()))
+
+
+Server: TypeAlias = Annotated[str, typer.Argument(metavar="SERVER", show_default=False)]
+Named: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="ROOT...", help="Names or paths.", show_default=False)
+]
+
+
+@roots.command()
+def grant(server: Server, root: Named, *, config: Files = None) -> None:
+    """Let a server know of folders, and work there, without being asked when it wants to."""
+    _said(server, root, config, granted=True)
+
+
+@roots.command()
+def revoke(server: Server, root: Named, *, config: Files = None) -> None:
+    """Let a server know of folders no more, and ask no more whether it may."""
+    _said(server, root, config, granted=False)
+
+
+def _said(server: str, names: list[str], config: list[Path] | None, *, granted: bool) -> None:
+    async def work() -> Exit:
+        from isthmus.cli.config_roots import say
+
+        return await say(await loaded_of(config), server, names, granted=granted)
+
+    finish(lambda: asyncio.run(work()))
