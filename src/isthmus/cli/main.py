@@ -12,8 +12,8 @@ import typer
 import isthmus
 from isthmus.cli.audit import app as audit
 from isthmus.cli.auth import app as auth
-from isthmus.cli.config import app as config
 from isthmus.cli.chat import chat
+from isthmus.cli.config import app as config
 from isthmus.cli.ending import finish
 from isthmus.cli.exits import MEANINGS, Exit
 from isthmus.cli.servers import app as servers
