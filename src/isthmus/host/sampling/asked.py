@@ -206,11 +206,14 @@ def changes(
 
 
 def digest(value: Any, key: bytes) -> str:
-    """A digest of plain data under a key; empty for what is not there."""
+    """A digest of plain data under a key; empty for what is not there.
+
+    It is short, since the audit log takes longer ones for secrets.
+    """
     if value is None:
         return ""
     text = msgspec.json.encode(value, order="deterministic")
-    return blake2b(text, key=key, digest_size=16).hexdigest()
+    return blake2b(text, key=key, digest_size=8).hexdigest()
 
 
 def need(params: CreateMessageParams) -> Need:

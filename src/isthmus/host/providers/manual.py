@@ -1,0 +1,132 @@
+"""A provider in which a person writes the answer: no model is asked at all."""
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, structs
+
+from isthmus.core.conversation import overstepped
+from isthmus.host.attempt import Attempt, new_id
+from isthmus.host.errors import Denied
+from isthmus.host.interaction import Decision, Interaction, SamplingWritten
+from isthmus.host.pipeline import CURRENT
+from isthmus.host.policy.trace import Trace
+from isthmus.host.providers.failures import ProviderBroke
+from isthmus.host.providers.provider import Completion, Delta, Done, Offered
+from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent
+
+__all__ = ["Ask", "Manual"]
+
+Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision]]
+"""Puts a question to a person: a broker's :meth:`~isthmus.host.broker.Broker.ask`."""
+
+MINUTES = 600.0
+
+
+class Manual:
+    """Shows a person the conversation, and answers with what they write.
+
+    Args:
+        ask: puts the question.
+        name: what models name the provider by.
+        models: what it says it has.
+        patience: seconds that a person has to write.
+        clock: says the seconds since the epoch.
+    """
+
+    by_hand = True
+    """A person has seen what comes from here."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        *,
+        name: str = "manual",
+        models: Sequence[str] = ("by-hand",),
+        patience: float = MINUTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.name = name
+        self._ask = ask
+        self._models = models
+        self._patience = patience
+        self._clock = clock
+
+    async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
+        """What the person writes.
+
+        Raises:
+            Denied: they do not want to.
+            ProviderBroke: what they wrote is nothing that a model writes.
+        """
+        blank = CreateMessageResult(
+            role="assistant",
+            content=TextContent(text=""),
+            model=completion.model,
+            stop_reason="endTurn",
+        )
+        params = asked(completion)
+        decision = await self._ask(self._question(params, blank))
+        if decision.verdict != "allow":
+            raise Denied("nobody wants to write this", by=decision.by, verdict=decision.verdict)
+        result = self._result(blank, decision.edited)
+        wrong = overstepped(params, result)
+        if wrong:
+            raise ProviderBroke(f"what was written by hand cannot be sent: {wrong}")
+        if isinstance(result.content, TextContent) and result.content.text:
+            yield Delta(result.content.text)
+        yield Done(result=result)
+
+    async def models(self) -> Sequence[Offered]:
+        """The names it was made with."""
+        return [Offered(id=name) for name in self._models]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def _question(self, params: CreateMessageParams, blank: CreateMessageResult) -> Interaction:
+        now = self._clock()
+        parent = CURRENT.get()
+        attempt = Attempt(id=new_id(), action="sampling.respond", principal="user:local", server="")
+        if parent is not None:
+            attempt = structs.replace(
+                parent, id=attempt.id, action="sampling.respond", parent=parent.id, arguments={}
+            )
+        return Interaction(
+            id=new_id(),
+            attempt=attempt,
+            payload=SamplingWritten(params=params, result=blank),
+            trace=Trace(
+                effect="ask", rule=self.name, reason="the answer is yours to write: edit it"
+            ),
+            opened=now,
+            deadline=now + self._patience,
+        )
+
+    @staticmethod
+    def _result(blank: CreateMessageResult, edited: Any) -> CreateMessageResult:
+        if edited is UNSET:
+            raise ProviderBroke("nothing was written by hand: edit the answer before you allow it")
+        given: Any = msgspec.to_builtins(edited)
+        if isinstance(given, str):
+            given = {"content": {"type": "text", "text": given}}
+        try:
+            whole = {**msgspec.to_builtins(blank), **given}
+            return msgspec.convert(whole, CreateMessageResult)
+        except (msgspec.ValidationError, TypeError) as error:
+            raise ProviderBroke(f"what was written by hand is no message: {error}") from error
+
+
+def asked(completion: Completion) -> CreateMessageParams:
+    """A completion as the protocol has it."""
+    return CreateMessageParams(
+        messages=list(completion.messages),
+        max_tokens=completion.max_tokens,
+        system_prompt=completion.system or UNSET,
+        temperature=UNSET if completion.temperature is None else completion.temperature,
+        stop_sequences=list(completion.stop) or UNSET,
+        tools=list(completion.tools) or UNSET,
+        tool_choice=completion.tool_choice or UNSET,
+    )
