@@ -16,6 +16,8 @@ from isthmus.cli.chat import chat
 from isthmus.cli.config import app as config
 from isthmus.cli.ending import finish
 from isthmus.cli.exits import MEANINGS, Exit
+from isthmus.cli.grants import app as grants
+from isthmus.cli.policy import app as policies
 from isthmus.cli.servers import app as servers
 from isthmus.cli.talk import Options, Talk
 from isthmus.cli.targets import resolve
@@ -40,6 +42,8 @@ app = typer.Typer(
 app.add_typer(audit)
 app.add_typer(auth)
 app.add_typer(config)
+app.add_typer(grants)
+app.add_typer(policies)
 app.add_typer(servers)
 app.command()(chat)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from msgspec import structs
 
 from isthmus.host.attempt import Attempt
+from isthmus.host.config.entries import HostOptions
 from isthmus.host.errors import PolicyError
 from isthmus.host.labels import flow
 from isthmus.host.policy.checks import problems
@@ -141,6 +142,19 @@ class Policy:
         layers += load_layers(managed, "managed") if managed else []
         layers += load_layers(workspace, "workspace") if workspace else []
         return cls(layers)
+
+    @classmethod
+    def configured(cls, options: HostOptions) -> "Policy":
+        """The policy of a configuration; as :meth:`load`, it never fails.
+
+        Args:
+            options: with the policies that the files of each layer name.
+        """
+        named = options.policies
+        user = named.get("command_line") or named.get("user") or options.policy
+        return cls.load(
+            user, managed=named.get("managed", ""), workspace=named.get("workspace", "")
+        )
 
     @property
     def rules(self) -> tuple[Compiled, ...]:

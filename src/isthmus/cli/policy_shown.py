@@ -1,0 +1,202 @@
+"""What the commands of ``isthmus policy`` do and print."""
+
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from isthmus.cli.audit_rows import folder_of, moment
+from isthmus.cli.exits import Exit
+from isthmus.cli.output import note, print_json, print_text
+from isthmus.errors import UsageError
+from isthmus.host.config.entries import HostConfig
+from isthmus.host.policy.cases import attempt_from, facts_from, read_cases, run_cases
+from isthmus.host.policy.lint import lint as findings
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.replay import Replayed
+from isthmus.host.policy.replay import replay as decided_anew
+from isthmus.host.policy.trace import Effect, Trace
+from isthmus.host.policy.writing import plain, written
+
+__all__ = ["Asked", "explain", "lint", "replay", "show", "test"]
+
+NEWLY: tuple[Effect, ...] = ("deny", "ask", "allow")
+LARGEST = 4 * 1024 * 1024
+
+
+class Asked(Struct, frozen=True):
+    """What ``explain`` was asked about, as it stands on the command line."""
+
+    action: str
+    server: str
+    object: str
+    args: str
+    facts: str
+    principal: str
+
+
+def chosen(policy: str | None, file: str | None) -> tuple[Policy, HostConfig | None]:
+    """The policy that is meant, and the configuration where one was read.
+
+    Raises:
+        PolicyError: the policy that was named cannot be read.
+    """
+    config = None if policy and file is None else _config(file)
+    if policy:
+        found = Policy.load(policy)
+    else:
+        found = Policy.configured(config.options) if config else Policy.load()
+    if found.broken:
+        raise UsageError("\n".join(found.broken))
+    return found, config
+
+
+def _config(file: str | None) -> HostConfig:
+    from isthmus.host.config.load import load
+
+    return load(file)
+
+
+def show(policy: str | None, file: str | None, *, as_json: bool) -> Exit:
+    """Print the rules."""
+    found, _ = chosen(policy, file)
+    if as_json:
+        layers = [
+            {"layer": one.name, "source": one.source, "rules": [plain(rule) for rule in one.rules]}
+            for one in found.layers
+        ]
+        print_json({"version": found.version, "layers": layers})
+        return Exit.OK
+    for layer in found.layers:
+        print_text(f"# {layer.name}: {layer.source or 'made in a program'}\n")
+        print_text(written(layer.rules))
+    print_text(f"# version {found.version}")
+    return Exit.OK
+
+
+def test(cases: str, policy: str | None, file: str | None, *, as_json: bool) -> Exit:
+    """Decide about a table of attempts."""
+    found, _ = chosen(policy, file)
+    path = Path(cases).expanduser()
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UsageError(f"{cases} is larger than {LARGEST} bytes")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"{cases} cannot be read: {error}") from error
+    table = read_cases(text, source=cases)
+    failures = list(run_cases(found, table))
+    if as_json:
+        print_json(
+            {
+                "cases": len(table),
+                "failures": [{"name": f.case.name, "trace": f.trace} for f in failures],
+            }
+        )
+    else:
+        for failure in failures:
+            print_text(f"✗ {failure}")
+        print_text(f"{len(table)} cases, {len(failures) or 'none'} of them came out another way")
+    return Exit.TOOL_FAILED if failures else Exit.OK
+
+
+def lint(policy: str | None, file: str | None, *, as_json: bool) -> Exit:
+    """Print what is doubtful."""
+    found, config = chosen(policy, file)
+    servers: dict[str, Collection[str]] | None = None
+    if config is not None and config.servers:
+        servers = dict.fromkeys((*config.servers, *config.broken), ())
+    doubtful = findings(found, servers)
+    if as_json:
+        print_json(doubtful)
+    else:
+        for one in doubtful:
+            line = f", line {one.line}" if one.line else ""
+            print_text(f"{one.code:12} {one.rule} ({one.layer}{line}): {one.text}")
+        print_text(f"{len(found.rules)} rules, {len(doubtful) or 'nothing'} doubtful")
+    return Exit.TOOL_FAILED if doubtful else Exit.OK
+
+
+def explain(asked: Asked, policy: str | None, file: str | None, *, as_json: bool) -> Exit:
+    """Print what would be decided about one attempt."""
+    found, config = chosen(policy, file)
+    said = {"action": asked.action, "server": asked.server, "principal": asked.principal}
+    attempt = attempt_from(
+        said | ({"object": asked.object} if asked.object else {}) | {"args": _json(asked.args)},
+        where="the attempt",
+    )
+    facts = facts_from(_json(asked.facts), where="the facts")
+    from isthmus.host.servers import labels_of
+
+    entry = config.servers.get(asked.server) if config else None
+    if entry is not None:
+        trust = entry.options.trust if "trust" not in _json(asked.facts) else facts.trust
+        facts = structs.replace(facts, trust=trust, target=labels_of(entry, asked.object))
+    trace = found.decide(attempt, facts)
+    if as_json:
+        print_json(trace)
+    else:
+        print_text(told(trace))
+    return Exit.OK
+
+
+def told(trace: Trace) -> str:
+    """A trace for a person: the answer, the reason, and every rule that fits."""
+    lines = [f"{trace.effect} by {trace.rule}: {trace.reason}"]
+    lines += [f"  chain   {line}" for line in trace.chain]
+    for number, match in enumerate(trace.matches):
+        lines.append(
+            f"  {'decides' if not number else 'fits   '} {match.rule} ({match.layer}): {match.effect}"
+        )
+    lines += [f"  demands {key} = {value}" for key, value in _demands(trace).items()]
+    return "\n".join((*lines, f"  policy  {trace.policy}"))
+
+
+def _demands(trace: Trace) -> Mapping[str, Any]:
+    usual = structs.asdict(type(trace.obligations)())
+    demanded = structs.asdict(trace.obligations)
+    return {
+        key: ", ".join(value) if isinstance(value, tuple) else value
+        for key, value in demanded.items()
+        if value != usual[key]
+    }
+
+
+def replay(
+    since: str, policy: str | None, file: str | None, state: str | None, *, as_json: bool
+) -> Exit:
+    """Print what would be decided another way."""
+    from isthmus.host.audit.reading import Filters, attempts, opened
+
+    found, _ = chosen(policy, file)
+    with opened(folder_of(state)) as db:
+        past = attempts(db, Filters(since=moment(since, time.time())))
+        replayed = decided_anew(found, past)
+    if as_json:
+        differences = [{**structs.asdict(d), "count": n} for d, n in replayed.differences]
+        print_json({"rows": replayed.rows, "skipped": replayed.skipped, "differences": differences})
+    else:
+        _print_replayed(replayed)
+    return Exit.OK
+
+
+def _print_replayed(replayed: Replayed) -> None:
+    for effect in NEWLY:
+        changed = [(d, n) for d, n in replayed.differences if d.after == effect]
+        print_text(f"newly {effect}: {replayed.newly(effect)}")
+        for one, count in changed:
+            about = " ".join(part for part in (one.action, one.server, one.object) if part)
+            print_text(f"  {count:>7} {about}: {one.before} before, {one.rule} decides")
+    print_text(f"{replayed.rows} attempts decided anew")
+    if replayed.skipped:
+        note(f"{replayed.skipped} attempts were not decided by a policy then, and are left out")
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{text!r} is not JSON: {error}") from error
