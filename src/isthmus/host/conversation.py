@@ -256,7 +256,11 @@ class Conversation:
             put(turn.ended(why, reason))
 
     async def _rounds(self, turn: "Turn") -> Why:
-        offer = await self.host.catalog.for_model(self.principal, budget_tokens=self._tool_tokens)
+        offer = await self.host.catalog.for_model(
+            self.principal,
+            budget_tokens=self._tool_tokens,
+            held=lambda: bool(self.host.view.pending()),
+        )
         if offer.note and offer.note != self._noted:
             turn.put(Noted(offer.note))
         self._noted = offer.note

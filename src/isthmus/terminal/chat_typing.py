@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from isthmus.errors import IsthmusError, UsageError
-from isthmus.host.catalog.catalog import Item
+from isthmus.host.catalog.merged import Item
 from isthmus.wire import Prompt, PromptReference
 
 if TYPE_CHECKING:

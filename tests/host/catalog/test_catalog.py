@@ -9,7 +9,7 @@ from isthmus import Server
 from isthmus.errors import ConnectFailed, Misbehaved
 from isthmus.host.catalog.listed import fetch
 from isthmus.host.config.entries import ServerEntry, ToolChoice
-from isthmus.host.errors import Unknown
+from isthmus.host.errors import Denied, Unknown
 from isthmus.wire import Tool
 from listed_shelf import Listing, Shelf, catalog, entry, tool
 
@@ -308,3 +308,36 @@ async def test_a_resource_that_two_servers_list_has_to_be_told_apart():
     with pytest.raises(Unknown, match="no server lists"):
         found.resolve_resource("shop://nothing")
     assert ("b", "shop://any") == found.resolve_resource("b+shop://any")
+
+
+async def test_a_person_who_said_no_is_not_asked_again_for_every_list():
+    """Ours: until the server is started by hand, the catalog leaves it alone, and says why."""
+    now = [0.0]
+    shelf = Shelf(a=Denied("the user said no"))
+    found = catalog(shelf, clock=lambda: now[0])
+
+    await found.for_model()
+    now[0] += 3600
+    offer = await found.for_model()
+
+    assert ([("a", "")], {"a": "the user said no"}) == (shelf.lent, offer.absent)
+    with pytest.raises(Unknown, match=r"there is no tool 'a__x' \(a: the user said no\)"):
+        await found.find("a__x")
+    await found.on_ready("a", Listing(tool("x")))
+    assert ["a__x"] == names(await found.for_model())
+
+
+async def test_a_list_waits_while_a_person_is_asked():
+    """Ours: whoever reads the exact command that is to be run does not lose its tools by that."""
+    asked = []
+    found = catalog(Shelf(a=Listing(...)))
+
+    def held():
+        asked.append(1)
+        return len(asked) < 3
+
+    offer = await found.for_model(patience=0.01, held=held)
+
+    assert 3 == len(asked)
+    assert {"a": "it has not answered yet"} == offer.absent
+    await found.close()

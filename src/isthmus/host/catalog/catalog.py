@@ -1,20 +1,19 @@
 """All that all servers have, under names of ours, in an order that stays."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from isthmus.errors import IsthmusError
 from isthmus.host.catalog.listed import KINDS, Listed, Lister, fetch
+from isthmus.host.catalog.merged import Item, View, bound_to, chosen, items
 from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
 from isthmus.host.catalog.offer import Candidate, Offer, offer
-from isthmus.host.config.entries import ServerEntry, ToolChoice
-from isthmus.host.errors import Unknown
+from isthmus.host.config.entries import ServerEntry
+from isthmus.host.errors import Denied, Unknown
 from isthmus.host.events import Noticed
 from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
 
@@ -23,43 +22,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Catalog", "Item"]
 
-T = TypeVar("T")
-
 PATIENCE = 10.0
 """Seconds that a model's list of tools waits for servers; who comes later is in the next one."""
 
 AGAIN = 30.0
 """Seconds until a server that could not be listed is asked again."""
 
+FINAL = {"disabled", "needs_auth", "quarantined", "failed"}
+"""States of a server in which only a person can do something."""
+
 CHANGED = {"tools": ("tools",), "prompts": ("prompts",), "resources": ("resources", "templates")}
 """Which lists to fetch anew for each kind of change that servers tell of."""
 
 Use = Callable[[str, str], AbstractAsyncContextManager[Lister]]
 """Lends an open client of a server and an isolation key, starting the server where needed."""
-
-
-class Item(Struct, Generic[T], frozen=True):
-    """One thing that a server has.
-
-    Attributes:
-        name: what it is called here: ``server__tool``; for a resource ``server+uri``.
-        server: whose it is.
-        what: as the server gave it.
-    """
-
-    name: str
-    server: str
-    what: T
-
-
-class View(Struct, frozen=True):
-    """Everything that one isolation key sees, put together once for each change."""
-
-    tools: tuple[Item[Tool], ...]
-    prompts: tuple[Item[Prompt], ...]
-    tool_names: Table
-    prompt_names: Table
-    definitions: Mapping[tuple[str, str], Tool]
 
 
 class Catalog:
@@ -198,7 +174,7 @@ class Catalog:
         if self._listed(*key) is not None:
             return None
         failed = self._failed.get(key)
-        if failed is not None and 0 <= self._clock() - failed[0] < AGAIN:
+        if failed is not None and self._clock() < failed[0]:
             return None
         task = self._loading.get(key)
         if task is None:
@@ -218,7 +194,9 @@ class Catalog:
             async with self._use(server, isolation) as client:
                 await self.on_ready(server, client, isolation)
         except IsthmusError as error:
-            self._failed[key] = self._clock(), str(error)
+            # A person who has said no is not asked again for every list that a model is given.
+            final = isinstance(error, Denied) or getattr(error, "state", "") in FINAL
+            self._failed[key] = math.inf if final else self._clock() + AGAIN, str(error)
             self._tell(server, f"what {server} has cannot be known: {error}")
 
     async def _learn(self, key: tuple[str, str], client: Lister, kinds: tuple[str, ...]) -> None:
@@ -288,8 +266,11 @@ class Catalog:
         Raises:
             Unknown: there is no such tool.
         """
-        await self._load_owner(name, isolation)
-        return self.resolve(name, isolation)
+        why = await self._load_owner(name, isolation)
+        try:
+            return self.resolve(name, isolation)
+        except Unknown as error:
+            raise Unknown(f"{error}{why}") from None
 
     async def find_prompt(self, name: str, isolation: str = "") -> tuple[str, str]:
         """As :meth:`resolve_prompt`, asking the server where it is not known yet.
@@ -300,9 +281,13 @@ class Catalog:
         await self._load_owner(name, isolation)
         return self.resolve_prompt(name, isolation)
 
-    async def _load_owner(self, name: str, isolation: str) -> None:
+    async def _load_owner(self, name: str, isolation: str) -> str:
+        """Learn about the server that a name is of; says why nothing is known of it then."""
         before = name.split("__", 1)[0]
-        await self.load([n for n in self._entries if namespace(n) == before], isolation)
+        owners = [n for n in self._entries if namespace(n) == before]
+        await self.load(owners, isolation)
+        absent = self._absent(isolation)
+        return "".join(f" ({server}: {absent[server]})" for server in owners if server in absent)
 
     def tool(self, server: str, own: str, isolation: str = "") -> Tool:
         """A tool's definition, whole, as its server gave it.
@@ -369,6 +354,7 @@ class Catalog:
         budget_tokens: int | None = None,
         isolation: str = "",
         patience: float = PATIENCE,
+        held: Callable[[], bool] = lambda: False,
     ) -> Offer:
         """The tools for a model, under our names, and what was left out.
 
@@ -377,13 +363,17 @@ class Catalog:
             budget_tokens: tokens that the definitions may take; None for any number.
             isolation: whose connections the calls will use.
             patience: seconds to wait for servers that are not known yet.
+            held: says whether a person is asked something: then it waits on.
         """
         del principal  # every principal of one isolation key sees the same, so far
-        try:
-            async with asyncio.timeout(patience):
-                await self.load(isolation=isolation)
-        except TimeoutError:
-            pass  # they are in the note
+        while True:
+            try:
+                async with asyncio.timeout(patience):
+                    await self.load(isolation=isolation)
+            except TimeoutError:
+                if held():
+                    continue
+            break  # who has not answered is in the note
         candidates = []
         for item in self.tools(isolation):
             describe = self._entries[item.server].options.tools.describe
@@ -468,28 +458,3 @@ class Catalog:
             return f": {self._absent(isolation).get(server, 'it was not started yet')}"
         fault = listed.faults.get("tools")
         return f" ({fault})" if fault else ""
-
-
-def items(things: Iterable[tuple[Naming, T]], table: Table) -> tuple[Item[T], ...]:
-    """Those of the things that have a name."""
-    return tuple(
-        Item(table.names[key], naming.server, what)
-        for naming, what in things
-        if (key := (naming.server, naming.own)) in table.names
-    )
-
-
-def chosen(choice: ToolChoice, name: str) -> bool:
-    """Whether the configuration has this tool at all."""
-    if any(fnmatchcase(name, glob) for glob in choice.exclude):
-        return False
-    return not choice.include or any(fnmatchcase(name, glob) for glob in choice.include)
-
-
-def bound_to(entry: ServerEntry) -> str:
-    """What tells one server from another: what is launched where and with which variables, or where it is."""
-    import json
-    from hashlib import sha256
-
-    said: list[Any] = [entry.command, entry.cwd, sorted(entry.env), entry.url, entry.kind]
-    return sha256(json.dumps(said).encode()).hexdigest()
