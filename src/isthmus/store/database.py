@@ -89,7 +89,8 @@ class Database:
     for; they get the connection, and neither await nor keep it.
 
     Args:
-        path: the file, made where there is none; ``":memory:"`` ends with :meth:`close`.
+        path: the file, made where there is none; ``":memory:"`` ends with :meth:`close`, and needs
+            no thread: its work is done at once by whoever asks.
         schema: its tables.
         durability: what a commit outlives; it may be changed at any time.
         patience: seconds to wait for another process.
@@ -163,14 +164,21 @@ class Database:
             work: what is to be done, in its turn.
             after: as for :meth:`write`; by default a failure is logged.
         """
-        self._put(Ask(work, asked=self._clock(), after=after or self._complain))
+        ask = Ask(work, asked=self._clock(), after=after or self._complain)
+        if self.path != MEMORY:
+            self._put(ask)
+            return
+        with suppress(Exception):  # whoever hears has heard it
+            self._at_once(ask)
 
     async def close(self) -> None:
         """Do what was asked for, then let go of the file; safe to call twice.
 
         Work that is asked for later opens it again.
         """
-        if self._thread is not None:
+        if self.path == MEMORY:
+            self._shut()
+        elif self._thread is not None:
             await self._ask(None, writes=False)
 
     async def _ask(
@@ -180,11 +188,20 @@ class Database:
         writes: bool,
         after: Callable[[BaseException | None], None] | None = None,
     ) -> object:
+        asked = self._clock()
+        if self.path == MEMORY:
+            return self._at_once(Ask(work, writes=writes, asked=asked, after=after))
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        asked = self._clock()
         self._put(Ask(work, writes=writes, asked=asked, loop=loop, future=future, after=after))
         return await future
+
+    def _at_once(self, ask: Ask) -> object:
+        with self._woken:
+            self._do([ask])
+        if ask.error is not None:
+            raise ask.error
+        return ask.result
 
     def _put(self, ask: Ask) -> None:
         with self._woken:

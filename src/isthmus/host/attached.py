@@ -1,0 +1,297 @@
+"""A host in another process, seen from here: the same view as of one in this process."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+import msgspec
+
+from isthmus.host import errors
+from isthmus.host.attachment import (
+    LONGEST_ANSWER,
+    SOCKET,
+    Answer,
+    AskAttend,
+    AskAudit,
+    AskDecide,
+    AskExplain,
+    AskGrants,
+    AskHello,
+    Asking,
+    AskLeave,
+    AskLog,
+    AskRevoke,
+    AskServer,
+    Failed,
+    Happened,
+    Refusal,
+    State,
+    Told,
+    line,
+)
+from isthmus.host.errors import HostError
+from isthmus.host.events import Answered, Asked, Events, HostEvent, Noticed
+from isthmus.host.interaction import Decision, Interaction
+from isthmus.host.policy.trace import Assurance
+from isthmus.host.view import AuditLine, GrantLine, ServerDo, ServerStatus
+
+__all__ = ["Attached", "HostGone"]
+
+T = TypeVar("T")
+
+TOLD = msgspec.json.Decoder(Told)
+
+NONE = type(None)
+
+PATIENCE = 10.0
+"""Seconds until a host has said hello."""
+
+
+class HostGone(HostError):
+    """The host that this surface was attached to is not there, or is there no more."""
+
+
+class Attached:
+    """A view of the host that runs on a state, in whichever process that is.
+
+    When the host goes, questions go from :meth:`pending`, :meth:`events` ends after an event that
+    says so, and everything else raises :class:`HostGone`.
+
+    Args:
+        folder: of the host's state.
+
+    Attributes:
+        gone: why nothing more comes; empty while the host is there.
+
+    Raises:
+        HostGone: no host runs on this state.
+
+    Example::
+
+        async with Attached("state") as view:
+            for interaction in view.pending():
+                ...
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.gone = ""
+        self._path = Path(folder).expanduser().absolute() / SOCKET
+        self._events = Events()
+        self._pending: dict[str, Interaction] = {}
+        self._servers: list[ServerStatus] = []
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._kinds: dict[int, Any] = {}
+        self._last = 0
+        self._writer: asyncio.StreamWriter | None = None
+        self._hearing: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                reader, writer = await self._connected()
+                self._writer = writer
+                self._hearing = asyncio.ensure_future(self._hear(reader))
+                await self._ask(AskHello(id=self._next()), int)
+        except TimeoutError:
+            await self.close()
+            raise HostGone(f"the host at {self._path} does not answer") from None
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if not hasattr(asyncio, "open_unix_connection"):
+            raise HostGone("this system's Python has no Unix sockets: no host can be attached to")
+        try:
+            return await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
+        except OSError as error:
+            raise HostGone(
+                f"no host runs on {self._path.parent} ({error.strerror}): start one with "
+                "`isthmus host`"
+            ) from None
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Look no more; safe to call twice."""
+        hearing, self._hearing = self._hearing, None
+        if hearing is not None:
+            hearing.cancel()
+            await asyncio.gather(hearing, return_exceptions=True)
+        self._end("this surface was closed")
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    # The view
+
+    def pending(self) -> Sequence[Interaction]:
+        """The questions that wait; see :meth:`HostView.pending`."""
+        return list(self._pending.values())
+
+    async def decide(self, id: str, decision: Decision) -> bool:
+        """Answer a question; see :meth:`HostView.decide`."""
+        return await self._ask(AskDecide(id=self._next(), question=id, decision=decision), bool)
+
+    def attend(
+        self, name: str, assurance: Assurance = "local_ui"
+    ) -> AbstractAsyncContextManager[None]:
+        """Look and answer; see :meth:`HostView.attend`."""
+        return self._attending(name, assurance)
+
+    @asynccontextmanager
+    async def _attending(self, name: str, assurance: Assurance) -> AsyncIterator[None]:
+        number = self._next()
+        await self._ask(AskAttend(id=number, name=name, assurance=assurance), NONE)
+        try:
+            yield
+        finally:
+            with suppress(HostGone):  # then nobody attends there anyway
+                await self._ask(AskLeave(id=self._next(), attended=number), NONE)
+
+    def events(self) -> AsyncIterator[HostEvent]:
+        """What happens from now on; see :meth:`HostView.events`."""
+        stream = self._events.listen()
+        if self.gone:
+            stream.put(Noticed(about="gone", text=self.gone))
+            stream.close()
+        return stream
+
+    def servers(self) -> Sequence[ServerStatus]:
+        """How every server is; see :meth:`HostView.servers`."""
+        return list(self._servers)
+
+    async def server_do(self, name: str, what: ServerDo) -> None:
+        """Have something done with a server; see :meth:`HostView.server_do`."""
+        await self._ask(AskServer(id=self._next(), server=name, what=what), NONE)
+
+    async def log_tail(self, server: str) -> Sequence[str]:
+        """The last lines of a server's log; see :meth:`HostView.log_tail`."""
+        return await self._ask(AskLog(id=self._next(), server=server), list[str])
+
+    async def grants(self) -> Sequence[GrantLine]:
+        """Every yes that lasts; see :meth:`HostView.grants`."""
+        return await self._ask(AskGrants(id=self._next()), list[GrantLine])
+
+    async def revoke(self, id: str) -> bool:
+        """End a grant; see :meth:`HostView.revoke`."""
+        return await self._ask(AskRevoke(id=self._next(), grant=id), bool)
+
+    async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
+        """The last rows of the audit log; see :meth:`HostView.audit_tail`."""
+        return await self._ask(AskAudit(id=self._next(), count=count), list[AuditLine])
+
+    async def explain(self, id: str) -> Sequence[str]:
+        """Why a question is asked; see :meth:`HostView.explain`."""
+        return await self._ask(AskExplain(id=self._next(), question=id), list[str])
+
+    # The connection
+
+    def _next(self) -> int:
+        self._last += 1
+        return self._last
+
+    async def _ask(self, ask: Asking, kind: type[T]) -> T:
+        """Ask for something, and wait for what comes of it.
+
+        Raises:
+            HostGone: the host is not there any more.
+        """
+        if self.gone or self._writer is None:
+            raise HostGone(self.gone or "this surface is not attached yet")
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._answers[ask.id] = answer
+        self._kinds[ask.id] = kind
+        try:
+            self._writer.write(line(ask))
+            with suppress(ConnectionError):  # whoever hears tells us so
+                await self._writer.drain()
+            return cast("T", await answer)
+        finally:
+            self._answers.pop(ask.id, None)
+            self._kinds.pop(ask.id, None)
+
+    async def _hear(self, reader: asyncio.StreamReader) -> None:
+        why = "the host is gone"
+        try:
+            while said := await reader.readline():
+                told = TOLD.decode(said)
+                if isinstance(told, Failed) and told.id is None:
+                    why = told.refusal.text
+                    break
+                self._take(told)
+        except (ConnectionError, ValueError) as error:
+            why = f"the host is gone: {error}"
+        finally:
+            self._end(why)
+
+    def _take(self, told: Answer | Failed | Happened | State) -> None:
+        match told:
+            case State():
+                if told.servers is not None:
+                    self._servers = told.servers
+                if told.pending is not None:
+                    self._pending = {one.id: one for one in told.pending}
+            case Happened():
+                self._happened(told.event)
+            case Failed():
+                self._settle(told.id or 0, error=error_of(told.refusal))
+            case Answer():
+                self._answered(told)
+
+    def _answered(self, told: Answer) -> None:
+        try:
+            result = msgspec.json.decode(told.result, type=self._kinds.get(told.id, Any))
+        except ValueError as error:
+            self._settle(told.id, error=HostError(f"the host's answer is none: {error}"))
+        else:
+            self._settle(told.id, result)
+
+    def _settle(self, id: int, result: Any = None, error: Exception | None = None) -> None:
+        answer = self._answers.get(id)
+        if answer is None or answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)
+
+    def _happened(self, event: HostEvent) -> None:
+        if isinstance(event, Asked):
+            self._pending[event.interaction.id] = event.interaction
+        elif isinstance(event, Answered):
+            self._pending.pop(event.id, None)
+        self._events.tell(event)
+
+    def _end(self, why: str) -> None:
+        """Nothing more comes: whoever waits is told."""
+        if self.gone:
+            return
+        self.gone = why
+        self._pending.clear()
+        for id in list(self._answers):
+            self._settle(id, error=HostGone(why))
+        self._events.tell(Noticed(about="gone", text=why))
+        self._events.close()
+
+
+def error_of(refusal: Refusal) -> HostError:
+    """The error that the host raised, by its name, with its text."""
+    kind = (
+        getattr(errors, refusal.error, HostError) if refusal.error in errors.__all__ else HostError
+    )
+    made: HostError = kind(refusal.text)
+    return made

@@ -1,0 +1,182 @@
+"""What a host and a surface in another process say to each other: one JSON value a line."""
+
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct
+
+from isthmus.host.events import HostEvent
+from isthmus.host.interaction import Decision, Interaction
+from isthmus.host.policy.trace import Assurance
+from isthmus.host.view import ServerDo, ServerStatus
+
+__all__ = [
+    "LONGEST_ANSWER",
+    "LONGEST_ASK",
+    "SOCKET",
+    "VERSION",
+    "Answer",
+    "Ask",
+    "AskAttend",
+    "AskAudit",
+    "AskDecide",
+    "AskExplain",
+    "AskGrants",
+    "AskHello",
+    "AskLeave",
+    "AskLog",
+    "AskRevoke",
+    "AskServer",
+    "Asking",
+    "Failed",
+    "Happened",
+    "Refusal",
+    "State",
+    "Told",
+]
+
+SOCKET = "host.sock"
+VERSION = 1
+
+LONGEST_ASK = 8 * 1024 * 1024
+"""Bytes of a line that a surface sends: an edited message fits in."""
+
+LONGEST_ANSWER = 64 * 1024 * 1024
+"""Bytes of a line that a host sends: a question is never cut."""
+
+
+class AskHello(Struct, frozen=True, kw_only=True, tag="hello", tag_field="do"):
+    """Begin: events and states follow."""
+
+    id: int
+    version: int = VERSION
+
+
+class AskAttend(Struct, frozen=True, kw_only=True, tag="attend", tag_field="do"):
+    """Somebody looks and answers, until they leave or the connection ends."""
+
+    id: int
+    name: str
+    assurance: Assurance = "local_ui"
+
+
+class AskLeave(Struct, frozen=True, kw_only=True, tag="leave", tag_field="do"):
+    """Nobody looks any more."""
+
+    id: int
+    attended: int
+
+
+class AskDecide(Struct, frozen=True, kw_only=True, tag="decide", tag_field="do"):
+    """Answer a question."""
+
+    id: int
+    question: str
+    decision: Decision
+
+
+class AskServer(Struct, frozen=True, kw_only=True, tag="server", tag_field="do"):
+    """Have something done with a server."""
+
+    id: int
+    server: str
+    what: ServerDo
+
+
+class AskLog(Struct, frozen=True, kw_only=True, tag="log", tag_field="do"):
+    """The last lines of a server's log."""
+
+    id: int
+    server: str
+
+
+class AskGrants(Struct, frozen=True, kw_only=True, tag="grants", tag_field="do"):
+    """Every yes that lasts."""
+
+    id: int
+
+
+class AskRevoke(Struct, frozen=True, kw_only=True, tag="revoke", tag_field="do"):
+    """End a grant."""
+
+    id: int
+    grant: str
+
+
+class AskAudit(Struct, frozen=True, kw_only=True, tag="audit", tag_field="do"):
+    """The last rows of the audit log."""
+
+    id: int
+    count: int = 50
+
+
+class AskExplain(Struct, frozen=True, kw_only=True, tag="explain", tag_field="do"):
+    """Why a question is asked."""
+
+    id: int
+    question: str
+
+
+Asking: TypeAlias = (
+    AskHello
+    | AskAttend
+    | AskLeave
+    | AskDecide
+    | AskServer
+    | AskLog
+    | AskGrants
+    | AskRevoke
+    | AskAudit
+    | AskExplain
+)
+
+
+class Refusal(Struct, frozen=True):
+    """Why something was not done.
+
+    Attributes:
+        error: the name of the error's class.
+        text: what it says.
+    """
+
+    error: str
+    text: str
+
+
+class Answer(Struct, frozen=True, kw_only=True, tag="answer", tag_field="is"):
+    """What came of something that was asked for."""
+
+    id: int
+    result: Raw
+
+
+class Failed(Struct, frozen=True, kw_only=True, tag="failed", tag_field="is"):
+    """Why nothing came of it; without an ``id`` the connection ends."""
+
+    refusal: Refusal
+    id: int | None = None
+
+
+class Happened(Struct, frozen=True, kw_only=True, tag="event", tag_field="is"):
+    """Something has happened."""
+
+    event: HostEvent
+
+
+class State(Struct, frozen=True, kw_only=True, tag="state", tag_field="is"):
+    """How things stand now; what is None is as it was."""
+
+    pending: list[Interaction] | None = None
+    servers: list[ServerStatus] | None = None
+
+
+Told: TypeAlias = Answer | Failed | Happened | State
+
+
+def line(value: Any) -> bytes:
+    """One value as a line."""
+    return msgspec.json.encode(value) + b"\n"
+
+
+Ask = msgspec.json.Decoder(Asking)
+"""Reads what surfaces say."""

@@ -1,0 +1,338 @@
+"""The host's side of surfaces in other processes: a Unix socket that only its user can open."""
+
+import asyncio
+import os
+import socket
+import struct
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import msgspec
+
+from isthmus.core.plain_text import clean
+from isthmus.errors import IsthmusError, UsageError
+from isthmus.host.attachment import (
+    LONGEST_ASK,
+    SOCKET,
+    VERSION,
+    Answer,
+    Ask,
+    AskAttend,
+    AskAudit,
+    AskDecide,
+    AskExplain,
+    AskGrants,
+    AskHello,
+    Asking,
+    AskLeave,
+    AskLog,
+    AskRevoke,
+    AskServer,
+    Failed,
+    Happened,
+    Refusal,
+    State,
+    line,
+)
+from isthmus.host.audit.presence import lock
+from isthmus.host.errors import HostError
+from isthmus.host.events import Noticed, Progressed
+from isthmus.host.policy.trace import Assurance
+from isthmus.host.state import private
+from isthmus.host.view import HostView, ServerStatus
+
+__all__ = ["Control", "ControlUnavailable", "HostRuns"]
+
+Does: TypeAlias = Callable[[Any], Awaitable[object]]
+
+MOST = 16
+"""Surfaces at a time."""
+
+MOST_ATTENDING = 8
+"""Names under which one of them looks at once."""
+
+MOST_UNDER_WAY = 32
+"""Things that one of them may ask for at once."""
+
+LONGEST_NAME = 100
+LONGEST_PATH = 100
+"""Bytes of a socket's path: the least that any system takes, less the end of a string."""
+
+MOST_ROWS = 10_000
+
+
+class ControlUnavailable(HostError):
+    """Other processes cannot attach to a host here."""
+
+
+class HostRuns(HostError, UsageError):
+    """Another process is the host of this state."""
+
+
+class Control:
+    """Serves a view of a host on ``host.sock`` in the folder of its state.
+
+    The socket can be opened by the user alone, and whoever connects is asked for their user id
+    where the system tells it. A surface that goes, however, leaves nothing behind: what it was asked
+    is denied where nobody else is there.
+
+    Args:
+        view: of the host.
+        folder: of the host's state.
+
+    Raises:
+        HostRuns: another process is the host of this state.
+        ControlUnavailable: there are no Unix sockets here, or the folder's path is too long.
+
+    Example::
+
+        async with Control(host.view, state.folder):
+            ...
+    """
+
+    def __init__(self, view: HostView, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder).expanduser().absolute() / SOCKET
+        self._view = view
+        self._server: asyncio.Server | None = None
+        self._lock: int | None = None
+        self._surfaces: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        if not hasattr(asyncio, "start_unix_server"):
+            raise ControlUnavailable(
+                "other terminals cannot attach to a host here: this system's Python has no Unix "
+                "sockets; use the surface of the host's own process"
+            )
+        if len(os.fsencode(self.path)) > LONGEST_PATH:
+            raise ControlUnavailable(
+                f"{self.path} is too long for a socket ({LONGEST_PATH} bytes): choose a state folder "
+                "with a shorter path"
+            )
+        private(self.path.parent)
+        self._lock = taken(self.path.with_suffix(".lock"))
+        try:
+            self.path.unlink(missing_ok=True)  # one that is there is of a host that is gone
+            self._server = await asyncio.start_unix_server(
+                self._accept, self.path, limit=LONGEST_ASK
+            )
+            self.path.chmod(0o600)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let every surface go; safe to call twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+            with suppress(OSError):
+                self.path.unlink()
+        surfaces = list(self._surfaces)
+        for surface in surfaces:
+            surface.cancel()
+        await asyncio.gather(*surfaces, return_exceptions=True)
+        held, self._lock = self._lock, None
+        if held is not None:
+            os.close(held)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        surface = asyncio.current_task()
+        if surface is None:  # pragma: no cover - a coroutine runs in a task
+            return
+        refusal = self._refusal(writer)
+        if refusal:
+            writer.write(line(Failed(refusal=Refusal("ControlUnavailable", refusal))))
+        else:
+            self._surfaces.add(surface)
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await Surface(self._view, reader, writer).serve()
+            self._surfaces.discard(surface)
+        writer.close()
+        with suppress(OSError, asyncio.CancelledError):
+            await writer.wait_closed()
+
+    def _refusal(self, writer: asyncio.StreamWriter) -> str:
+        """Why this one is not served; empty where it is."""
+        user = peer(writer.get_extra_info("socket"))
+        if user is not None and user != os.getuid():
+            return "this host is another user's"
+        if len(self._surfaces) >= MOST:
+            return f"{MOST} surfaces are attached to this host already: close one of them"
+        return ""
+
+
+class Surface:
+    """One surface in another process.
+
+    Args:
+        view: of the host.
+        reader, writer: the connection.
+    """
+
+    def __init__(
+        self, view: HostView, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._view = view
+        self._reader = reader
+        self._writer = writer
+        self._servers: list[ServerStatus] = []
+        self._attending: dict[int, AsyncExitStack] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(MOST_UNDER_WAY)
+        self._does: dict[type, Does] = {
+            AskHello: self._hello,
+            AskAttend: self._attend,
+            AskLeave: self._leave,
+            AskDecide: self._decide,
+            AskServer: lambda ask: view.server_do(ask.server, ask.what),
+            AskLog: lambda ask: view.log_tail(ask.server),
+            AskGrants: lambda _: view.grants(),
+            AskRevoke: lambda ask: view.revoke(ask.grant),
+            AskAudit: lambda ask: view.audit_tail(max(1, min(ask.count, MOST_ROWS))),
+            AskExplain: lambda ask: view.explain(ask.question),
+        }
+
+    async def serve(self) -> None:
+        """Do what it asks for, and tell it what happens, until it is gone or the host ends."""
+        telling = asyncio.ensure_future(self._tell())
+        hearing = asyncio.ensure_future(self._hear())
+        try:
+            await asyncio.wait({telling, hearing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            rest = {telling, hearing, *self._under_way}
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+            for stack in self._attending.values():
+                await stack.aclose()
+
+    async def _tell(self) -> None:
+        async for event in self._view.events():
+            if not isinstance(event, Progressed):
+                await self._stand()
+            await self._send(Happened(event=event))
+            if isinstance(event, Noticed) and event.about == "lost":
+                await self._stand(pending=True)
+
+    async def _stand(self, *, pending: bool = False) -> None:
+        """Say how things stand, as far as that has changed."""
+        servers = list(self._view.servers())
+        if servers != self._servers or pending:
+            self._servers = servers
+            waiting = list(self._view.pending()) if pending else None
+            await self._send(State(servers=servers, pending=waiting))
+
+    async def _hear(self) -> None:
+        while True:
+            try:
+                said = await self._reader.readline()
+                if not said:
+                    return
+                ask = Ask.decode(said)
+            except ValueError as error:  # too long, or not what we understand
+                text = f"a line that a host does not understand: {error}"
+                await self._send(Failed(refusal=Refusal("UsageError", text)))
+                return
+            await self._room.acquire()
+            task = asyncio.ensure_future(self._do(ask))
+            self._under_way.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._under_way.discard(task)
+        self._room.release()
+
+    async def _do(self, ask: Asking) -> None:
+        try:
+            result = await self._does[type(ask)](ask)
+            answer: Answer | Failed = Answer(
+                id=ask.id, result=msgspec.Raw(msgspec.json.encode(result))
+            )
+        except IsthmusError as error:
+            answer = Failed(id=ask.id, refusal=Refusal(type(error).__name__, str(error)))
+        except Exception as error:  # noqa: BLE001 - what fails in one answer does not end the others
+            text = f"the host failed: {type(error).__name__}: {error}"
+            answer = Failed(id=ask.id, refusal=Refusal("HostError", text))
+        with suppress(ConnectionError):
+            await self._send(answer)
+
+    async def _send(self, value: object) -> None:
+        self._writer.write(line(value))
+        await self._writer.drain()
+
+    async def _hello(self, ask: AskHello) -> int:
+        if ask.version != VERSION:
+            raise ControlUnavailable(
+                f"this host speaks version {VERSION} with surfaces, not {ask.version}: use the same "
+                "isthmus for both"
+            )
+        await self._stand(pending=True)
+        return VERSION
+
+    async def _attend(self, ask: AskAttend) -> None:
+        if len(self._attending) >= MOST_ATTENDING:
+            raise ControlUnavailable(f"{MOST_ATTENDING} look here already from this process")
+        stack = self._attending[ask.id] = AsyncExitStack()
+        name = clean(ask.name)[:LONGEST_NAME] or "attached"
+        await stack.enter_async_context(self._view.attend(name, at_most(ask.assurance)))
+
+    async def _leave(self, ask: AskLeave) -> None:
+        stack = self._attending.pop(ask.attended, None)
+        if stack is not None:
+            await stack.aclose()
+
+    async def _decide(self, ask: AskDecide) -> bool:
+        decision = msgspec.structs.replace(
+            ask.decision,
+            by=clean(ask.decision.by)[:LONGEST_NAME] or "attached",
+            assurance=at_most(ask.decision.assurance),
+        )
+        return await self._view.decide(ask.question, decision)
+
+
+def at_most(assurance: Assurance) -> Assurance:
+    """How sure one can be at a terminal: a surface that says it were more is believed that much."""
+    return assurance if assurance in {"callback", "client_elicitation"} else "local_ui"
+
+
+def taken(path: Path) -> int:
+    """A file that is locked as long as this process is the host of a state.
+
+    Raises:
+        HostRuns: another process is.
+    """
+    held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    if lock(held):
+        return held
+    os.close(held)
+    raise HostRuns(
+        f"a host runs on {path.parent} already: attach to it, stop it, or choose another state folder"
+    )
+
+
+def peer(sock: socket.socket, platform: str = sys.platform) -> int | None:
+    """The user id of the process at the other end; None where the system does not tell."""
+    if platform == "linux":
+        size = struct.calcsize("3i")
+        user: int = struct.unpack(
+            "3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        )[1]
+        return user
+    if platform == "darwin":
+        # struct xucred: its version, then the user id; level 0 is SOL_LOCAL, option 1 LOCAL_PEERCRED
+        with suppress(OSError, struct.error):
+            return int(struct.unpack("2I", sock.getsockopt(0, 1, 76)[:8])[1])
+    return None
