@@ -375,6 +375,7 @@ async def test_questions_of_the_same_run_are_told(host):
             talk.cancel()
 
     assert [talk.run.id] == seen
+    assert not host.told, "nobody listens any more when the turn is over"
 
 
 async def test_a_conversation_can_be_forgotten(host):

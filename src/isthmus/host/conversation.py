@@ -231,9 +231,10 @@ class Conversation:
 
     async def _listen(self, put: Put) -> None:
         """Tell of questions to a person that belong to this conversation."""
-        async for event in self.host.events():
-            if isinstance(event, Asked) and event.interaction.attempt.run == self.run.id:
-                put(Question(event.interaction))
+        async with aclosing(self.host.events()) as events:
+            async for event in events:
+                if isinstance(event, Asked) and event.interaction.attempt.run == self.run.id:
+                    put(Question(event.interaction))
 
     async def _whole(self, begin: Callable[[Put], Awaitable[bool]], put: Put) -> None:
         """A turn to its end, which is one event in any case."""
