@@ -20,8 +20,9 @@ from isthmus.host.interaction import Decision, Payload, RootsAsked
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.patterns import Globs
 from isthmus.host.policy.trace import Trace
-from isthmus.host.sandbox import Granted
+from isthmus.host.sandbox import Granted, confined
 from isthmus.host.supervisor.identity import identity
+from isthmus.transports.command import Command
 from isthmus.wire import Root
 
 if TYPE_CHECKING:
@@ -133,6 +134,18 @@ class RootManager:
         found = await self._exposed(asking, folders)
         self._told[entry.name] = (entry, self.granted(entry))
         return [folder.root for folder in found]
+
+    def confine(self, entry: ServerEntry) -> Callable[[Command], Command]:
+        """What puts the command of a server into its sandbox, with the folders it was granted.
+
+        What it gives raises ``SandboxUnavailable`` where a sandbox is asked for and cannot be had.
+        """
+
+        def into(command: Command) -> Command:
+            sandbox = entry.options.sandbox
+            return command if sandbox is None else confined(command, sandbox, self.granted(entry))
+
+        return into
 
     async def prepare(self, entry: ServerEntry) -> None:
         """Before a confined server starts: ask which folders it may work in, once."""
