@@ -1,21 +1,31 @@
 """``isthmus servers``: what is configured, and what is written into the configuration."""
 
 import json
+import tempfile
+from contextlib import asynccontextmanager
 
 import pytest
 
+from isthmus import Server
 from isthmus.cli.main import main
+from isthmus.cli.servers_done import have_done
+from isthmus.cli.servers_shown import show, show_log
+from isthmus.host.control import Control
+from isthmus.host.host import Host
+from isthmus.host.state import user_folder
+from isthmus.wire import LogMessageParams
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A user without any configuration, in a folder without one."""
+    """A user without any configuration, in a folder without one; the file they would have."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "config" / "isthmus" / "mcp.json"
+    with tempfile.TemporaryDirectory() as short:  # paths of sockets are
+        monkeypatch.setenv("XDG_STATE_HOME", short)
+        yield tmp_path / "config" / "isthmus" / "mcp.json"
 
 
 @pytest.fixture
@@ -94,3 +104,33 @@ def test_a_broken_entry_is_listed_with_what_is_wrong_with_it(home, isthmus):
     code, out, _ = isthmus()
     assert (0, True) == (code, "broken" in out)
     assert not {"\x1b", "\u202e"} & set(out)
+
+
+@pytest.mark.covers("hostservers.cli.running")
+async def test_a_running_host_is_asked_and_does_what_is_said(home, capsys):
+    """Ours: with a host running, states are live, and start, stop and logs reach it."""
+    async with small_host() as host:
+        assert 0 == await have_done("desk", "start", None)
+        assert 0 == await show(None, as_json=True)
+        (listed,) = json.loads(capsys.readouterr().out)
+        assert ("desk", "ready", "in this process") == (
+            listed["name"],
+            listed["state"],
+            listed["where"],
+        )
+        assert 0 == await show(None, as_json=False)
+        assert "desk" in capsys.readouterr().out
+        host.servers["desk"].heard(LogMessageParams(level="info", data="hello\x1b[2J"))
+        assert 0 == await show_log("desk", as_json=False)
+        assert "info: hello[2J\n" == capsys.readouterr().out
+        assert 0 == await have_done("desk", "stop", None)
+        assert "idle" == host.servers["desk"].state
+
+
+@asynccontextmanager
+async def small_host():
+    """A host with one server, whom other processes of the user can reach."""
+    host = Host()
+    host.add("desk", Server("desk"))
+    async with host, Control(host.view, user_folder()):
+        yield host

@@ -39,7 +39,10 @@ async def show(file: str | None, *, as_json: bool) -> Exit:
         return Exit.OK
     if not host:
         note("no host is running here; this is what is configured")
-    Console(highlight=False).print(table(found))
+    console = Console(highlight=False)
+    with console.capture() as drawn:
+        console.print(table(found))
+    print("\n".join(text.rstrip() for text in drawn.get().splitlines()))
     return Exit.OK
 
 
@@ -75,9 +78,8 @@ def table(found: Sequence[ServerStatus]) -> Table:
         if one.retry_at is not None:
             state.append(f" {max(0.0, one.retry_at - time.time()):.0f} s")
         since = span(time.time() - one.since) if one.since else ""
-        place = Text(line(one.where))
-        if one.error:
-            place.append(f"\n{line(one.error)}", "dim")
+        parts = [Text(line(one.where)), Text(line(one.error), "dim")]
+        place = Text("\n").join(part for part in parts if part)
         made.add_row(
             Text(line(one.name)), state, since, str(one.in_flight or ""), one.revision, place
         )
