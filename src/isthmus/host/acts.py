@@ -1,5 +1,6 @@
 """What can be done with servers: the only place that calls the methods of a client."""
 
+import asyncio
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -10,10 +11,11 @@ from msgspec import UNSET, Raw, structs
 from isthmus.client.client import Client
 from isthmus.client.results import ToolResult
 from isthmus.client.settings import OnProgress
+from isthmus.errors import ConnectionLost
 from isthmus.host.act import Act, Outcome
 from isthmus.host.attempt import Attempt
 from isthmus.host.catalog.names import namespace
-from isthmus.host.errors import Denied, Unknown
+from isthmus.host.errors import Denied, OutcomeUnknown, ServerUnavailable, Unknown
 from isthmus.host.fingerprints import Change
 from isthmus.host.interaction import (
     CallAsked,
@@ -26,7 +28,7 @@ from isthmus.host.interaction import (
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Trace
 from isthmus.host.servers import Known, Servers
-from isthmus.host.validation import app_only, check_prompt, cut, weight
+from isthmus.host.validation import app_only, check_prompt
 from isthmus.wire import (
     CallToolResult,
     Completion,
@@ -201,24 +203,35 @@ class ToolCall(OfServer[ToolResult]):
     async def dispatch(self, attempt: Attempt) -> ToolResult:
         """Call it."""
         servers, tasks = self.servers, self.servers.tasks
-        async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
-            keep = (
-                None if tasks is None else tasks.keeper(attempt, self.known.facts.identity, client)
-            )
-            return await client.call_tool(
-                attempt.object,
-                attempt.arguments,
-                timeout=self._timeout,
-                on_progress=self._on_progress,
-                on_task=keep,
-            )
+        keep = None if tasks is None else tasks.keeper(attempt, self.known.facts.identity)
+        try:
+            async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
+                result = await client.call_tool(
+                    attempt.object,
+                    attempt.arguments,
+                    timeout=self._timeout,
+                    on_progress=self._on_progress,
+                    on_task=keep,
+                )
+        except (OutcomeUnknown, ServerUnavailable):
+            raise  # a task may go on without us
+        except BaseException:
+            self.over(attempt)
+            raise
+        self.over(attempt)
+        return result
+
+    def over(self, attempt: Attempt) -> None:
+        """The call is over: it is no open task any more, if it was one."""
+        if self.servers.tasks is not None:
+            self.servers.tasks.over(attempt.id)
 
     async def review(self, attempt: Attempt, result: ToolResult) -> ToolResult:
-        """Cut what is too large."""
+        """Keep what is too large behind a link."""
         most = self.servers.entry(attempt.server).options.limits.result_bytes
-        if weight(result.wire) <= most:
-            return result
-        return ToolResult(result.tool, cut(result.wire, most))
+        wire, principal = result.wire, attempt.principal
+        kept = self.servers.results.cap(wire, most, call=attempt.id, principal=principal)
+        return result if kept is wire else ToolResult(result.tool, kept)
 
     def redact(self, result: ToolResult, pointers: tuple[str, ...]) -> ToolResult:
         """The result without what a rule hides, in both its forms."""
@@ -454,11 +467,19 @@ class Resuming(ToolCall):
         """Follow the task to its end."""
         servers, tasks = self.servers, self.servers.tasks
         use = servers.supervisor.use(attempt.server, attempt.isolation, again=True)
-        async with use as client:
-            task = client.task(self._task, tool=attempt.object, answered=self._answered)
-            if tasks is not None:
-                tasks.follow(task, self.known.facts.identity)
-            return await task.result()
+        try:
+            async with use as client:
+                task = client.task(self._task, tool=attempt.object, answered=self._answered)
+                if tasks is not None:
+                    tasks.follow(task, attempt.id)
+                result = await task.result()
+        except (ServerUnavailable, ConnectionLost, asyncio.CancelledError):
+            raise  # the task goes on without us
+        except BaseException:
+            self.over(attempt)
+            raise
+        self.over(attempt)
+        return result
 
 
 class Releasing(OfServer[None]):

@@ -1,13 +1,34 @@
 """How the host answers what servers ask, by each of the three routes."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
+from isthmus.client.asked import ASKED
+from isthmus.core.answers import Answer, Cancelled
+from isthmus.errors import Rejected
 from isthmus.host.attempt import Action, Attempt, Origin, new_id
+from isthmus.host.audit.row import Row
 from isthmus.host.config.entries import ServerEntry
+from isthmus.host.errors import Denied, HostError
+from isthmus.host.events import Events, Noticed
 
-__all__ = ["Asking"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from isthmus.client.client import Client
+    from isthmus.client.roots import Roots
+    from isthmus.client.sampling import Sampled
+    from isthmus.client.targets import ClientTarget
+    from isthmus.host.pipeline import Pipeline
+    from isthmus.host.servers import Servers
+    from isthmus.transports.command import Command
+    from isthmus.wire import CreateMessageParams, ElicitParams
+
+__all__ = ["Answers", "Asking"]
+
+MOST_STRIKES = 1_000
+"""Strikes of one server that are written down; it does nothing else by then."""
 
 
 class Asking(Struct, frozen=True, kw_only=True):
@@ -64,3 +85,260 @@ class Asking(Struct, frozen=True, kw_only=True):
             origin=self.origin,
             isolation=self.isolation,
         )
+
+
+class Samples(Protocol):
+    """Has a model write for a server."""
+
+    async def answer(self, asking: Asking, params: "CreateMessageParams") -> "Sampled":
+        """What a model wrote, or ``Declined()``."""
+        ...
+
+
+class Elicits(Protocol):
+    """Asks the user for a server."""
+
+    async def answer(self, asking: Asking, params: "ElicitParams") -> Answer[Any]:
+        """What the user said."""
+        ...
+
+    def completed(self, server: str, id: str) -> None:
+        """A page is dealt with, as its server says."""
+        ...
+
+
+class Exposes(Protocol):
+    """Knows where servers may work."""
+
+    async def answer(self, asking: Asking) -> Any:
+        """The folders that a server is told."""
+        ...
+
+
+class Answers:
+    """Makes the clients of servers, and answers what comes in by them.
+
+    Args:
+        pipeline: what everything passes.
+        servers: what is known of servers.
+        targets: servers that stand in no file, by name.
+        events: tells of servers that break the rules.
+
+    Attributes:
+        sampler, elicitor, roots: who answers; None where that is not offered.
+        confine: puts a command into the sandbox of its entry.
+        strikes: how often each server asked what it was not offered.
+    """
+
+    def __init__(
+        self,
+        pipeline: "Pipeline",
+        servers: "Servers",
+        targets: "Mapping[str, ClientTarget]",
+        events: Events,
+    ) -> None:
+        self.sampler: Samples | None = None
+        self.elicitor: Elicits | None = None
+        self.roots: Exposes | None = None
+        self.confine: Callable[[ServerEntry], Callable[[Command], Command]] | None = None
+        self.strikes: dict[str, int] = {}
+        self._pipeline = pipeline
+        self._servers = servers
+        self._targets = targets
+        self._events = events
+
+    def client_for(self, entry: ServerEntry, isolation: str) -> "Client":
+        """The client for a server and an isolation key: it offers what the entry says, and no more.
+
+        Raises:
+            ConfigError: the entry cannot be reached as it says.
+        """
+        return Connected(self, entry, isolation).client
+
+    def reached(self, entry: ServerEntry) -> "ClientTarget":
+        """Where a server is."""
+        found = self._targets.get(entry.name)
+        if found is not None:
+            return found
+        from isthmus.host.supervisor.reach import reach  # servers of a file
+
+        return reach(entry) if self.confine is None else reach(entry, self.confine(entry))
+
+    def changed(self, server: str, kind: str) -> None:
+        """A server has told that a list of its has changed."""
+        self._servers.supervisor.changed(server, kind)
+
+    def heard(self, server: str, message: Any) -> None:
+        """A server has logged something."""
+        hosted = self._servers.supervisor.servers.get(server)
+        if hosted is not None:
+            hosted.heard(message)
+
+    def asking(self, entry: ServerEntry, isolation: str) -> Asking:
+        """Who asks what is being answered here, and in the course of what."""
+        asked = ASKED.get()
+        pipeline, servers = self._pipeline, self._servers
+        identity = servers.identity(entry.name, isolation)
+        route = "request" if asked is None else asked.route
+        task = "" if asked is None else asked.task
+        parent, labels = None, frozenset[str]()
+        if task and servers.tasks is not None:
+            parent = servers.tasks.parent(identity, task)
+        if parent is None and route != "request":
+            from isthmus.host.pipeline import CURRENT
+
+            parent = CURRENT.get()
+        if parent is None:
+            # A request of the server's own: only where one call is under way is it known for which.
+            flying = pipeline.flying.at(entry.name, isolation)
+            parent = flying[0] if len(flying) == 1 else None
+            labels = pipeline.runs.labels({attempt.run for attempt in flying})
+        run = "" if parent is None else parent.run
+        return Asking(
+            entry=entry,
+            identity=identity,
+            isolation=isolation,
+            run=run,
+            parent=parent,
+            origin="task" if task else route,
+            revision="" if asked is None else asked.revision.name,
+            labels=labels | pipeline.runs.labels((run,)),
+            task=task,
+            key="" if asked is None else asked.key,
+            depth=0 if parent is None else pipeline.flying.depth(parent.id),
+        )
+
+    def strike(self, entry: ServerEntry, isolation: str, method: str) -> None:
+        """A server asks what it was not offered to ask."""
+        count = self.strikes[entry.name] = self.strikes.get(entry.name, 0) + 1
+        if count > MOST_STRIKES:
+            return
+        asking = self.asking(entry, isolation)
+        text = f"{entry.name} asks {method}, which it was not offered (strike {count})"
+        self._events.tell(Noticed(about="strike", server=entry.name, text=text))
+        self._pipeline.audit.note(
+            Row(
+                kind="server",
+                parent="" if asking.parent is None else asking.parent.id,
+                run=asking.run,
+                principal=asking.principal,
+                server=entry.name,
+                identity=asking.identity,
+                era=asking.revision,
+                origin=asking.origin,
+                object=method,
+                effect="deny",
+                failed=True,
+                error="undeclared",
+                detail={"strike": count},
+            )
+        )
+
+
+class Connected:
+    """One client of a host, and what it answers.
+
+    Args:
+        answers: who answers.
+        entry: the server.
+        isolation: whose connection it is.
+    """
+
+    def __init__(self, answers: Answers, entry: ServerEntry, isolation: str) -> None:
+        self._answers = answers
+        self._entry = entry
+        self._isolation = isolation
+        self.client = self._made()
+        self.client.on_undeclared(self._strike)
+
+    def _made(self) -> "Client":
+        from isthmus.client.client import Client
+        from isthmus.client.limits import Limits
+        from isthmus.host.supervisor.reach import pinned
+
+        answers, entry = self._answers, self._entry
+        offered, times = entry.options.advertise, entry.options.timeouts
+        samples = offered.sampling and answers.sampler is not None
+        elicits = bool(offered.elicitation) and answers.elicitor is not None
+        elicit: Any = self._elicit if elicits else None
+        roots: Roots | None = None
+        if offered.roots and answers.roots is not None:
+            roots = self._places
+        return Client(
+            answers.reached(entry),
+            elicit=elicit,
+            sample=self._sample if samples else None,
+            roots=roots,
+            sample_tools=samples and offered.sampling_tools,
+            answer_tasks=offered.tasks and (elicits or samples),
+            on_log=self._heard,
+            on_change=self._changed,
+            on_elicitation_complete=self._completed if "url" in offered.elicitation else None,
+            revision=pinned(entry),
+            timeout=times.call,
+            max_timeout=times.total,
+            connect_timeout=times.connect,
+            capabilities=modes(offered.elicitation) if elicits else None,
+            limits=Limits(result_bytes=max(64 * entry.options.limits.result_bytes, 1024 * 1024)),
+        )
+
+    # While any of these asks a person or a model, no call on the connection times out: the server
+    # waits for us, and not we for it.
+
+    async def _elicit(self, params: "ElicitParams") -> Answer[Any]:
+        asking = self._answers.asking(self._entry, self._isolation)
+        elicitor: Any = self._answers.elicitor
+        with self.client.held():
+            try:
+                answer: Answer[Any] = await elicitor.answer(asking, params)
+            except HostError as error:
+                self._told(error)
+                return Cancelled()
+            return answer
+
+    async def _sample(self, params: "CreateMessageParams") -> "Sampled":
+        asking = self._answers.asking(self._entry, self._isolation)
+        sampler: Any = self._answers.sampler
+        with self.client.held():
+            try:
+                written: Sampled = await sampler.answer(asking, params)
+            except Denied as error:
+                raise Rejected from error
+            return written
+
+    async def _places(self) -> Any:
+        asking = self._answers.asking(self._entry, self._isolation)
+        roots: Any = self._answers.roots
+        with self.client.held():
+            try:
+                return await roots.answer(asking)
+            except Denied:
+                return []
+
+    def _told(self, error: HostError) -> None:
+        said = Noticed(about="question", server=self._entry.name, text=str(error))
+        self._answers._events.tell(said)  # noqa: SLF001 - of the same file
+
+    def _changed(self, change: Any) -> None:
+        self._answers.changed(self._entry.name, change.kind)
+
+    def _heard(self, message: Any) -> None:
+        self._answers.heard(self._entry.name, message)
+
+    def _completed(self, id: str) -> None:
+        if self._answers.elicitor is not None:
+            self._answers.elicitor.completed(self._entry.name, id)
+
+    def _strike(self, method: str) -> None:
+        self._answers.strike(self._entry, self._isolation, method)
+
+
+def modes(offered: tuple[str, ...]) -> Any:
+    """The ways to ask the user that a server is told of."""
+    from isthmus.wire import ClientCapabilities, ElicitationCapability
+
+    return ClientCapabilities(
+        elicitation=ElicitationCapability(
+            form={} if "form" in offered else UNSET, url={} if "url" in offered else UNSET
+        )
+    )

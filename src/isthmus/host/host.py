@@ -1,58 +1,200 @@
 """The host: many servers, and one user who is in charge of them."""
 
-from collections.abc import AsyncIterator, Mapping
-from os import PathLike
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from isthmus.client.settings import OnProgress
+from msgspec import structs
+
 from isthmus.client.targets import ClientTarget
-from isthmus.host.config.entries import HostConfig
-from isthmus.host.events import HostEvent
-from isthmus.host.interaction import Approver
+from isthmus.errors import OutOfPhase, UsageError
+from isthmus.host.acts import Resuming
+from isthmus.host.calls import Calls
+from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
+from isthmus.host.events import Noticed, Stream
+from isthmus.host.interaction import Approver, Decision, Interaction
+from isthmus.host.kernel import Kernel
+from isthmus.host.local import LocalView
+from isthmus.host.ruling import Ruling
+from isthmus.host.runs import NO_BUDGET, Budget, Run
+from isthmus.transports.command import Command
 
 if TYPE_CHECKING:
     from isthmus.client.results import ToolResult
-    from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
+    from isthmus.host.audit.log import AuditLog
+    from isthmus.host.broker import Broker
+    from isthmus.host.catalog.catalog import Catalog
+    from isthmus.host.grants import Grants
+    from isthmus.host.policy.policy import Policy
+    from isthmus.host.providers.provider import Provider
+    from isthmus.host.sampling.models import Models
+    from isthmus.host.sampling.sampler import Sampler
+    from isthmus.host.state import HostState
+    from isthmus.host.supervisor.changes import ConfigDiff
+    from isthmus.host.supervisor.server import HostedServer
+    from isthmus.host.tasks import Handle, Tasks
 
-__all__ = ["Host"]
+__all__ = ["Ask", "Host"]
+
+Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision | bool] | Decision | bool]
+"""A function that is asked: gets the question, gives a decision, or just yes or no."""
 
 
-class Host:
+class Host(Calls):
     """Many servers, and one user who decides what they see and do.
+
+    Example::
+
+        host = Host(approver=ask_me, policy="developer")
+        host.add("files", Command("uvx", "mcp-server-files", "."))
+        async with host:
+            result = await host.call("files__read", {"path": "notes.txt"})
 
     Args:
         config: the servers and settings; None for none.
-        approver: who is asked: surfaces, or functions that get an ``Interaction``; more can be
-            attached later. Without any, what has to be asked is denied.
-        policy: the name of a policy that comes with isthmus, a file, or a policy.
-        models, providers: what servers that sample may use.
-        state: the folder for what lasts; None keeps it in memory.
+        approver: who is asked: surfaces, or functions that get an ``Interaction``; one, or several.
+            Without any, what has to be asked is denied.
+        policy: the name of a policy that comes with isthmus, a file, or a policy; by default what
+            the configuration says, or ``personal-read-only``.
+        models: what models servers that sample may use: a file, or models.
+        providers: how those are reached, by name.
+        state: the folder for what lasts; None keeps it in memory, unless the configuration says.
+        workspace: the folder that is worked in.
+        clock: says the seconds since the epoch.
+
+    Raises:
+        ConfigError: models or a policy cannot be read.
     """
 
     def __init__(
         self,
         config: HostConfig | None = None,
         *,
-        approver: Approver | Any | None = None,
-        policy: Any = None,
-        models: Any = None,
-        providers: Mapping[str, Any] | None = None,
-        state: str | PathLike[str] | None = None,
+        approver: "Approver | Ask | Sequence[Approver | Ask] | None" = None,
+        policy: "Policy | str | os.PathLike[str] | None" = None,
+        models: "Models | str | os.PathLike[str] | None" = None,
+        providers: "Mapping[str, Provider] | None" = None,
+        state: str | os.PathLike[str] | None = None,
+        workspace: str | os.PathLike[str] = "",
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        raise NotImplementedError
+        self._config = config or HostConfig()
+        self._targets: dict[str, ClientTarget] = {}
+        self._opened = False
+        self._kernel = Kernel(
+            self._config,
+            self._targets,
+            policy=policy,
+            models=models,
+            providers=providers,
+            state=state,
+            workspace=os.fspath(workspace),
+            clock=clock,
+        )
+        self.view = LocalView(self)
+        for one in surfaces(approver):
+            self._kernel.broker.attach(one)
 
     @classmethod
-    def from_config(cls, *paths: str | PathLike[str], **options: Any) -> Self:
-        """A host with the servers of these files, or of the usual ones."""
-        raise NotImplementedError
+    def from_config(
+        cls,
+        *paths: str | os.PathLike[str],
+        folder: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        state: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> Self:
+        """A host with the servers of these files, or of the usual ones.
 
-    def add(self, name: str, target: ClientTarget, **options: Any) -> None:
-        """Add a server that stands in no file; options are those of ``ServerOptions``."""
-        raise NotImplementedError
+        What is wrong with one server is in ``host.config.broken``, and costs the others nothing.
+
+        Args:
+            paths: the files; the user's own and the workspace's by default.
+            folder: the workspace; the current folder by default.
+            environ: where ``${NAME}`` is looked up; the environment by default.
+            state: the folder for what lasts; by default what the configuration says, or the
+                user's own.
+            **options: as for ``Host``.
+
+        Raises:
+            ConfigError: a file is not there, or is no configuration.
+        """
+        from isthmus.host.config.load import load
+        from isthmus.host.state import user_folder
+
+        config = load(paths or None, folder=folder, environ=environ)
+        place = state or config.options.state or user_folder(environ)
+        work = os.path.abspath(folder or ".")  # noqa: PTH100 - as it is spelt
+        return cls(config, state=place, **{"workspace": work, **options})
+
+    # Servers
+
+    def add(
+        self,
+        name: str,
+        target: ClientTarget,
+        **options: Any,
+    ) -> None:
+        """Add a server that stands in no file, before the host is opened.
+
+        The user is not asked whether it may be run: the program that adds it says so.
+
+        Args:
+            name: lower case, digits, ``.`` and ``-``; its tools are called ``name__tool``.
+            target: a URL, ``Command(…)``, the path of a script, a server in this process.
+            **options: those of :class:`~isthmus.host.config.entries.ServerOptions`: ``trust``,
+                ``labels``, ``advertise``, ``limits``, ``timeouts`` and so on.
+
+        Raises:
+            UsageError: the name cannot be one or is taken, or the host is open.
+        """
+        from isthmus.host.catalog.names import is_server_name
+
+        if self._opened:
+            raise UsageError("add servers before the host is opened, or give it another config")
+        if not is_server_name(name) or name in self._config.servers:
+            why = "is taken" if name in self._config.servers else "cannot be one"
+            raise UsageError(f"the name {name!r} of a server {why}: lower case, digits, . and -")
+        entry = entered(name, target, ServerOptions(**options))
+        self._targets[name] = target
+        self._config = structs.replace(self._config, servers={**self._config.servers, name: entry})
+
+    @property
+    def config(self) -> HostConfig:
+        """The configuration in force."""
+        return self._kernel.supervisor.config if self._opened else self._config
+
+    @property
+    def servers(self) -> "Mapping[str, HostedServer]":
+        """The servers by name: ``.state``, ``.start()``, ``.stop()``, ``.restart()``.
+
+        Raises:
+            OutOfPhase: the host is not open.
+        """
+        return self.kernel.supervisor.servers
+
+    @property
+    def strikes(self) -> Mapping[str, int]:
+        """How often each server asked what it was not offered to ask."""
+        return self._kernel.answers.strikes if self._opened else {}
+
+    async def reload(self, config: HostConfig) -> "ConfigDiff":
+        """Follow another configuration; servers that :meth:`add` added stay.
+
+        Returns:
+            What is different.
+        """
+        added = {name: self._config.servers[name] for name in self._targets}
+        whole = structs.replace(config, servers={**config.servers, **added})
+        return await self.kernel.reload(whole)
+
+    # Opening and closing
 
     async def __aenter__(self) -> Self:
-        raise NotImplementedError
+        await self.open()
+        return self
 
     async def __aexit__(
         self,
@@ -60,51 +202,170 @@ class Host:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        raise NotImplementedError
+        await self.close()
 
-    async def call(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        principal: str = "user:local",
-        run: Any = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> "ToolResult":
-        """Call a tool, by the name it has in the catalog."""
-        raise NotImplementedError
+    async def open(self) -> None:
+        """Read what lasts, start what is to be started at once, and go on with open tasks.
 
-    async def read(
-        self, uri: str, *, server: str | None = None, principal: str = "user:local", run: Any = None
-    ) -> "ReadResourceResult":
-        """Read a resource."""
-        raise NotImplementedError
+        Raises:
+            StoreUnavailable, AuditUnavailable: what lasts cannot be read or written.
+        """
+        if self._opened:
+            return
+        self._opened = True
+        try:
+            await self._kernel.open(self._config, self._resumed)
+        except BaseException:
+            await self.close()
+            raise
 
-    async def prompt(
-        self,
-        name: str,
-        arguments: Mapping[str, str] | None = None,
-        *,
-        principal: str = "user:local",
-        run: Any = None,
-    ) -> "GetPromptResult":
-        """Get a prompt, by the name it has in the catalog."""
-        raise NotImplementedError
+    async def close(self) -> None:
+        """Deny what waits, end every connection, and write what is to be written."""
+        await self._kernel.close()
 
-    async def complete(
-        self,
-        server: str,
-        ref: "Reference",
-        argument: str,
-        value: str = "",
-        *,
-        context: Mapping[str, str] | None = None,
-        principal: str = "user:local",
-    ) -> "Completion":
-        """What might go into a blank."""
-        raise NotImplementedError
+    def _resumed(self, handle: "Handle") -> "asyncio.Future[ToolResult]":
+        kernel = self._kernel
+        kernel.runs.begin(handle.attempt.principal, id=handle.attempt.run)
+        act = Resuming(kernel.servers, handle.task, handle.answered)
+        return asyncio.ensure_future(kernel.pipeline.run(handle.attempt, act))
 
-    def events(self) -> AsyncIterator[HostEvent]:
-        """What happens from now on."""
-        raise NotImplementedError
+    # Parts
+
+    @property
+    def catalog(self) -> "Catalog":
+        """What all servers have."""
+        return self.kernel.catalog
+
+    @property
+    def policy(self) -> Ruling:
+        """What policy says."""
+        return Ruling(self._kernel.pipeline, self.kernel.servers)
+
+    @property
+    def audit(self) -> "AuditLog":
+        """Where everything is written down."""
+        return self._kernel.audit
+
+    @property
+    def broker(self) -> "Broker":
+        """Where questions go; ``attach`` and ``detach`` surfaces here."""
+        return self._kernel.broker
+
+    @property
+    def grants(self) -> "Grants":
+        """What the user said yes to for longer than once."""
+        return self._kernel.grants
+
+    @property
+    def tasks(self) -> "Tasks":
+        """Calls that became tasks."""
+        return self.kernel.tasks
+
+    @property
+    def kernel(self) -> Kernel:
+        """Everything that the host is made of.
+
+        Raises:
+            OutOfPhase: the host is not open.
+        """
+        if not self._opened:
+            raise OutOfPhase("the host is not open: use `async with host:`, or await host.open()")
+        return self._kernel
+
+    @property
+    def state(self) -> "HostState":
+        """Where what lasts is kept."""
+        return self._kernel.state
+
+    @property
+    def sampler(self) -> "Sampler | None":
+        """Has models write for servers; None where there are no models."""
+        return self._kernel.sampler
+
+    def attach(self, approver: "Approver | Ask") -> Approver:
+        """Ask this surface, or function, too; what waits is put to it at once."""
+        surface = surfaces(approver)[0]
+        self._kernel.broker.attach(surface)
+        return surface
+
+    def detach(self, approver: Approver) -> None:
+        """Ask it no more."""
+        self._kernel.broker.detach(approver)
+
+    def run(
+        self, principal: str = "user:local", *, budget: Budget = NO_BUDGET, id: str = ""
+    ) -> Run:
+        """A run: what belongs together, with labels and a budget of its own.
+
+        Args:
+            principal: for whom.
+            budget: how much it may do.
+            id: its name; the run of this name where there is one.
+        """
+        return self._kernel.runs.begin(principal, budget=budget, id=id)
+
+    def events(self) -> Stream:
+        """What happens from now on: ``async for event in host.events()``."""
+        return self._kernel.events.listen()
+
+    # What goes on beside
+
+    async def follow(self, configs: AsyncIterator[HostConfig]) -> None:
+        """Follow a configuration that changes, until this is cancelled.
+
+        Args:
+            configs: gives each new one: ``isthmus.host.config.watch.watch(…)``.
+        """
+        async for config in configs:
+            await self.reload(config)
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something as long as the host is open."""
+        self.kernel.beside(work)
+
+    def notice(self, about: str, text: str, server: str = "") -> None:
+        """Tell every surface something."""
+        self._kernel.events.tell(Noticed(about=about, text=text, server=server))
+
+
+def entered(name: str, target: ClientTarget, options: ServerOptions) -> ServerEntry:
+    """The entry of a server that a program has added."""
+    if isinstance(target, Command):
+        return ServerEntry(
+            name=name,
+            command=target.argv,
+            env=target.env,
+            cwd=target.cwd or "",
+            options=options,
+            source="program",
+        )
+    url = target if isinstance(target, str) and "://" in target else getattr(target, "url", "")
+    kind: Any = "http" if url else "stdio"
+    return ServerEntry(name=name, url=url, kind=kind, options=options, source="program")
+
+
+class Asked:
+    """A function, as a surface."""
+
+    assurance: Any = "callback"
+
+    def __init__(self, ask: Ask) -> None:
+        self.name = getattr(ask, "__name__", "function")
+        self._ask = ask
+
+    async def offer(self, interaction: Interaction) -> Decision:
+        """Call it."""
+        said = self._ask(interaction)
+        if not isinstance(said, Decision | bool):
+            said = await said
+        if isinstance(said, bool):
+            return Decision(verdict="allow" if said else "deny", by=self.name)
+        return said
+
+
+def surfaces(approver: Any) -> list[Approver]:
+    """Those who are asked, as surfaces."""
+    if approver is None:
+        return []
+    several = approver if isinstance(approver, Sequence) else [approver]
+    return [one if hasattr(one, "offer") else Asked(one) for one in several]

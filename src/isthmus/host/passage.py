@@ -133,13 +133,27 @@ class Flying:
 
     def __init__(self) -> None:
         self._at: dict[tuple[str, str], dict[str, Attempt]] = {}
+        self._depth: dict[str, int] = {}
+
+    def begin(self, attempt: Attempt) -> None:
+        """It is being dispatched."""
+        asks_model = attempt.action == "sampling.request"
+        self._depth[attempt.id] = self._depth.get(attempt.parent, 0) + asks_model
+
+    def end(self, attempt: Attempt) -> None:
+        """It is over."""
+        self._depth.pop(attempt.id, None)
+
+    def depth(self, id: str) -> int:
+        """How many samplings an attempt is within, itself counted."""
+        return self._depth.get(id, 0)
 
     def add(self, attempt: Attempt) -> None:
-        """It is under way."""
+        """It is at its server now."""
         self._at.setdefault((attempt.server, attempt.isolation), {})[attempt.id] = attempt
 
     def remove(self, attempt: Attempt) -> None:
-        """It is over."""
+        """It is there no more."""
         key = attempt.server, attempt.isolation
         there = self._at[key]
         del there[attempt.id]

@@ -297,11 +297,13 @@ class Pipeline:
             passage.run.counted(passage.trace.rule)
         if self.events:
             self.events.tell(Began(attempt=attempt))
+        self.flying.begin(attempt)
         token = CURRENT.set(attempt)
         try:
             result = await act.dispatch(attempt)
         finally:
             CURRENT.reset(token)
+            self.flying.end(attempt)
         result = await act.review(attempt, result)
         pointers = passage.trace.obligations.redact
         if pointers:

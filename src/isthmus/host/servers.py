@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from isthmus.client.client import Client
 from isthmus.host.attempt import Attempt
@@ -14,6 +14,7 @@ from isthmus.host.config.entries import Labels, ServerEntry
 from isthmus.host.errors import Quarantined, Unknown
 from isthmus.host.fingerprints import Change, Fingerprints
 from isthmus.host.policy.facts import Facts
+from isthmus.host.results import KeptResults
 from isthmus.host.supervisor.identity import identity
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.host.validation import Schemas
@@ -73,6 +74,7 @@ class Servers:
         self.catalog = catalog
         self.fingerprints = fingerprints
         self.schemas = Schemas()
+        self.results = KeptResults()
         self.release: Release = refuse
         self.tasks: Tasks | None = None
         self._workspace = workspace
@@ -164,8 +166,6 @@ class Servers:
     async def _learn(
         self, key: tuple[str, str, str], attempt: Attempt, tool: Tool, client: Client | None
     ) -> Known:
-        from msgspec import structs
-
         server, own, isolation = key
         facts = self.facts(server, isolation, own)
         found = self.fingerprints.check(server, facts.identity, tool)

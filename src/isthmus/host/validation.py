@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
 from isthmus.client.checking import Checker
 from isthmus.errors import Misbehaved
 from isthmus.host.errors import BadArguments
-from isthmus.wire import CallToolResult, ContentBlock, Prompt, TextContent, Tool
+from isthmus.wire import Prompt, Tool
 
-__all__ = ["Schemas", "app_only", "check_prompt", "cut", "weight"]
+__all__ = ["Schemas", "app_only", "check_prompt"]
 
 MOST = 10_000
 """Tools whose compiled schemas are kept."""
@@ -81,29 +80,3 @@ def check_prompt(server: str, prompt: Prompt, arguments: Mapping[str, Any]) -> N
     odd = [name for name, value in arguments.items() if not isinstance(value, str)]
     if odd:
         raise BadArguments(f"the arguments of prompts are texts, and {odd} are none")
-
-
-def weight(result: CallToolResult) -> int:
-    """About how many bytes a result has: its texts and data, and its structured content as JSON."""
-    found = sum(
-        len(getattr(block, "text", "") or getattr(block, "data", "")) for block in result.content
-    )
-    structured = result.structured_content
-    return found if structured is UNSET else found + len(msgspec.json.encode(structured))
-
-
-def cut(result: CallToolResult, most: int) -> CallToolResult:
-    """A result of at most about so many bytes: what is left out is said at its end."""
-    kept: list[ContentBlock] = []
-    left = most
-    for block in result.content:
-        held = len(getattr(block, "text", "") or getattr(block, "data", ""))
-        if held <= left:
-            kept.append(block)
-        elif isinstance(block, TextContent) and left:
-            kept.append(structs.replace(block, text=block.text[:left]))
-        left = max(left - held, 0)
-    note = f"[cut: the whole result had about {weight(result)} bytes, and {most} are passed on]"
-    return structs.replace(
-        result, content=[*kept, TextContent(text=note)], structured_content=UNSET
-    )

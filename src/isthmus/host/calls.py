@@ -1,0 +1,218 @@
+"""What a host does with servers for who asks it to: every method is a way into the pipeline."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import to_builtins
+
+from isthmus.client.settings import OnProgress
+from isthmus.host.act import Act
+from isthmus.host.acts import Cancelling, Completing, Prompting, Reading, Subscribing, ToolCall
+from isthmus.host.attempt import Action, Attempt, Origin, new_id
+from isthmus.host.events import Progressed
+from isthmus.host.kernel import Kernel
+from isthmus.host.pipeline import CURRENT
+from isthmus.host.results import SCHEME
+from isthmus.host.runs import Run
+
+if TYPE_CHECKING:
+    from isthmus.client.results import ToolResult
+    from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
+
+__all__ = ["Calls"]
+
+T = TypeVar("T")
+
+
+class Calls:
+    """Calls, reads, prompts and completions of a host."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """Everything that the host is made of.
+
+        Raises:
+            OutOfPhase: the host is not open.
+        """
+        raise NotImplementedError
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        server: str = "",
+        principal: str = "user:local",
+        run: Run | str | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        origin: Origin = "local",
+    ) -> "ToolResult":
+        """Call a tool.
+
+        Args:
+            name: its name in the catalog, ``server__tool``; with ``server``, its own.
+            arguments: what it takes.
+            server: the server whose tool it is.
+            principal: who calls.
+            run: in which run.
+            timeout: seconds without answer or progress; None for the server's.
+            on_progress: told of progress, in order.
+            origin: by which way the call came about.
+
+        Returns:
+            The result, also where the tool itself failed: look at ``is_error``.
+
+        Raises:
+            Unknown, BadArguments: it cannot be called.
+            Denied, Quarantined: it may not be called.
+            Exhausted: too much; see ``retry_after``.
+            AuditUnavailable: it cannot be written down.
+            ServerUnavailable: the server is not there; nothing was sent.
+            OutcomeUnknown: it was sent, and nobody knows what became of it.
+            UserDeclined: the user refused what the server asked in its course.
+            IsthmusError: what the server answered, or how it broke the rules.
+        """
+        own = name if server else ""
+        attempt = self._attempt("tool.call", server, own, arguments, principal, run, origin)
+        act = ToolCall(
+            self.kernel.servers,
+            "" if server else name,
+            timeout=timeout,
+            on_progress=self._progress(attempt, on_progress),
+        )
+        return await self.kernel.pipeline.run(attempt, act)
+
+    async def read(
+        self,
+        uri: str,
+        *,
+        server: str = "",
+        principal: str = "user:local",
+        run: Run | str | None = None,
+        fresh: bool = False,
+    ) -> "ReadResourceResult":
+        """Read a resource.
+
+        Args:
+            uri: ``SERVER+URI``, or a URI that one server lists; with ``server``, any URI of it.
+            server: whose resource it is.
+            principal: who reads.
+            run: in which run.
+            fresh: ask the server, whatever is kept.
+
+        Raises:
+            HostError, IsthmusError: as :meth:`call`.
+        """
+        if not server and uri.startswith(f"{SCHEME}://"):
+            return self.kernel.servers.results.read(uri, principal)
+        attempt = self._attempt("resource.read", server, uri, None, principal, run)
+        return await self._do(attempt, Reading(self.kernel.servers, fresh=fresh))
+
+    async def subscribe(
+        self,
+        server: str,
+        uri: str,
+        *,
+        on: bool = True,
+        principal: str = "user:local",
+        run: Run | str | None = None,
+    ) -> None:
+        """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
+        attempt = self._attempt("resource.subscribe", server, uri, None, principal, run)
+        await self._do(attempt, Subscribing(self.kernel.servers, on=on))
+
+    async def prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        server: str = "",
+        principal: str = "user:local",
+        run: Run | str | None = None,
+    ) -> "GetPromptResult":
+        """Get a prompt, by the name it has in the catalog; with ``server``, by its own.
+
+        Raises:
+            HostError, IsthmusError: as :meth:`call`.
+        """
+        own = name if server else ""
+        attempt = self._attempt("prompt.get", server, own, arguments, principal, run)
+        return await self._do(attempt, Prompting(self.kernel.servers, "" if server else name))
+
+    async def complete(
+        self,
+        server: str,
+        ref: "Reference",
+        argument: str,
+        value: str = "",
+        *,
+        context: Mapping[str, str] | None = None,
+        principal: str = "user:local",
+        run: Run | str | None = None,
+    ) -> "Completion":
+        """What might go into a blank.
+
+        Args:
+            server: whose prompt or template it is.
+            ref: the prompt or the template.
+            argument: the blank.
+            value: what has been typed.
+            context: what the other blanks hold.
+            principal: who types.
+            run: in which run.
+        """
+        named = getattr(ref, "name", "") or getattr(ref, "uri", "")
+        typed = {"argument": argument, "value": value, "context": dict(context or {})}
+        attempt = self._attempt("completion", server, named, typed, principal, run)
+        act = Completing(self.kernel.servers, ref, argument, value, context)
+        return await self._do(attempt, act)
+
+    async def cancel_task(
+        self, server: str, task: str, *, principal: str = "user:local", run: Run | str | None = None
+    ) -> None:
+        """Have a server stop a task, by its name there."""
+        attempt = self._attempt("task.cancel", server, task, None, principal, run)
+        await self._do(attempt, Cancelling(self.kernel.servers))
+
+    async def _do(self, attempt: Attempt, act: Act[T]) -> T:
+        return await self.kernel.pipeline.run(attempt, act)
+
+    def _attempt(  # noqa: PLR0917 - an attempt is of these
+        self,
+        action: Action,
+        server: str,
+        object: str,
+        arguments: Any,
+        principal: str,
+        run: Run | str | None,
+        origin: Origin = "local",
+    ) -> Attempt:
+        kernel, parent = self.kernel, CURRENT.get()
+        return Attempt(
+            id=new_id(),
+            action=action,
+            principal=principal,
+            server=server,
+            object=object,
+            # What is decided on is what is sent, whatever its caller does to it meanwhile.
+            arguments=to_builtins(arguments) if arguments else {},
+            run=kernel.runs.named(run),
+            parent="" if parent is None else parent.id,
+            origin=origin,
+        )
+
+    def _progress(self, attempt: Attempt, told: OnProgress | None) -> OnProgress | None:
+        events = self.kernel.events
+        if not events:
+            return told
+
+        def progressed(progress: Any) -> Any:
+            total, message = progress.total or None, progress.message or ""
+            said = Progressed(
+                id=attempt.id, progress=progress.progress, total=total, message=message
+            )
+            events.tell(said)
+            return None if told is None else told(progress)
+
+        return progressed

@@ -1,0 +1,315 @@
+"""What a host is made of, and how the parts hang together."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from isthmus.errors import IsthmusError
+from isthmus.host.acts import Releasing
+from isthmus.host.answers import Answers
+from isthmus.host.attempt import Attempt, new_id
+from isthmus.host.audit.settings import audit_log
+from isthmus.host.broker import Broker
+from isthmus.host.catalog.catalog import Catalog
+from isthmus.host.catalog.kept import Kept
+from isthmus.host.config.entries import HostConfig, ServerEntry, ServerLimits
+from isthmus.host.decisions import Decisions
+from isthmus.host.errors import Denied, Quarantined
+from isthmus.host.events import Events
+from isthmus.host.fingerprints import Change, Fingerprints
+from isthmus.host.grants import Grants
+from isthmus.host.limits import Limits
+from isthmus.host.pipeline import Pipeline
+from isthmus.host.policy.policy import Policy
+from isthmus.host.runs import Runs
+from isthmus.host.servers import Servers
+from isthmus.host.state import HostState
+from isthmus.host.supervisor.identity import identity
+from isthmus.host.supervisor.supervisor import Supervisor
+from isthmus.host.tasks import Handle, Tasks
+from isthmus.wire import Tool
+
+if TYPE_CHECKING:
+    from isthmus.client.client import Client
+    from isthmus.client.results import ToolResult
+    from isthmus.client.targets import ClientTarget
+    from isthmus.host.install import Installs
+    from isthmus.host.roots import RootManager
+    from isthmus.host.sampling.sampler import Sampler
+    from isthmus.host.supervisor.changes import ConfigDiff
+    from isthmus.transports.command import Command
+
+__all__ = ["Kernel"]
+
+NO_LIMITS = ServerLimits()
+
+
+class Kernel:
+    """Everything that a host is made of.
+
+    Args:
+        config: servers and settings.
+        targets: servers that stand in no file, by name; they need no consent to run.
+        policy, models, providers, state, workspace, clock: as for ``Host``.
+
+    Attributes:
+        events, state, audit, broker, grants, runs, limits, pipeline: there from the beginning.
+        supervisor, catalog, servers, tasks, answers, roots, installs, sampler: there once it is
+            open.
+    """
+
+    supervisor: Supervisor
+    catalog: Catalog
+    servers: Servers
+    tasks: Tasks
+    answers: Answers
+    roots: "RootManager"
+    installs: "Installs"
+    sampler: "Sampler | None" = None
+
+    def __init__(
+        self,
+        config: HostConfig,
+        targets: "Mapping[str, ClientTarget]",
+        *,
+        policy: Any = None,
+        models: Any = None,
+        providers: Any = None,
+        state: Any = None,
+        workspace: str = "",
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        options = config.options
+        self.events = Events()
+        self.clock = clock or time.time
+        self.state = HostState(state or options.state, clock=self.clock)
+        self.audit = audit_log(self.state, options.audit)
+        self.decisions = Decisions(self.state, self.clock)
+        self.grants = Grants(self.state)
+        self.fingerprints = Fingerprints(self.state)
+        self.broker = Broker(self.audit, self.decisions, clock=self.clock, events=self.events)
+        self.runs = Runs(time.monotonic)
+        self.limits = Limits(self._limits)
+        self.pipeline = Pipeline(
+            policy=policy_of(policy, options.policy),
+            broker=self.broker,
+            audit=self.audit,
+            runs=self.runs,
+            limits=self.limits,
+            grants=self.grants,
+            patience=self._patience,
+            clock=self.clock,
+        )
+        self.pipeline.mode = options.mode
+        if options.shadow:
+            self.pipeline.shadow = Policy.load(options.shadow)
+        self._targets = targets
+        self._workspace = workspace
+        self._models, self._providers = models or options.models, providers
+        self._beside: set[asyncio.Task[None]] = set()
+        self._ready = False
+        self._closed = False
+
+    # Opening and closing
+
+    async def open(
+        self, config: HostConfig, resume: "Callable[[Handle], asyncio.Future[ToolResult]]"
+    ) -> None:
+        """Put together what needs the servers, and read what lasts."""
+        self._assemble(config, resume)
+        await self.audit.open()
+        await self.grants.load()
+        await self.fingerprints.load()
+        await self.decisions.load()
+        await self.tasks.load()
+        await self.installs.load()
+        await self.roots.load()
+        self._ready = True
+        await self.supervisor.open()
+        self.tasks.resume()
+
+    def _assemble(
+        self, config: HostConfig, resume: "Callable[[Handle], asyncio.Future[ToolResult]]"
+    ) -> None:
+        from isthmus.host.elicitation import Elicitor
+        from isthmus.host.install import Installs
+        from isthmus.host.roots import RootManager
+
+        self.roots = RootManager(config.options.roots, self.state, self.pipeline)
+        self.roots.on_change = self._roots_changed
+        self.installs = Installs(
+            self.state, self.pipeline, roots=self.roots.granted, prepare=self.roots.prepare
+        )
+        supervisor = self.supervisor = Supervisor(
+            config, self._client_for, consented=self._consented, on_event=self.events.tell
+        )
+        supervisor.on_ready = self._on_ready
+        supervisor.on_gone = self._on_gone
+        supervisor.on_changed = self._on_changed
+        self.catalog = Catalog(
+            config.servers,
+            lambda name, isolation: supervisor.use(name, isolation, again=True),
+            kept=Kept(self.state, clock=self.clock),
+            identity=identity,
+            quarantined=self._quarantined,
+            notice=self.events.tell,
+            clock=self.clock,
+        )
+        self.servers = Servers(
+            supervisor, self.catalog, self.fingerprints, workspace=self._workspace
+        )
+        self.servers.release = self._release
+        self.tasks = self.servers.tasks = Tasks(self.state, self.decisions, resume, self.clock)
+        self.answers = Answers(self.pipeline, self.servers, self._targets, self.events)
+        self.answers.elicitor = Elicitor(self.pipeline, events=self.events)
+        self.answers.roots = self.roots
+        self.answers.confine = self._confine
+        if self._models:
+            self.sampler = self.answers.sampler = self._sampler()
+
+    def _sampler(self) -> "Sampler":
+        from isthmus.host.sampling.models import Models
+        from isthmus.host.sampling.sampler import Sampler
+
+        models = self._models
+        if not isinstance(models, Models):
+            models = Models.read(models)
+        return Sampler(self.pipeline, models, self._providers or {}, self.state)
+
+    async def close(self) -> None:
+        """Deny what waits, end every connection, and write what is to be written."""
+        if self._closed:
+            return
+        self._closed = True
+        self.broker.close()
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
+        if self._ready:
+            await self.tasks.close()
+            await self.servers.close()
+            await self.catalog.close()
+            await self.supervisor.close()
+        if self.sampler is not None:
+            await self.sampler.close()
+        await self.grants.close()
+        with suppress(IsthmusError):  # what cannot be written has kept everything from being done
+            await self.audit.close()
+        self.events.close()
+        await self.state.close()
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside, until the end."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def reload(self, config: HostConfig) -> "ConfigDiff":
+        """Follow another configuration."""
+        diff = await self.supervisor.reload(config)
+        self.catalog.configure(self.supervisor.config.servers)
+        self.roots.replace(config.options.roots)
+        return diff
+
+    # What the parts want to know
+
+    def _entry(self, server: str) -> ServerEntry | None:
+        hosted = self.supervisor.servers.get(server) if self._ready else None
+        return None if hosted is None else hosted.entry
+
+    def _limits(self, server: str) -> ServerLimits:
+        entry = self._entry(server)
+        return NO_LIMITS if entry is None else entry.options.limits
+
+    def _patience(self, server: str) -> float:
+        entry = self._entry(server)
+        return 600.0 if entry is None else entry.options.timeouts.interaction
+
+    def _client_for(self, entry: ServerEntry, isolation: str) -> "Client":
+        return self.answers.client_for(entry, isolation)
+
+    async def _consented(self, entry: ServerEntry) -> bool:
+        if entry.name in self._targets:
+            await self.roots.prepare(entry)
+            return True
+        return await self.installs.consented(entry)
+
+    def _confine(self, entry: ServerEntry) -> "Callable[[Command], Command]":
+        sandbox = entry.options.sandbox
+        if sandbox is None:
+            return lambda command: command
+        from isthmus.host.sandbox import confined
+
+        return lambda command: confined(command, sandbox, self.roots.granted(entry))
+
+    def _quarantined(self, server: str, tool: Tool) -> bool:
+        bound = self.servers.identity(server)
+        return isinstance(self.fingerprints.check(server, bound, tool), Change)
+
+    # What servers do
+
+    def _on_ready(self, server: str, client: "Client") -> None:
+        self.beside(self._learn(server, client))
+
+    async def _learn(self, server: str, client: "Client") -> None:
+        with suppress(IsthmusError):  # what is wrong with a list stands in the catalog
+            await self.servers.learned(server, client)
+
+    def _on_gone(self, server: str) -> None:
+        self.servers.gone(server)
+
+    def _on_changed(self, server: str, kind: str) -> None:
+        self.beside(self._relearn(server, kind))
+
+    async def _relearn(self, server: str, kind: str) -> None:
+        with suppress(IsthmusError):
+            await self.catalog.on_changed(server, kind)
+
+    def _roots_changed(self, server: str) -> None:
+        hosted = self.supervisor.servers.get(server) if self._ready else None
+        if hosted is None:
+            return
+        if hosted.entry.options.sandbox is not None:
+            self.beside(self._restarted(server))  # its folders are bound when it is started
+            return
+        for connection in hosted.lines.values():
+            if connection.client is not None:
+                self.beside(self._told(connection.client))
+
+    async def _told(self, client: "Client") -> None:
+        with suppress(IsthmusError):
+            await client.roots_changed()
+
+    async def _restarted(self, server: str) -> None:
+        with suppress(IsthmusError):
+            await self.supervisor.server(server).restart()
+
+    async def _release(self, attempt: Attempt, tool: Tool, change: Change) -> None:
+        """Ask whether a changed tool may be used.
+
+        Raises:
+            Quarantined: it may not.
+        """
+        wanted = structs.replace(
+            attempt, id=new_id(), action="tool.change", arguments={}, parent=attempt.id
+        )
+        try:
+            await self.pipeline.run(wanted, Releasing(self.servers, change))
+        except Denied as error:
+            raise Quarantined(
+                f"tool {tool.name!r} of server {attempt.server!r} has changed since it was "
+                f"approved, and nobody has released it as it is now: {error.reason}",
+                rule=error.rule,
+                by=error.by,
+            ) from error
+
+
+def policy_of(given: Any, configured: str) -> Policy:
+    """The policy that somebody gave, or that the configuration names."""
+    if isinstance(given, Policy):
+        return given
+    return Policy.load(str(given) if given else configured)

@@ -1,0 +1,186 @@
+"""Calls that became tasks: known until they are over, also by the next process."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct, structs
+
+from isthmus.client.results import ToolResult
+from isthmus.client.tasks import OnTask, ToolTask
+from isthmus.host.attempt import Attempt
+from isthmus.host.decisions import Decisions
+from isthmus.host.errors import Unknown
+from isthmus.host.state import HostState
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["Handle", "Tasks"]
+
+MOST_AGE = 30 * 86400.0
+"""Seconds after which a task that nobody came for is forgotten."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Attempt).decode
+_names = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class Handle(Struct, frozen=True, kw_only=True):
+    """One call that became a task.
+
+    Attributes:
+        identity: what the server is bound to, and ``task`` the task's name there.
+        attempt: the call; its id is the one in the audit log.
+        answered: names of the task's questions whose answers have reached the server.
+    """
+
+    identity: str
+    task: str
+    attempt: Attempt
+    answered: tuple[str, ...] = ()
+
+
+class Tasks:
+    """The tasks of a host.
+
+    Args:
+        state: where they are kept.
+        decisions: what was decided on their questions; forgotten when they are over.
+        resume: goes on with a task, through the pipeline.
+        clock: says the seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        state: HostState,
+        decisions: Decisions,
+        resume: Callable[[Handle], "asyncio.Future[ToolResult]"],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._decisions = decisions
+        self._resume = resume
+        self._clock = clock
+        self._handles: dict[str, Handle] = {}
+        self._following: dict[str, asyncio.Future[ToolResult]] = {}
+
+    async def load(self) -> None:
+        """Read which there are; what is too old is forgotten."""
+        oldest = int((self._clock() - MOST_AGE) * 1e6)
+
+        def work(db: "sqlite3.Connection") -> list[tuple[str, str, bytes, str]]:
+            db.execute("DELETE FROM task_handle WHERE at_us < ?", (oldest,))
+            return db.execute(
+                "SELECT identity, task, attempt, answered FROM task_handle ORDER BY at_us"
+            ).fetchall()
+
+        for identity, task, attempt, answered in await self._state.write(work):
+            handle = Handle(
+                identity=identity,
+                task=task,
+                attempt=_decode(attempt),
+                answered=_names(answered),
+            )
+            self._handles[handle.attempt.id] = handle
+
+    @property
+    def open(self) -> Mapping[str, Handle]:
+        """Those that are not over, by the id of the call."""
+        return self._handles
+
+    def parent(self, identity: str, task: str) -> Attempt | None:
+        """The call that became this task."""
+        found = (h for h in self._handles.values() if (h.identity, h.task) == (identity, task))
+        handle = next(found, None)
+        return None if handle is None else handle.attempt
+
+    # While a call is under way
+
+    def keeper(self, attempt: Attempt, identity: str) -> OnTask:
+        """What keeps a call, once it has become a task; durable before the task is waited for."""
+
+        async def keep(task: ToolTask) -> None:
+            handle = Handle(identity=identity, task=task.id or "", attempt=attempt)
+            row = identity, handle.task, int(self._clock() * 1e6), _encode(attempt)
+            await self._state.write(
+                lambda db: db.execute(
+                    "INSERT OR REPLACE INTO task_handle (identity, task, at_us, attempt) "
+                    "VALUES (?, ?, ?, ?)",
+                    row,
+                )
+            )
+            self._handles[attempt.id] = handle
+            self.follow(task, attempt.id)
+
+        return keep
+
+    def follow(self, task: ToolTask, call: str) -> None:
+        """Keep which questions of a task are answered."""
+
+        async def answered(name: str) -> None:
+            handle = self._handles.get(call)
+            if handle is None:
+                return
+            handle = self._handles[call] = structs.replace(
+                handle, answered=(*handle.answered, name)
+            )
+            row = _encode(handle.answered).decode(), handle.identity, handle.task
+            await self._state.write(
+                lambda db: db.execute(
+                    "UPDATE task_handle SET answered = ? WHERE identity = ? AND task = ?", row
+                )
+            )
+
+        task.on_answered = answered
+
+    def over(self, call: str) -> None:
+        """A call is over; nothing happens for one that was no task."""
+        handle = self._handles.pop(call, None)
+        if handle is None:
+            return
+        key = handle.identity, handle.task
+        self._decisions.forget(*key)
+        self._state.post(
+            lambda db: db.execute("DELETE FROM task_handle WHERE identity = ? AND task = ?", key)
+        )
+
+    # After a restart
+
+    def resume(self) -> None:
+        """Go on with those that an earlier process left."""
+        for call, handle in list(self._handles.items()):
+            if call not in self._following:
+                work = self._following[call] = self._resume(handle)
+                work.add_done_callback(retrieved)
+
+    async def result(self, call: str) -> ToolResult:
+        """What a call came to that an earlier process made.
+
+        Args:
+            call: the id of the attempt.
+
+        Raises:
+            Unknown: no such call is followed.
+            IsthmusError: what it came to.
+        """
+        work = self._following.get(call)
+        if work is None:
+            known = ", ".join(self._following) or "none"
+            raise Unknown(f"no call {call!r} is followed; there are: {known}")
+        return await asyncio.shield(work)
+
+    async def close(self) -> None:
+        """Follow nothing any more; what is not over stays known."""
+        works = list(self._following.values())
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+
+
+def retrieved(work: "asyncio.Future[ToolResult]") -> None:
+    """What a task came to stands in the audit log, whether or not anybody asks here."""
+    if not work.cancelled():
+        work.exception()
