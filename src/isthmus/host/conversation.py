@@ -121,8 +121,7 @@ class Conversation:
         self.model = model
         self.system = system
         self.principal = principal
-        limits = {} if budget is None else {"budget": budget}
-        self.run = host.run(principal=principal, **limits) if run is None else run
+        self.run = host.run(principal, budget=budget) if run is None else run
         self.messages: list[SamplingMessage] = []
         self._max_rounds = max_rounds
         self._max_tokens = max_tokens

@@ -293,7 +293,7 @@ class Host(Calls):
         self._kernel.broker.detach(approver)
 
     def run(
-        self, principal: str = "user:local", *, budget: Budget = NO_BUDGET, id: str = ""
+        self, principal: str = "user:local", *, budget: Budget | None = None, id: str = ""
     ) -> Run:
         """A run: what belongs together, with labels and a budget of its own.
 
@@ -302,7 +302,7 @@ class Host(Calls):
             budget: how much it may do.
             id: its name; the run of this name where there is one.
         """
-        return self._kernel.runs.begin(principal, budget=budget, id=id)
+        return self._kernel.runs.begin(principal, budget=budget or NO_BUDGET, id=id)
 
     def events(self) -> Stream:
         """What happens from now on: ``async for event in host.events()``."""
