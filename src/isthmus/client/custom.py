@@ -109,6 +109,11 @@ class Custom(TaskMethods):
         """
         return self._connection.clocks.held()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a person is asked on the server's behalf just now; see :meth:`held`."""
+        return self._connection.clocks.still
+
     def on_undeclared(self, fn: F) -> F:
         """Decorate a function told of each question that this client did not offer to answer.
 

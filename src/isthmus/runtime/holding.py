@@ -56,6 +56,11 @@ class Clocks:
         finally:
             self.remove(clock)
 
+    @property
+    def still(self) -> bool:
+        """Whether they stand still just now."""
+        return bool(self._holds)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Let the clocks stand still; several may do that at once."""

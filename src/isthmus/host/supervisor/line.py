@@ -370,6 +370,8 @@ class Line:
         options = self.entry.options
         if options.start != "lazy" or options.idle_stop is None or self.in_flight:
             return NEVER
+        if self.client is not None and self.client.is_held:  # a person is asked on its behalf
+            self._used = self._shop.clock()
         return self._used + options.idle_stop
 
     def _probe_at(self) -> float:
