@@ -1,0 +1,160 @@
+"""Having a provider write: tries, pauses and limits, on a clock that only tests move."""
+
+import asyncio
+
+import pytest
+from msgspec import structs
+
+from isthmus.host.errors import Exhausted
+from isthmus.host.providers.failures import (
+    BadCredentials,
+    ProviderBroke,
+    ProviderUnavailable,
+    RateLimited,
+)
+from isthmus.host.providers.provider import Delta, Done
+from isthmus.host.providers.scripted import Scripted, Slow
+from isthmus.host.sampling.writing import Progress, Writing, settled, shortened
+from isthmus.testing.clock import VirtualLoop
+from isthmus.wire import CreateMessageResult, TextContent
+from sampling_desk import SMALL, params
+
+MODEL = structs.replace(SMALL, max_output=50)
+
+
+def writing(script, **options):
+    """What has a script write, at a time."""
+    provider = script if hasattr(script, "complete") else Scripted(script)
+    return Writing({"scripted": provider}, **options), provider
+
+
+def run(work):
+    """Do something on a virtual clock; what came of it, and how long it took."""
+    loop = VirtualLoop()
+    try:
+        result = loop.run_until_complete(asyncio.wait_for(work, 10_000))
+    except Exception as error:  # noqa: BLE001 - it is what the test wants to see
+        result = error
+    time = loop.time()
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+    return result, time
+
+
+def write(script, seconds=300.0, **options):
+    """The answer to a request, or the error, and when it came."""
+    desk, provider = writing(script, **options)
+    progress = Progress()
+    work = desk.write(MODEL, params(), tokens_in=3, seconds=seconds, progress=progress)
+    result, time = run(work)
+    return result, time, provider
+
+
+@pytest.mark.covers("hostsampling.providers.retry")
+def test_a_provider_that_is_not_there_is_tried_again_before_anything_has_come():
+    """We demand: a few tries with growing pauses, or the pause that the provider asks for."""
+    down = ProviderUnavailable("down")
+    result, time, provider = write([down, down, "yes"])
+    assert ("yes", 1.5, 3) == (result.result.content.text, time, len(provider.asked))
+    result, time, _ = write([RateLimited("slow", retry_after=7.0), "yes"])
+    assert ("yes", 7.0) == (result.result.content.text, time)
+    result, time, provider = write([down] * 4)
+    assert (ProviderUnavailable, 3) == (type(result), len(provider.asked))
+    result, time, provider = write([RateLimited("slow", retry_after=60.0), "no"])
+    assert (RateLimited, 0.0, 1) == (type(result), time, len(provider.asked))
+    result, _, provider = write([BadCredentials("no"), "no"])
+    assert (BadCredentials, 1) == (type(result), len(provider.asked))
+
+
+class Breaking(Scripted):
+    """Gives a piece, and breaks."""
+
+    async def complete(self, completion):
+        self.asked.append(completion)
+        yield Delta("half")
+        raise ProviderUnavailable("gone")
+
+
+@pytest.mark.covers("hostsampling.providers.retry")
+def test_what_has_begun_is_never_tried_again():
+    """We demand: once a piece has come, an error is the end of it."""
+    result, _, provider = write(Breaking("x"))
+    assert (ProviderUnavailable, 1) == (type(result), len(provider.asked))
+
+
+class Endless(Scripted):
+    """Ends without an end."""
+
+    async def complete(self, completion):
+        yield Delta("half")
+
+
+def test_an_answer_without_an_end_is_none():
+    """We demand: a provider that stops in the middle gave no answer."""
+    result, _, _ = write(Endless("x"))
+    assert isinstance(result, ProviderBroke)
+    assert "no end" in str(result)
+
+
+def test_an_answer_takes_no_longer_than_it_may():
+    """We demand: a time for the whole, and an error that says so."""
+    result, time, _ = write(Slow("one two three", 100.0), seconds=250.0)
+    assert (ProviderBroke, 250.0) == (type(result), time)
+    assert "not done within 250 s" in str(result)
+
+
+def test_a_provider_has_so_many_places():
+    """We demand: who finds none in time learns that, and nothing is sent."""
+    desk, provider = writing(Slow("x", float("inf")), at_once={"scripted": 1})
+
+    async def two():
+        first, second = (
+            asyncio.ensure_future(
+                desk.write(MODEL, params(), tokens_in=3, seconds=seconds, progress=Progress())
+            )
+            for seconds in (100.0, 50.0)
+        )
+        done, _ = await asyncio.wait([first, second])
+        return [type(task.exception()) for task in (first, second)], len(done)
+
+    (kinds, _), _ = run(two())
+    assert [ProviderBroke, Exhausted] == kinds
+    assert 1 == len(provider.asked)
+
+
+def test_a_model_writes_no_more_than_it_can():
+    """We demand: the model's own limit counts as well as the server's."""
+    _, _, provider = write("x")
+    assert 50 == provider.asked[0].max_tokens
+
+
+def test_what_nobody_counted_is_estimated_and_never_cut_for_it():
+    """We demand: an estimate may be wrong, so that nothing honest is cut by it."""
+    text = "internationalisation " * 30
+    done = Done(
+        result=CreateMessageResult(
+            role="assistant", content=TextContent(text=text), model="m", stop_reason="endTurn"
+        )
+    )
+    completion = structs.replace(completed_of(), max_tokens=100)
+    written = settled(done, completion, 9)
+    assert (text, 9, 175, False) == (
+        written.result.content.text,
+        written.tokens_in,
+        written.tokens_out,
+        written.cut,
+    )
+
+
+def completed_of():
+    """A completion."""
+    _, _, provider = write("x")
+    return provider.asked[0]
+
+
+def test_a_text_is_cut_at_the_end_of_a_word():
+    """We demand: what is left is the first part, in whole words where there are any."""
+    assert "one two" == shortened("one two three", 0.7)
+    assert "int" == shortened("internal", 0.4)
+    assert "all" == shortened("all", 1.0)
+    assert not shortened("all of it", 0.0)
