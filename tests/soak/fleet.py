@@ -1,9 +1,9 @@
-"""Fifty servers under one supervisor: ``python tests/soak/fleet.py [--calls 10000]``.
+"""Fifty servers under one host: ``python tests/soak/fleet.py [--calls 10000]``.
 
 Some are in memory, some are processes; one is slow to start, one is silent, one floods its log and
 its standard error, one crashes whenever it is started. The host is up at once, the good servers are
 there as soon as the slowest of them, a decision of policy stays quick while all of that goes on,
-and ten thousand calls leave memory as it was. Ends with 0 where that holds, with 1 and what does
+and ten thousand calls, each with its rows in the audit log, leave memory as it was. Ends with 0 where that holds, with 1 and what does
 not where it does not.
 """
 
@@ -14,18 +14,16 @@ import logging
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from isthmus import Client, Server
+from isthmus import Server
 from isthmus.host.attempt import Attempt, new_id
-from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions, Timeouts
-from isthmus.host.events import HostEvent
+from isthmus.host.config.entries import HostConfig, ServerEntry, ServerLimits, ServerOptions
+from isthmus.host.host import Host
 from isthmus.host.policy.facts import Facts
-from isthmus.host.policy.policy import Policy
-from isthmus.host.supervisor.reach import reach
-from isthmus.host.supervisor.supervisor import Supervisor
 
 IN_MEMORY = 34
 PROCESSES = 12
@@ -44,6 +42,15 @@ GROWTH = 4 * 1024
 TOGETHER = 40
 WARM = 0.3
 
+ENOUGH = ServerLimits(calls=None, concurrency=TOGETHER)
+
+POLICY = """
+[[rule]]
+id = "work"
+effect = "allow"
+when = { action = "tool.call", tool = "work" }
+"""
+
 SERVER = """
 import json, sys, time
 LATE
@@ -59,6 +66,8 @@ for line in sys.stdin:
         say(id=message["id"], result=INFO)
     elif message.get("method") == "notifications/initialized":
         BEGUN
+    elif message.get("method") == "tools/list":
+        say(id=message["id"], result={"tools": [{"name": "work", "inputSchema": {"type": "object"}}]})
     elif "id" in message:
         say(id=message["id"], result={"content": [{"type": "text", "text": "done"}]})
 """
@@ -81,22 +90,20 @@ FLOOD = f"""
 def entry(name: str, late: str = "", begun: str = "pass") -> ServerEntry:
     """A server that is a process."""
     code = SERVER.replace("LATE", late).replace("BEGUN", begun)
-    options = ServerOptions(start="eager", era="legacy", timeouts=Timeouts(connect=30.0))
+    options = ServerOptions(start="eager", era="legacy", limits=ENOUGH)
     return ServerEntry(name=name, command=(sys.executable, "-I", "-S", "-c", code), options=options)
 
 
 def fleet() -> dict[str, ServerEntry]:
-    """The fifty servers."""
-    eager = ServerOptions(start="eager")
-    memory = [ServerEntry(name=f"memory{n}", options=eager) for n in range(IN_MEMORY)]
-    processes = [entry(f"process{n}") for n in range(PROCESSES)]
+    """The servers that are processes."""
+    good = [entry(f"process{n}") for n in range(PROCESSES)]
     bad = [
         entry("slow", late=f"time.sleep({SLOW})"),
         entry("silent", late="time.sleep(3600)"),
         entry("flooding", begun=FLOOD),
         entry("crashing", late="sys.exit('I crash')"),
     ]
-    return {one.name: one for one in (*memory, *processes, *bad)}
+    return {one.name: one for one in (*good, *bad)}
 
 
 def small() -> Server:
@@ -119,25 +126,25 @@ def memory_kib() -> int:
 
 
 class Fleet:
-    """The supervisor of the fifty, and what was measured."""
+    """The host of the fifty, and what was measured.
 
-    def __init__(self) -> None:
+    Args:
+        folder: where it keeps its state.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        policy = folder / "policy.toml"
+        policy.write_text(POLICY, encoding="utf-8")
         config = HostConfig(servers=fleet())
-        self.server = small()
-        self.policy = Policy.named("developer")
+        self.host = Host(config, approver=lambda _asked: True, policy=policy, state=folder)
+        server = small()
+        for number in range(IN_MEMORY):
+            self.host.add(f"memory{number}", server, start="eager", limits=ENOUGH)
         self.decisions: list[float] = []
         self.turns: list[float] = []
         self.there = asyncio.Event()
-        self.supervisor = Supervisor(config, self.client_for, on_event=self.moved)
-        self.good = [
-            name for name in config.servers if name not in {"silent", "flooding", "crashing"}
-        ]
-
-    def client_for(self, entry: ServerEntry, _isolation: str) -> Client:
-        """A client for any of them."""
-        target = reach(entry) if entry.command else self.server
-        heard = self.supervisor.servers[entry.name].heard
-        return Client(target, on_log=heard, connect_timeout=entry.options.timeouts.connect)
+        bad = {"silent", "flooding", "crashing"}
+        self.good = [name for name in self.host.config.servers if name not in bad]
 
     async def call(self, name: str, number: int) -> None:
         """Decide, and call."""
@@ -150,10 +157,9 @@ class Fleet:
             arguments={"number": number},
         )
         began = time.perf_counter()
-        self.policy.decide(attempt, Facts())
+        self.host.kernel.pipeline.policy.decide(attempt, Facts())
         self.decisions.append(time.perf_counter() - began)
-        async with self.supervisor.use(name) as client:
-            await client.call_tool("work", {"number": number})
+        await self.host.call("work", {"number": number}, server=name)
 
     async def watch(self) -> None:
         """How long the event loop takes for a turn."""
@@ -163,10 +169,12 @@ class Fleet:
             self.turns.append(time.perf_counter() - began)
             await asyncio.sleep(0.01)
 
-    def moved(self, _event: HostEvent) -> None:
-        """See whether every good server is there."""
-        if all(self.supervisor.servers[name].state == "ready" for name in self.good):
-            self.there.set()
+    async def follow(self) -> None:
+        """See when every good server is there."""
+        async for _ in self.host.events():
+            if all(self.host.servers[name].state == "ready" for name in self.good):
+                self.there.set()
+                return
 
 
 def p99(values: list[float]) -> float:
@@ -186,13 +194,15 @@ def faults(measured: dict[str, float], calls: int) -> Iterator[str]:
         yield f"memory grew by {measured['growth']:.0f} KiB in {calls} calls"
 
 
-async def soak(calls: int) -> int:
+async def soak(calls: int, folder: Path) -> int:
     """Start, call, measure."""
-    ours = Fleet()
-    began = time.perf_counter()
-    await ours.supervisor.open()
-    measured = {"open": time.perf_counter() - began}
+    ours = Fleet(folder)
+    following = asyncio.create_task(ours.follow())
     watching = asyncio.create_task(ours.watch())
+    await asyncio.sleep(0)
+    began = time.perf_counter()
+    await ours.host.open()
+    measured = {"open": time.perf_counter() - began}
     try:
         async with asyncio.timeout(60):
             await ours.there.wait()
@@ -208,10 +218,11 @@ async def soak(calls: int) -> int:
         measured["calls"] = time.perf_counter() - began - measured["up"]
         measured["growth"] = memory_kib() - warm
         measured["p99"] = p99(ours.decisions)
-        states = {name: ours.supervisor.servers[name].state for name in ours.supervisor.servers}
+        states = {name: server.state for name, server in ours.host.servers.items()}
     finally:
         watching.cancel()
-        await ours.supervisor.close()
+        following.cancel()
+        await ours.host.close()
     return report(ours, measured, states, calls)
 
 
@@ -237,7 +248,8 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=10_000)
     asked = parser.parse_args()
     logging.getLogger("isthmus").setLevel(logging.CRITICAL)  # it is all on purpose
-    return asyncio.run(soak(asked.calls))
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(soak(asked.calls, Path(folder)))
 
 
 if __name__ == "__main__":
