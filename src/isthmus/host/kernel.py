@@ -172,13 +172,9 @@ class Kernel:
             self.sampler = self.answers.sampler = self._sampler()
 
     def _sampler(self) -> "Sampler":
-        from isthmus.host.sampling.models import Models
-        from isthmus.host.sampling.sampler import Sampler
+        from isthmus.host.sampling.opening import opened
 
-        models = self._models
-        if not isinstance(models, Models):
-            models = Models.read(models)
-        return Sampler(self.pipeline, models, self._providers or {}, self.state)
+        return opened(self.pipeline, self._models, self._providers, self.state)
 
     async def close(self) -> None:
         """Deny what waits, end every connection, and write what is to be written."""

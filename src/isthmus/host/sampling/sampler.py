@@ -134,6 +134,11 @@ class Sampler:
         self._loops: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._loaded = False
 
+    @property
+    def providers(self) -> Mapping[str, Provider]:
+        """How models are reached, by name."""
+        return self._writing.providers
+
     async def answer(self, asking: Asking, params: CreateMessageParams) -> "Sampled":
         """What a model writes for a server; ``Declined()`` where policy or a person says no.
 
