@@ -282,6 +282,18 @@ class Host(Calls):
         """Has models write for servers; None where there are no models."""
         return self._kernel.sampler
 
+    @property
+    def models(self) -> "Models":
+        """The models there are; none where the host was given none."""
+        from isthmus.host.sampling.models import Models
+
+        return Models() if self.sampler is None else self.sampler.models
+
+    @property
+    def providers(self) -> "Mapping[str, Provider]":
+        """How models are reached, by name."""
+        return {} if self.sampler is None else self.sampler.providers
+
     def attach(self, approver: "Approver | Ask") -> Approver:
         """Ask this surface, or function, too; what waits is put to it at once."""
         surface = surfaces(approver)[0]
