@@ -1,11 +1,13 @@
 """The full screen, driven by keys, with a host that only asks and a clock that only tests move."""
 
+import asyncio
+
 import pytest
 from msgspec import UNSET, structs
 
 from isthmus.core.plain_text import clean, visible
 from isthmus.host.interaction import CallAsked, Decision, FormAsked
-from isthmus.terminal.approver import TerminalApprover
+from isthmus.terminal.approver import TerminalApprover, approve
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.forms import Form
 from isthmus.terminal.inbox import Inbox
@@ -481,3 +483,24 @@ async def test_no_words_of_others_are_obeyed_or_hidden():
             assert not any(row.lstrip(" │").startswith("Why:") for row in page)
             await pilot.press("down")
         assert screen.app.is_running
+
+
+async def test_somebody_attends_as_long_as_the_screen_is_there():
+    """Ours: the host knows whether anybody can be asked; an event closes the screen like a key."""
+    host, end = WaitingHost(asked("q1")), asyncio.Event()
+
+    class Showing(TerminalApprover):
+        async def run_async(self, **_):
+            return await super().run_async(headless=True, size=(80, 24))
+
+        def on_ready(self):
+            attending.append(list(host.attending))
+            end.set()
+
+    attending = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("isthmus.terminal.approver.TerminalApprover", Showing)
+        await approve(host, end=end)
+
+    assert [[("terminal", "local_ui")]] == attending
+    assert [] == host.attending

@@ -12,10 +12,10 @@ import pytest
 from msgspec import UNSET
 
 from isthmus.host.interaction import FormAsked
-from isthmus.terminal.prompt import Prompt
+from isthmus.terminal.prompt import Prompt, prompting
 from isthmus.terminal.tty import NoTerminal, Tty
 from isthmus.wire import ElicitParams
-from waiting_host import asked
+from waiting_host import WaitingHost, asked
 
 PROGRAM = str(Path(__file__).with_name("prompted.py"))
 FORM = FormAsked(
@@ -291,3 +291,30 @@ def test_in_the_background_the_answer_is_no():
 
     assert "deny" == said["verdict"]
     assert "in the background" in said["reason"]
+
+
+@pytest.mark.covers("hostterminal.race.late")
+async def test_a_hosts_questions_come_one_after_the_other(person):
+    """Ours: what waits and what comes is asked; what others have answered is taken back."""
+    host = WaitingHost(asked("q1"))
+    somebody = person()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(somebody.master, somebody.look)
+    prompting_task = asyncio.create_task(prompting(host, somebody.prompt))
+    await somebody.asked.wait()
+    host.ask(asked("q2", object="other"))
+    somebody.asked.clear()
+    await host.over("q1")
+    await somebody.asked.wait()
+    somebody.at += 1
+    os.write(somebody.master, b"y\n")
+    told = host.events()
+    await anext(told)
+    assert [("prompt", "local_ui")] == host.attending
+    host.happened.close()
+    await prompting_task
+    loop.remove_reader(somebody.master)
+
+    assert ("deadline", "prompt") == tuple(host.decided[id].by for id in ("q1", "q2"))
+    assert "This is not asked any more" in somebody.seen
+    assert [] == host.attending

@@ -17,6 +17,7 @@ from isthmus.cli.config import app as config
 from isthmus.cli.ending import finish
 from isthmus.cli.exits import MEANINGS, Exit
 from isthmus.cli.grants import app as grants
+from isthmus.cli.host import host
 from isthmus.cli.policy import app as policies
 from isthmus.cli.servers import app as servers
 from isthmus.cli.talk import Options, Talk
@@ -46,6 +47,7 @@ app.add_typer(grants)
 app.add_typer(policies)
 app.add_typer(servers)
 app.command()(chat)
+app.command()(host)
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 Revision: TypeAlias = Annotated[

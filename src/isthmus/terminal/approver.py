@@ -3,6 +3,7 @@
 It knows a host only as a :class:`~isthmus.host.view.HostView`, in this process or another.
 """
 
+import asyncio
 import os
 from typing import ClassVar
 
@@ -160,13 +161,24 @@ class TerminalApprover(App[None]):
             return await in_editor(text, os.environ)
 
 
-async def approve(view: HostView, surface: Surface | None = None) -> None:
+async def approve(
+    view: HostView, surface: Surface | None = None, *, end: asyncio.Event | None = None
+) -> None:
     """Show the full screen until its user leaves, or the host ends.
 
     Args:
         view: the host; it knows that somebody attends as long as this lasts.
         surface: as :class:`TerminalApprover` takes it.
+        end: closes the screen when it is set, as ``q`` does.
     """
     app = TerminalApprover(view, surface)
     async with view.attend(app.surface.by, app.surface.assurance):
-        await app.run_async()
+        showing = asyncio.ensure_future(app.run_async())
+        ending = asyncio.ensure_future((end or asyncio.Event()).wait())
+        try:
+            await asyncio.wait({showing, ending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ending.cancel()
+            if not showing.done():
+                app.exit()
+            await showing

@@ -14,8 +14,10 @@ from msgspec import UNSET, UnsetType
 
 from isthmus.core.answers import Accepted, Declined
 from isthmus.core.plain_text import visible
+from isthmus.host.events import Answered, Asked
 from isthmus.host.interaction import Decision, FormAsked, Interaction, Verdict
 from isthmus.host.policy.trace import Assurance
+from isthmus.host.view import HostView
 from isthmus.terminal.cards import card, why
 from isthmus.terminal.editing import Draft, as_json, in_editor, read_draft
 from isthmus.terminal.filling import fill
@@ -25,7 +27,7 @@ from isthmus.terminal.payloads import editable
 from isthmus.terminal.scopes import Kept, kept
 from isthmus.terminal.tty import NoTerminal, Tty
 
-__all__ = ["Prompt"]
+__all__ = ["Prompt", "prompting"]
 
 RULE = "-" * 60
 
@@ -83,6 +85,42 @@ class Prompt:
 
     def _nobody(self, interaction: Interaction, reason: str) -> Decision:
         return Decision(verdict=silence(interaction), by=self.name, reason=reason)
+
+
+async def prompting(view: HostView, prompt: Prompt) -> None:
+    """Put a host's questions to a prompt, until the host ends.
+
+    Args:
+        view: the host; it knows that somebody attends as long as this lasts.
+        prompt: where they are asked, one after the other.
+    """
+    asked: dict[str, asyncio.Task[None]] = {}
+
+    async def ask(interaction: Interaction) -> None:
+        decision = await prompt.offer(interaction)
+        asked.pop(interaction.id, None)  # what is heard of it now is our own answer
+        await view.decide(interaction.id, decision)
+
+    def put(interaction: Interaction) -> None:
+        if interaction.id not in asked:
+            asked[interaction.id] = asyncio.create_task(ask(interaction))
+
+    async with view.attend(prompt.name, prompt.assurance):
+        events = view.events()
+        for interaction in view.pending():
+            put(interaction)
+        try:
+            async for event in events:
+                if isinstance(event, Asked):
+                    put(event.interaction)
+                elif isinstance(event, Answered):
+                    late = asked.pop(event.id, None)
+                    if late is not None:
+                        late.cancel()
+        finally:
+            for task in asked.values():
+                task.cancel()
+            await asyncio.gather(*asked.values(), return_exceptions=True)
 
 
 def silence(interaction: Interaction) -> Verdict:

@@ -1,0 +1,175 @@
+"""What ``isthmus host`` does: a host, its control socket, and a face at this terminal."""
+
+import asyncio
+import importlib.util
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from isthmus.cli.exits import Exit
+from isthmus.cli.output import note
+from isthmus.errors import UsageError
+from isthmus.host.attached import Attached
+from isthmus.host.control import Control
+from isthmus.host.host import Host
+from isthmus.host.state import user_folder
+from isthmus.host.view import HostView
+from isthmus.terminal.prompt import Prompt, prompting
+
+__all__ = ["Hosting", "hosted"]
+
+ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
+"""The signals that end a host in order; not every system has all of them."""
+
+HERE = "what waits is denied, and the servers are ended"
+THERE = "where nobody else is there, what waits is denied"
+
+
+class Hosting(Struct, frozen=True):
+    """What the command line says.
+
+    Attributes:
+        config: files instead of the usual ones.
+        approve: where questions are asked.
+        policy: the name or file of a policy; None for the configuration's.
+        state: the folder of what lasts; None for the configuration's.
+        attach: show the host that runs already.
+    """
+
+    config: tuple[str, ...] = ()
+    approve: Literal["tui", "prompt", "none"] = "tui"
+    policy: str | None = None
+    state: str | None = None
+    attach: bool = False
+
+
+def hosted(said: Hosting) -> Exit:
+    """Run a host, or show one, until its user or a signal ends it.
+
+    Raises:
+        UsageError: this terminal cannot show what was asked for.
+        ConfigError: the configuration cannot be read.
+        HostGone: there is no host to be shown.
+    """
+    if said.approve == "tui":
+        able()
+    return asyncio.run(_attached(said) if said.attach else _hosted(said))
+
+
+def able() -> None:
+    """See that the full screen can be shown.
+
+    Raises:
+        UsageError: it cannot; the message says what to do instead.
+    """
+    other = "--approve=prompt asks line by line"
+    if importlib.util.find_spec("textual") is None:
+        raise UsageError(f"the full screen needs pip install 'isthmus[host]'; {other} without it")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(f"the full screen needs a terminal; {other}, --approve=none nowhere here")
+
+
+async def _attached(said: Hosting) -> Exit:
+    with _ending() as end:
+        async with Attached(said.state or user_folder()) as view:
+            await _shown(view, said, end, THERE)
+        if view.gone:
+            note(f"isthmus: {view.gone}")
+    return Exit.OK
+
+
+async def _hosted(said: Hosting) -> Exit:
+    """Start the host, let others attach, and show it here."""
+    host = Host.from_config(*said.config, policy=said.policy, state=said.state)
+    for name, why in host.config.broken.items():
+        note(f"isthmus: {name}: {why}")
+    async with AsyncExitStack() as stack:
+        end = stack.enter_context(_ending())
+        if said.approve != "none":
+            # Servers that start at once may have to be asked about: their questions wait for us.
+            await stack.enter_async_context(host.view.attend(said.approve))
+        await stack.enter_async_context(host)
+        folder = host.kernel.state.folder
+        if folder is not None:
+            await stack.enter_async_context(Control(host.view, folder))
+        await _shown(host.view, said, end, HERE)
+    return Exit.OK
+
+
+async def _shown(view: HostView, said: Hosting, end: asyncio.Event, leaving: str) -> None:
+    """Show a host here until its user, its own end or a signal ends that."""
+    if said.approve == "tui":
+        from isthmus.terminal.approver import approve  # with the extra only
+        from isthmus.terminal.questions import Surface
+
+        await approve(view, Surface(leaving=leaving), end=end)
+        return
+    if said.approve == "none":
+        note("isthmus: the host runs; isthmus host --attach shows it, control-C ends it")
+        await _first(end.wait(), _over(view))
+        return
+    prompt = Prompt()
+    note("isthmus: the host runs, and asks here; control-C ends it where it asks nothing")
+    with _interrupting(prompt, end):
+        await _first(end.wait(), prompting(view, prompt))
+
+
+async def _over(view: HostView) -> None:
+    """Wait until the host ends by itself."""
+    async for _ in view.events():
+        pass
+
+
+async def _first(*works: Coroutine[Any, Any, object]) -> None:
+    """Do several things until one of them is done; then the others end, too."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _ending() -> Iterator[asyncio.Event]:
+    """An event that is set when a signal wants this process to end."""
+    end = asyncio.Event()
+    with _handling(dict.fromkeys(ENDING, end.set)):
+        yield end
+
+
+@contextmanager
+def _interrupting(prompt: Prompt, end: asyncio.Event) -> Iterator[None]:
+    """Control-C answers the question that is asked; where none is, it ends the host."""
+
+    def interrupted() -> None:
+        if not prompt.interrupt():
+            end.set()
+
+    with _handling({"SIGINT": interrupted}):
+        yield
+
+
+@contextmanager
+def _handling(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
+    """Handle signals, where this system has them and its event loop can."""
+    loop = asyncio.get_running_loop()
+    handled = []
+    for name, handler in handlers.items():
+        number = getattr(signal, name, None)
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            if number is not None:
+                loop.add_signal_handler(number, handler)
+                handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)
