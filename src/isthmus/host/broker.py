@@ -100,7 +100,7 @@ class Broker:
         clock: Callable[[], float] = time.time,
         events: Events | None = None,
     ) -> None:
-        self.events = events or Events()
+        self.events = Events() if events is None else events  # empty ones are falsy
         self._audit = audit
         self._decisions = decisions
         self._clock = clock
