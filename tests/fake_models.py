@@ -40,6 +40,10 @@ class FakeModels:
         text = body if isinstance(body, str) else json.dumps(body)
         self.answers.append(("refuse", status, text, headers))
 
+    def hang_up(self):
+        """Close the connection instead of an answer."""
+        self.answers.append(("hang up",))
+
     async def handle(self, request):
         """One request."""
         self.headers = dict(request.headers)
@@ -47,6 +51,9 @@ class FakeModels:
         body = await request.read()
         self.asked.append(json.loads(body) if body else None)
         kind, *rest = self.answers.pop(0)
+        if kind == "hang up":
+            request.transport.close()
+            return web.Response()
         if kind == "refuse":
             status, text, headers = rest
             named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -278,6 +278,19 @@ async def test_nobody_there_is_unavailable():
     await gone.close()
 
 
+async def test_a_connection_that_was_about_to_be_closed_is_replaced_once():
+    """We demand: servers that keep connections for a while only cost no request."""
+    async with provider() as (ours, fake):
+        fake.hang_up()
+        fake.stream(chunk("x"), chunk(finish="stop"))
+        assert "x" == (await whole(ours, asked()))[-1].result.content.text
+        fake.hang_up()
+        fake.hang_up()
+        with pytest.raises(ProviderUnavailable):
+            await whole(ours, asked())
+    assert 4 == len(fake.asked)
+
+
 async def test_models_that_want_another_name_for_the_limit_get_it():
     """We demand: max_tokens holds for newer models, too, which refuse that name; asked once."""
     wants = "Unsupported parameter: use 'max_completion_tokens' instead."

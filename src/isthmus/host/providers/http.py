@@ -179,13 +179,29 @@ class Http:
             self._requests = connect(connect_timeout=CONNECT_SECONDS)
         headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
         try:
-            async with asyncio.timeout(self._timeout):
-                return await self._requests.send(method, self._base + path, headers, body)
+            try:
+                return await self._sent(self._requests, method, path, headers, body)
+            except ConnectionLost as error:
+                if not error.sent:
+                    raise
+                # a connection kept from before, which the server was about to close
+                return await self._sent(self._requests, method, path, headers, body)
         except (ConnectionLost, TimeoutError) as error:
             words = str(error) or f"no answer within {self._timeout:g} s"
             raise ProviderUnavailable(
                 f"provider {self.name!r} cannot be reached: {words}", provider=self.name
             ) from error
+
+    async def _sent(
+        self,
+        requests: Requests,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+    ) -> Response:
+        async with asyncio.timeout(self._timeout):
+            return await requests.send(method, self._base + path, headers, body)
 
     async def _piece(self, response: Response) -> bytes:
         try:
