@@ -117,11 +117,8 @@ class ToolCall(OfServer[ToolResult]):
     async def resolve(self, attempt: Attempt) -> Attempt:
         """Find the tool, and see whether it is what it was."""
         attempt = await self._named(attempt) if self._name else self._told(attempt)
-        if (
-            attempt.server
-            and self.servers.catalog.listed(attempt.server, attempt.isolation) is None
-        ):
-            await self.servers.catalog.load([attempt.server], attempt.isolation)
+        if attempt.server:
+            await self._heard(attempt.server, attempt.isolation)
         known = self._known = await self.servers.known(attempt)
         if attempt.origin != "app" and app_only(known.tool):
             raise Unknown(
@@ -129,6 +126,19 @@ class ToolCall(OfServer[ToolResult]):
                 "pages, and for no model or program"
             )
         return attempt
+
+    async def _heard(self, server: str, isolation: str) -> None:
+        """See to it that it is known what a server has.
+
+        Raises:
+            ServerUnavailable: it is not there to say so.
+        """
+        catalog = self.servers.catalog
+        if catalog.listed(server, isolation) is None:
+            await catalog.load([server], isolation)
+        if catalog.listed(server, isolation) is None:
+            async with self.servers.supervisor.use(server, isolation, again=True):
+                pass  # where it cannot be reached, this says why
 
     def _told(self, attempt: Attempt) -> Attempt:
         return self.isolated(attempt, attempt.server)
@@ -145,6 +155,8 @@ class ToolCall(OfServer[ToolResult]):
             broken = servers.supervisor.config.broken.get(before)
             if broken is not None:
                 raise Unknown(f"server {before!r} cannot be used: {broken}") from None
+            if owner:
+                await self._heard(owner, isolation)
             server, own = await servers.catalog.find(name, isolation)
         if server != owner:
             isolation = servers.isolation(server, attempt.principal, attempt.run)

@@ -1,0 +1,55 @@
+"""The supervisor within a whole host: what a caller is told of servers that are not there."""
+
+import asyncio
+
+import pytest
+
+from hosted_fleet import configuration
+from isthmus import Command, Server
+from isthmus.host.config.entries import HostConfig
+from isthmus.host.errors import ServerUnavailable
+from isthmus.host.host import Host
+
+
+def desk():
+    server = Server("desk")
+
+    @server.tool
+    async def note(text: str) -> str:
+        """Keep a note."""
+        return f"kept: {text}"
+
+    return server
+
+
+@pytest.mark.covers("hostservers.use.unavailable")
+async def test_a_call_at_a_server_that_is_not_there_says_why(tmp_path):
+    """Ours: not that there is no such tool, which nobody can know then."""
+    host = Host(approver=lambda _asked: True)
+    host.add("gone", Command(str(tmp_path / "nothing")))
+    host.add("by-hand", desk(), start="manual")
+    host.add("off", desk(), enabled=False)
+    async with host:
+        for name, why in (
+            ("gone", "there is no such file"),
+            ("by-hand", "isthmus servers start by-hand"),
+            ("off", "isthmus servers enable off"),
+        ):
+            for words in ({"name": "note", "server": name}, {"name": f"{name}__note"}):
+                with pytest.raises(ServerUnavailable, match=why):
+                    await host.call(arguments={"text": "x"}, **words)
+
+
+async def test_servers_that_a_program_added_stay_through_reloads_and_calls_through_restarts():
+    """Ours: no call is lost to either."""
+    host = Host(configuration(), approver=lambda _asked: True)
+    host.add("desk", desk())
+    async with host:
+        assert "kept: x" == (await host.call("desk__note", {"text": "x"})).text
+        diff = await host.reload(HostConfig())
+        assert not diff
+        texts = await asyncio.gather(
+            *(host.call("desk__note", {"text": str(n)}) for n in range(5)),
+            host.servers["desk"].restart(),
+        )
+    assert [f"kept: {n}" for n in range(5)] == [one.text for one in texts[:-1]]
