@@ -141,6 +141,7 @@ class _Reader:
             self._fail("this text in quotes does not end on its line")
         try:
             text: str = json.loads(found[0])
+            text.encode()  # half of a character of two is none
         except ValueError:
             self._fail('this text has an escape that JSON does not know (a backslash is "\\\\")')
         self._at = found.end()

@@ -16,7 +16,7 @@ PLACE = re.compile(r"\$\{([^}]*)\}")
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 CONFIDENTIAL = re.compile(
     r"(?i)(?:^|[^a-z])(?:pat|pin|dsn)(?:$|[^a-z])"
-    r"|token|key|secret|passw|passphrase|_pwd|credential|auth(?!or)|cookie"
+    r"|token|key|secret|passw|passphrase|_pwd|credential|auth(?!ors?(?:$|[_ -]))|cookie"
 )
 """Names of what nobody is to see."""
 

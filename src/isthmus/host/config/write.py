@@ -88,8 +88,8 @@ class ConfigFile:
             ConfigError: somebody else has changed the file meanwhile, or it cannot be written.
         """
         target = self.path.resolve()  # where a link leads, so that the link stays one
-        self._unchanged(target)
         try:
+            self._unchanged(target)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             put(target, self._text.encode(), lambda: self._unchanged(target))
         except OSError as error:

@@ -1,0 +1,88 @@
+"""Which workspaces the user trusts."""
+
+import json
+
+import pytest
+
+from isthmus.host.config.document import read
+from isthmus.host.config.load import load
+from isthmus.host.config.trust import Trust
+from isthmus.host.state import HostState
+
+
+@pytest.fixture
+async def trust():
+    state = HostState(None)
+    yield Trust(state)
+    await state.close()
+
+
+def write(folder, **servers):
+    """The file of a workspace."""
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+def trusted(folder, trust):
+    """Which servers may start something."""
+    config = load(
+        folder=folder, environ={"HOME": str(folder / "home")}, managed=folder / "m", trusted=trust
+    )
+    return {name for name, entry in config.servers.items() if entry.trusted}
+
+
+@pytest.mark.covers("hostconfig.trust.changed-inert")
+async def test_what_is_changed_or_new_is_inert_again(trust, tmp_path):
+    """Ours: trust is for what was seen; the rest of the file stays trusted."""
+    work = tmp_path / "work"
+    work.mkdir()
+    path = write(work, a={"command": "a"}, b={"command": "b"})
+    before = trusted(work, trust)
+    await trust.trust(str(work), [read(path)])
+    then = trusted(work, trust)
+    write(work, a={"command": "a"}, b={"command": "evil"}, c={"command": "c"})
+
+    assert (set(), {"a", "b"}, {"a"}) == (before, then, trusted(work, trust))
+
+
+@pytest.mark.covers("hostconfig.trust.changed-inert")
+async def test_an_input_that_changes_counts_as_a_change(trust, tmp_path):
+    """Ours: its default may be what runs."""
+    path = tmp_path / "mcp.json"
+    whole = {
+        "servers": {"a": {"command": "${input:x}"}},
+        "inputs": [{"id": "x", "default": "good"}],
+    }
+    path.write_text(json.dumps(whole))
+    await trust.trust(str(tmp_path), [read(path)])
+    first = trusted(tmp_path, trust)
+    whole["inputs"][0]["default"] = "evil"
+    path.write_text(json.dumps(whole))
+
+    assert ({"a"}, set()) == (first, trusted(tmp_path, trust))
+
+
+async def test_trust_ends(trust, tmp_path):
+    """Ours: what was given can be taken back, and nothing else is trusted by it."""
+    path = write(tmp_path, a={"command": "a"})
+    await trust.trust(str(tmp_path), [read(path)])
+
+    assert await trust.untrust(str(tmp_path))
+    assert not await trust.untrust(str(tmp_path))
+    assert set() == trusted(tmp_path, trust)
+
+
+@pytest.mark.covers("hostconfig.trust.changed-inert")
+async def test_trust_outlives_the_host(tmp_path):
+    """Ours: it is a row, and another process sees it."""
+    path = write(tmp_path, a={"command": "a"})
+    for step in ("trust", "look"):
+        state = HostState(tmp_path / "state")
+        trust = Trust(state)
+        await trust.load()
+        if step == "trust":
+            await trust.trust(str(tmp_path), [read(path)])
+        else:
+            assert {"a"} == trusted(tmp_path, trust)
+        await state.close()
