@@ -1,0 +1,117 @@
+"""Taking over the servers of another program."""
+
+import json
+
+import pytest
+
+from isthmus.host.config.importing import SOURCES, source, take, write_taken
+from isthmus.host.config.load import load
+from isthmus.host.errors import ConfigError
+
+
+def file(folder, name="theirs.json", **whole):
+    """Somebody else's file."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(whole))
+    return path
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if name not in {"goose", "codex"}])
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_every_program_is_found_in_its_place(tmp_path, name, platform):
+    """Ours: on each system, where the program keeps it."""
+    environ = {"HOME": str(tmp_path), "APPDATA": str(tmp_path / "appdata")}
+    with pytest.raises(
+        ConfigError, match=f"{name} has no configuration here: looked for"
+    ) as caught:
+        source(name, environ, platform)
+    place = str(caught.value).partition("looked for ")[2].split(", ")[0]
+    path = file(tmp_path, place, mcpServers={"a": {"command": "x"}})
+
+    assert path == source(name, environ, platform)
+
+
+def test_what_is_neither_a_program_nor_a_file_is_told(tmp_path):
+    """Ours: with those that are known."""
+    with pytest.raises(ConfigError, match="is no file, and none of claude"):
+        source("emacs", {"HOME": str(tmp_path)})
+
+
+def test_yaml_is_said_not_to_be_read(tmp_path):
+    """Ours: rather than half of it."""
+    file(tmp_path, ".config/goose/config.yaml")
+    with pytest.raises(ConfigError, match="is YAML, which isthmus does not read"):
+        take(source("goose", {"HOME": str(tmp_path)}, "linux"))
+
+
+def test_words_of_others_become_ours(tmp_path):
+    """Ours: the URL's name, the tools that Gemini leaves out, names that cannot be here."""
+    path = file(
+        tmp_path,
+        mcpServers={
+            "My Server!": {"serverUrl": "https://x", "autoApprove": ["a"]},
+            "g": {"command": "x", "excludeTools": ["rm"], "timeout": 5},
+            "g ": {"command": "y"},
+            "no": 1,
+        },
+    )
+    taken = take(path)
+
+    assert {
+        "My-Server": {"url": "https://x"},
+        "g": {"command": "x", "host": {"tools": {"exclude": ["rm"]}}},
+        "g-2": {"command": "y"},
+    } == taken.servers
+    notes = "\n".join(taken.notes)
+    assert [True] * 5 == [
+        said in notes
+        for said in (
+            "'My Server!' is called 'My-Server' here",
+            "autoApprove mean nothing here",
+            "timeout mean nothing here",
+            "the second is called g-2",
+            "'no' is no server",
+        )
+    ]
+
+
+def test_keys_in_clear_are_told_and_not_shown(tmp_path):
+    """Ours: a good moment to move them."""
+    taken = take(
+        file(tmp_path, mcpServers={"a": {"command": "x", "env": {"K_TOKEN": "canary", "B": "1"}}})
+    )
+
+    assert 1 == len(taken.notes)
+    assert "isthmus config secret set a/K_TOKEN" in taken.notes[0]
+    assert "canary" not in taken.notes[0]
+
+
+def test_servers_are_written_beside_those_that_are_there(tmp_path):
+    """Ours: none is replaced, inputs come along, and the result can be loaded."""
+    ours = tmp_path / "ours.json"
+    ours.write_text('{\n  // mine\n  "mcpServers": {"a": {"command": "mine"}}\n}')
+    theirs = file(
+        tmp_path,
+        servers={"a": {"command": "theirs"}, "b": {"command": "${input:x}"}},
+        inputs=[{"id": "x", "default": "prog"}],
+    )
+    taken = take(theirs)
+    written = write_taken(taken, ours)
+    config = load(ours, folder=tmp_path, environ={}, managed=tmp_path / "m")
+
+    assert ["b"] == written
+    assert {"a": ("mine",), "b": ("prog",)} == {n: e.command for n, e in config.servers.items()}
+    assert "// mine" in ours.read_text()
+    assert "has a server 'a' already, which stays" in taken.notes[0]
+    assert [] == write_taken(taken, ours)
+
+
+def test_a_file_of_ours_keeps_what_is_ours(tmp_path):
+    """Ours: options come along."""
+    options = {"host": {"start": "eager"}}
+
+    assert (
+        options | {"command": "x"}
+        == take(file(tmp_path, mcpServers={"a": {"command": "x"} | options})).servers["a"]
+    )
