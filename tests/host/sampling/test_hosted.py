@@ -1,0 +1,100 @@
+"""Sampling through a whole host: a server's ``ctx.sample`` in both eras, answered by a script."""
+
+import pytest
+
+from isthmus import Context, Server
+from isthmus.host.config.entries import Advertise
+from isthmus.host.errors import ConfigError, UserDeclined
+from isthmus.host.host import Host
+from isthmus.host.interaction import Decision
+from isthmus.host.providers.scripted import Scripted
+from isthmus.host.sampling.models import Models
+from sampling_desk import LARGE, SMALL
+
+BOTH = ("2025-11-25", "2026-07-28")
+
+
+def notes(revision):
+    """A server that has a model write."""
+    server = Server("notes", revisions=[revision])
+
+    @server.tool
+    async def summary(text: str, ctx: Context) -> str:
+        """A summary."""
+        return (await ctx.sample(f"Sum up: {text}", max_tokens=50)).text
+
+    return server
+
+
+def hosted(server, *answers):
+    """A host, and what its person was asked; calls of tools are allowed."""
+    asked, left = [], list(answers)
+
+    def person(interaction):
+        asked.append(interaction)
+        if interaction.attempt.action == "tool.call":
+            return Decision(verdict="allow")
+        return Decision(verdict=left.pop(0))
+
+    provider = Scripted("short")
+    catalog = Models([SMALL, LARGE])
+    host = Host(approver=person, models=catalog, providers={"scripted": provider})
+    host.add("notes", server, advertise=Advertise(sampling=True))
+    return host, asked, provider
+
+
+@pytest.mark.covers("hostsampling.eras")
+@pytest.mark.parametrize("revision", BOTH)
+async def test_both_eras_ask_the_same_person_the_same_things(revision):
+    """We demand: one broker behind the routes; the run and the call it came from are known."""
+    host, asked, provider = hosted(notes(revision), "allow", "allow")
+    async with host:
+        with host.run() as run:
+            result = await host.call("notes__summary", {"text": "long"}, run=run)
+        assert (4, 1) == (run.tokens, len(provider.asked))
+    assert "short" == result.text
+    call, before, after = (one.attempt for one in asked)
+    assert ["tool.call", "sampling.request", "sampling.respond"] == [
+        one.action for one in (call, before, after)
+    ]
+    assert (call.id, run.id, "server:notes") == (before.parent, before.run, before.principal)
+    assert {"2025-11-25": "request", "2026-07-28": "result"}[revision] == before.origin
+
+
+@pytest.mark.covers("hostsampling.review.denied")
+@pytest.mark.parametrize("revision", BOTH)
+async def test_a_no_ends_the_call_or_is_an_error_to_the_server(revision):
+    """The spec: -1 for a request of its own; since 2026-07-28 nothing is sent."""
+    host, _, provider = hosted(notes(revision), "deny")
+    async with host:
+        if revision == "2026-07-28":
+            with pytest.raises(UserDeclined):
+                await host.call("notes__summary", {"text": "long"})
+        else:
+            result = await host.call("notes__summary", {"text": "long"})
+            assert result.is_error
+        # a person refuses: the budget is not touched
+        assert (0, 0, 0) == await host.sampler.budgets.used("notes")
+    assert [] == provider.asked
+
+
+async def test_models_of_a_file_are_there_for_servers_and_for_conversations(tmp_path):
+    """We demand: a host reads its models from the file that its configuration names."""
+    path = tmp_path / "models.toml"
+    path.write_text(
+        '[providers.local]\nbase_url = "http://127.0.0.1:1/v1"\n\n'
+        '[[model]]\nid = "a"\nprovider = "local"\n'
+    )
+    async with Host(models=path) as host:
+        assert ["a"] == [model.id for model in host.models]
+        assert ["local"] == list(host.providers)
+    path.write_text('[[model]]\nid = "a"\n')
+    with pytest.raises(ConfigError, match="line 1: model 'a', provider: it is missing"):
+        async with Host(models=path):
+            pass
+
+
+async def test_a_host_without_models_offers_none():
+    """We demand: what nobody can answer is not advertised."""
+    async with Host() as host:
+        assert (0, {}) == (len(host.models), host.providers)
