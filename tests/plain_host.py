@@ -9,7 +9,7 @@ from isthmus.host.config.entries import ServerEntry
 from isthmus.host.errors import Denied
 from isthmus.host.events import Events
 from isthmus.host.interaction import CallAsked
-from isthmus.host.runs import Runs
+from isthmus.host.runs import Budget, Runs
 from waiting_host import WaitingHost, asked
 
 
@@ -59,9 +59,9 @@ class PlainHost:
     async def _use(self, server, _isolation):
         yield self._clients[server]
 
-    def run(self, **more):
+    def run(self, principal="user:local", *, budget=None):
         """A new run."""
-        return self._runs.begin(**more)
+        return self._runs.begin(principal, budget=budget or Budget())
 
     def events(self):
         """What happens from now on."""

@@ -49,8 +49,7 @@ async def talk(wanted: Wanted) -> Exit:
         provider = named(wanted.provider)
         if provider is not None:
             stack.push_async_callback(provider.close)
-        options = {"policy": wanted.policy} if wanted.policy else {}
-        host = Host.from_config(*wanted.config, state=wanted.state, **options)
+        host = Host.from_config(*wanted.config, state=wanted.state, policy=wanted.policy or None)
         await stack.enter_async_context(host)
         found, first = await voices(host, provider, wanted.provider, wanted.model)
         voice = found[first]

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
@@ -22,7 +21,7 @@ from isthmus.host.turns import (
 )
 from isthmus.terminal.chat_lines import asked, bar, done, ended, inserted
 from isthmus.terminal.chat_session import Item, Session
-from isthmus.terminal.chat_typing import Suggestion, suggestions
+from isthmus.terminal.chat_typing import suggestions
 from isthmus.terminal.chat_widgets import ChatLine, Suggestions, Transcript
 from isthmus.terminal.editing import in_editor
 from isthmus.terminal.inbox import Inbox
@@ -89,8 +88,9 @@ class Chat(App[None]):
         yield Static("", id="bar", markup=False)
         yield Transcript(id="transcript")
         yield Questions(self._session.view, self.surface, self.surface.edit or self._edit)
-        yield Suggestions(id="suggestions")
-        yield ChatLine(id="line")
+        offered = Suggestions(id="suggestions")
+        yield offered
+        yield ChatLine(offered, id="line")
         yield Static("", id="told", markup=False)
         yield Static(TYPING, id="keys", markup=False)
 
@@ -145,7 +145,7 @@ class Chat(App[None]):
         questions.display = waiting
         questions.guard.moved()
         if waiting:
-            self.query_one(Suggestions).display = False
+            self.query_one(Suggestions).show([])
             questions.query_one(Inbox).focus()
         else:
             self._line.focus()
@@ -162,7 +162,8 @@ class Chat(App[None]):
         session = self._session
         ready = [one for one in session.view.servers() if one.state == "ready"]
         labels = ", ".join(sorted(session.talk.run.labels))
-        parts = [self.TITLE, name(session.voice), f"{len(ready)} servers running"]
+        count = f"{len(ready)} server{'s' * (len(ready) != 1)} running"
+        parts = [self.TITLE, name(session.voice), count]
         if labels:
             parts.append(f"has read: {labels}")
         self.query_one("#bar", Static).update(" | ".join(parts))
@@ -182,35 +183,13 @@ class Chat(App[None]):
             await asyncio.sleep(PAUSE)
         found = await suggestions(text, self._session.host)
         if text == self._line.value:
-            self._suggested(found if self.query_one(Questions).display is False else [])
-
-    def _suggested(self, found: Sequence[Suggestion]) -> None:
-        self.query_one(Suggestions).show(found)
-        self._line.suggesting = bool(found)
-
-    def on_chat_line_move(self, event: ChatLine.Move) -> None:
-        """Another suggestion is looked at."""
-        box = self.query_one(Suggestions)
-        if event.step > 0:
-            box.action_cursor_down()
-        else:
-            box.action_cursor_up()
-
-    def on_chat_line_take(self) -> None:
-        """The suggestion that is looked at becomes the line."""
-        chosen = self.query_one(Suggestions).chosen
-        if chosen is not None and self._line.suggesting:
-            self._line.value = chosen.text
-            self._line.cursor_position = len(chosen.text)
-
-    def on_chat_line_leave(self) -> None:
-        """Show no suggestions."""
-        self._suggested([])
+            asking = self.query_one(Questions).display
+            self.query_one(Suggestions).show([] if asking else found)
 
     def on_option_list_option_selected(self, event: Suggestions.OptionSelected) -> None:
         """A suggestion was clicked."""
         if event.option_list.id == "suggestions":
-            self.on_chat_line_take()
+            self._line.action_take()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Do what the line says."""
@@ -224,7 +203,7 @@ class Chat(App[None]):
             return
         self._line.remember(text)
         self._line.value = ""
-        self._suggested([])
+        self.query_one(Suggestions).show([])
         self._tell("")
         self._transcript.user(text)
         self._turn = self.run_worker(self._enter(text), name="turn", exit_on_error=False)

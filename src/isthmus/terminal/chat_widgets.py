@@ -7,7 +7,6 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.events import Paste
-from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -111,6 +110,13 @@ class Suggestions(OptionList, can_focus=False):
         at = self.highlighted
         return None if at is None or at >= len(self._shown) else self._shown[at]
 
+    def move(self, step: int) -> None:
+        """Look at the next one, or the one before."""
+        if step > 0:
+            self.action_cursor_down()
+        else:
+            self.action_cursor_up()
+
     def show(self, found: Sequence[Suggestion]) -> None:
         """Show these instead."""
         self._shown = found
@@ -121,20 +127,11 @@ class Suggestions(OptionList, can_focus=False):
 
 
 class ChatLine(Input):
-    """The line that is typed into; the keys up and down bring back earlier ones."""
+    """The line that is typed into; the keys up and down bring back earlier ones.
 
-    class Move(Message):
-        """Another suggestion is to be looked at."""
-
-        def __init__(self, step: int) -> None:
-            super().__init__()
-            self.step = step
-
-    class Take(Message):
-        """The suggestion is to be taken."""
-
-    class Leave(Message):
-        """No suggestion is wanted."""
+    Args:
+        offered: what it may go on with, which the tab key takes.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "back(1)", show=False),
@@ -143,13 +140,13 @@ class ChatLine(Input):
         Binding("escape", "leave", show=False),
     ]
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, offered: Suggestions, *, id: str | None = None) -> None:
         super().__init__(
             id=id,
             placeholder="say something; / for commands, @ for resources",
             select_on_focus=False,
         )
-        self.suggesting = False
+        self._offered = offered
         self._past: list[str] = []
         self._at = 0
         self._draft = ""
@@ -162,8 +159,8 @@ class ChatLine(Input):
 
     def action_back(self, step: int) -> None:
         """An earlier line, or a later one; among suggestions, the one above or below."""
-        if self.suggesting:
-            self.post_message(self.Move(-step))
+        if self._offered.display:
+            self._offered.move(-step)
             return
         at = min(max(0, self._at + step), len(self._past))
         if at == self._at:
@@ -175,12 +172,16 @@ class ChatLine(Input):
         self.cursor_position = len(self.value)
 
     def action_take(self) -> None:
-        """Take the suggestion."""
-        self.post_message(self.Take())
+        """Take the suggestion that is looked at."""
+        chosen = self._offered.chosen
+        if chosen is not None:
+            self.value = chosen.text
+            self.cursor_position = len(chosen.text)
+            self._offered.show([])
 
     def action_leave(self) -> None:
         """Want no suggestion."""
-        self.post_message(self.Leave())
+        self._offered.show([])
 
     def _on_paste(self, event: Paste) -> None:
         """Take all lines of what is pasted, as one."""
