@@ -314,7 +314,7 @@ class Pipeline:
     def _done(self, passage: Passage, outcome: Outcome) -> None:
         run = passage.run
         if run is not None:
-            run.taken.take(passage.attempt, passage.facts)
+            self._take_over(passage)
             run.spend(outcome)
         self.audit.note(passage.outcome(outcome))
         if self.events:
@@ -322,11 +322,16 @@ class Pipeline:
                 Ended(id=passage.attempt.id, failed=outcome.failed, seconds=passage.seconds())
             )
 
+    @staticmethod
+    def _take_over(passage: Passage) -> None:
+        """The run has read what a server said."""
+        if passage.run is not None and passage.attempt.action in TO_SERVERS:
+            passage.run.taken.take(passage.attempt, passage.facts)
+
     def _failed(self, passage: Passage, error: BaseException) -> None:
         """It is over without a result: written down whatever the reason."""
-        if isinstance(error, PeerError) and passage.intended and passage.run is not None:
-            # the words of an error are words of the server
-            passage.run.taken.take(passage.attempt, passage.facts)
+        if isinstance(error, PeerError) and passage.intended:
+            self._take_over(passage)  # the words of an error are words of the server
         self.audit.note(passage.failure(error))
         if self.events:
             said = str(error) if isinstance(error, IsthmusError) else ""

@@ -7,10 +7,10 @@ from typing import Self
 
 from msgspec import Struct
 
+from isthmus.host.act import Outcome
 from isthmus.host.attempt import new_id
 from isthmus.host.errors import Exhausted, Unknown
 from isthmus.host.labels import Taken
-from isthmus.host.pipeline import Outcome
 
 __all__ = ["Budget", "Run", "Runs"]
 

@@ -1,0 +1,116 @@
+"""How much each server, and each caller of it, may take."""
+
+import asyncio
+
+import pytest
+
+from isthmus.host.attempt import Attempt
+from isthmus.host.config.entries import ServerLimits
+from isthmus.host.errors import Exhausted
+from isthmus.host.limits import MOST_WAITING, Limits, Slots
+
+
+def call(id="1", *, principal="user:a", server="shop", tool="buy", parent=""):
+    """One call."""
+    return Attempt(
+        id=id, action="tool.call", principal=principal, server=server, object=tool, parent=parent
+    )
+
+
+def limits(now, **figures):
+    """The limits of one server, by a clock of the test's."""
+    found = ServerLimits(**figures)
+    return Limits(lambda _server: found, clock=lambda: now[0])
+
+
+@pytest.mark.covers("hostkernel.limits.rate")
+async def test_who_calls_too_often_is_told_when_to_come_back():
+    """Ours: the refusal has the seconds, and after them it goes through."""
+    now = [0.0]
+    gate = limits(now, calls=2.0)
+    for _ in range(2):
+        gate.leave(call(), await gate.enter(call()))
+
+    with pytest.raises(Exhausted, match="again in") as refused:
+        await gate.enter(call())
+
+    now[0] += refused.value.retry_after
+    gate.leave(call(), await gate.enter(call()))
+
+
+@pytest.mark.covers("hostkernel.limits.tool")
+async def test_one_tool_of_one_caller_leaves_room_for_the_others():
+    """Ours: who has used up a tool may call another, and others may call that one."""
+    gate = limits([0.0], calls=10.0, tool_calls=1.0)
+    await gate.enter(call("1"))
+
+    with pytest.raises(Exhausted, match="buy"):
+        await gate.enter(call("2"))
+    await gate.enter(call("3", tool="sell"))
+    await gate.enter(call("4", principal="user:b"))
+
+
+@pytest.mark.covers("hostkernel.limits.fair")
+async def test_places_are_taken_in_turns_by_callers():
+    """Ours: who has ten calls waiting does not hold up who has one."""
+    gate = limits([0.0], concurrency=1)
+    order = []
+
+    async def one(id, principal):
+        attempt = call(id, principal=principal)
+        slots = await gate.enter(attempt)
+        order.append(id)
+        await asyncio.sleep(0)
+        gate.leave(attempt, slots)
+
+    many = [one(f"a{n}", "user:a") for n in range(4)]
+    await asyncio.gather(*many, one("b0", "user:b"))
+
+    assert ["a0", "a1", "b0", "a2", "a3"] == order
+
+
+async def test_too_many_waiting_calls_of_one_caller_are_refused():
+    """Ours: a queue has an end, and says so."""
+    slots = Slots(1)
+    assert slots.take()
+    waiting = [asyncio.ensure_future(slots.wait("user:a")) for _ in range(MOST_WAITING)]
+    await asyncio.sleep(0)
+
+    with pytest.raises(Exhausted):
+        await slots.wait("user:a")
+
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert 0 == slots.waiting
+
+
+async def test_who_gives_up_while_waiting_takes_no_place():
+    """Ours: a cancelled call leaves the queue, also when its turn has just come."""
+    slots = Slots(1)
+    assert slots.take()
+    one = asyncio.ensure_future(slots.wait("user:a"))
+    two = asyncio.ensure_future(slots.wait("user:b"))
+    await asyncio.sleep(0)
+    slots.leave()  # it is the turn of the first
+    one.cancel()
+    await asyncio.gather(one, return_exceptions=True)
+
+    await two
+
+    slots.leave()
+    assert 0 == slots.taken
+
+
+@pytest.mark.covers("hostkernel.limits.nested")
+async def test_what_comes_about_within_a_call_does_not_wait_for_it():
+    """Ours: a server with one place is called again in the course of its own call."""
+    gate = limits([0.0], concurrency=1)
+    outer = call("outer")
+    slots = await gate.enter(outer)
+
+    inner = call("inner", parent="outer")
+    gate.leave(inner, await gate.enter(inner))
+    gate.leave(outer, slots)
+
+    assert slots.taken == 0
