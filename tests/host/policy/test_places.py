@@ -1,0 +1,108 @@
+"""Where paths and addresses lead."""
+
+import pytest
+
+from isthmus.host.policy.places import canonical, expanded, host_fits, host_of, is_under
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "work/app").mkdir(parents=True)
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "work/link").symlink_to(tmp_path / "secret")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "inside"),
+    [
+        ("work/app/new.txt", True),
+        ("work", True),
+        ("work/../work/app", True),
+        ("work/../secret/key", False),
+        ("work/link/key", False),
+        ("work/link/../work/app", True),
+        ("workshop", False),
+        ("work/./app//x", True),
+    ],
+)
+@pytest.mark.covers("hostpolicy.under.no-escape")
+def test_a_path_is_where_it_leads(tree, path, inside):
+    """Ours: links are followed and .. is resolved before anything is compared."""
+    found = canonical(f"{tree}/{path}")
+
+    assert inside is is_under(found, canonical(str(tree / "work")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a/b", "~/x", "a\0b", "file://elsewhere/a", "file:relative", "file:///a?b", "file:///%00", "file:///%ff",
+     "https://example.com/a", "custom:/etc/passwd", "/" + "a" * 5000],
+)  # fmt: skip
+@pytest.mark.covers("hostpolicy.under.no-escape")
+def test_what_leads_nobody_knows_where_has_no_place(text):
+    """Ours: it may be read one way here and another way in the server."""
+    assert canonical(text) is None
+
+
+def test_a_file_uri_is_the_path_it_names(tree):
+    """Ours: with its escapes, and with no host or this one."""
+    wanted = canonical(str(tree / "work/a b"))
+
+    assert [wanted] * 2 == [
+        canonical(f"{kind}{tree}/work/a%20b") for kind in ("file://", "FILE://localhost")
+    ]
+
+
+def test_a_relative_path_starts_in_the_servers_folder_where_that_is_known(tree):
+    """Ours: otherwise nobody can tell what it names."""
+    assert canonical(str(tree / "work/a")) == canonical("work/a", str(tree))
+    assert canonical("a", "not/absolute") is None
+
+
+def test_what_forbids_folds_case_and_what_allows_does_not():
+    """Ours: on a system whose files ignore case, /ETC is /etc."""
+    assert (True, False) == (is_under("/ETC/x", "/etc", folding=True), is_under("/ETC/x", "/etc"))
+    assert is_under("/x", "/")
+
+
+def test_the_workspace_and_the_home_are_filled_in(monkeypatch):
+    """Ours: what is not known fits nothing."""
+    monkeypatch.setenv("HOME", "/home/me")
+
+    assert ("/home/me/a", "/w/a", None, None) == (
+        expanded("~/a", ""), expanded("${workspace}/a", "/w"), expanded("${workspace}/a", ""), expanded("~nobody-there/a", ""),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://Example.com/a", "example.com"), ("http://example.com:8080", "example.com"),
+        ("https://example.com./a", "example.com"), ("https://[::1]:80/", "[::1]"), ("wss://a.b/c?d#e", "a.b"),
+        ("https://xn--bcher-kva.example/", "xn--bcher-kva.example"),
+    ],
+)  # fmt: skip
+def test_an_address_has_its_host(url, host):
+    """Ours: in small letters, without port and final point."""
+    assert host == host_of(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://good.com@evil.com/", "https://good.com\\@evil.com/", "https://good.com\t.evil.com/", " https://good.com",
+     "https://b\u00fccher.example/", "https://good.com%2eevil.com/", "https:good.com", "//good.com/", "ftp://good.com/",
+     "https://good.com:80:90/", "https:///good.com", "https://.good.com/", "https://good..com/", "https://g\u043e\u043ed.com",
+     "javascript:alert(1)", "https://good.com\n/", "https://" + "a" * 9000, "http://[::1"],
+)  # fmt: skip
+@pytest.mark.covers("hostpolicy.host-in.no-tricks")
+def test_an_address_that_readers_may_disagree_on_has_no_host(url):
+    """Ours: one program sees the first name in it, another the second."""
+    assert host_of(url) is None
+
+
+def test_a_star_is_what_lies_below_and_not_the_host_itself():
+    """Ours: and it ends at a point."""
+    hosts = ("a.example.com", "a.b.example.com", "example.com", "evilexample.com")
+
+    assert [True, True, False, False] == [host_fits(h, "*.example.com") for h in hosts]
