@@ -36,13 +36,13 @@ class Known:
     """What is known of one tool at one connection.
 
     Attributes:
-        tool: its definition, and ``client`` whom it was learned with; None where it is from before.
+        tool: its definition, and ``client`` whom it was learned with.
         facts: what policy is to know of it.
     """
 
     __slots__ = ("client", "facts", "tool")
 
-    def __init__(self, tool: Tool, client: Client | None, facts: Facts) -> None:
+    def __init__(self, tool: Tool, client: Client, facts: Facts) -> None:
         self.tool = tool
         self.client = client
         self.facts = facts
@@ -150,13 +150,20 @@ class Servers:
     async def known(self, attempt: Attempt) -> Known:
         """The tool that an attempt means, if it is what it was when it was approved.
 
+        Its server is started for that: nobody is to be asked about what cannot be done, or about
+        what it once was.
+
         Raises:
             Unknown: there is no such tool.
+            ServerUnavailable: the server cannot be reached.
             Quarantined: it has changed, and nobody released it.
         """
         server, own, isolation = attempt.server, attempt.object, attempt.isolation
-        tool = self.catalog.tool(server, own, isolation)
         client = self.client(server, isolation)
+        if client is None:  # what it had in an earlier run may be something else by now
+            async with self.supervisor.use(server, isolation, again=True) as client:
+                await self.learned(server, client, isolation)
+        tool = self.catalog.tool(server, own, isolation)
         key = server, own, isolation
         known = self._known.get(key)
         if known is not None and known.tool is tool and known.client is client:
@@ -164,7 +171,7 @@ class Servers:
         return await self._learn(key, attempt, tool, client)
 
     async def _learn(
-        self, key: tuple[str, str, str], attempt: Attempt, tool: Tool, client: Client | None
+        self, key: tuple[str, str, str], attempt: Attempt, tool: Tool, client: Client
     ) -> Known:
         server, own, isolation = key
         facts = self.facts(server, isolation, own)
@@ -184,14 +191,14 @@ class Servers:
     async def still(self, attempt: Attempt, known: Known, *, waited: bool) -> None:
         """See whether a tool is still what it was a while ago.
 
-        Where a person was asked meanwhile, or nobody has asked the server yet, it is asked.
+        Where a person was asked meanwhile the server is asked, too.
 
         Raises:
             Quarantined: it has changed.
             Unknown: it is gone.
         """
         server, isolation = attempt.server, attempt.isolation
-        if waited or known.client is None:
+        if waited:
             async with self.supervisor.use(server, isolation, again=True) as client:
                 if client is known.client:
                     await self.catalog.on_changed(server, "tools", isolation)
