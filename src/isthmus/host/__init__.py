@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isthmus.host.attempt import Attempt as Attempt
+    from isthmus.host.conversation import Conversation as Conversation
     from isthmus.host.errors import AuditUnavailable as AuditUnavailable
     from isthmus.host.errors import BadArguments as BadArguments
     from isthmus.host.errors import ConfigError as ConfigError
@@ -29,6 +30,7 @@ __all__ = [
     "AuditUnavailable",
     "BadArguments",
     "ConfigError",
+    "Conversation",
     "Decision",
     "Denied",
     "Exhausted",
@@ -44,6 +46,7 @@ __all__ = [
 
 _HOMES = {
     "Attempt": "attempt",
+    "Conversation": "conversation",
     "Host": "host",
     **dict.fromkeys(
         (
