@@ -18,6 +18,7 @@ from isthmus.cli.ending import finish
 from isthmus.cli.exits import MEANINGS, Exit
 from isthmus.cli.grants import app as grants
 from isthmus.cli.host import host
+from isthmus.cli.models import app as models
 from isthmus.cli.policy import app as policies
 from isthmus.cli.servers import app as servers
 from isthmus.cli.talk import Options, Talk
@@ -44,6 +45,7 @@ app.add_typer(audit)
 app.add_typer(auth)
 app.add_typer(config)
 app.add_typer(grants)
+app.add_typer(models)
 app.add_typer(policies)
 app.add_typer(servers)
 app.command()(chat)
