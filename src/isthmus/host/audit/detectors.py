@@ -82,9 +82,11 @@ def random_looking(run: str) -> bool:
     """
     if KNOWN_IDS.fullmatch(run):
         return False
-    if HEX.search(run):
+    beginning = run[:LOOKED_AT]
+    spelt = HEX.search(beginning)
+    if spelt and not spelt.group().isalpha():
         return True
-    kinds = run[:LOOKED_AT].translate(KINDS)
+    kinds = beginning.translate(KINDS)
     pairs = len(kinds) - 1 - 2 * kinds.count(" ")
     odd = sum(kinds.count(pair) for pair in ODD)
     least = 0.15 if "9" in kinds else 0.22

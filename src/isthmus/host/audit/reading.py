@@ -286,6 +286,8 @@ def catch_up(db: "sqlite3.Connection") -> None:
     import sqlite3
 
     more = True
+    while db.in_transaction and more:
+        more = index_some(db, CATCHING_UP)
     with suppress(sqlite3.OperationalError):  # another process writes, or the file is read-only
         while more:
             db.execute("BEGIN IMMEDIATE")

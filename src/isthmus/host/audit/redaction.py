@@ -24,6 +24,9 @@ SHORTEST = 6
 PLAIN = re.compile(r"[A-Za-z0-9\-._~]*")
 """What looks the same wherever it is written."""
 
+LARGEST = 10**64
+"""Greater numbers are no secrets; to write them takes long."""
+
 DEEPEST = 100
 """Levels of lists and objects that are looked into; what is below is left out."""
 
@@ -136,7 +139,7 @@ def _walk(value: Any, known: Sequence[str], depth: int) -> Any:
         return _text(value, known, chance=True)
     if value is None or isinstance(value, int | float):
         # Digits may be a secret; True is none.
-        return REDACTED if known and str(value) in known else value
+        return REDACTED if known and _digits(value) in known else value
     if not depth:
         return TOO_DEEP
     if isinstance(value, Mapping):
@@ -149,6 +152,11 @@ def _walk(value: Any, known: Sequence[str], depth: int) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return _list(value, known, depth - 1)
     return _strange(value, known)
+
+
+def _digits(value: float | None) -> str:
+    """How a number is written; one that nobody would take for a secret is not."""
+    return "" if isinstance(value, int) and abs(value) >= LARGEST else str(value)
 
 
 def _list(values: Iterable[Any], known: Sequence[str], depth: int) -> list[Any]:

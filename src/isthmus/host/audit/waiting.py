@@ -125,4 +125,6 @@ class Drain:
         taken, self._taken = self._taken, []
         if error is not None:
             self._waiting.back(taken, error)
+            if self._entry is not None:
+                self._entry.dropped = True  # whoever waited does without, whatever comes
         self._ended(error)

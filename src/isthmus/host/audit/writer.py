@@ -26,6 +26,9 @@ SEGMENT = 1_000
 SEGMENT_LIFE = 3600.0
 """Seconds between two checkpoints, at most, where rows are written."""
 
+SWEPT_EVERY = 3600.0
+"""Seconds until it is looked again for what has been kept for long enough."""
+
 INDEXED_AT_ONCE = 250
 """Rows that are put into the index for searching at a time."""
 
@@ -71,6 +74,7 @@ class Writer:
         self._keys: AuditKeys | None = None
         self._keeper: Keeper | None = None
         self._checked = clock()
+        self._swept = clock()
         self._sweeping = True
 
     def ready(self, db: "sqlite3.Connection") -> int:
@@ -95,7 +99,8 @@ class Writer:
         if rows:
             self._append(db, rows)
             self._waiting.lost -= lost
-        if self._sweeping:
+        if self._sweeping or self._clock() - self._swept > SWEPT_EVERY:
+            self._swept = self._clock()
             self._sweeping = self._sweep(db)
 
     def end(self, db: "sqlite3.Connection") -> None:
@@ -119,7 +124,6 @@ class Writer:
             prev = hash
         if self._clock() - self._checked > SEGMENT_LIFE:
             self._checkpoint(db, seq, prev)
-            self._sweeping = True
 
     def _along(self, db: "sqlite3.Connection", row: Row, taken: Snapshot, seq: int) -> None:
         """What goes along with a row: calls that are open, bodies, the index."""

@@ -1,0 +1,75 @@
+"""Rows and logs for the tests of the audit log."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from isthmus.host.attempt import new_id
+from isthmus.host.audit.log import AuditLog
+from isthmus.host.audit.row import Row
+from isthmus.host.state import HostState
+
+BASE = {
+    "run": "r1",
+    "principal": "user:ada",
+    "action": "tool.call",
+    "server": "github",
+    "object": "create_issue",
+    "effect": "allow",
+    "rule": "writes",
+}
+
+
+def intent(call="", **more):
+    """Something is about to be done."""
+    said = {"arguments": {"title": "It fails"}, **BASE, **more}
+    return Row(kind="intent", call=call or new_id(), **said)
+
+
+def outcome(call, **more):
+    """It was done."""
+    said = {"result": {"ok": 1}, "failed": False, "seconds": 0.01, **BASE, **more}
+    return Row(kind="outcome", call=call, **said)
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    def __init__(self, now=1_795_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+@asynccontextmanager
+async def logging(folder=None, **options):
+    """A log in a state; both are closed at the end."""
+    state = HostState(folder, clock=options.pop("clock", Clock()))
+    state.database.patience = 0.05
+    log = AuditLog(state, **options)
+    log.state = state
+    try:
+        yield log
+    finally:
+        await log.close()
+        await state.close()
+
+
+async def sql(log, statement, *values):
+    """What a statement says, straight from the file."""
+    return await log.state.read(lambda db: db.execute(statement, values).fetchall())
+
+
+async def kinds(log):
+    """The kinds of all rows."""
+    return [row[0] for row in await sql(log, "SELECT kind FROM event ORDER BY seq")]
+
+
+async def until(holds):
+    """Wait for what another thread brings about."""
+    async with asyncio.timeout(30):
+        while True:
+            found = holds()
+            if await found if asyncio.iscoroutine(found) else found:
+                return
+            await asyncio.sleep(0.002)

@@ -1,0 +1,249 @@
+"""The chain: whoever changes, removes, inserts or moves a row is found out, and where."""
+
+import asyncio
+import hashlib
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from audit_rows import BASE, Clock, intent, logging, outcome, sql
+from isthmus.host.audit.columns import COLUMNS
+from isthmus.host.audit.row import Row
+from isthmus.host.audit.writer import SEGMENT
+
+
+async def filled(log, rows=6):
+    for n in range(rows):
+        log.note(Row(kind="decision", call=f"c{n}", arguments={"n": n}, **BASE))
+    await log.flush()
+
+
+async def meddled(log, *statements):
+    """What a check finds after somebody wrote to the file."""
+    path = log.state.database.path
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("DROP TRIGGER event_stays")
+        other.execute("DROP TRIGGER event_stays_as_it_is")
+        for statement in statements:
+            other.execute(statement)
+    return await log.verify()
+
+
+@pytest.mark.covers("hostaudit.chain.append-only")
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE event SET server = 'x'", "DELETE FROM event", "DELETE FROM event WHERE seq = 3"],
+)
+async def test_the_table_only_grows(tmp_path, statement):
+    """Ours: by a trigger, whoever writes."""
+    async with logging(tmp_path) as log:
+        await filled(log)
+        with pytest.raises(sqlite3.IntegrityError, match="audit log"):
+            await log.state.write(lambda db: db.execute(statement))
+
+        assert (await log.verify()).good
+
+
+MEDDLING = {
+    "a value": (["UPDATE event SET effect = 'deny' WHERE seq = 3"], 3, "changed"),
+    "arguments": (["UPDATE event SET args_redacted = '{}' WHERE seq = 1"], 1, "changed"),
+    "a time": (["UPDATE event SET ts_us = ts_us + 1 WHERE seq = 6"], 6, "changed"),
+    "a null": (["UPDATE event SET model = '' WHERE seq = 2"], 2, "changed"),
+    "a hash": (["UPDATE event SET hash = zeroblob(32) WHERE seq = 2"], 2, "changed"),
+    "one removed": (["DELETE FROM event WHERE seq = 3"], 3, "missing"),
+    "the first removed": (["DELETE FROM event WHERE seq = 1"], 1, "missing"),
+    "several removed": (["DELETE FROM event WHERE seq IN (2, 3, 4)"], 2, "missing"),
+    "two exchanged": (
+        [
+            "UPDATE event SET seq = -3 WHERE seq = 3", "UPDATE event SET seq = 3 WHERE seq = 4",
+            "UPDATE event SET seq = 4 WHERE seq = -3",
+        ], 3, "order",
+    ),
+    "closed up": (
+        ["DELETE FROM event WHERE seq = 3", "UPDATE event SET seq = seq - 1 WHERE seq > 3"], 3, "order",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.covers("hostaudit.chain.tampering")
+@pytest.mark.parametrize("how", MEDDLING)
+async def test_meddling_is_found_and_where(tmp_path, how):
+    """Ours: at the first row that is not as it was written."""
+    statements, seq, what = MEDDLING[how]
+    async with logging(tmp_path) as log:
+        await filled(log)
+        found = await meddled(log, *statements)
+
+    assert not found.good
+    assert seq == found.faults[0].seq
+    assert what in {fault.what for fault in found.faults if fault.seq == seq}
+
+
+def rechained(path, seq, statement):
+    """Do something to a row, and make the hashes of it and all after it fit again."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("DROP TRIGGER event_stays")
+        db.execute("DROP TRIGGER event_stays_as_it_is")
+        db.execute(statement)
+        prev = db.execute("SELECT hash FROM event WHERE seq = ?", (seq - 1,)).fetchone()[0]
+        names = ", ".join(COLUMNS)
+        rows = db.execute(f"SELECT {names} FROM event WHERE seq >= ? ORDER BY seq", (seq,))  # noqa: S608 - columns
+        for values in rows.fetchall():
+            plain = [one.hex() if isinstance(one, bytes) else one for one in values]
+            text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
+            hash = hashlib.blake2b(prev + text, digest_size=32).digest()
+            db.execute("UPDATE event SET prev = ?, hash = ? WHERE seq = ?", (prev, hash, values[0]))
+            prev = hash
+
+
+@pytest.mark.covers("hostaudit.checkpoint.signed", "hostaudit.chain.tampering")
+async def test_a_chain_that_was_made_anew_does_not_fit_what_was_signed(tmp_path):
+    """Ours: whoever has the file and not the key cannot rewrite it; anybody can compute the hashes."""
+    async with logging(tmp_path) as log:
+        await filled(log)
+    async with logging(tmp_path) as log:
+        await filled(log, 2)
+        rechained(log.state.database.path, 3, "UPDATE event SET effect = 'deny' WHERE seq = 3")
+        found = await log.verify()
+
+    assert [(6, "inserted")] == [(fault.seq, fault.what) for fault in found.faults]
+
+
+@pytest.mark.covers("hostaudit.chain.tampering")
+async def test_a_row_put_in_between_is_found(tmp_path):
+    """Ours: also where the hashes were made to fit, as soon as something after it was signed."""
+    async with logging(tmp_path) as log:
+        await filled(log)
+    async with logging(tmp_path) as log:
+        names = ", ".join(name for name in COLUMNS if name != "seq")
+        path = log.state.database.path
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("DROP TRIGGER event_stays_as_it_is")
+            db.execute("UPDATE event SET seq = -seq - 1 WHERE seq > 3")
+            db.execute("UPDATE event SET seq = -seq WHERE seq < 0")
+            db.execute(
+                f"INSERT INTO event (seq, {names}, prev, hash) "  # noqa: S608 - columns
+                f"SELECT 4, {names}, prev, hash FROM event WHERE seq = 3"
+            )
+            db.execute(
+                "CREATE TRIGGER event_stays_as_it_is BEFORE UPDATE ON event BEGIN SELECT 1; END"
+            )
+        rechained(path, 4, "SELECT 1")
+        found = await log.verify()
+
+    assert "inserted" in {fault.what for fault in found.faults}
+
+
+@pytest.mark.covers("hostaudit.chain.truncated")
+async def test_rows_cut_off_at_the_end_are_missed(tmp_path):
+    """Ours: by the checkpoint that was signed after them; one that was changed to fit does not hold."""
+    async with logging(tmp_path) as log:
+        await filled(log)
+    async with logging(tmp_path) as log:
+        cut = await meddled(log, "DELETE FROM event WHERE seq > 4")
+        changed = await meddled_again(log, "UPDATE checkpoint SET seq = 4")
+
+    assert [(6, "truncated")] == [(fault.seq, fault.what) for fault in cut.faults]
+    assert "rows after 4 were removed" in cut.faults[0].text
+    assert [(4, "checkpoint")] == [(fault.seq, fault.what) for fault in changed.faults]
+
+
+async def meddled_again(log, statement):
+    with closing(sqlite3.connect(log.state.database.path, isolation_level=None)) as other:
+        other.execute(statement)
+    return await log.verify()
+
+
+@pytest.mark.covers("hostaudit.chain.anchor")
+async def test_an_anchor_kept_elsewhere_finds_what_no_checkpoint_tells(tmp_path):
+    """Ours: it is printed by every check; a whole log with all checkpoints may be cut, but not it."""
+    async with logging(tmp_path) as log:
+        await filled(log)
+        before = await log.verify()
+        anchor = f"{before.last}:{before.head}"
+        good = await log.verify(anchor)
+        cut = await meddled(log, "DELETE FROM event WHERE seq > 4", "DELETE FROM checkpoint")
+        told = await log.verify(anchor)
+        with pytest.raises(Exception, match="invalid literal"):
+            await log.verify("what?")
+
+    assert good.good
+    assert cut.good
+    assert [(6, "truncated")] == [(fault.seq, fault.what) for fault in told.faults]
+
+
+@pytest.mark.covers("hostaudit.chain.processes")
+async def test_several_processes_append_to_one_chain(tmp_path):
+    """Ours: every row follows the one before it, whoever wrote that."""
+    async with logging(tmp_path) as one, logging(tmp_path) as other:
+        one.state.database.patience = other.state.database.patience = 5.0
+        await asyncio.gather(*(log.intent(intent()) for log in [one, other] * 20))
+        for log in [one, other] * 20:
+            log.note(intent())
+            await asyncio.sleep(0)
+        await asyncio.gather(one.flush(), other.flush())
+        found = await one.verify()
+        nodes = await sql(one, "SELECT count(DISTINCT node) FROM event")
+
+    assert (80, (), [(2,)]) == (found.rows, found.faults, nodes)
+
+
+@pytest.mark.covers("hostaudit.checkpoint.signed")
+async def test_it_is_signed_now_and_then_and_at_the_end(tmp_path, monkeypatch):
+    """Ours: after so many rows, after an hour, and when the log is closed."""
+    assert SEGMENT <= 1000
+    monkeypatch.setattr("isthmus.host.audit.writer.SEGMENT", 10)
+    clock = Clock()
+    async with logging(tmp_path, clock=clock) as log:
+        await filled(log, 25)
+        clock.now += 7200
+        await filled(log, 1)
+        await filled(log, 1)
+        before = [row[0] for row in await sql(log, "SELECT seq FROM checkpoint ORDER BY seq")]
+    async with logging(tmp_path) as log:
+        found = await log.verify()
+
+    assert [10, 20, 26] == before
+    assert 4 == found.checkpoints
+
+
+async def test_another_key_signs_nothing_of_ours(tmp_path):
+    """Ours: a log that was brought from elsewhere, or whose key was exchanged."""
+    async with logging(tmp_path) as log:
+        await filled(log)
+    (tmp_path / "host.key").write_bytes(bytes(32))
+    async with logging(tmp_path) as log:
+        found = await log.verify()
+
+    assert [(6, "checkpoint")] == [(fault.seq, fault.what) for fault in found.faults]
+
+
+async def test_an_empty_log_is_good():
+    """Ours: nothing was changed in it."""
+    async with logging() as log:
+        found = await log.verify()
+
+    assert (0, 0, 0, True) == (found.rows, found.first, found.last, found.good)
+
+
+async def test_no_more_faults_are_told_than_anybody_reads(tmp_path):
+    """Ours: a hundred."""
+    async with logging(tmp_path) as log:
+        await filled(log, 300)
+        found = await meddled(log, "UPDATE event SET effect = 'deny'")
+
+    assert 100 == len(found.faults)
+
+
+async def test_an_outcome_closes_its_call():
+    """Ours: nobody is told later that nobody knows."""
+    async with logging() as log:
+        await log.intent(intent("c1"))
+        await log.intent(intent("c2"))
+        log.note(outcome("c1"))
+        await log.flush()
+        left = await sql(log, "SELECT call_id FROM open_call")
+
+    assert [("c2",)] == left

@@ -1,0 +1,289 @@
+"""The audit log: what is written, in which order, and what happens where it cannot be."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from audit_rows import Clock, intent, kinds, logging, outcome, sql, until
+from isthmus.auth.secret import Secret
+from isthmus.host.audit.log import AuditLog
+from isthmus.host.audit.row import Row
+from isthmus.host.errors import AuditUnavailable
+from isthmus.host.state import HostState
+
+
+@pytest.mark.covers("hostaudit.intent.committed")
+@pytest.mark.parametrize("durability", ["normal", "full"])
+async def test_an_intent_is_committed_when_it_returns(tmp_path, durability):
+    """Ours: another process sees it."""
+    async with logging(tmp_path, durability=durability) as log:
+        await log.intent(intent("c1"))
+        with closing(sqlite3.connect(tmp_path / "host.db")) as other:
+            found = other.execute("SELECT kind, call_id, server, object FROM event").fetchall()
+
+    assert [("intent", "c1", "github", "create_issue")] == found
+
+
+@pytest.mark.covers("hostaudit.note.order")
+async def test_rows_stand_in_the_order_in_which_they_were_given(tmp_path):
+    """Ours: notes, too, which nobody waits for."""
+    async with logging(tmp_path) as log:
+        log.note(Row(kind="server", action="server.connect", server="github"))
+        await log.intent(intent("c1"))
+        log.note(outcome("c1"))
+        await log.write(Row(kind="grant", action="tool.call", grant="g1"))
+
+        assert ["server", "intent", "outcome", "grant"] == await kinds(log)
+
+
+async def test_a_note_is_written_without_anybody_waiting(tmp_path):
+    """Ours: within milliseconds."""
+    async with logging(tmp_path) as log:
+        log.note(intent("c1"))
+        await until(lambda: kinds(log))
+
+        assert ["intent"] == await kinds(log)
+
+
+async def test_what_happens_to_arguments_afterwards_is_of_no_consequence():
+    """Ours: a row is what it was when it was handed over."""
+    async with logging() as log:
+        arguments = {"title": "before"}
+        row = intent("c1", arguments=arguments)
+        log.note(row)
+        arguments["title"] = "after"
+        told = await log.tail(1)
+
+    assert {"title": "before"} == told[0].arguments
+
+
+async def test_a_line_says_what_the_row_said():
+    """Ours: every member comes back, in the units that it had."""
+    async with logging(clock=Clock(1_795_000_000.5), node="me") as log:
+        await log.write(
+            Row(
+                kind="outcome", call="c1", parent="c0", run="r", principal="user:ada",
+                action="tool.call", server="s", identity="i", object="o", fingerprint="f",
+                era="2025-11-25", transport="stdio", origin="local", effect="allow", rule="ru",
+                grant="g", approver="tty", assurance="local_ui", wait=1.5, arguments={"a": [1]},
+                result={"b": 2}, failed=True, code=-32602, error="Refused", seconds=0.25,
+                tokens_in=3, tokens_out=4, cost=5, model="m", labels=("untrusted", "private"),
+                policy="p", detail={"why": "so"},
+            )
+        )  # fmt: skip
+        line = (await log.tail())[0]
+
+    assert (1, 1_795_000_000.5, "me", "outcome", "c1", "c0", "r") == (
+        line.seq, line.at, line.node, line.kind, line.call, line.parent, line.run,
+    )  # fmt: skip
+    assert (1.5, {"a": [1]}, True, -32602, "Refused", 0.25) == (
+        line.wait, line.arguments, line.failed, line.code, line.error, line.seconds,
+    )  # fmt: skip
+    assert (3, 4, 5, "m", ("private", "untrusted"), "p", {"why": "so"}) == (
+        line.tokens_in, line.tokens_out, line.cost, line.model, line.labels, line.policy,
+        line.detail,
+    )  # fmt: skip
+    assert len('{"b":2}') == line.result_bytes
+    assert 64 == len(line.result_hash) == len(line.arguments_hash)
+
+
+async def test_equal_arguments_have_equal_digests():
+    """Ours: and nobody guesses them without the state's key."""
+    async with logging() as log, logging() as other:
+        for one in (log, log, other):
+            await one.intent(intent())
+        mine = {line.arguments_hash for line in await log.tail()}
+        theirs = {line.arguments_hash for line in await other.tail()}
+
+    assert 1 == len(mine)
+    assert mine != theirs
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"lone": "\ud800"}, {"big": 2**200}, {"huge": 10**5000}, {1: "number", (2,): "pair"},
+        {"nan": float("nan"), "inf": float("inf")}, {"bytes": b"\xff", "set": {1}, "object": object()},
+        {"nul": "a\x00b"}, "just a text", [1, 2], 7,
+    ],
+    ids=range(10),
+)  # fmt: skip
+async def test_whatever_arguments_are_they_are_written_down(value):
+    """Ours: a call with strange arguments is no way around the log."""
+    async with logging() as log:
+        await log.intent(intent("c1", arguments=value, result=value, detail=value))
+        await log.intent(intent("c2"))
+
+        assert (await log.verify()).good
+        assert ["intent", "intent"] == await kinds(log)
+
+
+async def test_long_arguments_are_cut_and_say_so():
+    """Ours: rows have a limit, and their digest is that of the whole."""
+    async with logging() as log:
+        await log.intent(intent(arguments={"text": "word " * 100_000}))
+        await log.intent(intent(arguments={f"k{n}": n for n in range(100_000)}))
+        cut, omitted = await log.tail()
+
+    assert "(500000 characters)" in cut.arguments["text"]
+    assert "bytes" in omitted.arguments["omitted"]
+
+
+async def limited(log, pragma):
+    """Every connection is less than it should be."""
+    database = log.state.database
+    plain = database.connect
+
+    def connect():
+        db = plain()
+        db.execute(pragma)
+        return db
+
+    async def again():
+        database.connect = plain
+        await database.close()
+
+    await database.close()
+    database.connect = connect
+    return again
+
+
+async def full(log):
+    return await limited(log, "PRAGMA max_page_count = 1")
+
+
+async def read_only(log):
+    return await limited(log, "PRAGMA query_only = 1")
+
+
+async def locked(log):
+    other = sqlite3.connect(log.state.database.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def again():
+        other.close()
+
+    return again
+
+
+async def gone(log):
+    path = log.state.folder / "host.db"
+    away = path.rename(path.with_name("away"))
+
+    async def again():
+        away.rename(path)
+
+    return again
+
+
+async def spoiled(log):
+    path = log.state.folder / "host.db"
+    await log.state.close()
+    whole = path.read_bytes()
+    path.write_bytes(b"nothing that you know " * 1000)
+
+    async def again():
+        path.write_bytes(whole)
+
+    return again
+
+
+@pytest.mark.covers("hostaudit.unavailable.refused", "hostaudit.unavailable.recovers")
+@pytest.mark.parametrize("trouble", [full, read_only, locked, gone, spoiled])
+async def test_nothing_is_done_while_the_log_cannot_be_written(tmp_path, trouble):
+    """Ours: each intent is refused, notes wait, and all is well when the store is."""
+    async with logging(tmp_path) as log:
+        await log.intent(intent("before"))
+        await log.flush()
+        again = await trouble(log)
+        for n in range(3):
+            log.note(outcome(f"noted{n}", arguments={"x": "word " * 8000}))
+            with pytest.raises(AuditUnavailable, match="nothing is done"):
+                await log.intent(intent(f"refused{n}", arguments={"x": "word " * 8000}))
+        assert log.trouble
+        await again()
+        await log.intent(intent("after"))
+        calls = [row[0] for row in await sql(log, "SELECT call_id FROM event ORDER BY seq")]
+        found = await log.verify()
+
+    assert ["before", "noted0", "noted1", "noted2", "after"] == calls
+    assert "" == log.trouble
+    assert found.good
+
+
+async def test_notes_that_wait_are_written_by_themselves_when_the_store_is_back(
+    tmp_path, monkeypatch
+):
+    """Ours: nobody has to call anything."""
+    monkeypatch.setattr("isthmus.host.audit.log.RETRY", 0.01)
+    async with logging(tmp_path) as log:
+        await log.intent(intent("c1"))
+        again = await locked(log)
+        log.note(outcome("c1"))
+        await until(lambda: log.trouble)
+        await again()
+        await until(lambda: ended(log))
+
+        assert ["intent", "outcome"] == await kinds(log)
+
+
+async def ended(log):
+    return "outcome" in await kinds(log)
+
+
+async def test_notes_that_are_too_many_are_counted(tmp_path, monkeypatch):
+    """Ours: memory is bounded, and the log says how many rows it lacks."""
+    monkeypatch.setattr("isthmus.host.audit.waiting.MOST", 10)
+    async with logging(tmp_path) as log:
+        await log.intent(intent("c1"))
+        again = await locked(log)
+        for n in range(25):
+            log.note(outcome(f"n{n}"))
+        with pytest.raises(AuditUnavailable):
+            await log.flush()
+        for n in range(5):
+            log.note(outcome(f"m{n}"))
+        await again()
+        await log.flush()
+        lines = await log.tail()
+
+    lost = next(line for line in lines if line.action == "audit.lost")
+    assert 30 == lost.detail["rows"] + sum(line.kind == "outcome" for line in lines)
+
+
+async def test_an_intent_that_nobody_waits_for_any_more_leaves_the_log_whole(tmp_path):
+    """Ours: it is written or it is not, and nothing after it is lost."""
+    async with logging(tmp_path) as log:
+        await log.intent(intent("c1"))
+        task = asyncio.ensure_future(log.intent(intent("c2")))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await log.intent(intent("c3"))
+        calls = [row[0] for row in await sql(log, "SELECT call_id FROM event ORDER BY seq")]
+
+    assert calls in (["c1", "c3"], ["c1", "c2", "c3"])
+
+
+async def test_a_log_may_be_closed_without_having_been_used(tmp_path):
+    """Ours: and twice; nothing is made for it."""
+    state = HostState(tmp_path)
+    log = AuditLog(state)
+    await log.close()
+    await log.close()
+
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.covers("hostaudit.redaction.live")
+async def test_a_secret_that_is_gone_when_the_row_is_written_is_still_taken_out(tmp_path):
+    """Ours: what counts is what was secret when the row was handed over."""
+    async with logging(tmp_path) as log:
+        held = Secret("correct horse")
+        log.note(intent("c1", arguments={"say": "the correct horse"}))
+        del held
+        told = await log.tail()
+
+    assert {"say": "the [redacted]"} == told[0].arguments

@@ -1,0 +1,82 @@
+"""What a process that is gone has left open: nobody can tell how it ended, and the log says so."""
+
+import pytest
+
+from audit_rows import intent, logging, outcome, sql
+from isthmus.host.audit.log import AuditLog
+from isthmus.host.audit.presence import Presence
+from isthmus.host.state import HostState
+
+
+async def left_behind(folder, node):
+    """A process that wrote two intents and one outcome, and is gone without a word."""
+    log = AuditLog(HostState(folder), node=node)
+    await log.intent(intent("done"))
+    await log.intent(intent("open", parent="p1", principal="agent:r1"))
+    await log.write(outcome("done"))
+    log._writer.presence.end()  # as the system does
+    await log._state.close()
+
+
+@pytest.mark.covers("hostaudit.crash.unknown")
+async def test_a_call_without_an_outcome_gets_one_that_says_that_nobody_knows(tmp_path):
+    """Ours: once, when the next process begins; the intent's members are repeated."""
+    await left_behind(tmp_path, "first")
+    for expected in (1, 0):
+        async with logging(tmp_path) as log:
+            assert expected == await log.open()
+            lines = [line for line in await log.tail() if line.call == "open"]
+
+    assert [("intent", ""), ("outcome", "outcome-unknown")] == [
+        (one.kind, one.error) for one in lines
+    ]
+    assert ("p1", "agent:r1", "github", "create_issue", {"node": "first"}) == (
+        lines[1].parent, lines[1].principal, lines[1].server, lines[1].object, lines[1].detail,
+    )  # fmt: skip
+    assert lines[1].failed is None
+
+
+@pytest.mark.covers("hostaudit.crash.unknown")
+async def test_the_first_row_does_it_where_nobody_did(tmp_path):
+    """Ours: an embedded host that opens nothing."""
+    await left_behind(tmp_path, "first")
+    async with logging(tmp_path) as log:
+        await log.intent(intent("new"))
+        last = [(line.kind, line.call) for line in (await log.tail())[-2:]]
+
+    assert [("outcome", "open"), ("intent", "new")] == last
+
+
+@pytest.mark.covers("hostaudit.crash.others")
+async def test_what_a_process_has_under_way_that_lives_is_left_alone(tmp_path):
+    """Ours: two hosts on one state do not declare each other dead."""
+    async with logging(tmp_path) as one, logging(tmp_path) as other:
+        await one.intent(intent("c1"))
+
+        assert 0 == await other.open()
+        assert [("c1",)] == await sql(other, "SELECT call_id FROM open_call")
+
+
+def test_two_processes_have_not_one_name(tmp_path):
+    """Ours: the second is told."""
+    one, other = Presence(tmp_path, "me"), Presence(tmp_path, "me")
+    one.begin()
+    one.begin()
+    with pytest.raises(OSError, match="another process is called me"):
+        other.begin()
+    one.end()
+    other.begin()
+    other.end()
+
+
+def test_whoever_is_gone_leaves_nothing_behind(tmp_path):
+    """Ours: the file goes with them, or when somebody notices."""
+    one, other = Presence(tmp_path, "one"), Presence(tmp_path, "other")
+    one.begin()
+    held = [one.gone("one"), other.gone("one"), other.gone("nobody")]
+    one.end()
+
+    assert [False, False, True] == held
+    assert other.gone("one")
+    assert [] == list((tmp_path / "nodes").iterdir())
+    assert Presence(None, "x").gone("y")

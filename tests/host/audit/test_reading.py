@@ -1,0 +1,154 @@
+"""Reading the log: by filters, by words, as attempts to decide anew, and as sums."""
+
+import pytest
+
+from audit_rows import Clock, intent, logging, outcome
+from isthmus.errors import UsageError
+from isthmus.host.audit.reading import Filters, attempts, lines, opened, stats, words
+from isthmus.host.audit.row import Row
+from isthmus.store.database import StoreUnusable
+
+
+async def told(log, filters, **options):
+    return await log.state.read(lambda db: list(lines(db, filters, **options)))
+
+
+async def some(log, clock):
+    """Three calls: one was done, one failed, one was denied."""
+    await log.intent(intent("c1", arguments={"title": "Fix the parser"}))
+    log.note(Row(kind="decision", call="c1", action="tool.call", approver="tty", wait=2.0))
+    log.note(outcome("c1", tokens_in=10, tokens_out=5, cost=7))
+    clock.now += 3600
+    await log.intent(
+        intent("c2", server="files", object="read", run="r2", arguments={"path": "/etc"})
+    )
+    log.note(outcome("c2", server="files", object="read", run="r2", failed=True, seconds=0.5))
+    log.note(
+        outcome(
+            "c3",
+            arguments={"title": "No"},
+            effect="deny",
+            failed=True,
+            error="Denied",
+            seconds=None,
+        )
+    )
+    await log.flush()
+
+
+@pytest.mark.covers("hostaudit.reading.filters")
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, [1, 2, 3, 4, 5, 6]),
+        ({"server": "files"}, [4, 5]),
+        ({"object": "create_issue", "kind": "outcome"}, [3, 6]),
+        ({"call": "c1"}, [1, 2, 3]),
+        ({"run": "r2"}, [4, 5]),
+        ({"effect": "deny"}, [6]),
+        ({"failed": True}, [5, 6]),
+        ({"since": 1_795_000_001}, [4, 5, 6]),
+        ({"until": 1_795_000_001}, [1, 2, 3]),
+        ({"after": 4}, [5, 6]),
+        ({"text": "parser"}, [1]),
+        ({"text": "fix pars"}, [1]),
+        ({"text": "create"}, [1, 3, 6]),
+        ({"text": "no such thing"}, []),
+        ({"principal": "user:ada", "text": "etc"}, [4]),
+    ],
+)
+async def test_rows_are_found_by_what_they_are_about(filters, expected):
+    """Ours: every filter narrows, words are looked for in objects, arguments and details."""
+    clock = Clock()
+    async with logging(clock=clock) as log:
+        await some(log, clock)
+
+        assert expected == [line.seq for line in await told(log, Filters(**filters))]
+
+
+async def test_the_newest_are_given_in_their_order():
+    """Ours: as many as are wanted."""
+    clock = Clock()
+    async with logging(clock=clock) as log:
+        await some(log, clock)
+
+        assert [5, 6] == [line.seq for line in await told(log, Filters(), newest=2)]
+
+
+def test_what_has_no_word_in_it_cannot_be_searched_for():
+    """Ours: and nothing that is searched for is taken as the index's own language."""
+    with pytest.raises(UsageError, match="no word"):
+        words("*-)")
+    assert '"a" "OR" "b"*' == words('a" OR b*')
+
+
+@pytest.mark.covers("hostaudit.reading.attempts")
+async def test_every_attempt_of_the_past_can_be_decided_anew():
+    """Ours: once each, with what redaction left of its arguments, and what was decided then."""
+    clock = Clock()
+    async with logging(clock=clock) as log:
+        await some(log, clock)
+        await log.write(Row(kind="server", action="server.connect", server="files"))
+        found = await log.state.read(lambda db: list(attempts(db)))
+        files = await log.state.read(
+            lambda db: list(attempts(db, Filters(server="files", kind="x")))
+        )
+
+    assert [("c1", "allow"), ("c2", "allow"), ("c3", "deny")] == [
+        (one.attempt.id, one.line.effect) for one in found
+    ]
+    first = found[0].attempt
+    assert ("tool.call", "user:ada", "github", "create_issue", {"title": "Fix the parser"}) == (
+        first.action, first.principal, first.server, first.object, first.arguments,
+    )  # fmt: skip
+    assert ["c2"] == [one.attempt.id for one in files]
+
+
+@pytest.mark.covers("hostaudit.reading.streams")
+async def test_a_long_log_is_not_read_at_once(tmp_path, monkeypatch):
+    """Ours: whoever replays a year of it holds a thousand rows at a time."""
+    monkeypatch.setattr("isthmus.host.audit.reading.AT_ONCE", 3)
+    async with logging(tmp_path) as log:
+        for n in range(50):
+            log.note(intent(f"c{n}"))
+        await log.flush()
+        with opened(tmp_path) as db:
+            steps = []
+            db.set_progress_handler(lambda: steps.append(1), 100)
+            reading = attempts(db)
+            first = next(reading)
+            few = len(steps)
+            rest = list(reading)
+
+    assert "c0" == first.attempt.id
+    assert 49 == len(rest)
+    assert few < len(steps) / 3
+
+
+@pytest.mark.covers("hostaudit.reading.stats")
+async def test_sums_count_calls_failures_waits_tokens_and_cost():
+    """Ours: by server, tool and effect, the most used first."""
+    clock = Clock()
+    async with logging(clock=clock) as log:
+        await some(log, clock)
+        found = await log.state.read(stats)
+
+    told = {(one.server, one.object, one.effect): one for one in found}
+    done = told["github", "create_issue", "allow"]
+    assert (1, 0, 2.0, 10, 5, 7) == (
+        done.calls, done.failed, done.waited, done.tokens_in, done.tokens_out, done.cost,
+    )  # fmt: skip
+    assert (1, 0.5) == (
+        told["files", "read", "allow"].failed,
+        told["files", "read", "allow"].slowest,
+    )
+    assert 1 == told["github", "create_issue", "deny"].calls
+
+
+def test_a_folder_without_a_log_is_told(tmp_path):
+    """Ours: in words; nothing is made there."""
+    with pytest.raises(StoreUnusable, match="nothing was done there yet"), opened(tmp_path):
+        pass
+    (tmp_path / "host.db").write_bytes(b"x" * 5000)
+    with pytest.raises(StoreUnusable, match="cannot be read"), opened(tmp_path):
+        pass

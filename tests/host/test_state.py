@@ -1,0 +1,70 @@
+"""The state of a host: a folder for its owner only, one database, one key."""
+
+import asyncio
+import stat
+
+import pytest
+
+from isthmus.host.state import HostState, key_in, user_folder
+from isthmus.store.database import StoreUnusable
+
+
+@pytest.mark.covers("hostaudit.store.owner-only")
+async def test_only_its_owner_can_look_into_the_state(tmp_path):
+    """Ours: the folder, also one that was there, the database and the key."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    state = HostState(folder)
+    await state.write(lambda db: None)
+    state.key()
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir()}
+    await state.close()
+
+    assert 0o700 == stat.S_IMODE(folder.stat().st_mode)
+    assert {0o600} == set(modes.values())
+    assert {"host.db", "host.key"} <= set(modes)
+
+
+def test_the_key_stays_the_same(tmp_path):
+    """Ours: whichever process makes it."""
+    one, other = HostState(tmp_path), HostState(tmp_path)
+
+    assert one.key() == other.key() == HostState(tmp_path).key()
+    assert HostState(None).key() != HostState(None).key()
+
+
+def test_a_key_that_is_none_is_refused(tmp_path):
+    """Ours: it is never replaced, since what it opened would be lost."""
+    (tmp_path / "host.key").write_bytes(b"short")
+    with pytest.raises(StoreUnusable, match=r"host\.key is no key"):
+        HostState(tmp_path).key()
+    with pytest.raises(StoreUnusable, match="No such file"):
+        key_in(tmp_path / "other.key", make=False)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    """Ours: with its name."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnusable, match="file/state cannot be the folder"):
+        HostState(tmp_path / "file" / "state")
+
+
+async def test_two_processes_may_have_one_state(tmp_path):
+    """Ours: a running host, and a command beside it."""
+    one, other = HostState(tmp_path), HostState(tmp_path)
+    add = "INSERT INTO body VALUES (?, 'x', x'00', 0)"
+    await asyncio.gather(
+        *(s.write(lambda db, n=n: db.execute(add, (b"%d" % n,))) for n, s in enumerate([one, other] * 10))
+    )  # fmt: skip
+    found = await other.read(lambda db: db.execute("SELECT count(*) FROM body").fetchone()[0])
+    await one.close()
+    await other.close()
+
+    assert 20 == found
+
+
+def test_the_users_own_state_is_where_the_system_wants_it(tmp_path, monkeypatch):
+    """Ours: beside what else of isthmus lasts."""
+    monkeypatch.setattr("sys.platform", "linux")
+
+    assert tmp_path / "isthmus" / "host" == user_folder({"XDG_STATE_HOME": str(tmp_path)})
