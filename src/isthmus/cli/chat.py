@@ -35,6 +35,13 @@ def chat(
         str | None,
         typer.Option(metavar="FOLDER", help="The host's state; the user's own by default."),
     ] = None,
+    attach: Annotated[
+        bool,
+        typer.Option(
+            "--attach/--no-attach",
+            help="Let isthmus host --attach in another terminal answer, too.",
+        ),
+    ] = True,
     plain: Annotated[
         bool, typer.Option("--plain", help="Line by line; so it is where there is no terminal.")
     ] = False,
@@ -44,7 +51,9 @@ def chat(
     def talked() -> Exit:
         from isthmus.cli.chatting import Wanted, talk
 
-        wanted = Wanted(tuple(config or ()), model, provider, system, policy, state, plain)
+        wanted = Wanted(
+            tuple(config or ()), model, provider, system, policy, state, attach=attach, plain=plain
+        )
         return asyncio.run(talk(wanted))
 
     finish(talked)

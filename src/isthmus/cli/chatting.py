@@ -3,7 +3,8 @@
 import asyncio
 import signal
 import sys
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ class Wanted(Struct, frozen=True):
     system: str = ""
     policy: str = ""
     state: str | None = None
+    attach: bool = True
     plain: bool = False
 
 
@@ -51,6 +53,8 @@ async def talk(wanted: Wanted) -> Exit:
             stack.push_async_callback(provider.close)
         host = Host.from_config(*wanted.config, state=wanted.state, policy=wanted.policy or None)
         await stack.enter_async_context(host)
+        if wanted.attach:
+            await stack.enter_async_context(others(host))
         found, first = await voices(host, provider, wanted.provider, wanted.model)
         voice = found[first]
         talk = Conversation(host, voice.provider, voice.model, system=wanted.system)
@@ -61,6 +65,19 @@ async def talk(wanted: Wanted) -> Exit:
             await chat(session)
             return Exit.OK
         return await in_lines(session, host)
+
+
+@asynccontextmanager
+async def others(host: "Host") -> AsyncIterator[None]:
+    """Let other terminals attach, where that can be done."""
+    from isthmus.host.control import Control, ControlUnavailable, HostRuns
+
+    folder = host.kernel.state.folder
+    async with AsyncExitStack() as stack:
+        with suppress(ControlUnavailable, HostRuns):  # then questions are asked here only
+            if folder is not None:
+                await stack.enter_async_context(Control(host.view, folder))
+        yield
 
 
 def full_screen(*, plain: bool) -> bool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Chat", "chat"]
 
 TYPING = "Enter say  Tab complete  up, down earlier lines  ^C stop, twice quits  /help"
-ANSWERING = "a once  s session  r remember  e edit  d deny  c cancel  ? why"
+ANSWERING = "a once  A,y high risk  s session  r remember  e edit  d deny  c cancel  ? why"
 PAUSE = 0.15
 """Seconds without another key after which a server is asked what may follow."""
 
