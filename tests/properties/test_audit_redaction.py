@@ -62,13 +62,7 @@ PLACES = {
 }
 """Where it stands."""
 
-TEXT_def within(folder, spelt):
-    """The files of a state, the WAL among them, in which one of some spellings stands."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return [path.name for path in files if any(form in path.read_bytes() for form in spelt)]
-
-
-FIELDS = [field.name for field in msgspec.structs.fields(Row) if field.type is str]
+TEXT_FIELDS = [field.name for field in msgspec.structs.fields(Row) if field.type is str]
 
 
 def row(kind, field, value, place):
@@ -101,6 +95,12 @@ async def leaks(rows, secret):
         await log.close()
         await state.close()
     return found
+
+
+def within(folder, spelt):
+    """The files of a state, the WAL among them, in which one of some spellings stands."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path.name for path in files if any(form in path.read_bytes() for form in spelt)]
 
 
 FIELDS = ["arguments", "result", "detail", "object", "error", "labels"]
