@@ -6,7 +6,7 @@ megabytes takes no longer than its beginning deserves.
 """
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,9 @@ __all__ = ["difference", "visible"]
 
 WIDTH = 160
 """Characters after which a line goes on in the next."""
+
+LONGEST = 256 * 1024
+"""Characters of each side that are looked at, from the first difference on."""
 
 MOST_COMPARED = 300
 """Lines on each side that are compared one with another."""
@@ -62,7 +65,8 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str
         old, new = before.get(name), after.get(name)
         if old != new:
             lines.append(f"{visible(name)}:")
-            lines.extend(_compared(_lines(old, name in before), _lines(new, name in after)))
+            old, new = _text(old, name in before), _text(new, name in after)
+            lines.extend(_compared(*map(_lines, _differing(old, new))))
     return tuple(lines)
 
 
@@ -71,14 +75,48 @@ def _first_the_text(name: str) -> tuple[int, str]:
     return (order.index(name) if name in order else len(order), name)
 
 
-def _lines(value: Any, there: bool) -> list[str]:
+def _text(value: Any, there: bool) -> str:
     if not there:
-        return []
-    if not isinstance(value, str):
-        value = msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2).decode()
+        return ""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2).decode()
+
+
+def _differing(old: str, new: str) -> tuple[str, str]:
+    """Both without the lines at their beginnings and ends that are the same, but for one."""
+    least = min(len(old), len(new))
+    same = _most(least, lambda count: old[:count] == new[:count])
+    line = old.rfind("\n", 0, same)
+    start = old.rfind("\n", 0, max(line, 0)) + 1
+    old, new = old[start:], new[start:]
+    least -= start
+    same = _most(least, lambda count: old[len(old) - count :] == new[len(new) - count :])
+    line = old.find("\n", len(old) - same)
+    end = -1 if line < 0 else old.find("\n", line + 1)
+    rest = 0 if end < 0 else len(old) - end
+    return old[: len(old) - rest], new[: len(new) - rest]
+
+
+def _most(upto: int, holds: Callable[[int], bool]) -> int:
+    """The largest number up to which something holds, found by halving."""
+    found = 0
+    while found < upto:
+        half = (found + upto + 1) // 2
+        if holds(half):
+            found = half
+        else:
+            upto = half - 1
+    return found
+
+
+def _lines(text: str) -> list[str]:
+    more = len(text) - LONGEST
     pieces: list[str] = []
-    for line in value.split("\n"):
+    for line in text[:LONGEST].split("\n") if text else ():
         pieces.extend(line[at : at + WIDTH] for at in range(0, max(len(line), 1), WIDTH))
+    if more > 0:
+        pieces.append(f"… ({more:,} more characters)")
     return pieces
 
 

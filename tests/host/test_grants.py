@@ -1,0 +1,283 @@
+"""What was granted for longer than once."""
+
+import asyncio
+
+import pytest
+
+from host_policies import READS, call, facts
+from isthmus.host.errors import Exhausted
+from isthmus.host.grants import STALE, Grants
+from isthmus.host.interaction import Decision
+from isthmus.host.state import HostState
+from isthmus.store.database import StoreUnavailable
+
+
+class Clock:
+    """Seconds since the epoch, as a test says."""
+
+    def __init__(self, now=1000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+async def grants(clock):
+    state = HostState(None, clock=clock)
+    made = Grants(state, session="s")
+    await made.load()
+    yield made
+    await made.close()
+    await state.close()
+
+
+def yes(remember, **more):
+    """A person's yes."""
+    return Decision(verdict="allow", remember=remember, **({"assurance": "local_ui"} | more))
+
+
+READING = facts(trust="full", annotations=READS)
+HERE = call("write", {"path": "/work/app/a.txt", "n": 1})
+
+OTHERS = {
+    "principal": (call("write", HERE.arguments, principal="agent:1"), facts()),
+    "server": (call("write", HERE.arguments, server="other"), facts()),
+    "identity": (HERE, facts(identity="another program")),
+    "tool": (call("wr\u0456te", HERE.arguments), facts()),
+    "fingerprint": (HERE, facts(fingerprint="another definition")),
+    "arguments": (call("write", {"path": "/work/app/b.txt", "n": 1}), facts()),
+    "shape": (call("write", {"path": "/work/app/b.txt", "n": 2}), facts()),
+    "escape": (call("write", {"path": "/work/app/../x", "n": 1}), facts()),
+    "more": (call("write", {**HERE.arguments, "more": 1}), facts()),
+    "run": (call("write", HERE.arguments, run="another"), facts()),
+    "action": (call("write", HERE.arguments, action="prompt.get"), facts()),
+}
+FREE = {
+    "arguments": {"run"},
+    "shape": {"run", "arguments"},
+    "tool_run": {"arguments", "shape", "escape", "more"},
+    "session": {"run", "arguments", "shape", "escape", "more"},
+    "until": {"run", "arguments", "shape", "escape", "more"},
+    "tool_always": {"run", "arguments", "shape", "escape", "more"},
+}
+"""For each scope the ways in which an attempt may be another and still be covered."""
+
+
+@pytest.mark.parametrize("scope", FREE)
+@pytest.mark.covers("hostpolicy.grants.bound", "hostpolicy.names.exact")
+async def test_a_grant_covers_what_its_scope_says_and_nothing_else(grants, scope):
+    """Ours: another program, another definition or a look-alike name is somebody else."""
+    assert await grants.remember(HERE, facts(), yes(scope))
+
+    assert grants.find(HERE, facts())
+    assert FREE[scope] == {name for name, (a, f) in OTHERS.items() if grants.find(a, f)}
+
+
+@pytest.mark.covers("hostpolicy.grants.bound")
+async def test_all_tools_that_only_read_are_those_of_which_a_trusted_server_says_so(grants):
+    """Ours: neither those that say nothing, nor those of a server that is trusted no more."""
+    read, other = call("read"), call("look")
+    assert await grants.remember(read, READING, yes("server_read_only"))
+
+    assert grants.find(other, facts(trust="full", annotations=READS, fingerprint="g"))
+    assert not grants.find(other, facts(trust="full"))
+    assert not grants.find(other, facts(annotations=READS))
+    assert not grants.find(call("read", action="resource.read"), READING)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "circumstances", "decision"),
+    [
+        (HERE, facts(), yes("once")),
+        (HERE, facts(), Decision(verdict="deny", remember="tool_always")),
+        (HERE, facts(), Decision(verdict="cancel", remember="session")),
+        (HERE, facts(), yes("server_read_only")),
+        (HERE, facts(), yes("tool_always", until=999.0)),
+        (call("write", run=""), facts(), yes("tool_run")),
+        (call("write", {"x": {1, object()}}), facts(), yes("arguments")),
+    ],
+    ids=["once", "no", "neither", "unknown", "past", "no-run", "no-digest"],
+)
+@pytest.mark.covers("hostpolicy.grants.bound")
+async def test_what_cannot_be_bound_is_for_this_once(grants, attempt, circumstances, decision):
+    """Ours: nothing is kept that would be wider than what was said."""
+    assert await grants.remember(attempt, circumstances, decision) is None
+    assert not grants.all()
+
+
+async def test_the_shape_of_arguments_is_another_file_or_page_of_the_same_place(grants):
+    """Ours: a command, a recipient or an amount has to be the same."""
+    attempt = call(
+        "get", {"url": "https://example.com/a", "to": "bob", "a b": "/x/y", "home": "/etc"}
+    )
+    grant = await grants.remember(attempt, facts(), yes("shape"))
+
+    assert ('/url host-in "example.com"',) == grant.shape
+    assert grants.find(
+        call("get", {**attempt.arguments, "url": "https://example.com/b?c"}), facts()
+    )
+    assert not grants.find(call("get", {**attempt.arguments, "url": "https://evil.com/a"}), facts())
+    assert not grants.find(call("get", {**attempt.arguments, "to": "eve"}), facts())
+
+
+async def test_rules_say_which_scopes_and_whose_yes_count(grants):
+    """Ours: what a rule demands of an answer it demands of one that was remembered, too."""
+    await grants.remember(HERE, facts(), yes("session"))
+
+    assert grants.find(HERE, facts(), remember=("once", "session"), assurance="local_ui")
+    assert not grants.find(HERE, facts(), remember=("once", "arguments"))
+    assert not grants.find(HERE, facts(), assurance="second_person")
+
+
+async def test_the_narrowest_grant_is_used_first(grants):
+    """Ours: and one that may be used any number of times before one that is counted."""
+    wide = await grants.remember(HERE, facts(), yes("tool_always"))
+    await grants.remember(HERE, facts(), yes("arguments"), uses=1)
+    narrow = await grants.remember(HERE, facts(), yes("shape"))
+
+    assert narrow.id == grants.find(HERE, facts()).id
+    assert await grants.revoke(narrow.id)
+    assert wide.id == grants.find(HERE, facts()).id
+
+
+@pytest.mark.covers("hostpolicy.grants.clock")
+async def test_what_was_over_stays_over_when_the_clock_jumps_back(grants, clock):
+    """Ours: in this life of the host and, once it was seen, in the next."""
+    await grants.remember(HERE, facts(), yes("until", until=1100.0))
+    assert grants.find(HERE, facts(now=1099.0))
+    clock.now = 1200.0
+    assert not grants.find(HERE, facts(now=1200.0))
+    clock.now = 1001.0
+
+    assert not grants.find(HERE, facts(now=1001.0))
+    await grants.refresh()
+    assert ["expired"] == [grant.ended for grant in await grants.history()]
+    assert await grants.remember(HERE, facts(), yes("until"))
+    assert 1001.0 + 86_400 == grants.all()[0].until
+
+
+@pytest.mark.covers("hostpolicy.grants.uses")
+async def test_a_use_is_counted_before_it(tmp_path):
+    """Ours: of two processes one gets the last."""
+    one, two = HostState(tmp_path), HostState(tmp_path)
+    first, second = Grants(one), Grants(two)
+    await first.load()
+    grant = await first.remember(HERE, facts(), yes("tool_always"), uses=2)
+    await second.load()
+
+    assert await first.use(grant.id)
+    assert await second.use(grant.id)
+    assert [False, False] == [await first.use(grant.id), await second.use(grant.id)]
+    assert first.find(HERE, facts()) is None is second.find(HERE, facts())
+    assert ["used up"] == [one.ended for one in await first.history()]
+    assert not await first.use("no such grant")
+    await first.close()
+    await second.close()
+    await one.close()
+    await two.close()
+
+
+@pytest.mark.covers("hostpolicy.grants.revoked", "hostpolicy.grants.durable")
+async def test_what_is_revoked_elsewhere_counts_no_more(tmp_path):
+    """Ours: what is durable in one process is what another one sees at its next look."""
+    one, two = HostState(tmp_path), HostState(tmp_path)
+    first, second = Grants(one), Grants(two)
+    await first.load()
+    grant = await first.remember(HERE, facts(), yes("tool_always"))
+    await second.refresh()
+
+    assert [grant] == list(second.all())
+    assert await second.revoke(grant.id)
+    assert not await second.revoke(grant.id)
+    assert not second.find(HERE, facts())
+    await first.refresh()
+    assert not first.find(HERE, facts())
+    assert not await first.use(grant.id)
+    await first.close()
+    await one.close()
+    await two.close()
+
+
+@pytest.mark.covers("hostpolicy.grants.revoked")
+async def test_what_was_read_too_long_ago_counts_no_more(tmp_path):
+    """Ours: where the state cannot be read, nobody knows what was taken back."""
+    steady = Clock(0.0)
+    state = HostState(tmp_path)
+    grants = Grants(state, steady=steady)
+    await grants.refresh()
+    grant = await grants.remember(HERE, facts(), yes("tool_always"))
+    assert grants.find(HERE, facts())
+    steady.now = STALE + 0.1
+
+    assert not grants.find(HERE, facts())
+    await grants.fresh()
+    assert grants.find(HERE, facts())
+    assert await grants.use(grant.id)
+    await state.close()
+
+
+@pytest.mark.covers("hostpolicy.grants.revoked")
+async def test_a_grant_is_dead_here_even_where_its_end_cannot_be_written(grants, monkeypatch):
+    """Ours: whoever takes something back does not depend on a disk."""
+    grant = await grants.remember(HERE, facts(), yes("session"))
+
+    async def full(work):
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(grants._state, "write", full)
+    with pytest.raises(StoreUnavailable):
+        await grants.revoke(grant.id)
+    assert not grants.find(HERE, facts())
+    monkeypatch.undo()
+
+
+@pytest.mark.covers("hostpolicy.grants.bound")
+async def test_what_holds_for_a_session_ends_with_it(tmp_path, clock):
+    """Ours: in another life of the host it is not there, and what was left over is tidied away."""
+    state = HostState(tmp_path, clock=clock)
+    first = Grants(state, session="one")
+    await first.refresh()
+    await first.remember(HERE, facts(), yes("session"))
+    await first.remember(HERE, facts(), yes("tool_run"))
+    second = Grants(state, session="two")
+    await second.load()
+
+    assert "tool_run" == second.find(HERE, facts()).scope
+    assert not second.find(call("write", HERE.arguments, run="another"), facts())
+    await second.close()
+    clock.now += 8 * 86_400
+    third = Grants(state, session="three")
+    await third.load()
+    assert not third.all()
+    await third.remember(HERE, facts(), yes("session"))
+    await third.close()
+    assert {"expired"} == {one.ended for one in await third.history()}
+    await state.close()
+
+
+async def test_more_grants_than_anybody_could_look_through_are_refused(grants, monkeypatch):
+    """Ours: everything has an end."""
+    monkeypatch.setattr("isthmus.host.grants.MOST", 1)
+    await grants.remember(HERE, facts(), yes("session"))
+
+    with pytest.raises(Exhausted, match="isthmus grants revoke"):
+        await grants.remember(HERE, facts(), yes("tool_always"))
+
+
+async def test_keeping_up_ends_when_it_is_closed(tmp_path):
+    """Ours: no task is left, and closing twice is closing once."""
+    state = HostState(tmp_path)
+    grants = Grants(state)
+    await grants.load()
+    assert "isthmus grants" in {task.get_name() for task in asyncio.all_tasks()}
+    await grants.close()
+    await grants.close()
+
+    assert "isthmus grants" not in {task.get_name() for task in asyncio.all_tasks()}
+    await state.close()
