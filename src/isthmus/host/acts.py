@@ -225,8 +225,13 @@ class ToolCall(OfServer[ToolResult]):
                     on_progress=self._on_progress,
                     on_task=keep,
                 )
-        except (OutcomeUnknown, ServerUnavailable):
-            raise  # a task may go on without us
+        except (OutcomeUnknown, ServerUnavailable) as error:
+            if tasks is not None and attempt.id in tasks.open:
+                raise OutcomeUnknown(
+                    f"{attempt.object!r} of server {attempt.server!r} has become a task, which goes "
+                    f"on there; it is followed when this host is opened again: {error}"
+                ) from error
+            raise
         except BaseException:
             self.over(attempt)
             raise

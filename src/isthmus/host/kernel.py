@@ -181,7 +181,6 @@ class Kernel:
         if self._closed:
             return
         self._closed = True
-        self.broker.close()
         for task in self._beside:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
@@ -189,7 +188,9 @@ class Kernel:
             await self.tasks.close()
             await self.servers.close()
             await self.catalog.close()
+            # Before anything is denied: to what a task asks, silence is no answer.
             await self.supervisor.close()
+        self.broker.close()
         if self.sampler is not None:
             await self.sampler.close()
         await self.grants.close()

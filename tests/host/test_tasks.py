@@ -1,0 +1,126 @@
+"""Calls that became tasks: followed to their end, also by the next process."""
+
+import asyncio
+
+import pytest
+from msgspec import Struct
+
+from isthmus import Context, Server
+from isthmus.errors import TaskCancelled
+from isthmus.host import Decision, Host, OutcomeUnknown, Unknown
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.reading import read_layers
+
+REVISIONS = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+
+
+class Colour(Struct):
+    name: str
+
+
+def workshop(revision):
+    """A server with a tool that is a task, and asks two things in its course."""
+    server = Server("shop", revisions=[revision])
+    server.begun = []
+
+    @server.tool(task="required")
+    async def paint(ctx: Context) -> str:
+        """Paint."""
+        server.begun.append(1)
+        first = await ctx.elicit("First?", Colour, key="first")
+        second = await ctx.elicit("Second?", Colour, key="second")
+        return f"{first.value.name} and {second.value.name}"
+
+    return server
+
+
+def hosted(server, person, state):
+    """A host that asks about forms only."""
+    allowed = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = "tool.call" }\n'
+    policy = Policy.of(read_layers(allowed, "user"))
+    host = Host(approver=person, policy=policy, state=state)
+    host.add("shop", server)
+    return host
+
+
+def colour(name):
+    """The answer to a form."""
+    return Decision(verdict="allow", edited={"name": name})
+
+
+@REVISIONS
+@pytest.mark.covers("hostkernel.tasks.resumed")
+async def test_a_task_is_followed_by_the_next_host_and_asks_nothing_twice(revision, tmp_path):
+    """Ours: the first answer has reached the server, the host ends, and the next one goes on."""
+    server, second = workshop(revision), asyncio.Event()
+
+    async def person(interaction):
+        if "First" in interaction.payload.params.message:
+            return colour("red")
+        second.set()
+        return await asyncio.Event().wait()
+
+    async with hosted(server, person, tmp_path) as host:
+        calling = asyncio.ensure_future(host.call("shop__paint"))
+        await second.wait()
+        (call,) = host.tasks.open
+    with pytest.raises(OutcomeUnknown):
+        await calling
+
+    asked = []
+
+    async def again(interaction):
+        asked.append((interaction.payload.params.message, interaction.attempt.parent))
+        return colour("blue")
+
+    async with hosted(server, again, tmp_path) as host:
+        result = await host.tasks.result(call)
+        rows = await host.view.audit_tail(100)
+        assert {} == dict(host.tasks.open)
+
+    assert "red and blue" == result.text
+    assert [("Second?", call)] == asked
+    assert [1] == server.begun
+    ends = [row.error for row in rows if (row.kind, row.call) == ("outcome", call)]
+    assert ("outcome-unknown", "") == (ends[0], ends[-1])
+
+
+@REVISIONS
+async def test_a_task_that_is_over_is_forgotten(revision, tmp_path):
+    """Ours: nothing of it is kept for the next process."""
+
+    async def person(_interaction):
+        return colour("red")
+
+    async with hosted(workshop(revision), person, tmp_path) as host:
+        assert "red and red" == (await host.call("shop__paint")).text
+        assert {} == dict(host.tasks.open)
+        with pytest.raises(Unknown):
+            await host.tasks.result("nothing")
+    async with hosted(workshop(revision), person, tmp_path) as host:
+        assert {} == dict(host.tasks.open)
+        assert 0 == len(host.kernel.decisions)
+
+
+@REVISIONS
+@pytest.mark.covers("hostkernel.tasks.cancelled")
+async def test_a_task_is_cancelled_through_the_pipeline(revision, tmp_path):
+    """Ours: whoever waits hears it, and the audit log has both."""
+    waits = asyncio.Event()
+
+    async def person(interaction):
+        if interaction.attempt.action == "task.cancel":
+            return True
+        waits.set()
+        return await asyncio.Event().wait()
+
+    async with hosted(workshop(revision), person, tmp_path) as host:
+        calling = asyncio.ensure_future(host.call("shop__paint"))
+        await waits.wait()
+        (handle,) = host.tasks.open.values()
+        await host.cancel_task("shop", handle.task)
+        with pytest.raises(TaskCancelled):
+            await calling
+        rows = await host.view.audit_tail(100)
+
+    assert {"tool.call", "task.cancel"} <= {row.action for row in rows if row.kind == "outcome"}
