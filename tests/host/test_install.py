@@ -1,0 +1,229 @@
+"""Whether a server may be run at all."""
+
+import asyncio
+import hashlib
+import sys
+
+import pytest
+from msgspec import structs
+
+from consent_desk import desk
+from isthmus.auth.secret import Secret
+from isthmus.host.config.entries import Sandbox, ServerEntry, ServerOptions
+from isthmus.host.errors import Denied
+from isthmus.host.install import Installs, consent_digest, installing
+
+LONG = "x" * 5000
+ENTRY = ServerEntry(
+    name="files",
+    command=(sys.executable, "-u", LONG, "two words"),
+    env={"TOKEN": "env-canary"},
+    cwd="/srv",
+    source="/conf/mcp.json",
+)
+
+
+@pytest.mark.covers("hostconfig.install.exact-command")
+async def test_the_user_sees_the_exact_command():
+    """Ours: every element, uncut, what it resolves to, and the names of its variables."""
+    async with desk(("allow",)) as person:
+        assert await Installs(person.state, person.pipeline).consented(ENTRY)
+    (question,) = person.asked
+    shown = question.payload
+
+    assert ENTRY.command == shown.argv
+    assert (("TOKEN",), "/srv", "/conf/mcp.json", ()) == (
+        shown.env,
+        shown.cwd,
+        shown.source,
+        shown.sandbox,
+    )
+    assert shown.resolved.startswith("/")
+    assert ("server.install", "files") == (question.attempt.action, question.attempt.server)
+    assert "env-canary" not in repr(question)
+
+
+@pytest.mark.covers("hostconfig.install.asked-once")
+async def test_it_is_asked_once(tmp_path):
+    """Ours: also after a restart, and by however many it is wanted at once."""
+    async with desk(("allow",), folder=tmp_path) as person:
+        installs = Installs(person.state, person.pipeline)
+        assert [True] * 3 == await asyncio.gather(*(installs.consented(ENTRY) for _ in range(3)))
+    async with desk(folder=tmp_path) as nobody:
+        assert await Installs(nobody.state, nobody.pipeline).consented(ENTRY)
+    assert 1 == len(person.asked)
+
+
+@pytest.mark.covers("hostconfig.install.changed-reasked")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"command": (*ENTRY.command, "--more")},
+        {"command": ("other", *ENTRY.command[1:])},
+        {"command": (*ENTRY.command[:2], f"{LONG} two words")},
+        {"env": {"TOKEN": "x", "PATH": "/evil"}},
+        {"cwd": "/elsewhere"},
+        {"options": ServerOptions(pin="a" * 64)},
+        {"options": ServerOptions(sandbox=Sandbox())},
+        {"command": (), "url": "https://x/mcp"},
+    ],
+)
+def test_whatever_changes_is_asked_again(change):
+    """Ours: agreement is for what was seen."""
+    assert consent_digest(ENTRY) != consent_digest(structs.replace(ENTRY, **change))
+
+
+@pytest.mark.covers("hostconfig.install.changed-reasked")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"env": {"TOKEN": "renewed"}},
+        {"options": ServerOptions(idle_stop=1.0)},
+        {"source": "/elsewhere/mcp.json"},
+    ],
+)
+def test_what_makes_no_other_program_of_it_is_not(change):
+    """Ours: a renewed token, a timeout, a file that moved."""
+    assert consent_digest(ENTRY) == consent_digest(structs.replace(ENTRY, **change))
+
+
+@pytest.mark.covers("hostconfig.install.silence-denies")
+@pytest.mark.parametrize("answers", [(), (("deny",),), (("cancel",),)])
+async def test_without_a_yes_it_does_not_start(answers):
+    """Ours: nobody there, no, and turning away are all no; and nothing is kept of it."""
+    async with desk(*answers) as person:
+        installs = Installs(person.state, person.pipeline)
+        with pytest.raises(Denied):
+            await installs.consented(ENTRY)
+
+        assert not installs.agreed(ENTRY)
+
+
+@pytest.mark.covers("hostconfig.install.no-rule-allows")
+async def test_no_rule_agrees_for_the_user():
+    """Ours: a policy can forbid it, and cannot see the command in their place."""
+    allow = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = { action = "server.*" }\n'
+    async with desk(("deny",), rules=allow) as person:
+        with pytest.raises(Denied):
+            await Installs(person.state, person.pipeline).consented(ENTRY)
+        assert 1 == len(person.asked)
+    async with desk(("allow",), rules=allow.replace("allow", "deny")) as person:
+        with pytest.raises(Denied, match="all"):
+            await Installs(person.state, person.pipeline).consented(ENTRY)
+        assert [] == person.asked
+
+
+@pytest.mark.covers("hostconfig.layers.workspace-inert")
+async def test_an_untrusted_workspace_is_not_even_asked_about():
+    """Ours: the user looks at the file first."""
+    async with desk(("allow",)) as person:
+        with pytest.raises(Denied, match="isthmus config trust"):
+            await Installs(person.state, person.pipeline).consented(
+                structs.replace(ENTRY, trusted=False)
+            )
+        assert [] == person.asked
+
+
+@pytest.mark.covers("hostconfig.install.pin")
+@pytest.mark.parametrize("what", ["program", "script"])
+async def test_a_pinned_program_is_that_program(tmp_path, what):
+    """Ours: the file or the script, looked at before every start."""
+    program, script = tmp_path / "prog", tmp_path / "server.py"
+    for path in (program, script):
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    pinned = program if what == "program" else script
+    script.write_text("# one\n")
+    digest = hashlib.sha256(pinned.read_bytes()).hexdigest()
+    entry = ServerEntry(
+        name="x",
+        command=(str(program), "server.py"),
+        cwd=str(tmp_path),
+        options=ServerOptions(pin=digest),
+    )
+    async with desk(("allow",)) as person:
+        installs = Installs(person.state, person.pipeline)
+        assert await installs.consented(entry)
+        pinned.write_text("#!/bin/evil\n")
+        with pytest.raises(Denied, match="is not the program that is pinned: the pin is"):
+            await installs.consented(entry)
+
+
+@pytest.mark.covers("hostconfig.install.pin")
+async def test_a_program_that_is_swapped_while_one_reads_does_not_run(tmp_path):
+    """Ours: it is looked at again after the wait."""
+    program = tmp_path / "prog"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    digest = hashlib.sha256(program.read_bytes()).hexdigest()
+    entry = ServerEntry(name="x", command=(str(program),), options=ServerOptions(pin=digest))
+    async with desk(("allow",)) as person:
+        person.before = lambda _: program.write_text("#!/bin/evil\n")
+        with pytest.raises(Denied, match="is not the program that is pinned"):
+            await Installs(person.state, person.pipeline).consented(entry)
+
+
+async def test_a_pin_without_a_program_is_told():
+    """Ours: it would pin nothing."""
+    entry = ServerEntry(name="x", url="https://x", kind="http", options=ServerOptions(pin="a" * 64))
+    async with desk(("allow",)) as person:
+        with pytest.raises(Denied, match="a pin is for a program"):
+            await Installs(person.state, person.pipeline).consented(entry)
+
+
+async def test_who_adds_a_server_has_agreed_to_it():
+    """Ours: what the user typed themselves is not asked about; and agreement can be taken back."""
+    async with desk() as nobody:
+        installs = Installs(nobody.state, nobody.pipeline)
+        await installs.give(ENTRY, "servers add")
+        assert await installs.consented(ENTRY)
+        assert await installs.withdraw("files")
+        assert not await installs.withdraw("files")
+        with pytest.raises(Denied):
+            await installs.consented(ENTRY)
+
+
+async def test_a_server_in_this_process_needs_no_agreement():
+    """Ours: it is the program's own code."""
+    async with desk() as nobody:
+        assert await Installs(nobody.state, nobody.pipeline).consented(ServerEntry(name="own"))
+
+
+@pytest.mark.covers("hostconfig.variables.no-leak")
+def test_a_secret_among_the_arguments_is_not_shown():
+    """Ours: the user's own keys stay out of questions and of the audit log; the rest is exact."""
+    secret = Secret("arg-canary")
+    entry = structs.replace(ENTRY, command=("x", "--token=arg-canary"), secrets=(secret,))
+
+    assert ("x", "--token=[secret]") == installing(entry).argv
+    renewed = Secret("new-canary")
+    assert consent_digest(entry) == consent_digest(
+        structs.replace(entry, command=("x", "--token=new-canary"), secrets=(renewed,))
+    )
+
+
+def test_a_server_at_a_url_shows_where_it_is():
+    """Ours: and what is wrong with the way there."""
+    shown = installing(
+        ServerEntry(name="x", url="http://u:canary@example.com/mcp?k=canary", kind="http")
+    )
+
+    assert ("http://example.com/mcp?…", ()) == (shown.url, shown.argv)
+    assert ["without encryption", "a user or a password"] == [
+        said
+        for said in ("without encryption", "a user or a password")
+        if said in "".join(shown.warnings)
+    ]
+
+
+async def test_what_comes_between_the_agreement_and_the_start_is_done():
+    """Ours: such as asking for the folders of a sandbox."""
+    prepared = []
+
+    async def prepare(entry):
+        prepared.append(entry.name)
+
+    async with desk(("allow",)) as person:
+        await Installs(person.state, person.pipeline, prepare=prepare).consented(ENTRY)
+
+    assert ["files"] == prepared
