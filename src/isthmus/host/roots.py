@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RootManager", "RootsAct"]
 
-SILENCE = frozenset({"", "deadline", "nobody", "roots"})
+SILENCE = frozenset({"", "deadline", "nobody", "dry-run", "edits", "roots"})
 """Who says no where no person did."""
 
 
@@ -169,9 +169,9 @@ class RootManager:
         try:
             return await self._pipeline.run(attempt, RootsAct(self, asking.entry, wanted, open))
         except Denied as no:
-            if no.rule and not no.by:
-                return []  # policy forbids it, whatever was granted once
-            if getattr(no, "verdict", "") == "deny" and no.by not in SILENCE:
+            if no.by == "policy":
+                return []  # whatever was granted once
+            if no.verdict == "deny" and no.by not in SILENCE:
                 self._refused |= {(who, folder.path) for folder in open}
             return [f for f in wanted if self._may(who, f)]
 

@@ -90,8 +90,15 @@ def confined(command: Command, sandbox: Sandbox, roots: Sequence[Granted] = ()) 
         parts += ["--bind" if binds[path] else "--ro-bind", path, path]
     for path in sandbox.deny_read:
         parts += _hidden(path)
-    visible = (*binds, *SYSTEM)
-    inside = next((p for p in (place, os.path.realpath(place)) if _within(p, visible)), "/tmp")  # noqa: S108 - its own
+    seen = (*SYSTEM, *binds)
+    inside = next(
+        (
+            path
+            for path in (place, os.path.realpath(place))
+            if path == home or _within(path, seen) or any(_within(one, [path]) for one in binds)
+        ),
+        "/tmp",  # noqa: S108 - its own
+    )
     parts += ["--chdir", inside, "--setenv", "TMPDIR", "/tmp", "--unsetenv", "XDG_RUNTIME_DIR"]  # noqa: S108 - as above
     return Command(*parts, "--", *command.argv, env=command.env, cwd=command.cwd)
 

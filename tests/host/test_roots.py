@@ -1,0 +1,268 @@
+"""Where servers may work: declared, granted, told."""
+
+import asyncio
+
+import pytest
+from msgspec import structs
+
+from consent_desk import desk
+from isthmus import Client, Context, Server
+from isthmus.host.answers import Asking
+from isthmus.host.config.entries import Advertise, RootEntry, Sandbox, ServerEntry, ServerOptions
+from isthmus.host.errors import BadArguments
+from isthmus.host.roots import RootManager
+from isthmus.host.sandbox import Granted
+from isthmus.wire import Root
+
+ENTRY = ServerEntry(name="files", command=("files",))
+ALLOW = '[[rule]]\nid = "roots"\neffect = "allow"\nwhen = { action = "roots.expose" }\n'
+
+
+@pytest.fixture
+def work(tmp_path):
+    """Two folders."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def manager(person, work, *more, names=("a", "b")):
+    """What knows of them."""
+    entries = [RootEntry(path=str(work / name), name=name) for name in names]
+    return RootManager([*entries, *more], person.state, person.pipeline)
+
+
+async def told(roots, entry=ENTRY):
+    """The names of the folders that a server is told."""
+    return [root.name for root in await roots.answer(Asking(entry=entry))]
+
+
+@pytest.mark.covers("hostconfig.roots.consent")
+async def test_the_user_is_asked_before_a_server_first_learns_of_a_folder(work):
+    """Spec: users are asked before roots are exposed; what they say holds."""
+    async with desk(("allow",)) as person:
+        roots = manager(person, work)
+        assert ["a", "b"] == await told(roots)
+        assert ["a", "b"] == await told(roots)
+    (question,) = person.asked
+
+    assert ("roots.expose", "server:files") == (question.attempt.action, question.attempt.principal)
+    assert ["a", "b"] == [root.name for root in question.payload.roots]
+
+
+@pytest.mark.covers("hostconfig.roots.consent")
+@pytest.mark.parametrize("answers", [(), (("deny",),), (("cancel",),)])
+async def test_without_a_yes_a_server_learns_of_none(work, answers):
+    """Ours: an empty list is what it gets; a no is not asked again while the host runs."""
+    async with desk(*answers) as person:
+        roots = manager(person, work)
+        assert [] == await told(roots)
+        assert () == roots.granted(ENTRY)
+        if answers == (("deny",),):
+            assert [] == await told(roots)
+    assert len(answers) == len(person.asked)
+
+
+@pytest.mark.covers("hostconfig.roots.subset")
+async def test_the_user_can_give_some(work):
+    """Ours: a shorter list is an answer; what was left out stays unknown."""
+    async with desk(("allow", [Root(uri=(work / "b").as_uri())])) as person:
+        roots = manager(person, work)
+        assert ["b"] == await told(roots)
+        assert ["b"] == await told(roots)
+    assert 1 == len(person.asked)
+
+
+@pytest.mark.covers("hostconfig.roots.subset")
+async def test_nothing_can_be_put_into_the_answer(work):
+    """Ours: a surface cannot grant what was not asked for."""
+    async with desk(("allow", [{"uri": "file:///etc"}])) as person:
+        with pytest.raises(BadArguments, match="no others put in"):
+            await told(manager(person, work))
+
+
+@pytest.mark.covers("hostconfig.roots.subset")
+async def test_folders_are_for_the_servers_that_they_name(work):
+    """Ours: what is declared for one server is not told to another."""
+    mine = RootEntry(path=str(work / "a"), name="mine", servers=("fi*",))
+    other = structs.replace(ENTRY, name="web", command=("web",))
+    async with desk(("allow",)) as person:
+        roots = manager(person, work, mine, names=())
+        assert (["mine"], []) == (await told(roots), await told(roots, other))
+    assert 1 == len(person.asked)
+
+
+@pytest.mark.covers("hostconfig.roots.per-server")
+async def test_what_one_server_was_granted_another_was_not(work):
+    """Ours: also not one of the same name with another program."""
+    other = structs.replace(ENTRY, command=("evil",))
+    async with desk(("allow",), ("deny",)) as person:
+        roots = manager(person, work)
+        assert (["a", "b"], []) == (await told(roots), await told(roots, other))
+    assert 2 == len(person.asked)
+
+
+@pytest.mark.covers("hostconfig.roots.per-server")
+async def test_grants_outlive_the_host_and_can_be_taken_back(work):
+    """Ours: what is revoked is not asked about again."""
+    async with desk(("allow",), folder=work / "state") as person:
+        await told(manager(person, work))
+    async with desk(("allow",), folder=work / "state") as again:
+        roots = manager(again, work)
+        await roots.load()
+        kept = await told(roots)
+        await roots.revoke(ENTRY, [str(work / "a")], "command line")
+        assert (["a", "b"], ["b"]) == (kept, await told(roots))
+        await roots.grant(ENTRY, [str(work / "a")], "command line")
+        assert ["a", "b"] == await told(roots)
+    assert [] == again.asked
+
+
+@pytest.mark.covers("hostconfig.roots.policy")
+async def test_a_rule_decides_over_what_was_granted(work):
+    """Ours: deny wins also over an old yes; allow asks nobody and leaves no grant."""
+    async with desk(rules=ALLOW) as nobody:
+        roots = manager(nobody, work)
+        assert ["a", "b"] == await told(roots)
+        rows = await nobody.state.read(lambda db: db.execute("SELECT * FROM root_grant").fetchall())
+        assert [] == rows
+    async with desk(("allow",), rules=ALLOW.replace('"allow"', '"deny"')) as person:
+        roots = manager(person, work)
+        await roots.grant(ENTRY, [str(work / "a")], "command line")
+        assert [] == await told(roots)
+
+
+@pytest.mark.covers("hostconfig.roots.link-reasked")
+async def test_a_link_that_leads_elsewhere_is_another_folder(work):
+    """Ours: what was granted was where it led."""
+    link = work / "link"
+    link.symlink_to(work / "a")
+    async with desk(("allow",), ("deny",)) as person:
+        roots = manager(person, work, names=("link",))
+        assert ["link"] == await told(roots)
+        link.unlink()
+        link.symlink_to(work / "b")
+        roots.look()
+        assert () == roots.granted(ENTRY)
+        assert [] == await told(roots)
+    assert 2 == len(person.asked)
+
+
+@pytest.mark.covers("hostconfig.roots.link-reasked")
+async def test_a_link_that_is_swapped_while_one_reads_grants_nothing(work):
+    """Ours: it is looked at again after the wait."""
+    link = work / "link"
+    link.symlink_to(work / "a")
+
+    def swap(_question):
+        link.unlink()
+        link.symlink_to(work / "b")
+
+    async with desk(("allow",)) as person:
+        person.before = swap
+        roots = manager(person, work, names=("link",))
+        assert [] == await told(roots)
+        assert () == roots.granted(ENTRY)
+
+
+@pytest.mark.covers("hostconfig.roots.changed-told")
+async def test_servers_that_were_told_hear_of_changes(work):
+    """Spec: a client with listChanged tells of changes; only those that they concern are told."""
+    changed = []
+    async with desk(("allow",)) as person:
+        roots = manager(person, work)
+        roots.on_change = changed.append
+        roots.look()
+        await told(roots)
+        roots.look()
+        quiet = list(changed)
+        (work / "a").rmdir()
+        roots.look()
+        (work / "a").mkdir()
+        roots.look()
+        await roots.revoke(ENTRY, [str(work / "b")], "command line")
+        roots.replace([])
+
+    assert ([], ["files"] * 4) == (quiet, changed)
+
+
+@pytest.mark.covers("hostconfig.roots.watched")
+async def test_folders_are_watched(work):
+    """Spec: clients monitor the accessibility of roots; ours see them go, and come back."""
+    changed = asyncio.Queue()
+    async with desk(("allow",)) as person:
+        roots = manager(person, work)
+        roots.on_change = changed.put_nowait
+        await told(roots)
+        watching = asyncio.create_task(roots.watch())
+        (work / "a").rmdir()
+        await changed.get()
+        gone = await told(roots)
+        (work / "a").mkdir()
+        await changed.get()
+        back = await told(roots)
+        watching.cancel()
+
+    assert (["b"], ["a", "b"]) == (gone, back)
+
+
+@pytest.mark.covers("hostconfig.roots.changed-told")
+async def test_a_legacy_session_is_told_and_asks_again(work):
+    """Spec 2025-11-25: list_changed is sent; the server then gets the new list."""
+    server = Server("files")
+    heard = asyncio.Event()
+
+    @server.tool
+    async def where(ctx: Context) -> str:
+        return " ".join(root.name or "" for root in await ctx.roots())
+
+    async with desk(("allow",)) as person:
+        roots = manager(person, work)
+        places = roots.for_server(ENTRY)
+        async with Client(server, roots=places, revision="2025-11-25") as client:
+            first = (await client.call_tool("where")).text
+
+            def on_change(name):
+                assert "files" == name
+                heard.set()
+
+            roots.on_change = on_change
+            await roots.revoke(ENTRY, [str(work / "a")], "command line")
+            await heard.wait()
+            await client.roots_changed()
+            second = (await client.call_tool("where")).text
+
+    assert ("a b", "b") == (first, second)
+
+
+def test_a_server_that_is_offered_no_roots_has_none(work):
+    """Ours: advertise is per server."""
+    entry = structs.replace(ENTRY, options=ServerOptions(advertise=Advertise(roots=False)))
+
+    assert RootManager([], None).for_server(entry) is None
+
+
+@pytest.mark.covers("hostconfig.roots.sandbox")
+async def test_a_confined_server_is_started_with_what_it_was_granted(work):
+    """Ours: the question comes before the start, and a change is one of its sandbox."""
+    entry = structs.replace(ENTRY, options=ServerOptions(sandbox=Sandbox()))
+    changed = []
+    async with desk(("allow",)) as person:
+        roots = manager(person, work)
+        roots.on_change = changed.append
+        await roots.prepare(ENTRY)
+        assert [] == person.asked
+        await roots.prepare(entry)
+        await roots.prepare(entry)
+        assert (Granted(str(work / "a")), Granted(str(work / "b"))) == roots.granted(entry)
+        await roots.revoke(entry, [str(work / "a")], "command line")
+    assert (1, ["files"]) == (len(person.asked), changed)
+
+
+async def test_without_a_pipeline_only_grants_count(work):
+    """Ours: a command that lists roots asks nobody."""
+    async with desk() as nobody:
+        roots = RootManager([RootEntry(path=str(work / "a"), name="a")], nobody.state)
+        assert [] == await told(roots)
+        await roots.grant(ENTRY, [str(work / "a")], "command line")
+        assert ["a"] == await told(roots)
