@@ -11,6 +11,7 @@ from isthmus.host.audit.row import Kind, Row
 from isthmus.host.errors import Denied, OutcomeUnknown
 from isthmus.host.interaction import Decision, Risk
 from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.record import kept
 from isthmus.host.policy.trace import Trace
 
 if TYPE_CHECKING:
@@ -64,7 +65,12 @@ class Passage:
 
     def intent(self) -> Row:
         """What is about to be done."""
-        return self.row("intent", arguments=self.attempt.arguments)
+        circumstances = kept(self.facts)
+        return self.row(
+            "intent",
+            arguments=self.attempt.arguments,
+            detail={"facts": circumstances} if circumstances else None,
+        )
 
     def outcome(self, outcome: Outcome) -> Row:
         """What came of it."""
@@ -95,6 +101,7 @@ class Passage:
             seconds=self.seconds(),
             detail={
                 "reason": str(error)[:500],
+                **({} if self.intended else {"facts": kept(self.facts)}),
                 **({"by": error.by} if isinstance(error, Denied) else {}),
             },
         )
