@@ -23,7 +23,8 @@ from isthmus.host.interaction import CallAsked, Changed
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.reading import read_layers
 from isthmus.host.runs import Budget
-from isthmus.wire import CallToolResult, PromptReference, TextContent
+from isthmus.wire import PromptReference
+from small_server import Small, text, tool
 
 
 class Seat(Struct):
@@ -353,20 +354,18 @@ async def test_a_cancelled_caller_takes_the_question_away_and_is_written_down():
 @pytest.mark.covers("hostkernel.result.schema")
 async def test_a_result_that_breaks_its_own_schema_is_not_passed_on():
     """Ours: the caller hears what is wrong, and so does the audit log."""
-    server = Server("shop")
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 
-    @server.tool(output_schema={"type": "object", "required": ["price"]})
-    async def price() -> CallToolResult:
-        """Say the price."""
-        return CallToolResult(content=[TextContent(text="?")], structured_content={"prize": 3})
+    async def call(_params, _inbound):
+        return text("", structured_content={"sum": "three"})
 
-    server_checks = hosted(server, says(True))
-    async with server_checks as host:
-        with pytest.raises((Misbehaved, Exception), match="price") as wrong:
-            await host.call("shop__price")
+    liar = Small({"tools/call": call}, tools=[tool(output_schema=schema)])
+    async with hosted(liar, says(True)) as host:
+        with pytest.raises(Misbehaved, match="breaks its schema"):
+            await host.call("shop__add")
         found = await rows(host)
 
-    assert [type(wrong.value).__name__] == [row.error for row in found if row.kind == "outcome"]
+    assert ["Misbehaved"] == [row.error for row in found if row.kind == "outcome"]
 
 
 @pytest.mark.covers("hostkernel.result.size")

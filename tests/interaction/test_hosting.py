@@ -1,0 +1,223 @@
+"""What servers ask of a host, by each of the three routes, in every revision."""
+
+import asyncio
+
+import pytest
+from msgspec import UNSET, Raw, Struct
+
+from isthmus import Accepted, Context, Server, ToolError
+from isthmus.errors import Misbehaved, Refused
+from isthmus.host import Decision, Host, UserDeclined
+from isthmus.host.config.entries import Advertise, HostConfig, HostOptions, RootEntry, Timeouts
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.reading import read_layers
+from isthmus.host.providers.scripted import Scripted
+from isthmus.host.sampling.models import Models
+from isthmus.revisions import BY_NAME, LEGACY, Feature
+from isthmus.testing import VirtualLoop, every_revision
+from isthmus.wire import CreateMessageParams, ElicitParams, InputRequest, InputRequiredResult
+from isthmus.wire.jsonrpc import encode
+from small_server import Small, text, tool
+
+CALLS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = "tool.call" }\n'
+MODELS = '[[model]]\nid = "m"\nprovider = "p"\ncontext = 8000\n'
+
+
+class Seat(Struct):
+    row: int
+
+
+def shop(revision):
+    """A server that asks in the course of its calls, and what it heard."""
+    server = Server("shop", revisions=[revision])
+    server.heard = []
+
+    @server.tool
+    async def seat(ctx: Context) -> str:
+        """Ask which seat."""
+        answer = await ctx.elicit("Which?", Seat)
+        if not isinstance(answer, Accepted):
+            return type(answer).__name__
+        return f"row {answer.value.row}"
+
+    @server.tool
+    async def write(ctx: Context) -> str:
+        """Have a model write."""
+        try:
+            reply = await ctx.sample("Write", max_tokens=5)
+        except Refused as error:
+            server.heard.append(error.code)
+            raise ToolError(f"refused: {error.code}") from error
+        return reply.text
+
+    @server.tool
+    async def where(ctx: Context) -> str:
+        """Ask where to work."""
+        return ", ".join(root.uri for root in await ctx.roots())
+
+    return server
+
+
+def hosted(server, person, *, roots=(), **options):
+    """A host that allows calls, and asks about everything else."""
+    host = Host(
+        HostConfig(options=HostOptions(roots=tuple(roots))),
+        approver=person,
+        policy=Policy.of(read_layers(CALLS, "user")),
+        models=Models.parse(MODELS),
+        providers={"p": Scripted(["Well."])},
+    )
+    host.add("shop", server, **{"advertise": Advertise(sampling=True), **options})
+    return host
+
+
+def route(revision):
+    """By which route a question comes."""
+    return "request" if BY_NAME[revision] in LEGACY else "result"
+
+
+@every_revision(Feature.ELICITATION_FORM)
+@pytest.mark.covers("hostkernel.asked.routes")
+async def test_a_form_is_one_question_whichever_way_it_came(revision):
+    """Ours: a person sees the same, and it belongs to the call in whose course it was asked."""
+    asked = []
+
+    async def person(interaction):
+        asked.append(interaction.attempt)
+        return Decision(verdict="allow", edited={"row": 3})
+
+    async with hosted(shop(revision), person) as host:
+        with host.run() as run:
+            result = await host.call("shop__seat", run=run)
+        rows = await host.view.audit_tail(50)
+
+    (call,) = {row.call for row in rows if row.action == "tool.call"}
+    assert "row 3" == result.text
+    assert [("elicit.form", "server:shop", call, run.id, route(revision))] == [
+        (one.action, one.principal, one.parent, one.run, one.origin) for one in asked
+    ]
+
+
+@every_revision(Feature.ELICITATION_FORM)
+@pytest.mark.parametrize(("verdict", "heard"), [("deny", "Declined"), ("cancel", "Cancelled")])
+async def test_a_no_to_a_form_is_an_answer_that_the_server_hears(revision, verdict, heard):
+    """Spec 2026-07-28 client/elicitation#response-actions: decline and cancel are answers."""
+
+    async def person(_interaction):
+        return Decision(verdict=verdict)
+
+    async with hosted(shop(revision), person) as host:
+        assert heard == (await host.call("shop__seat")).text
+
+
+@every_revision
+@pytest.mark.covers("hostkernel.asked.sampling")
+async def test_a_model_writes_when_a_person_says_so(revision):
+    """Ours: the request is looked at, and so is what was written."""
+    asked = []
+
+    async def person(interaction):
+        asked.append(interaction.attempt.action)
+        return True
+
+    async with hosted(shop(revision), person) as host:
+        result = await host.call("shop__write")
+
+    assert "Well." == result.text
+    assert ["sampling.request", "sampling.respond"] == asked
+
+
+@every_revision
+@pytest.mark.covers("hostkernel.asked.sampling-refused")
+async def test_a_no_to_sampling_is_an_error_for_the_server_or_ends_the_call(revision):
+    """Spec 2025-11-25 client/sampling#error-handling: -1; since 2026-07-28 there is no such answer."""
+    server = shop(revision)
+    async with hosted(server, lambda _interaction: False) as host:
+        if route(revision) == "request":
+            result = await host.call("shop__write")
+            assert ([-1], True) == (server.heard, result.is_error)
+        else:
+            with pytest.raises(UserDeclined, match="declined"):
+                await host.call("shop__write")
+            assert [] == server.heard
+
+
+@every_revision
+async def test_roots_are_told_when_a_person_has_granted_them(revision, tmp_path):
+    """Ours: no folder is known to a server that nobody granted it."""
+    asked = []
+
+    def person(interaction):
+        asked.append(interaction.attempt.action)
+        return True
+
+    roots = [RootEntry(path=str(tmp_path))]
+    async with hosted(shop(revision), person, roots=roots) as host:
+        result = await host.call("shop__where")
+
+    assert tmp_path.as_uri() == result.text
+    assert ["roots.expose"] == asked
+
+
+@every_revision
+@pytest.mark.covers("hostkernel.strikes")
+async def test_who_asks_what_was_not_offered_is_refused_and_it_is_written_down(revision):
+    """Ours: -32601 or -32602 where somebody waits for an answer, and a strike in either case."""
+    offered, heard = Advertise(sampling=False), []
+    question = CreateMessageParams(messages=[], max_tokens=1)
+
+    async def call(_params, inbound):
+        if route(revision) == "result":
+            wanted = InputRequest(method="sampling/createMessage", params=Raw(encode(question)))
+            return InputRequiredResult(input_requests={"q": wanted}, request_state="s")
+        try:
+            await inbound.link.call("sampling/createMessage", question, Raw)
+        except Refused as error:
+            heard.append(error.code)
+        return text("asked")
+
+    pushy = Small({"tools/call": call}, tools=[tool()], revisions=[revision])
+    async with hosted(pushy, lambda _: True, advertise=offered) as host:
+        if route(revision) == "request":
+            await host.call("shop__add")
+            assert [-32601] == heard
+        else:
+            with pytest.raises(Misbehaved):
+                await host.call("shop__add")
+        rows = await host.view.audit_tail(50)
+        (status,) = host.view.servers()
+
+    assert ["sampling/createMessage"] == [row.object for row in rows if row.error == "undeclared"]
+    assert 1 == status.strikes
+
+
+@every_revision(Feature.ELICITATION_FORM)
+@pytest.mark.covers("hostkernel.clocks")
+def test_no_call_times_out_while_a_person_thinks(revision):
+    """Ours: two hours of thinking, and a call that may take a minute, and no more in all."""
+    patient = Timeouts(call=60.0, total=60.0, interaction=3 * 3600.0)
+    form = ElicitParams(
+        message="Which?",
+        requested_schema={"type": "object", "properties": {"row": {"type": "integer"}}},
+    )
+
+    async def call(call, inbound):
+        if route(revision) == "request":
+            await inbound.link.call("elicitation/create", form, Raw, timeout=9 * 3600.0)
+        elif call.input_responses is UNSET:
+            wanted = InputRequest(method="elicitation/create", params=Raw(encode(form)))
+            return InputRequiredResult(input_requests={"q": wanted}, request_state="s")
+        return text("row 3")
+
+    server = Small({"tools/call": call}, tools=[tool()], revisions=[revision])
+
+    async def person(_interaction):
+        await asyncio.sleep(2 * 3600.0)
+        return Decision(verdict="allow", edited={"row": 3})
+
+    async def scene():
+        async with hosted(server, person, timeouts=patient) as host:
+            return (await host.call("shop__add")).text
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        assert "row 3" == runner.run(scene())
