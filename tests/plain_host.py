@@ -90,8 +90,9 @@ class PlainHost:
                 return event.decision.edited or arguments
         return None
 
-    async def complete(self, server, ref, argument, value="", *, context=None):
+    async def complete(self, server, ref, argument, value="", *, context=None, principal=""):
         """What might go into a blank."""
+        del principal
         return await self._clients[server].complete(ref, argument, value, context=context)
 
     async def read(self, uri, *, server, principal, run):

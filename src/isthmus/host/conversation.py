@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct
 
 from isthmus.core.conversation import blocks
 from isthmus.errors import IsthmusError, UsageError
+from isthmus.host.catalog.merged import Viewer
 from isthmus.host.catalog.offer import Offer, tokens
 from isthmus.host.errors import Unknown
 from isthmus.host.events import Asked
@@ -156,7 +157,7 @@ class Conversation:
         """
 
         async def fetch(put: Put) -> bool:
-            server, _ = await self.host.catalog.find_prompt(name)
+            server, _ = await self.host.catalog.find_prompt(name, self.viewer)
             found = await self.host.prompt(name, arguments, principal=self.principal, run=self.run)
             messages = tuple(
                 SamplingMessage(role=m.role, content=as_blocks(server, m.content))
@@ -179,7 +180,7 @@ class Conversation:
             HostError: it may not be read.
             IsthmusError: the server refused, failed or was lost.
         """
-        server, uri = self.host.catalog.resolve_resource(text)
+        server, uri = self.host.catalog.resolve_resource(text, self.viewer)
         found = await self.host.read(uri, server=server, principal=self.principal, run=self.run)
         parts = resource_blocks(server, found.contents)
         self._attached += parts
@@ -194,6 +195,11 @@ class Conversation:
         """Forget what was said; labels and budget of the run stay."""
         self.messages.clear()
         self._attached.clear()
+
+    @property
+    def viewer(self) -> Viewer:
+        """Who sees what servers have: on the connections that the calls will use."""
+        return Viewer(self.principal, self.run.id)
 
     @property
     def busy(self) -> bool:
@@ -258,6 +264,7 @@ class Conversation:
     async def _rounds(self, turn: "Turn") -> Why:
         offer = await self.host.catalog.for_model(
             self.principal,
+            run=self.run.id,
             budget_tokens=self._tool_tokens,
             held=lambda: bool(self.host.view.pending()),
         )
@@ -281,7 +288,7 @@ class Conversation:
 
     async def _ask(self, offer: Offer, turn: "Turn", *, last: bool) -> Done:
         """One message of the model, added to the history as far as it came."""
-        instructions = self.host.catalog.instructions() if self._instructions else {}
+        instructions = self.host.catalog.instructions(self.viewer) if self._instructions else {}
         completion = Completion(
             model=self.model,
             messages=list(self.messages),
@@ -370,7 +377,9 @@ class Conversation:
 
     def _asked(self, use: ToolUseContent, known: set[str]) -> ToolAsked:
         try:
-            server, own = self.host.catalog.resolve(use.name) if use.name in known else ("", "")
+            server, own = (
+                self.host.catalog.resolve(use.name, self.viewer) if use.name in known else ("", "")
+            )
         except Unknown:  # it went while the model was writing
             server, own = "", ""
         return ToolAsked(id=use.id, name=use.name, server=server, tool=own, arguments=use.input)

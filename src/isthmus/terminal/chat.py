@@ -113,7 +113,7 @@ class Chat(App[None]):
     # What happens in the host
 
     async def _learn(self) -> None:
-        await self._session.host.catalog.load()
+        await self._session.host.catalog.load(isolation=self._session.talk.viewer)
         self._paint()
 
     async def _listen(self) -> None:
@@ -181,7 +181,7 @@ class Chat(App[None]):
     async def _suggest(self, text: str) -> None:
         if "=" in text:  # a server is asked for what goes into a blank: not for every key
             await asyncio.sleep(PAUSE)
-        found = await suggestions(text, self._session.host)
+        found = await suggestions(text, self._session.talk)
         if text == self._line.value:
             asking = self.query_one(Questions).display
             self.query_one(Suggestions).show([] if asking else found)

@@ -184,7 +184,7 @@ class Plain:
             if text is None:
                 return
             if text.endswith("\t"):
-                found = await suggestions(text.rstrip("\t"), self._session.host)
+                found = await suggestions(text.rstrip("\t"), self._session.talk)
                 self._lines_of(Line(f"  {one.label}") for one in found)
                 continue
             self._turn = asyncio.ensure_future(self._enter(text))

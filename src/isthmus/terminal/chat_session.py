@@ -98,7 +98,7 @@ class Session:
     async def _attach(self, text: str) -> AsyncGenerator[Item, None]:
         for resource in named_resources(text):
             try:
-                self.host.catalog.resolve_resource(resource)
+                self.host.catalog.resolve_resource(resource, self.talk.viewer)
             except Unknown:
                 continue  # somebody's name, an address: not everything with an @ is a resource
             got = await self.talk.attach(resource)
@@ -121,11 +121,13 @@ class Session:
 
     async def _prompt(self, word: str) -> Prompt:
         try:
-            await self.host.catalog.find_prompt(word)
+            await self.host.catalog.find_prompt(word, self.talk.viewer)
         except Unknown as error:
             text = f"there is no command /{word}: /help says what there is"
             raise UsageError(text) from error
-        return next(item.what for item in self.host.catalog.prompts() if item.name == word)
+        return next(
+            item.what for item in self.host.catalog.prompts(self.talk.viewer) if item.name == word
+        )
 
     async def _on_help(self, *_words: str) -> Iterator[Line]:
         rows = [field(f"/{word}", about) for word, about in COMMANDS.items()]
@@ -153,7 +155,7 @@ class Session:
         return [head("servers"), *(found or [Line("  none", "dim")])]
 
     async def _on_tools(self, *_words: str) -> Sequence[Line]:
-        offer = await self.host.catalog.for_model(self.talk.principal)
+        offer = await self.host.catalog.for_model(self.talk.principal, run=self.talk.run.id)
         tools = [
             Line(f"  {tool.name}: {name(' '.join((tool.description or '').split())[:100])}")
             for tool in offer.tools
@@ -163,7 +165,7 @@ class Session:
         return [head(f"tools, about {offer.tokens} tokens"), *tools, *left, *absent]
 
     async def _on_prompts(self, *_words: str) -> Sequence[Line]:
-        await self.host.catalog.load()
+        await self.host.catalog.load(isolation=self.talk.viewer)
         found = [
             Line(
                 f"  /{item.name}"
@@ -173,13 +175,16 @@ class Session:
                 )
                 + (f": {item.what.description}" if item.what.description else "")
             )
-            for item in self.host.catalog.prompts()
+            for item in self.host.catalog.prompts(self.talk.viewer)
         ]
         return [head("prompts"), *(Line(name(line.text)) for line in found)]
 
     async def _on_resources(self, *_words: str) -> Sequence[Line]:
-        await self.host.catalog.load()
-        found = [field(f"@{item.name}", item.what.name) for item in self.host.catalog.resources()]
+        await self.host.catalog.load(isolation=self.talk.viewer)
+        found = [
+            field(f"@{item.name}", item.what.name)
+            for item in self.host.catalog.resources(self.talk.viewer)
+        ]
         return [head("resources"), *found]
 
     async def _on_grants(self, *words: str) -> Sequence[Line]:

@@ -3,16 +3,13 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from isthmus.errors import IsthmusError, UsageError
 from isthmus.host.catalog.merged import Item
+from isthmus.host.conversation import Conversation
 from isthmus.wire import Prompt, PromptReference
-
-if TYPE_CHECKING:
-    from isthmus.host.host import Host
 
 __all__ = ["COMMANDS", "Suggestion", "filled", "named_resources", "suggestions", "words_of"]
 
@@ -89,23 +86,23 @@ def named_resources(text: str) -> list[str]:
     return ATTACHED.findall(text)
 
 
-async def suggestions(text: str, host: "Host") -> list[Suggestion]:
+async def suggestions(text: str, talk: Conversation) -> list[Suggestion]:
     """What the line may go on with; nothing where no server can say.
 
     Args:
         text: what has been typed, up to the cursor.
-        host: has the prompts and resources, and asks servers for what goes into blanks.
+        talk: its host has the prompts and resources, and asks servers for what goes into blanks.
     """
-    prompts = {item.name: item for item in host.catalog.prompts()}
+    prompts = {item.name: item for item in talk.host.catalog.prompts(talk.viewer)}
     if text.startswith("/"):
         name, space, rest = text[1:].partition(" ")
         if not space:
             return named(name, prompts)
         if name in prompts:
-            return await blanks(text, rest, prompts[name], host)
+            return await blanks(text, rest, prompts[name], talk)
         return []
     found = AT.search(text)
-    return [] if found is None else resources(text[: found.start()], found[1], host)
+    return [] if found is None else resources(text[: found.start()], found[1], talk)
 
 
 def named(begun: str, prompts: Mapping[str, Item[Prompt]]) -> list[Suggestion]:
@@ -121,7 +118,7 @@ def named(begun: str, prompts: Mapping[str, Item[Prompt]]) -> list[Suggestion]:
     return [Suggestion(f"/{name} ", label(f"/{name}", about)) for name, about in fits[:MOST]]
 
 
-async def blanks(text: str, rest: str, item: Item[Prompt], host: "Host") -> list[Suggestion]:
+async def blanks(text: str, rest: str, item: Item[Prompt], talk: Conversation) -> list[Suggestion]:
     """Values for the blank that is being typed, as the server has them; else the blanks there are."""
     begun = BLANK.search(rest)
     names = [one.name for one in item.what.arguments or ()]
@@ -132,12 +129,13 @@ async def blanks(text: str, rest: str, item: Item[Prompt], host: "Host") -> list
         part.split("=", 1) for part in words_of(rest[: begun.start()]) if part.partition("=")[1]
     )
     try:
-        completion = await host.complete(
+        completion = await talk.host.complete(
             item.server,
             PromptReference(name=item.what.name),
             begun[1],
             begun[2].strip("\"'"),
             context=others or None,
+            principal=talk.principal,
         )
     except IsthmusError:
         return []  # a server that cannot complete, or may not, is no reason to disturb who types
@@ -163,14 +161,17 @@ def open_blanks(text: str, rest: str, prompt: Prompt) -> list[Suggestion]:
     ]
 
 
-def resources(before: str, begun: str, host: "Host") -> list[Suggestion]:
+def resources(before: str, begun: str, talk: Conversation) -> list[Suggestion]:
     """The resources that have what was typed after the ``@`` in their URI, name or title."""
     begun = begun.lower()
     rows: Iterable[tuple[str, str]] = [
-        *((item.name, item.what.title or item.what.name) for item in host.catalog.resources()),
+        *(
+            (item.name, item.what.title or item.what.name)
+            for item in talk.host.catalog.resources(talk.viewer)
+        ),
         *(
             (item.name, f"template: {item.what.title or item.what.name}")
-            for item in host.catalog.templates()
+            for item in talk.host.catalog.templates(talk.viewer)
         ),
     ]
     fits = [row for row in rows if begun in f"{row[0]} {row[1]}".lower()]

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from isthmus import Server
 from isthmus.errors import ConnectFailed, Misbehaved
 from isthmus.host.catalog.listed import fetch
+from isthmus.host.catalog.merged import Viewer
 from isthmus.host.config.entries import ServerEntry, ToolChoice
 from isthmus.host.errors import Denied, Unknown
 from isthmus.wire import Tool
@@ -341,3 +342,20 @@ async def test_a_list_waits_while_a_person_is_asked():
     assert 3 == len(asked)
     assert {"a": "it has not answered yet"} == offer.absent
     await found.close()
+
+
+@pytest.mark.covers("hostchat.catalog.own-connections")
+async def test_everybody_sees_what_their_own_connections_list():
+    """Ours: a server with a connection for each user, or each session, is listed on that one."""
+    shelf = Shelf(all=Listing(tool("x")), mine=Listing(tool("x")), once=Listing(tool("x")))
+    found = catalog(
+        shelf, entry("mine", instance="per-user"), entry("once", instance="per-session")
+    )
+
+    first = await found.for_model("user:ada", run="r1")
+    second = await found.for_model("user:ada", run="r2")
+
+    assert ["all__x", "mine__x", "once__x"] == names(first) == names(second)
+    assert [("all", ""), ("mine", "user:ada"), ("once", "r1"), ("once", "r2")] == shelf.lent
+    assert ("mine", "x") == found.resolve("mine__x", Viewer("user:ada", "r1"))
+    assert None is found.listed("mine", Viewer("user:bob"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from isthmus.errors import IsthmusError
 from isthmus.host.catalog.listed import KINDS, Listed, Lister, fetch
-from isthmus.host.catalog.merged import Item, View, bound_to, chosen, items
+from isthmus.host.catalog.merged import Isolation, Item, View, Viewer, bound_to, chosen, items
 from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
 from isthmus.host.catalog.offer import Candidate, Offer, offer
 from isthmus.host.config.entries import ServerEntry
@@ -76,7 +76,7 @@ class Catalog:
         self._known: dict[tuple[str, str], Listed] = {}
         self._clients: dict[tuple[str, str], Lister] = {}
         self._heard: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._views: dict[str, View] = {}
+        self._views: dict[Isolation, View] = {}
         self._told: set[tuple[str, str]] = set()
         self._failed: dict[tuple[str, str], tuple[float, str]] = {}
         self._loading: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -152,7 +152,7 @@ class Catalog:
 
     # Learning
 
-    async def load(self, servers: Iterable[str] | None = None, isolation: str = "") -> None:
+    async def load(self, servers: Iterable[str] | None = None, isolation: Isolation = "") -> None:
         """Learn what servers have, starting those that were never seen; never raises for one.
 
         Args:
@@ -168,9 +168,9 @@ class Catalog:
         if waiting:  # shared with others who want the same, so that giving up stops nobody
             await asyncio.wait(waiting)
 
-    def _load(self, server: str, isolation: str) -> asyncio.Task[None] | None:
+    def _load(self, server: str, isolation: Isolation) -> asyncio.Task[None] | None:
         """The task that learns about a server; None where there is nothing to learn now."""
-        key = server, isolation
+        key = server, self._of(server, isolation)
         if self._listed(*key) is not None:
             return None
         failed = self._failed.get(key)
@@ -184,7 +184,9 @@ class Catalog:
 
     async def _find_out(self, key: tuple[str, str]) -> None:
         server, isolation = key
-        entry = self._entries[server]
+        entry = self._entries.get(server)
+        if entry is None:  # it was taken out of the configuration meanwhile
+            return
         try:
             if self._kept is not None and not isolation:
                 listed = await self._kept.find(self._identity(entry))
@@ -227,7 +229,7 @@ class Catalog:
 
     # What there is
 
-    def resolve(self, name: str, isolation: str = "") -> tuple[str, str]:
+    def resolve(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
         """The server and its own name of a tool.
 
         Raises:
@@ -235,7 +237,7 @@ class Catalog:
         """
         return self._owner(self._view(isolation).tool_names, name, "tool")
 
-    def resolve_prompt(self, name: str, isolation: str = "") -> tuple[str, str]:
+    def resolve_prompt(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
         """The server and its own name of a prompt.
 
         Raises:
@@ -243,7 +245,7 @@ class Catalog:
         """
         return self._owner(self._view(isolation).prompt_names, name, "prompt")
 
-    def resolve_resource(self, text: str, isolation: str = "") -> tuple[str, str]:
+    def resolve_resource(self, text: str, isolation: Isolation = "") -> tuple[str, str]:
         """The server and the URI of a resource: ``server+uri``, or a URI that one server lists.
 
         Raises:
@@ -260,7 +262,7 @@ class Catalog:
             raise Unknown(f"several servers have {text!r}: say {said}")
         raise Unknown(f"no server lists {text!r}; SERVER+URI reads it from a server all the same")
 
-    async def find(self, name: str, isolation: str = "") -> tuple[str, str]:
+    async def find(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
         """As :meth:`resolve`, asking the server that the name is of where it is not known yet.
 
         Raises:
@@ -272,7 +274,7 @@ class Catalog:
         except Unknown as error:
             raise Unknown(f"{error}{why}") from None
 
-    async def find_prompt(self, name: str, isolation: str = "") -> tuple[str, str]:
+    async def find_prompt(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
         """As :meth:`resolve_prompt`, asking the server where it is not known yet.
 
         Raises:
@@ -281,7 +283,7 @@ class Catalog:
         await self._load_owner(name, isolation)
         return self.resolve_prompt(name, isolation)
 
-    async def _load_owner(self, name: str, isolation: str) -> str:
+    async def _load_owner(self, name: str, isolation: Isolation) -> str:
         """Learn about the server that a name is of; says why nothing is known of it then."""
         before = name.split("__", 1)[0]
         owners = [n for n in self._entries if namespace(n) == before]
@@ -289,7 +291,7 @@ class Catalog:
         absent = self._absent(isolation)
         return "".join(f" ({server}: {absent[server]})" for server in owners if server in absent)
 
-    def tool(self, server: str, own: str, isolation: str = "") -> Tool:
+    def tool(self, server: str, own: str, isolation: Isolation = "") -> Tool:
         """A tool's definition, whole, as its server gave it.
 
         Raises:
@@ -300,7 +302,7 @@ class Catalog:
             raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
         return found
 
-    def name_of(self, server: str, own: str, isolation: str = "") -> str:
+    def name_of(self, server: str, own: str, isolation: Isolation = "") -> str:
         """What a tool of a server is called here.
 
         Raises:
@@ -311,15 +313,15 @@ class Catalog:
             raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
         return found
 
-    def tools(self, isolation: str = "") -> Sequence[Item[Tool]]:
+    def tools(self, isolation: Isolation = "") -> Sequence[Item[Tool]]:
         """Every tool that can be called, by server and then in the server's own order."""
         return self._view(isolation).tools
 
-    def prompts(self, isolation: str = "") -> Sequence[Item[Prompt]]:
+    def prompts(self, isolation: Isolation = "") -> Sequence[Item[Prompt]]:
         """Every prompt, in the same order."""
         return self._view(isolation).prompts
 
-    def resources(self, isolation: str = "") -> Sequence[Item[Resource]]:
+    def resources(self, isolation: Isolation = "") -> Sequence[Item[Resource]]:
         """Every resource that is listed, in the same order."""
         return [
             Item(printable(name, what.uri), name, what)
@@ -327,7 +329,7 @@ class Catalog:
             for what in listed.resources
         ]
 
-    def templates(self, isolation: str = "") -> Sequence[Item[ResourceTemplate]]:
+    def templates(self, isolation: Isolation = "") -> Sequence[Item[ResourceTemplate]]:
         """Every template of resources, in the same order."""
         return [
             Item(printable(name, what.uri_template), name, what)
@@ -335,7 +337,7 @@ class Catalog:
             for what in listed.templates
         ]
 
-    def instructions(self, isolation: str = "") -> Mapping[str, str]:
+    def instructions(self, isolation: Isolation = "") -> Mapping[str, str]:
         """How servers are to be used, in their own words, by server; those that say nothing not."""
         return {
             name: listed.instructions
@@ -343,16 +345,16 @@ class Catalog:
             if listed.instructions
         }
 
-    def listed(self, server: str, isolation: str = "") -> Listed | None:
+    def listed(self, server: str, isolation: Isolation = "") -> Listed | None:
         """What a server said last; None where it was never heard."""
         return self._listed(server, isolation)
 
     async def for_model(
         self,
-        principal: str = "",
+        principal: str = "user:local",
         *,
+        run: str = "",
         budget_tokens: int | None = None,
-        isolation: str = "",
         patience: float = PATIENCE,
         held: Callable[[], bool] = lambda: False,
     ) -> Offer:
@@ -360,12 +362,12 @@ class Catalog:
 
         Args:
             principal: whose model it is.
+            run: in which run it will call them.
             budget_tokens: tokens that the definitions may take; None for any number.
-            isolation: whose connections the calls will use.
             patience: seconds to wait for servers that are not known yet.
             held: says whether a person is asked something: then it waits on.
         """
-        del principal  # every principal of one isolation key sees the same, so far
+        isolation = Viewer(principal, run)
         while True:
             try:
                 async with asyncio.timeout(patience):
@@ -383,10 +385,12 @@ class Catalog:
             )
         return offer(candidates, budget_tokens, self._absent(isolation))
 
-    def _absent(self, isolation: str) -> dict[str, str]:
+    def _absent(self, isolation: Isolation) -> dict[str, str]:
         """Servers of which nothing is known, and why."""
         return {
-            name: self._failed.get((name, isolation), (0.0, "it has not answered yet"))[1]
+            name: self._failed.get(
+                (name, self._of(name, isolation)), (0.0, "it has not answered yet")
+            )[1]
             for name, entry in sorted(self._entries.items())
             if self._enabled(name)
             and entry.options.start != "manual"
@@ -398,17 +402,25 @@ class Catalog:
     def _enabled(self, server: str) -> bool:
         return self._entries[server].options.enabled
 
-    def _listed(self, server: str, isolation: str) -> Listed | None:
-        return self._known.get((server, isolation)) or self._known.get((server, ""))
+    def _listed(self, server: str, isolation: Isolation) -> Listed | None:
+        found = self._known.get((server, self._of(server, isolation)))
+        return found or self._known.get((server, ""))
 
-    def _visible(self, isolation: str) -> list[tuple[str, Listed]]:
+    def _of(self, server: str, isolation: Isolation) -> str:
+        """Whose connection to a server somebody uses."""
+        if isinstance(isolation, str) or server not in self._entries:
+            return "" if isinstance(isolation, Viewer) else isolation
+        instance = self._entries[server].options.instance
+        return {"per-user": isolation.principal, "per-session": isolation.run}.get(instance, "")
+
+    def _visible(self, isolation: Isolation) -> list[tuple[str, Listed]]:
         return [
             (name, listed)
             for name in sorted(self._entries)
             if self._enabled(name) and (listed := self._listed(name, isolation)) is not None
         ]
 
-    def _view(self, isolation: str) -> View:
+    def _view(self, isolation: Isolation) -> View:
         view = self._views.get(isolation)
         if view is None:
             if len(self._views) > 1000:
@@ -416,7 +428,7 @@ class Catalog:
             view = self._views[isolation] = self._put_together(isolation)
         return view
 
-    def _put_together(self, isolation: str) -> View:
+    def _put_together(self, isolation: Isolation) -> View:
         tools: list[tuple[Naming, Tool]] = []
         prompts: list[tuple[Naming, Prompt]] = []
         for name, listed in self._visible(isolation):
@@ -448,7 +460,7 @@ class Catalog:
         near = ", ".join(difflib.get_close_matches(name, table.owners, 3, 0.5))
         raise Unknown(f"there is no {what} {name!r}" + (f"; near it: {near}" if near else ""))
 
-    def _why_not(self, server: str, isolation: str) -> str:
+    def _why_not(self, server: str, isolation: Isolation) -> str:
         if server not in self._entries:
             return ": there is no such server"
         if not self._enabled(server):

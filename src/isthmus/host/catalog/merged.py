@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from isthmus.host.catalog.names import Naming, Table
 from isthmus.host.config.entries import ServerEntry, ToolChoice
 from isthmus.wire import Prompt, Tool
 
-__all__ = ["Item", "View", "bound_to", "chosen", "items"]
+__all__ = ["Isolation", "Item", "View", "Viewer", "bound_to", "chosen", "items"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,22 @@ class Item(Struct, Generic[T], frozen=True):
     name: str
     server: str
     what: T
+
+
+class Viewer(Struct, frozen=True):
+    """Somebody who sees what servers have: of each server, on the connection that is theirs.
+
+    Attributes:
+        principal: who it is, for servers that have a connection for each user.
+        run: the run, for servers that have one for each session.
+    """
+
+    principal: str
+    run: str = ""
+
+
+Isolation: TypeAlias = str | Viewer
+"""Whose connections are meant: those of one isolation key, or those of somebody."""
 
 
 class View(Struct, frozen=True):
