@@ -1,6 +1,7 @@
 """What servers have models write, on its way through policy, people and budgets."""
 
 import asyncio
+import re
 
 import pytest
 from msgspec import structs
@@ -593,3 +594,26 @@ async def test_the_audit_log_has_who_what_and_how_much():
     assert "endTurn" == outcome.detail["stopReason"]
     answer = [row for row in rows if row.action == "sampling.respond"][-1]
     assert outcome.call == answer.parent
+
+
+@pytest.mark.covers("hostsampling.sensitive.kept-out")
+async def test_secrets_in_what_was_asked_and_all_that_was_written_are_not_kept(tmp_path):
+    """The spec: both parties MUST handle sensitive data appropriately."""
+    state = HostState(tmp_path)
+    secret = Scripted("the answer is CANARY-OUT")
+    async with desk("allow", allowing("it is CANARY-EDITED"), state=state, provider=secret) as at:
+        await at.answer("log in with password=CANARY-IN", system_prompt="token: CANARY-SYSTEM")
+        await at.audit.flush()
+    await state.close()
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+    assert [] == re.findall(rb"CANARY-[A-Z]+", kept)
+    assert b"log in with" in kept
+
+
+@pytest.mark.covers("hostsampling.messages.not-retained")
+async def test_a_model_is_given_one_request_and_nothing_of_those_before():
+    """The spec: messages SHOULD NOT be retained between separate requests."""
+    async with desk(rules=FREE) as at:
+        await at.answer("the first")
+        await at.answer("the second")
+    assert ["the first", "the second"] == [words(asked) for asked in at.provider.asked]

@@ -13,7 +13,7 @@ from isthmus.host.errors import BadArguments
 from isthmus.host.interaction import Decision, SamplingAsked, SamplingWritten, Sharing
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Review, Trace
-from isthmus.host.sampling.asked import Automatic, changes, need, overlaid, wanted
+from isthmus.host.sampling.asked import Automatic, changes, digest, need, overlaid, wanted
 from isthmus.host.sampling.budgets import Allowance
 from isthmus.host.sampling.models import Models
 from isthmus.host.sampling.selection import Selection
@@ -178,11 +178,7 @@ class RequestAct(Act[Text]):
         # responses for review before delivery
         for _ in range(REWRITES):
             act = WrittenAct(self._asking, result, self._sampler.state.key(), self._after())
-            answer = self._asking.attempt(
-                "sampling.respond",
-                attempt.object,
-                {"result": msgspec.to_builtins(result.written.result)},
-            )
+            answer = self._asking.attempt("sampling.respond", attempt.object, act.described())
             answer = structs.replace(answer, parent=attempt.id, run=attempt.run)
             if not act.wants and not self._sampler.ruled(answer, facts_of(self._asking)):
                 return result
@@ -243,11 +239,16 @@ class RequestAct(Act[Text]):
 class WrittenAct(Act[CreateMessageResult | None]):
     """What a model wrote, on its way to the server: None where it is to be written anew.
 
+    Its text is no argument of the attempt: the audit log keeps a digest of it and no more.
+
     Args:
         asking: who asked.
         text: what was written.
-        key: for digests of what is edited.
+        key: for digests.
         wants: whether a person looks at it whatever policy says of it.
+
+    Attributes:
+        edited_names: digests of what a person edited, before and after.
     """
 
     def __init__(self, asking: Asking, text: Text, key: bytes, wants: bool) -> None:
@@ -256,20 +257,30 @@ class WrittenAct(Act[CreateMessageResult | None]):
         self._asking = asking
         self._text = text
         self._key = key
+        self._message: CreateMessageResult | None = text.written.result
+
+    def described(self) -> dict[str, Any]:
+        """The message without its text, as policy and the audit log see it."""
+        if self._message is None:
+            return {"regenerate": True}
+        plain = msgspec.to_builtins(self._message)
+        return {
+            "stopReason": plain.get("stopReason", ""),
+            "bytes": len(msgspec.json.encode(self._message)),
+            "digest": digest(plain["content"], self._key),
+        }
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
         """What policy is to know."""
         return facts_of(self._asking)
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: Attempt) -> None:  # noqa: ARG002 - as called
         """What a person made of it is a message that a model could have given.
 
         Raises:
             BadArguments: it is not.
         """
-        if attempt.arguments.get("regenerate") is True:
-            return
-        wrong = overstepped(self._text.asked, message(attempt.arguments))
+        wrong = self._message and overstepped(self._text.asked, self._message)
         if wrong:
             raise BadArguments(f"the edited message cannot be sent: {wrong}")
 
@@ -282,7 +293,7 @@ class WrittenAct(Act[CreateMessageResult | None]):
         written = self._text.written
         return SamplingWritten(
             params=self._text.asked,
-            result=message(attempt.arguments),
+            result=self._message or written.result,
             tokens_in=written.tokens_in,
             tokens_out=written.tokens_out,
             cost=self._text.cost,
@@ -296,41 +307,48 @@ class WrittenAct(Act[CreateMessageResult | None]):
         """
         if decision.edited is UNSET:
             return attempt
-        try:
-            given: Any = msgspec.to_builtins(decision.edited)
-        except TypeError as error:
-            raise BadArguments(f"the edited message is malformed: {error}") from error
-        if isinstance(given, dict) and given.get("regenerate") is True:
-            return structs.replace(attempt, arguments={"regenerate": True})
-        before: dict[str, Any] = attempt.arguments["result"]
-        if isinstance(given, str):
-            given = {"content": {"type": "text", "text": given}}
-        if not isinstance(given, dict):
-            raise BadArguments("an edited message is a text or an object")
-        after = {**before, **given}
-        if after == before:
+        before = msgspec.to_builtins(self._text.written.result)
+        after = rewritten(before, decision.edited)
+        self._message = None if after is None else message(after)
+        if after is not None:
+            named = changes(before, after, self._key).items()
+            self.edited_names = {f"result.{name}": pair for name, pair in named}
+        described = self.described()
+        if described == attempt.arguments:
             return attempt
-        self.edited_names = {
-            f"result.{name}": pair for name, pair in changes(before, after, self._key).items()
-        }
-        return structs.replace(attempt, arguments={"result": after})
+        return structs.replace(attempt, arguments=described)
 
-    async def dispatch(self, attempt: Attempt) -> CreateMessageResult | None:
+    async def dispatch(self, attempt: Attempt) -> CreateMessageResult | None:  # noqa: ARG002 - as called
         """Give it."""
-        if attempt.arguments.get("regenerate") is True:
-            return None
-        return message(attempt.arguments)
+        return self._message
 
 
-def message(arguments: Any) -> CreateMessageResult:
+def rewritten(before: dict[str, Any], edited: Any) -> dict[str, Any] | None:
+    """A message as a person has edited it, as plain data; None where it is to be written anew.
+
+    Raises:
+        BadArguments: that is nothing one can make of it.
+    """
+    try:
+        given: Any = msgspec.to_builtins(edited)
+    except TypeError as error:
+        raise BadArguments(f"the edited message is malformed: {error}") from error
+    if isinstance(given, str):
+        given = {"content": {"type": "text", "text": given}}
+    if not isinstance(given, dict):
+        raise BadArguments("an edited message is a text or an object")
+    return None if given.get("regenerate") is True else {**before, **given}
+
+
+def message(plain: dict[str, Any]) -> CreateMessageResult:
     """The message that plain data stands for.
 
     Raises:
         BadArguments: it is none.
     """
     try:
-        return msgspec.convert(arguments["result"], CreateMessageResult)
-    except (msgspec.ValidationError, KeyError) as error:
+        return msgspec.convert(plain, CreateMessageResult)
+    except msgspec.ValidationError as error:
         raise BadArguments(f"the message is malformed: {error}") from error
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "Wanted",
     "arguments",
     "changes",
+    "digest",
     "edits",
     "need",
     "overlaid",

@@ -6,7 +6,6 @@ a model nobody measured is neither favoured nor avoided.
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -212,9 +211,11 @@ class Models:
         Raises:
             ConfigError: it says what cannot be: with line and key.
         """
+        from tomllib import TOMLDecodeError, loads  # read once, where there is a file at all
+
         try:
-            said = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            said = loads(text)
+        except TOMLDecodeError as error:
             raise ConfigError(f"{source}: {error}") from error
         unknown = set(said) - {"weights", "equivalents", "providers", "model"}
         if unknown:
