@@ -85,9 +85,6 @@ def _never(rule: Rule) -> Iterator[str]:
         yield f"it never fits: nothing is {' and '.join(named)} at once. Make a rule of each"
     if rule.effect == "ask" and when.unattended:
         yield "it never asks: where nobody is there, what would ask denies. Write deny"
-    folders = [p.text for p in rule.where if "${workspace}" in p.text]
-    if folders and rule.effect == "allow" and when.workspace == ("",):
-        yield "it never fits: it is about no workspace, and wants a path in one"
 
 
 def _shadowed(layer: LayerName, rule: Rule, others: Sequence[Placed]) -> Iterator[str]:
