@@ -1,1 +1,46 @@
-"""Sampling: having the user's own model write for a server, with the user in charge."""
+"""Sampling: having the user's own model write for a server, with the user in charge.
+
+Names are imported when they are first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isthmus.host.sampling.asked import edits as edits
+    from isthmus.host.sampling.models import Model as Model
+    from isthmus.host.sampling.models import Models as Models
+    from isthmus.host.sampling.models import ProviderEntry as ProviderEntry
+    from isthmus.host.sampling.models import Weights as Weights
+    from isthmus.host.sampling.selection import Need as Need
+    from isthmus.host.sampling.selection import NoModel as NoModel
+    from isthmus.host.sampling.selection import Selection as Selection
+    from isthmus.host.sampling.selection import select as select
+
+__all__ = [
+    "Model",
+    "Models",
+    "Need",
+    "NoModel",
+    "ProviderEntry",
+    "Selection",
+    "Weights",
+    "edits",
+    "select",
+]
+
+_HOMES = {
+    "edits": "asked",
+    **dict.fromkeys(("Model", "Models", "ProviderEntry", "Weights"), "models"),
+    **dict.fromkeys(("Need", "NoModel", "Selection", "select"), "selection"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on its first use, and keep it (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'isthmus.host.sampling' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f"isthmus.host.sampling.{home}"), name)
+    return value
