@@ -51,7 +51,7 @@ class Folder(Struct, frozen=True):
     @property
     def root(self) -> Root:
         """As a server is told of it."""
-        # spec 2025-11-25 client/roots#root: the uri MUST be a file:// URI, which as_uri encodes
+        # spec 2026-07-28 client/roots#root: the uri MUST be a file:// URI, which as_uri encodes
         return Root(uri=Path(self.path).as_uri(), name=self.entry.name)
 
 
