@@ -171,12 +171,14 @@ def import_(
 
     def imported() -> Exit:
         from isthmus.host.config import importing
+        from isthmus.host.config.explain import hidden
         from isthmus.host.config.places import user_file
 
         taken = importing.take(importing.source(source, os.environ), str(Path.cwd()))
         path = user_file(os.environ)
         written = importing.write_taken(taken, path) if write else []
-        whole = {"mcpServers": taken.servers} | ({"inputs": taken.inputs} if taken.inputs else {})
+        shown = {name: hidden(entry) for name, entry in taken.servers.items()}
+        whole = {"mcpServers": shown} | ({"inputs": taken.inputs} if taken.inputs else {})
         if as_json:
             print_json({"path": str(taken.path), **whole, "written": written, "notes": taken.notes})
         elif not write:

@@ -13,7 +13,7 @@ from isthmus.host.config.load import Loaded, dotted
 from isthmus.host.config.variables import PLACE, secretive
 from isthmus.host.errors import ConfigError
 
-__all__ = ["Line", "explain", "overview"]
+__all__ = ["Line", "explain", "hidden", "overview"]
 
 HIDDEN = "[secret]"
 CARRIERS = frozenset(
@@ -92,6 +92,22 @@ def overview(entry: ServerEntry) -> str:
     if entry.url:
         return shown(entry.url)
     return " ".join(_argument(masked(entry), i) for i in range(len(entry.command)))
+
+
+def hidden(entry: Any) -> Any:
+    """An entry as it stands in a file, without what is secret in it."""
+    found = dict(entry)
+    for part in ("env", "headers"):
+        if isinstance(found.get(part), dict):
+            found[part] = {
+                k: _shown((part, k), v) if isinstance(v, str) else v for k, v in found[part].items()
+            }
+    if isinstance(found.get("args"), list):
+        words = [str(one) for one in found["args"]]
+        found["args"] = [_argument(words, i) for i in range(len(words))]
+    if isinstance(found.get("url"), str):
+        found["url"] = _shown(("url",), found["url"])
+    return found
 
 
 def _options(loaded: Loaded, name: str, entry: ServerEntry) -> Iterator[Line]:
