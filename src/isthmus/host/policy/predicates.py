@@ -58,7 +58,7 @@ class Predicate:
         BadPredicate: it cannot be read.
     """
 
-    __slots__ = ("_judge", "_negated", "_path", "_sees_object", "text")
+    __slots__ = ("_judge", "_member", "_negated", "_path", "_sees_object", "text")
 
     def __init__(self, text: str) -> None:
         shape = _SHAPE.fullmatch(text.strip())
@@ -69,6 +69,8 @@ class Predicate:
         self._negated = bool(negation)
         self._path = _path(path)
         self._sees_object = path == "object"
+        plain = len(self._path) == 1 and self._path[0] not in {"*", "**"}
+        self._member = self._path[0] if plain else None  # most are no deeper
         make = OPERATORS.get(operator)
         if make is None:
             raise BadPredicate(
@@ -95,6 +97,11 @@ class Predicate:
         """
         if self._sees_object:
             return self._one(attempt.object, facts, forbids)
+        if self._member is not None and self._member in attempt.arguments:
+            return self._one(attempt.arguments[self._member], facts, forbids)
+        return self._several(attempt, facts, forbids)
+
+    def _several(self, attempt: Attempt, facts: Facts, forbids: bool) -> bool:
         values = list(islice(_values(attempt.arguments, self._path), MOST_VALUES + 1))
         if not values:
             if self._judge is _exists:
