@@ -33,6 +33,7 @@ from isthmus.host.attachment import (
     Told,
     line,
 )
+from isthmus.host.broker import RISKS
 from isthmus.host.errors import HostError
 from isthmus.host.events import Answered, Asked, Events, HostEvent, Noticed
 from isthmus.host.interaction import Decision, Interaction
@@ -140,7 +141,8 @@ class Attached:
 
     def pending(self) -> Sequence[Interaction]:
         """The questions that wait; see :meth:`HostView.pending`."""
-        return list(self._pending.values())
+        order = self._pending.values()
+        return sorted(order, key=lambda one: (RISKS[one.risk], one.opened, one.id))
 
     async def decide(self, id: str, decision: Decision) -> bool:
         """Answer a question; see :meth:`HostView.decide`."""
