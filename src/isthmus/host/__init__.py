@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from isthmus.host.errors import Exhausted as Exhausted
     from isthmus.host.errors import HostError as HostError
     from isthmus.host.errors import OutcomeUnknown as OutcomeUnknown
+    from isthmus.host.errors import PolicyError as PolicyError
     from isthmus.host.errors import Quarantined as Quarantined
     from isthmus.host.errors import ServerUnavailable as ServerUnavailable
     from isthmus.host.errors import Unknown as Unknown
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from isthmus.host.interaction import Approver as Approver
     from isthmus.host.interaction import Decision as Decision
     from isthmus.host.interaction import Interaction as Interaction
+    from isthmus.host.policy.facts import Facts as Facts
+    from isthmus.host.policy.policy import Policy as Policy
+    from isthmus.host.policy.trace import Trace as Trace
 
 __all__ = [
     "Approver",
@@ -34,12 +38,16 @@ __all__ = [
     "Decision",
     "Denied",
     "Exhausted",
+    "Facts",
     "Host",
     "HostError",
     "Interaction",
     "OutcomeUnknown",
+    "Policy",
+    "PolicyError",
     "Quarantined",
     "ServerUnavailable",
+    "Trace",
     "Unknown",
     "UserDeclined",
 ]
@@ -47,11 +55,14 @@ __all__ = [
 _HOMES = {
     "Attempt": "attempt",
     "Conversation": "conversation",
+    "Facts": "policy.facts",
     "Host": "host",
+    "Policy": "policy.policy",
+    "Trace": "policy.trace",
     **dict.fromkeys(
         (
             *("AuditUnavailable", "BadArguments", "ConfigError", "Denied", "Exhausted"),
-            *("HostError", "OutcomeUnknown", "Quarantined", "ServerUnavailable"),
+            *("HostError", "OutcomeUnknown", "PolicyError", "Quarantined", "ServerUnavailable"),
             *("Unknown", "UserDeclined"),
         ),
         "errors",
