@@ -28,10 +28,12 @@ SERVERS = (
 RUN = {
     "assistant",
     "batching",
+    "host_embedded",
     "machines",
     "polled",
     "sessions",
     "client",
+    "host_sampling",
     "mounted",
     "tasks",
     "tested",
@@ -284,6 +286,15 @@ async def test_the_assistant_answers_everything(example, capsys):
     assert ["booked: Rome", "True", "changed: tools", "['plan', 'where']"] == said[-4:]
 
 
+async def test_a_model_writes_for_a_server_while_somebody_reads_along(example, capsys):
+    """The request is seen and made shorter, then the answer is."""
+    await example("host_sampling").main()
+
+    said = capsys.readouterr().out.splitlines()
+    assert ["small-1", "small-1"] == [line.split()[-1] for line in said[1:3]]
+    assert "Sea levels rise faster" == said[-1]
+
+
 async def test_the_kitchen_cooks_what_somebody_waits_for(example, capsys):
     """A task awaited, one fetched later, one cancelled; and one of the client's."""
     await example("tasks").main()
@@ -317,3 +328,12 @@ async def test_the_library_lends_pages_and_tells_no_card_numbers(example, revisi
 def test_a_machine_gets_its_own_tokens():
     """A job with a key and a server that knows it, without anybody who logs in."""
     assert "all quiet, nightly-report" in run_command("python machines.py")
+
+
+def test_a_program_has_a_host_inside():
+    """Servers, a person who is asked, and what is written down."""
+    said = run_command("python host_embedded.py").splitlines()
+
+    assert ["0", "note 1", "denied: no secrets in notes"] == said[:3]
+    assert "outcome add deny Denied" in said
+    assert "['buy tea']" == said[-1]
