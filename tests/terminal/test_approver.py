@@ -323,6 +323,24 @@ async def test_a_question_whose_time_is_over_leaves_the_screen():
         assert "deny" == screen.host.decided["q1"].verdict
 
 
+async def test_a_form_that_nobody_asks_for_any_more_is_closed():
+    """Ours: whoever fills in a form learns at once that somebody else has answered."""
+    screen = Screen(WaitingHost(asked("q1", FORM, action="elicit.form"), asked("q2")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "a", "3")
+        screen.host.ask(asked("q3"))
+        await screen.host.over("q1")
+        await screen.press(pilot)
+        assert not isinstance(screen.app.screen, Form)
+        assert "Already decided by deadline: denied." == screen.told
+        await screen.press(pilot, "r")
+        await screen.host.over("q2")
+        await screen.press(pilot, "1")
+
+        assert ["q1", "q2"] == list(screen.host.decided)
+
+
 async def test_the_riskiest_comes_first_and_what_is_looked_at_stays():
     """Ours: a question that arrives does not slip under somebody's finger."""
     screen = Screen(WaitingHost(asked("q1", object="one", risk="low")))

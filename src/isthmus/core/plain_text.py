@@ -5,6 +5,7 @@ make one word look like another.
 """
 
 import unicodedata
+from collections.abc import Callable
 
 __all__ = ["clean", "mixed", "visible"]
 
@@ -15,15 +16,53 @@ _HARMLESS = {"\u200d"}  # the joiner that emoji are made with
 _SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")  # with letters alike
 
 
+class _Table(dict[int, str | int]):
+    """What becomes of each character, found out when it first comes.
+
+    Args:
+        of: says it.
+    """
+
+    def __init__(self, of: Callable[[str], str]) -> None:
+        super().__init__()
+        self._of = of
+
+    def __missing__(self, code: int) -> str:
+        found = self._of(chr(code))
+        if len(self) < _MOST:
+            self[code] = found
+        return found
+
+
+_MOST = 10_000  # characters whose fate is remembered: more than any language has in use
+
+
+def _cleaned(character: str) -> str:
+    kept = character in _KEPT or character in _HARMLESS
+    return character if kept or unicodedata.category(character) not in _FORMATS else ""
+
+
+def _shown(character: str) -> str:
+    return character if character in _KEPT else _shown_in_line(character)
+
+
+def _shown_in_line(character: str) -> str:
+    category = unicodedata.category(character)
+    blank = category == "Zs" and character != " "
+    odd = blank or category in _FORMATS or category == "Cn"
+    return f"<U+{ord(character):04X}>" if odd and character not in _HARMLESS else character
+
+
+_CLEANED = _Table(_cleaned)
+_SHOWN = _Table(_shown)
+_SHOWN_IN_LINE = _Table(_shown_in_line)
+
+
 def clean(text: str) -> str:
     """Text without control characters and direction marks; line ends and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        c
-        for c in text.replace("\r\n", "\n")
-        if c in _KEPT or c in _HARMLESS or unicodedata.category(c) not in _FORMATS
-    )
+    return text.replace("\r\n", "\n").translate(_CLEANED)
 
 
 def visible(text: str, *, line: bool = False) -> str:
@@ -37,16 +76,7 @@ def visible(text: str, *, line: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if _is_plain(c, line=line) else f"<U+{ord(c):04X}>" for c in text)
-
-
-def _is_plain(character: str, *, line: bool) -> bool:
-    if character in _KEPT:
-        return not line
-    category = unicodedata.category(character)
-    if category == "Zs":
-        return character == " "
-    return character in _HARMLESS or (category not in _FORMATS and category != "Cn")
+    return text.translate(_SHOWN_IN_LINE if line else _SHOWN)
 
 
 def mixed(text: str) -> str:

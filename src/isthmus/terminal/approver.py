@@ -92,7 +92,8 @@ class TerminalApprover(App[None]):
 
     def tick(self) -> None:
         """A second has passed: less time is left."""
-        self.query_one(Questions).tick()
+        for questions in self.query(Questions):  # none where the screen is being closed
+            questions.tick()
 
     async def _listen(self) -> None:
         events = self._view.events()

@@ -1,6 +1,8 @@
 """A text of any length, wrapped to the width there is: nothing of it is cut, all of it can be seen."""
 
+import asyncio
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
@@ -29,21 +31,35 @@ def wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
     """Lines no wider than the screen; what goes on stands as far to the right as its beginning."""
     for line in lines:
         text = line.text.expandtabs(4)
-        if cell_len(text) <= width:
+        if len(text) <= width and (text.isascii() or cell_len(text) <= width):
             yield Line(text, line.role)
             continue
         margin = text[: len(text) - len(text.lstrip(" |"))][: width // 4]
         first = _first(text, width)
         yield Line(first, line.role)
-        for part in chop_cells(text[len(first) :], max(1, width - len(margin))):
+        for part in _chopped(text[len(first) :], max(1, width - len(margin))):
             yield Line(margin + part, line.role)
 
 
 def _first(text: str, width: int) -> str:
     """What of a text fits into one line; broken between words where that costs little."""
-    found = chop_cells(text[: width * 2], width)[0]
+    found = next(iter(_chopped(text[: width * 2], width)))
     cut = found.rfind(" ")
     return found[: cut + 1] if cut > width * 2 // 3 else found
+
+
+def _chopped(text: str, width: int) -> Iterable[str]:
+    """A text in pieces of at most so many cells."""
+    if text.isascii():
+        return (text[at : at + width] for at in range(0, len(text), width))
+    return chop_cells(text, width)
+
+
+LARGE = 200_000
+"""Characters that are wrapped at once."""
+
+AT_ONCE = 500
+"""Rows of a larger text that are there at once."""
 
 
 class Detail(ScrollView, can_focus=True):
@@ -81,8 +97,21 @@ class Detail(ScrollView, can_focus=True):
 
     def _wrap(self) -> None:
         width = max(10, self.scrollable_content_region.width)
-        self._rows = list(wrapped(self._lines, width))
-        self.virtual_size = Size(width, len(self._rows))
+        if sum(len(line.text) for line in self._lines) < LARGE:
+            self._put(list(wrapped(self._lines, width)), width)
+            return
+        # The beginning at once, and the whole beside the event loop, which is the host's as well.
+        self._put(list(islice(wrapped(self._lines, width), AT_ONCE)), width)
+        self.run_worker(self._wrap_all(self._lines, width), group="wrapping", exclusive=True)
+
+    async def _wrap_all(self, lines: tuple[Line, ...], width: int) -> None:
+        rows = await asyncio.to_thread(lambda: list(wrapped(lines, width)))
+        if lines is self._lines:
+            self._put(rows, width)
+
+    def _put(self, rows: list[Line], width: int) -> None:
+        self._rows = rows
+        self.virtual_size = Size(width, len(rows))
         self.refresh()
 
     def render_line(self, y: int) -> Strip:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from msgspec import UNSET, Struct, UnsetType, structs
 from textual.app import ComposeResult
@@ -26,6 +26,9 @@ from isthmus.terminal.inbox import Inbox, matches, ordered
 from isthmus.terminal.lines import Line, name
 from isthmus.terminal.payloads import editable
 from isthmus.terminal.scopes import Kept, kept
+
+if TYPE_CHECKING:
+    from textual.screen import ModalScreen
 
 __all__ = ["Questions", "Surface"]
 
@@ -102,8 +105,10 @@ class Questions(Container):
         self._armed: tuple[str, Decision] | None = None
         self._sent: set[str] = set()
         self._answered: dict[str, Decision] = {}
+        self._vanished = ""
         self._words = ""
-        self._seen: tuple[str, str] = ("", "")
+        self._over: tuple[str, ModalScreen[Any]] | None = None
+        self._seen: tuple[str | None, Draft | None] = (None, None)
 
     def compose(self) -> ComposeResult:
         """The list, the card, and a place to search."""
@@ -130,6 +135,9 @@ class Questions(Container):
         before = inbox.rows
         waiting = ordered(self._view.pending())
         ids = {one.id for one in waiting}
+        looked_at = self.chosen
+        if looked_at is not None and looked_at.id not in ids:
+            self._vanished = looked_at.id
         for kept_of in (self._drafts, self._fields):
             for gone in [id for id in kept_of if id not in ids]:
                 del kept_of[gone]
@@ -140,20 +148,21 @@ class Questions(Container):
 
     def tick(self) -> None:
         """A second has passed."""
-        self.query_one(Inbox).paint()
+        for inbox in self.query(Inbox):  # none where the screen is being closed
+            inbox.paint()
 
     def _show(self) -> None:
         """Show the card of the chosen question, from its top where it is another one."""
         chosen = self.chosen
-        found = self._card(chosen)
-        text = found.text()
-        seen = ("" if chosen is None else chosen.id, text)
-        if seen == self._seen:
+        id = "" if chosen is None else chosen.id
+        seen = (id, self._drafts.get(id))
+        if seen[0] == self._seen[0] and seen[1] is self._seen[1]:
             return
         same = seen[0] == self._seen[0]
         self._seen = seen
         self._armed = None
         self.guard.moved()
+        found = self._card(chosen)
         detail = self.query_one(Detail)
         detail.show((Line(found.title, "title"), *found.lines), top=not same)
 
@@ -182,11 +191,16 @@ class Questions(Container):
         self._answered[event.id] = event.decision
         while len(self._answered) > MOST_ANSWERED:
             del self._answered[next(iter(self._answered))]
-        chosen = self.chosen
+        looked_at = {self._vanished, self.chosen.id if self.chosen else ""}
         here = event.id in self._sent
         self._sent.discard(event.id)
-        if not here and chosen is not None and chosen.id == event.id:
+        if not here and event.id in looked_at:
             self._late(event.id)
+        over, self._over = self._over, None
+        if over is not None and over[0] == event.id and over[1].is_current:
+            over[1].dismiss(None)  # nobody asks it any more
+        else:
+            self._over = over
         self.reload()
 
     def _late(self, id: str) -> None:
@@ -260,7 +274,8 @@ class Questions(Container):
             if choice is not None and self._still(chosen):
                 self._allow(chosen, choice, chord=chosen.risk == "high")
 
-        self.app.push_screen(Remembering(choices), done)
+        self._over = (chosen.id, Remembering(choices))
+        self.app.push_screen(self._over[1], done)
 
     def action_confirm(self) -> None:
         """The second key of a yes."""
@@ -395,9 +410,9 @@ class Questions(Container):
 
         schema = payload.params.requested_schema or {}
         texts = self._fields.get(chosen.id, {})
-        self.app.push_screen(
-            Form(question(chosen), schema, texts, Guard(self._surface.clock)), done
-        )
+        form = Form(question(chosen), schema, texts, Guard(self._surface.clock))
+        self._over = (chosen.id, form)
+        self.app.push_screen(form, done)
 
     # Looking around
 

@@ -1,0 +1,45 @@
+"""Text of any length on a screen of any width."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.app import App
+
+from isthmus.terminal.detail import LARGE, Detail, wrapped
+from isthmus.terminal.lines import Line
+
+
+@settings(max_examples=60)
+@given(st.text(st.sampled_from("ab |-\u00f6\u4e16\U0001f680"), max_size=200), st.integers(10, 60))
+def test_nothing_is_cut_and_nothing_is_wider_than_the_screen(text, width):
+    """Ours: rows fit, and put together they are the text; what is added is its margin again."""
+    rows = [line.text for line in wrapped([Line(text)], width)]
+    margin = text[: len(text) - len(text.lstrip(" |"))][: width // 4]
+
+    assert all(cell_len(row) <= width for row in rows)
+    assert text == rows[0] + "".join(row[len(margin) :] for row in rows[1:])
+
+
+class Page(App):
+    """A screen with nothing but a text."""
+
+    def compose(self):
+        yield Detail()
+
+
+@pytest.mark.covers("hostterminal.cards.whole")
+async def test_a_text_of_megabytes_is_there_to_its_end():
+    """Ours: a description of any size can be scrolled through; its beginning is there at once."""
+    app = Page()
+    async with app.run_test(size=(60, 15)) as pilot:
+        detail = app.query_one(Detail)
+        await pilot.pause()
+        detail.show([Line("w\u00f6rd " * 12) for _ in range(LARGE // 50)] + [Line("the end")])
+        assert 15 < detail.virtual_size.height <= 500
+        await app.workers.wait_for_complete()
+        detail.scroll_end(animate=False, immediate=True)
+        await pilot.pause()
+        rows = ["".join(s.text for s in strip) for strip in app.screen._compositor.render_strips()]
+
+        assert "the end" == rows[-1].strip(" \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588")
