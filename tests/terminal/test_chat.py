@@ -2,20 +2,30 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from isthmus import Context, Server
+from isthmus.core.conversation import unbalanced
 from isthmus.host.conversation import Conversation
+from isthmus.host.host import Host
 from isthmus.host.interaction import FormAsked
 from isthmus.host.providers.scripted import Scripted, Slow, words
 from isthmus.terminal.chat import Chat
 from isthmus.terminal.chat_session import Session, Voice
 from isthmus.terminal.chat_widgets import ChatLine, Suggestions, Transcript
+from isthmus.terminal.detail import Detail
 from isthmus.terminal.forms import Form
 from isthmus.terminal.questions import Questions, Surface
 from isthmus.wire import ElicitParams, ToolUseContent
 from plain_host import PlainHost
 from waiting_host import asked
+
+
+class Seat(msgspec.Struct):
+    """Where to sit."""
+
+    row: int
 
 
 def trips():
@@ -107,6 +117,11 @@ class Screen:
     @property
     def told(self):
         return str(self.app.query_one("#told").content)
+
+    @property
+    def card(self):
+        """The card that is shown."""
+        return self.app.query_one("#detail", Detail).text
 
     @property
     def asking(self):
@@ -364,3 +379,40 @@ async def test_markup_in_what_others_say_is_text():
 
         assert "> [link=x]hi[/link]" in screen.text
         assert "[bold red]boo[/] [31mred[0m" in screen.text
+
+
+@pytest.mark.covers("hostchat.face.stop-takes-questions-back")
+async def test_stopping_the_turn_takes_its_questions_off_the_screen():
+    """Ours: through a whole host; a form that is open closes, and nothing is sent."""
+    server = trips()
+
+    @server.tool
+    async def seat(ctx: Context) -> str:
+        """Choose a seat."""
+        await ctx.elicit("Which seat?", Seat)
+        return "never"
+
+    host = Host()
+    host.add("trips", server)
+    async with host:
+        screen = Screen(host, Scripted([use("trips__seat"), use("trips__book", day="x"), "Well."]))
+        async with host.view.attend("chat"), screen.app.run_test(size=(80, 24)) as pilot:
+            screen.pilot = pilot
+            await screen.settled()
+            await screen.say("book")
+            await screen.until(lambda: screen.asking)
+            screen.at += 1
+            await screen.press("a")
+            await screen.until(lambda: "fill in a form" in screen.card)
+            screen.at += 1
+            await screen.press("a")
+            await screen.until(lambda: isinstance(screen.app.screen, Form))
+            screen.at += 10
+            await screen.press("ctrl+c")
+            await screen.until(lambda: not screen.session.talk.busy)
+            await screen.settled()
+
+            assert "Stopped." in screen.text
+            assert ([], False) == (host.view.pending(), screen.asking)
+            assert not isinstance(screen.app.screen, Form)
+            assert None is unbalanced(screen.session.talk.messages)
