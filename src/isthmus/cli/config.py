@@ -54,27 +54,18 @@ def state_of(options_state: str | None = None) -> "HostState":
     return HostState(options_state or user_folder(os.environ))
 
 
-async def loaded_of(files: Sequence[Path] | None, folder: Path | None = None) -> "Loaded":
+def loaded_of(files: Sequence[Path] | None) -> "Loaded":
     """The configuration, with what the user trusts.
 
     Raises:
         ConfigError: a file cannot be used.
     """
     from isthmus.host.config.load import load_documents, read_layers
-    from isthmus.host.config.trust import Trust
+    from isthmus.host.config.trust import TrustedIn
     from isthmus.host.state import user_folder
 
-    place = folder or Path.cwd()
-    layers, notes = read_layers(list(files) if files else None, folder=place)
-    trust = None
-    if any(layer == "workspace" for layer, _ in layers) and (user_folder() / "host.db").exists():
-        state = state_of()
-        try:
-            trust = Trust(state)
-            await trust.load()
-        finally:
-            await state.close()
-    return load_documents(layers, notes, folder=place, trusted=trust)
+    layers, notes = read_layers(list(files) if files else None)
+    return load_documents(layers, notes, trusted=TrustedIn(user_folder()))
 
 
 @app.command()
@@ -84,7 +75,7 @@ def check(*, config: Files = None, as_json: AsJson = False) -> None:
     def checked() -> Exit:
         from isthmus.host.config.explain import overview
 
-        found = asyncio.run(loaded_of(config)).config
+        found = loaded_of(config).config
         if as_json:
             print_json(
                 {
@@ -131,7 +122,7 @@ def explain(
     def explained() -> Exit:
         from isthmus.host.config.explain import explain as lines_of
 
-        found = asyncio.run(loaded_of(config))
+        found = loaded_of(config)
         if not server:
             rows = {name: document.place(*keys) for name, (document, keys) in found.origins.items()}
             if as_json:
@@ -341,7 +332,7 @@ def list_roots(*, config: Files = None, as_json: AsJson = False) -> None:
     async def work() -> Exit:
         from isthmus.cli.config_roots import listed
 
-        return await listed(await loaded_of(config), as_json=as_json)
+        return await listed(loaded_of(config), as_json=as_json)
 
     finish(lambda: asyncio.run(work()))
 
@@ -368,6 +359,6 @@ def _said(server: str, names: list[str], config: list[Path] | None, *, granted: 
     async def work() -> Exit:
         from isthmus.cli.config_roots import say
 
-        return await say(await loaded_of(config), server, names, granted=granted)
+        return await say(loaded_of(config), server, names, granted=granted)
 
     finish(lambda: asyncio.run(work()))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.broker import Broker
     from isthmus.host.catalog.catalog import Catalog
+    from isthmus.host.elicitation import Opener
     from isthmus.host.grants import Grants
     from isthmus.host.policy.policy import Policy
     from isthmus.host.providers.provider import Provider
@@ -63,6 +64,7 @@ class Host(Calls):
         state: the folder for what lasts; None keeps it in memory, unless the configuration says.
         workspace: the folder that is worked in.
         clock: says the seconds since the epoch.
+        opener: opens pages that servers ask for, once the user agreed; their browser by default.
 
     Raises:
         ConfigError: models or a policy cannot be read.
@@ -79,6 +81,7 @@ class Host(Calls):
         state: str | os.PathLike[str] | None = None,
         workspace: str | os.PathLike[str] = "",
         clock: Callable[[], float] | None = None,
+        opener: "Opener | None" = None,
     ) -> None:
         self._config = config or HostConfig()
         self._targets: dict[str, ClientTarget] = {}
@@ -92,6 +95,7 @@ class Host(Calls):
             state=state,
             workspace=os.fspath(workspace),
             clock=clock,
+            opener=opener,
         )
         self.view = LocalView(self)
         for one in surfaces(approver):
@@ -121,11 +125,9 @@ class Host(Calls):
         Raises:
             ConfigError: a file is not there, or is no configuration.
         """
-        from isthmus.host.config.load import load
-        from isthmus.host.state import user_folder
+        from isthmus.host.config.trust import load_trusting
 
-        config = load(paths or None, folder=folder, environ=environ)
-        place = state or config.options.state or user_folder(environ)
+        config, place = load_trusting(paths or None, folder=folder, environ=environ, state=state)
         work = os.path.abspath(folder or ".")  # noqa: PTH100 - as it is spelt
         return cls(config, state=place, **{"workspace": work, **options})
 

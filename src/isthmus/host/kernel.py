@@ -16,9 +16,9 @@ from isthmus.host.audit.settings import audit_log
 from isthmus.host.broker import Broker
 from isthmus.host.catalog.catalog import Catalog
 from isthmus.host.catalog.kept import Kept
-from isthmus.host.config.entries import HostConfig, ServerEntry, ServerLimits
+from isthmus.host.config.entries import HostConfig, HostOptions, ServerEntry, ServerLimits
 from isthmus.host.decisions import Decisions
-from isthmus.host.errors import Denied, Quarantined
+from isthmus.host.errors import ConfigError, Denied, Quarantined
 from isthmus.host.events import Events
 from isthmus.host.fingerprints import Change, Fingerprints
 from isthmus.host.grants import Grants
@@ -54,7 +54,7 @@ class Kernel:
     Args:
         config: servers and settings.
         targets: servers that stand in no file, by name; they need no consent to run.
-        policy, models, providers, state, workspace, clock: as for ``Host``.
+        policy, models, providers, state, workspace, clock, opener: as for ``Host``.
 
     Attributes:
         events, state, audit, broker, grants, runs, limits, pipeline: there from the beginning.
@@ -82,6 +82,7 @@ class Kernel:
         state: Any = None,
         workspace: str = "",
         clock: Callable[[], float] | None = None,
+        opener: Any = None,
     ) -> None:
         options = config.options
         self.events = Events()
@@ -95,7 +96,7 @@ class Kernel:
         self.runs = Runs(time.monotonic)
         self.limits = Limits(self._limits)
         self.pipeline = Pipeline(
-            policy=policy_of(policy, options.policy),
+            policy=policy_of(policy, options),
             broker=self.broker,
             audit=self.audit,
             runs=self.runs,
@@ -109,6 +110,7 @@ class Kernel:
             self.pipeline.shadow = Policy.load(options.shadow)
         self._targets = targets
         self._workspace = workspace
+        self._opener = opener
         self._models, self._providers = models or options.models, providers
         self._beside: set[asyncio.Task[None]] = set()
         self._ready = False
@@ -130,6 +132,7 @@ class Kernel:
         await self.roots.load()
         self._ready = True
         await self.supervisor.open()
+        self.beside(self._watch_roots())
         self.tasks.resume()
 
     def _assemble(
@@ -165,7 +168,7 @@ class Kernel:
         self.servers.release = self._release
         self.tasks = self.servers.tasks = Tasks(self.state, self.decisions, resume, self.clock)
         self.answers = Answers(self.pipeline, self.servers, self._targets, self.events)
-        self.answers.elicitor = Elicitor(self.pipeline, events=self.events)
+        self.answers.elicitor = Elicitor(self.pipeline, opener=self._opener, events=self.events)
         self.answers.roots = self.roots
         self.answers.confine = self._confine
         if self._models:
@@ -210,6 +213,7 @@ class Kernel:
         diff = await self.supervisor.reload(config)
         self.catalog.configure(self.supervisor.config.servers)
         self.roots.replace(config.options.roots)
+        self.beside(self._watch_roots())
         return diff
 
     # What the parts want to know
@@ -266,6 +270,10 @@ class Kernel:
         with suppress(IsthmusError):
             await self.catalog.on_changed(server, kind)
 
+    async def _watch_roots(self) -> None:
+        with suppress(ConfigError):  # without watchfiles, roots are as they were when it began
+            await self.roots.watch()
+
     def _roots_changed(self, server: str) -> None:
         hosted = self.supervisor.servers.get(server) if self._ready else None
         if hosted is None:
@@ -305,8 +313,16 @@ class Kernel:
             ) from error
 
 
-def policy_of(given: Any, configured: str) -> Policy:
-    """The policy that somebody gave, or that the configuration names."""
+def policy_of(given: Any, options: HostOptions) -> Policy:
+    """The policy that somebody gave, or that the configuration names.
+
+    What the machine's administrator set, and a workspace tightens, holds beside a named one.
+    """
     if isinstance(given, Policy):
         return given
-    return Policy.load(str(given) if given else configured)
+    if not given:
+        return Policy.configured(options)
+    layers = options.policies
+    return Policy.load(
+        str(given), managed=layers.get("managed", ""), workspace=layers.get("workspace", "")
+    )

@@ -63,6 +63,7 @@ class RootManager:
         self._granted: dict[tuple[str, str], bool] = {}
         self._passing: set[tuple[str, str]] = set()
         self._refused: set[tuple[str, str]] = set()
+        self._watching = False
         self._told: dict[str, tuple[ServerEntry, tuple[Granted, ...]]] = {}
 
     async def load(self) -> None:
@@ -236,7 +237,7 @@ class RootManager:
     async def watch(self) -> None:
         """Follow what becomes of the folders, until this is cancelled.
 
-        Folders come, go, and are moved; so do the links that lead to them.
+        Returns at once where none are declared, or they are followed already. Folders come, go, and are moved; so do the links that lead to them.
 
         Raises:
             ConfigError: watchfiles is not installed.
@@ -245,11 +246,17 @@ class RootManager:
         # accessibility
         from isthmus.host.config.watch import looks
 
-        async for _ in looks(self._places):
-            seen = await asyncio.to_thread(folders, self._entries)
-            if seen != self.folders:
-                self.folders = seen
-                self._tell()
+        if self._watching or not self._entries:
+            return
+        self._watching = True
+        try:
+            async for _ in looks(self._places):
+                seen = await asyncio.to_thread(folders, self._entries)
+                if seen != self.folders:
+                    self.folders = seen
+                    self._tell()
+        finally:
+            self._watching = False
 
 
 def places_of(entries: Sequence[RootEntry]) -> list[Path]:

@@ -4,13 +4,17 @@ What is trusted is a part of a file as it is: one server, or the member ``host``
 changed, or new, is not trusted again before somebody says so.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from isthmus.host.config.document import Document
-from isthmus.host.config.load import digest_of_part
+from isthmus.host.config.entries import HostConfig
+from isthmus.host.config.load import digest_of_part, load_documents, read_layers
 from isthmus.host.config.shapes import inputs_of, servers_of
 
 if TYPE_CHECKING:
@@ -18,7 +22,9 @@ if TYPE_CHECKING:
 
     from isthmus.host.state import HostState
 
-__all__ = ["Part", "Trust", "parts_of"]
+__all__ = ["Part", "Trust", "TrustedIn", "load_trusting", "parts_of"]
+
+STAMP = "trust.changed"
 
 
 class Part(Struct, frozen=True):
@@ -82,7 +88,7 @@ class Trust:
             )
 
         await self._state.write(work)
-        await self.load()
+        await self._told()
         return parts
 
     async def untrust(self, folder: str) -> bool:
@@ -90,5 +96,70 @@ class Trust:
         gone = await self._state.write(
             lambda db: db.execute("DELETE FROM trust WHERE folder = ?", (folder,)).rowcount
         )
-        await self.load()
+        await self._told()
         return gone > 0
+
+    async def _told(self) -> None:
+        """Know it here, and leave a sign for hosts that run."""
+        await self.load()
+        if self._state.folder is not None:
+            (self._state.folder / STAMP).touch(mode=0o600)
+
+
+class TrustedIn:
+    """What the user trusts, looked up in a state's folder whenever it is asked for.
+
+    Args:
+        folder: of the state; there may be none yet.
+
+    Attributes:
+        stamp: a file that is touched when somebody trusts something, or does so no more.
+    """
+
+    def __init__(self, folder: "str | os.PathLike[str]") -> None:
+        self.stamp = Path(folder).expanduser().absolute() / STAMP
+
+    def allows(self, path: str, name: str, digest: str) -> bool:
+        """Whether a part of a file is trusted as it is; where that cannot be read, it is not."""
+        database = self.stamp.with_name("host.db")
+        if not database.is_file():
+            return False
+        import sqlite3  # where there is a workspace with files
+
+        query = "SELECT 1 FROM trust WHERE path = ? AND name = ? AND digest = ?"
+        try:
+            with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as db:
+                return db.execute(query, (path, name, digest)).fetchone() is not None
+        except sqlite3.Error:
+            return False
+
+
+def load_trusting(
+    paths: "Sequence[str | os.PathLike[str]] | None" = None,
+    *,
+    folder: "str | os.PathLike[str] | None" = None,
+    environ: Mapping[str, str] | None = None,
+    state: "str | os.PathLike[str] | None" = None,
+) -> tuple[HostConfig, Path]:
+    """The configuration with what the user trusts, and the folder of the state that says so.
+
+    Args:
+        paths: as for :func:`isthmus.host.config.load.load`, like the next two.
+        folder: the workspace.
+        environ: the environment.
+        state: the folder of the state; by default what the configuration says, or the user's own.
+
+    Raises:
+        ConfigError: as there.
+    """
+    from isthmus.host.secrets import UserSecrets
+    from isthmus.host.state import user_folder
+
+    layers, notes = read_layers(paths, folder=folder, environ=environ)
+    secrets = UserSecrets(os.environ if environ is None else environ)
+    more: Any = {"folder": folder, "environ": environ, "secrets": secrets}
+    config = load_documents(layers, notes, **more).config
+    place = Path(state or config.options.state or user_folder(environ))
+    if any(layer == "workspace" for layer, _ in layers):
+        config = load_documents(layers, notes, **more, trusted=TrustedIn(place)).config
+    return config, place

@@ -52,6 +52,9 @@ async def watch(
         ConfigError: watchfiles is not installed.
     """
     where = where_of(paths, folder, os.environ if environ is None else environ, managed)
+    stamp = getattr(trusted, "stamp", None)
+    if isinstance(stamp, Path):
+        where.append(stamp)
     complaint = ""
 
     def read() -> HostConfig | None:
