@@ -1,13 +1,12 @@
 """What servers ask the user, on its way through the pipeline to a person and back."""
 
-import asyncio
 import webbrowser
 from contextlib import asynccontextmanager
 
 import pytest
 from msgspec import UNSET
 
-from isthmus import Client, Context, Server
+from isthmus import Context, Server
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.host.answers import Asking
 from isthmus.host.audit.log import AuditLog
@@ -16,6 +15,7 @@ from isthmus.host.config.entries import ServerEntry, ServerLimits
 from isthmus.host.elicitation import Elicitor, host_of, in_browser, secrets_of
 from isthmus.host.errors import BadArguments
 from isthmus.host.events import Noticed
+from isthmus.host.host import Host
 from isthmus.host.interaction import Decision
 from isthmus.host.limits import Limits
 from isthmus.host.pipeline import Pipeline
@@ -282,17 +282,30 @@ async def test_a_terminals_browser_is_none(monkeypatch):
     assert ["https://x.example"] == opened
 
 
-async def test_a_servers_tool_gets_the_answer():
-    """Ours: from the question in a tool to a person and back, in both eras."""
-    server = Server("shop")
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+async def test_a_tool_of_a_hosted_server_asks_in_both_eras(revision):
+    """Ours: from the question in a tool to a person and back, with its call known as its course."""
+    server, opened = Server("shop", revisions=[revision]), []
 
     @server.tool
     async def book(ctx: Context) -> str:
         """Book a seat."""
-        return str(await ctx.elicit("Which row?", int))
+        row = await ctx.elicit("Which row?", int)
+        paid = await ctx.elicit_url("Pay here", "https://pay.example/a")
+        return f"{row} {paid}"
 
-    async with house(("allow", {"value": 7})) as (elicitor, _, _opened):
-        asking = Asking(entry=ENTRY)
-        async with Client(server, elicit=lambda p: elicitor.answer(asking, p)) as client:
-            assert "7" in (await client.call_tool("book")).text
-        await asyncio.sleep(0)
+    person = Person(("allow",), ("allow", {"value": 7}), ("allow",), ("allow",))
+    host = Host(approver=person, opener=lambda url: opened.append(url) or True)
+    host.add("shop", server)
+    async with host:
+        result = await host.call("shop__book")
+
+    call, form, page, *done = person.asked
+    assert ["tool.call", "elicit.form", "elicit.url"] == [
+        one.attempt.action for one in (call, form, page)
+    ]
+    assert {call.attempt.id} == {one.attempt.parent for one in (form, page)}
+    assert ["https://pay.example/a"] == opened
+    assert (1 if revision == "2026-07-28" else 0) == len(done)
+    assert "value=7" in result.text
+    assert "Accepted" in result.text.split(" ", 1)[1]

@@ -135,7 +135,8 @@ class Elicitor:
         arguments = {"message": params.message, "url": url}
         act = PageAct(asking, params, self._opener)
         opened = await self._pipeline.run(asking.attempt("elicit.url", url, arguments), act)
-        if opened and asking.origin != "result":
+        # By an id the server tells when the user is done; a request of its own it waits for itself.
+        if opened and (asking.origin != "result" or params.elicitation_id):
             return Accepted(None)
         # spec 2026-07-28 client/elicitation#url-mode-elicitation-requests: SHOULD provide manual
         # controls to retry or cancel the request, since nobody tells us that the user is done
