@@ -28,7 +28,9 @@ SERVERS = (
 RUN = {
     "assistant",
     "batching",
+    "host_audited",
     "host_embedded",
+    "host_policy",
     "machines",
     "polled",
     "sessions",
@@ -330,6 +332,15 @@ def test_a_machine_gets_its_own_tokens():
     assert "all quiet, nightly-report" in run_command("python machines.py")
 
 
+def test_what_a_host_did_is_written_down():
+    """Without what was secret in it, and nobody changes it unseen."""
+    said = run_command("python host_audited.py").splitlines()
+
+    assert "good: True" in said
+    assert "fault: row 2 is not as it was written" == said[-1]
+    assert "hunter2" not in "".join(said)
+
+
 def test_a_program_has_a_host_inside():
     """Servers, a person who is asked, and what is written down."""
     said = run_command("python host_embedded.py").splitlines()
@@ -337,3 +348,14 @@ def test_a_program_has_a_host_inside():
     assert ["0", "note 1", "denied: no secrets in notes"] == said[:3]
     assert "outcome add deny Denied" in said
     assert "['buy tea']" == said[-1]
+
+
+def test_a_policy_is_asked_in_a_program():
+    """Ours: it answers without a host around it, and its cases hold."""
+    said = run_command("python host_policy.py").splitlines()
+
+    assert ["allow by tickets", "deny by payroll", "deny by web"] == [
+        one.split(":")[0] for one in said
+    ]
+    tested = run_command("isthmus policy test host_policy.cases.toml --policy host_policy.toml")
+    assert "9 cases, none of them came out another way\n" == tested
