@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 from msgspec import Struct
 
 from isthmus.errors import IsthmusError, UsageError
+from isthmus.host.attempt import Attempt, new_id
 from isthmus.host.conversation import Conversation
 from isthmus.host.errors import Unknown
 from isthmus.host.providers.provider import Provider
@@ -163,6 +164,23 @@ class Session:
         left = [warning(f"{one.name} is left out: {one.reason}") for one in offer.left_out]
         absent = [warning(f"{server}: {why}") for server, why in offer.absent.items()]
         return [head(f"tools, about {offer.tokens} tokens"), *tools, *left, *absent]
+
+    async def _on_review(self, *words: str) -> Sequence[Line]:
+        if len(words) != 1:
+            raise UsageError("/review NAME, with the name that /tools shows")
+        talk, servers = self.talk, self.host.kernel.servers
+        server, own = await self.host.catalog.find(words[0], talk.viewer)
+        attempt = Attempt(
+            id=new_id(),
+            action="tool.call",
+            principal=talk.principal,
+            server=server,
+            object=own,
+            run=talk.run.id,
+            isolation=servers.isolation(server, talk.principal, talk.run.id),
+        )
+        await servers.known(attempt)  # asks, where it is not what it was
+        return [Line(f"  {name(words[0])} may be used as it is now.")]
 
     async def _on_prompts(self, *_words: str) -> Sequence[Line]:
         await self.host.catalog.load(isolation=self.talk.viewer)

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "help": "what can be typed here",
     "servers": "how every server is; /servers start|stop|restart NAME does it",
     "tools": "the tools that the model has",
+    "review": "/review NAME shows how a tool has changed that is kept from the model, and releases it",
     "prompts": "the prompts of all servers, each of which is a command",
     "resources": "what can be attached with @",
     "grants": "every yes that lasts; /grants revoke ID ends one",
