@@ -8,12 +8,13 @@ from msgspec import structs
 
 from isthmus.client.gate import BadQuestion
 from isthmus.core.answers import Declined
-from isthmus.errors import Refuse
+from isthmus.errors import Refuse, Rejected
 from isthmus.host.attempt import Attempt
 from isthmus.host.errors import Exhausted
+from isthmus.host.events import Noticed
 from isthmus.host.providers.failures import ProviderError, ProviderUnavailable
 from isthmus.host.providers.scripted import Scripted, Slow, words
-from isthmus.host.sampling.asked import edits
+from isthmus.host.sampling.asked import BadEdit, edits
 from isthmus.host.sampling.models import Model
 from isthmus.host.sampling.sampler import Shared
 from isthmus.host.sampling.selection import NoModel
@@ -141,13 +142,18 @@ async def test_a_person_may_edit_what_is_asked():
     ],
 )
 async def test_an_edit_that_cannot_be_is_an_error_and_nothing_is_asked(changed, why):
-    """We demand: an edit makes a request less, and is validated like the request itself."""
+    """We demand: an edit makes a request less; the person is told, the server is not to blame."""
     bad = lambda question: allowing({**edits(question.payload), **changed})  # noqa: E731 - one line
-    async with desk(bad, "allow") as at:
-        with pytest.raises(BadQuestion, match=why) as error:
+    async with desk(bad, bad) as at:
+        with pytest.raises(BadEdit, match=why):
+            await at.answer(asking=asks(origin="result"))
+        news = at.pipeline.events.listen()
+        with pytest.raises(Rejected):
             await at.answer()
         assert [] == at.provider.asked
-    assert -32602 == error.value.code
+        news.close()
+        told = [event.text async for event in news if isinstance(event, Noticed)]
+    assert why in told[0]
 
 
 @pytest.mark.covers("hostsampling.review.edit-after")
@@ -167,8 +173,8 @@ async def test_an_answer_edited_into_nonsense_is_an_error():
     uses = {"content": {"type": "tool_use", "id": "1", "name": "rm", "input": {}}}
     for bad in (uses, {"content": 3}, 7):
         async with desk("allow", allowing(bad)) as at:
-            with pytest.raises(BadQuestion):
-                await at.answer()
+            with pytest.raises(BadEdit):
+                await at.answer(asking=asks(origin="result"))
 
 
 @pytest.mark.covers("hostsampling.review.regenerate")
@@ -221,6 +227,34 @@ async def test_a_yes_for_a_run_is_for_what_it_costs_too():
             await at.answer(asking=asking)
             await at.answer(asking=asking)
             assert asked == len(at.person.asked)
+
+
+@pytest.mark.parametrize("effect", ["ask", "allow"])
+async def test_a_yes_without_an_amount_is_for_any_number_and_answers_are_still_shown(effect):
+    """We demand: each of the two reviews is remembered for itself, whatever made the rule ask."""
+    yes = allowing(remember="tool_run")
+    async with desk(yes, "allow", yes, "deny", rules=rule("", effect=effect)) as at:
+        asking = asks(run=at.runs.begin().id)
+        for _ in range(4):
+            assert "an answer" == text_of(await at.answer(asking=asking))
+        assert ["sampling.request", *["sampling.respond"] * 2] == at.person.kinds
+        for grant in at.grants.all():
+            await at.grants.revoke(grant.id)
+        assert Declined() == await at.answer(asking=asking)
+
+
+async def test_a_yes_without_an_amount_replaces_one_that_is_used_up():
+    """We demand: what a person said last is what counts."""
+
+    def automatic(question):
+        return allowing(edits(question.payload, automatic={"tokens": 10}), "tool_run")
+
+    yes = allowing(remember="tool_run")
+    async with desk(automatic, "allow", yes, *["allow"] * 3, rules=rule("")) as at:
+        asking = asks(run=at.runs.begin().id)
+        for _ in range(4):
+            await at.answer(asking=asking)
+        assert 2 == at.person.kinds.count("sampling.request")
 
 
 async def test_a_yes_that_is_revoked_counts_no_more():

@@ -13,7 +13,15 @@ from isthmus.host.errors import BadArguments
 from isthmus.host.interaction import Decision, SamplingAsked, SamplingWritten, Sharing
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Review, Trace
-from isthmus.host.sampling.asked import Automatic, changes, digest, need, overlaid, wanted
+from isthmus.host.sampling.asked import (
+    Automatic,
+    BadEdit,
+    changes,
+    digest,
+    need,
+    overlaid,
+    wanted,
+)
 from isthmus.host.sampling.budgets import Allowance
 from isthmus.host.sampling.models import Models
 from isthmus.host.sampling.selection import Selection
@@ -89,8 +97,10 @@ class RequestAct(Act[Text]):
         self._selection = selection
         self._context = context
         self._trace: Trace | None = None
-        self._automatic: Automatic | None = None  # what a person allowed in advance, just now
-        self._unasked = False  # an earlier yes covers it
+        self._automatic: Automatic | None = None  # how much a person allowed in advance, just now
+        self._remembered = False  # they said yes for longer than once
+        self._touched = False  # they edited it
+        self._unasked = False  # an earlier yes for an amount covers it
         self._edited: dict[str, list[str]] = {}
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
@@ -102,7 +112,16 @@ class RequestAct(Act[Text]):
 
         Raises:
             BadArguments: it is not.
+            BadEdit: a person made it so.
         """
+        try:
+            self._fits(attempt)
+        except BadArguments as error:
+            if self._touched:
+                raise BadEdit(str(error)) from error
+            raise
+
+    def _fits(self, attempt: Attempt) -> None:
         now = wanted(attempt.arguments)
         if now.model not in self._selection.possible:
             raise BadArguments(
@@ -125,18 +144,19 @@ class RequestAct(Act[Text]):
         # spec 2025-11-25 client/sampling#security-considerations: SHOULD implement user approval
         # controls; a human in the loop who may deny requests
         self._trace = trace
-        allowance = self._sampler.budgets.allowance(attempt.run, attempt.server, attempt.object)
         review = trace.obligations.review
-        if allowance is not None and trace.effect == "allow":
-            now = wanted(attempt.arguments)
-            tokens = need(now.params)
-            whole = tokens.tokens + now.params.max_tokens
-            cost = self._models[now.model].cost(tokens.tokens, now.params.max_tokens)
-            self._unasked = allowance.covers(whole, cost)
-            return not self._unasked
         if trace.effect == "ask":
             return review != "after"
-        return not trace.grant and (review is None or review in BEFORE)
+        if not trace.grant and not self._sampler.granted(self._asking, attempt, trace):
+            return review is None or review in BEFORE
+        allowance = self._sampler.budgets.allowance(attempt.run, attempt.server, attempt.object)
+        if allowance is None:
+            return False
+        now = wanted(attempt.arguments)
+        about = need(now.params)
+        cost = self._models[now.model].cost(about.tokens, about.max_tokens)
+        self._unasked = allowance.covers(about.tokens + about.max_tokens, cost)
+        return not self._unasked
 
     def payload(self, attempt: Attempt, trace: Trace) -> SamplingAsked:  # noqa: ARG002 - as called
         """The whole request, and how its model was chosen."""
@@ -153,31 +173,37 @@ class RequestAct(Act[Text]):
 
     def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
         """The request as a person left it; what they remember is for an amount, if they say so."""
-        automatic: Automatic | None = None
-        after = attempt
-        if decision.edited is not UNSET:
-            plain, automatic = overlaid(attempt.arguments, decision.edited)
-            key = self._sampler.state.key()
-            self._edited |= changes(attempt.arguments, plain, key)
-            if plain != attempt.arguments:
-                after = structs.replace(attempt, arguments=plain, object=str(plain["model"]))
-        if decision.remember in {"tool_run", "session", "tool_always"} and attempt.run:
-            self._automatic = automatic or Automatic()
-        return after
+        self._remembered, self._automatic = decision.remember != "once", None
+        if decision.edited is UNSET:
+            return attempt
+        self._touched = True
+        plain, self._automatic = overlaid(attempt.arguments, decision.edited)
+        self._edited |= changes(attempt.arguments, plain, self._sampler.state.key())
+        if plain == attempt.arguments:
+            return attempt
+        return structs.replace(attempt, arguments=plain, object=str(plain["model"]))
 
     async def dispatch(self, attempt: Attempt) -> Text:
         """Have the model write."""
-        if self._automatic is not None:
-            allowed = Allowance(tokens=self._automatic.tokens, cost=self._automatic.cost)
-            await self._sampler.budgets.allow(attempt.run, attempt.server, attempt.object, allowed)
+        if self._remembered:
+            await self._allow(attempt)
         return await self._write(attempt)
+
+    async def _allow(self, attempt: Attempt) -> None:
+        """Keep how much a remembered yes is for: nothing said, it is for any number of requests."""
+        budgets, account = self._sampler.budgets, (attempt.run, attempt.server, attempt.object)
+        if self._automatic is None:
+            await budgets.forget(*account)
+        elif attempt.run:
+            allowed = Allowance(tokens=self._automatic.tokens, cost=self._automatic.cost)
+            await budgets.allow(*account, allowed)
 
     async def review(self, attempt: Attempt, result: Text) -> Text:
         """Let a person look at what was written, unless a rule or an earlier yes says otherwise."""
         # spec 2025-11-25 client/sampling#user-interaction-model: SHOULD present generated
         # responses for review before delivery
         for _ in range(REWRITES):
-            act = WrittenAct(self._asking, result, self._sampler.state.key(), self._after())
+            act = WrittenAct(self._sampler, self._asking, result, wants=self._after())
             answer = self._asking.attempt("sampling.respond", attempt.object, act.described())
             answer = structs.replace(answer, parent=attempt.id, run=attempt.run)
             if not act.wants and not self._sampler.ruled(answer, facts_of(self._asking)):
@@ -191,7 +217,7 @@ class RequestAct(Act[Text]):
                     detail={**result.detail, **({"edited": edits} if edits else {})},
                 )
             result = await self._write(attempt)
-        raise BadArguments(f"a model was to write anew more than {REWRITES} times")
+        raise BadEdit(f"a model was to write anew more than {REWRITES} times")
 
     def outcome(self, result: Text) -> Outcome:
         """What it took, and which model it really was."""
@@ -242,21 +268,22 @@ class WrittenAct(Act[CreateMessageResult | None]):
     Its text is no argument of the attempt: the audit log keeps a digest of it and no more.
 
     Args:
+        sampler: has models write.
         asking: who asked.
         text: what was written.
-        key: for digests.
         wants: whether a person looks at it whatever policy says of it.
 
     Attributes:
         edited_names: digests of what a person edited, before and after.
     """
 
-    def __init__(self, asking: Asking, text: Text, key: bytes, wants: bool) -> None:
+    def __init__(self, sampler: "Sampler", asking: Asking, text: Text, *, wants: bool) -> None:
         self.wants = wants
         self.edited_names: dict[str, list[str]] = {}
+        self._sampler = sampler
         self._asking = asking
         self._text = text
-        self._key = key
+        self._key = sampler.state.key()
         self._message: CreateMessageResult | None = text.written.result
 
     def described(self) -> dict[str, Any]:
@@ -278,15 +305,21 @@ class WrittenAct(Act[CreateMessageResult | None]):
         """What a person made of it is a message that a model could have given.
 
         Raises:
-            BadArguments: it is not.
+            BadEdit: it is not.
         """
         wrong = self._message and overstepped(self._text.asked, self._message)
         if wrong:
-            raise BadArguments(f"the edited message cannot be sent: {wrong}")
+            raise BadEdit(f"the edited message cannot be sent: {wrong}")
 
-    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - as called
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:
         """Whether a person looks at it."""
-        return trace.effect == "ask" or (self.wants and not trace.grant)
+        if trace.effect == "ask":
+            return True
+        return (
+            self.wants
+            and not trace.grant
+            and not self._sampler.granted(self._asking, attempt, trace)
+        )
 
     def payload(self, attempt: Attempt, trace: Trace) -> SamplingWritten:  # noqa: ARG002 - as called
         """The whole message, what was asked and what it took."""
@@ -303,7 +336,7 @@ class WrittenAct(Act[CreateMessageResult | None]):
         """The message as a person left it: a text, the message, or ``{"regenerate": true}``.
 
         Raises:
-            BadArguments: it is none of them.
+            BadEdit: it is none of them.
         """
         if decision.edited is UNSET:
             return attempt
@@ -327,16 +360,16 @@ def rewritten(before: dict[str, Any], edited: Any) -> dict[str, Any] | None:
     """A message as a person has edited it, as plain data; None where it is to be written anew.
 
     Raises:
-        BadArguments: that is nothing one can make of it.
+        BadEdit: that is nothing one can make of it.
     """
     try:
         given: Any = msgspec.to_builtins(edited)
     except TypeError as error:
-        raise BadArguments(f"the edited message is malformed: {error}") from error
+        raise BadEdit(f"the edited message is malformed: {error}") from error
     if isinstance(given, str):
         given = {"content": {"type": "text", "text": given}}
     if not isinstance(given, dict):
-        raise BadArguments("an edited message is a text or an object")
+        raise BadEdit("an edited message is a text or an object")
     return None if given.get("regenerate") is True else {**before, **given}
 
 
@@ -344,12 +377,12 @@ def message(plain: dict[str, Any]) -> CreateMessageResult:
     """The message that plain data stands for.
 
     Raises:
-        BadArguments: it is none.
+        BadEdit: it is none.
     """
     try:
         return msgspec.convert(plain, CreateMessageResult)
     except msgspec.ValidationError as error:
-        raise BadArguments(f"the message is malformed: {error}") from error
+        raise BadEdit(f"the message is malformed: {error}") from error
 
 
 class ShareAct(Act[bool]):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EDITABLE",
     "Automatic",
+    "BadEdit",
     "Wanted",
     "arguments",
     "changes",
@@ -58,6 +59,10 @@ EDITABLE = (*KEPT, "systemPrompt", "temperature", "stopSequences", "tools")
 """What a person may change. What an edit leaves out is dropped, but for the first three."""
 
 MOST = 1_000_000_000_000
+
+
+class BadEdit(BadArguments):
+    """What a person made of a request, or of an answer, cannot be: the server is not to blame."""
 
 
 class Automatic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -166,17 +171,17 @@ def overlaid(before: Mapping[str, Any], edited: Any) -> tuple[dict[str, Any], Au
         edited: what they left of it; see :data:`EDITABLE`.
 
     Raises:
-        BadArguments: that is nothing one can edit it to.
+        BadEdit: that is nothing one can edit it to.
     """
     try:
         given = msgspec.convert(msgspec.to_builtins(edited), dict[str, Any])
         automatic = given.pop("automatic", None)
         allowed = None if automatic is None else msgspec.convert(automatic, Automatic)
     except (msgspec.ValidationError, TypeError) as error:
-        raise BadArguments(f"the edited sampling request is malformed: {error}") from error
+        raise BadEdit(f"the edited sampling request is malformed: {error}") from error
     unknown = sorted(set(given) - set(EDITABLE))
     if unknown:
-        raise BadArguments(
+        raise BadEdit(
             f"of a sampling request, {unknown[0]} cannot be edited; {', '.join(EDITABLE)} can"
         )
     after = {key: value for key, value in before.items() if key not in EDITABLE}

@@ -161,6 +161,16 @@ class Budgets:
         while len(self._allowed) > MOST_ALLOWANCES:
             del self._allowed[next(iter(self._allowed))]
 
+    async def forget(self, run: str, server: str, model: str) -> None:
+        """Nothing is said of amounts any more."""
+        key = (run, server, model)
+        if self._allowed.pop(key, None) is not None:
+            await self._state.write(
+                lambda db: db.execute(
+                    "DELETE FROM sampling_allowance WHERE run = ? AND server = ? AND model = ?", key
+                )
+            )
+
     async def draw(self, run: str, server: str, model: str, tokens: int, cost: int) -> None:
         """Take out of what was allowed in advance."""
         left = self._allowed.get((run, server, model))

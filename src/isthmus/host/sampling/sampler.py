@@ -16,19 +16,21 @@ from msgspec import UNSET, Struct, structs
 
 from isthmus.client.gate import BadQuestion
 from isthmus.core.answers import Declined
-from isthmus.errors import Refuse
+from isthmus.errors import Refuse, Rejected
 from isthmus.host.answers import Asking
 from isthmus.host.attempt import Attempt
 from isthmus.host.audit.row import Row
 from isthmus.host.errors import BadArguments, Denied, Exhausted, HostError
+from isthmus.host.events import Noticed
 from isthmus.host.framing import framed
 from isthmus.host.limits import Slots
 from isthmus.host.pipeline import Pipeline
 from isthmus.host.policy.facts import Facts
+from isthmus.host.policy.trace import Trace
 from isthmus.host.providers.failures import ProviderError
 from isthmus.host.providers.provider import Provider
 from isthmus.host.sampling.acts import RequestAct, ShareAct, facts_of
-from isthmus.host.sampling.asked import arguments, need, rounds, unfit
+from isthmus.host.sampling.asked import BadEdit, arguments, need, rounds, unfit
 from isthmus.host.sampling.budgets import Budgets
 from isthmus.host.sampling.models import Model, Models
 from isthmus.host.sampling.selection import NoModel, Selection, select
@@ -156,6 +158,9 @@ class Sampler:
         except (BadArguments, Denied, Exhausted, NoModel, ProviderError) as error:
             if not way.passed:
                 self._refused(asking, error)
+            if not isinstance(error, Denied):
+                said = Noticed(about="sampling", server=asking.entry.name, text=str(error))
+                self.pipeline.events.tell(said)
             if isinstance(error, Denied):
                 # spec 2025-11-25 client/sampling#error-handling: -1 where the user rejects it
                 return Declined()
@@ -194,6 +199,19 @@ class Sampler:
     def ruled(self, attempt: Attempt, facts: Facts) -> bool:
         """Whether any rule of the policy is about an attempt."""
         return bool(self.pipeline.policy.decide(attempt, facts).matches)
+
+    def granted(self, asking: Asking, attempt: Attempt, trace: Trace) -> bool:
+        """Whether a person has said yes to this before, where policy allows it in any case.
+
+        Without a grant they would be asked, since a review is the default.
+        """
+        grants = self.pipeline.grants
+        if grants is None:
+            return False
+        wants = trace.obligations
+        facts = structs.replace(facts_of(asking), now=self.state.clock())
+        found = grants.find(attempt, facts, remember=wants.remember, assurance=wants.assurance)
+        return found is not None and found.uses is None
 
     def by_hand(self, selection: Selection) -> bool:
         """Whether a person writes the answer, so that nobody has to look at it again."""
@@ -295,7 +313,7 @@ class Sampler:
         # spec 2025-11-25 client/sampling#security-considerations: SHOULD implement iteration
         # limits for tool loops
         turns = rounds(params)
-        key = name, asking.run or ("" if asking.parent is None else asking.parent.id)
+        key = name, asking.run if asking.parent is None else asking.parent.id
         if key[1]:
             turns = max(turns, self._loops.pop(key, 0))
             self._loops[key] = turns + 1
@@ -372,7 +390,7 @@ def told(asking: Asking, error: HostError) -> Exception:
     A server that sent a request gets a JSON-RPC error that says no more than concerns it; where the
     question lay in the result of a call, whoever called hears everything.
     """
-    if isinstance(error, BadArguments):
+    if isinstance(error, BadArguments) and not isinstance(error, BadEdit):
         return BadQuestion(INVALID, f"Invalid params: {error}")
     if asking.origin != "request":
         return error
@@ -380,6 +398,8 @@ def told(asking: Asking, error: HostError) -> Exception:
         wait = error.retry_after
         data = None if wait is None else {"retryAfter": math.ceil(wait)}
         return Refuse(LIMITED, f"This client's models are used up: {error}", data)
+    if isinstance(error, BadEdit):
+        return Rejected()
     if isinstance(error, NoModel):
         return Refuse(INTERNAL, "No model of this client may be used for this request")
     return Refuse(INTERNAL, "The model of this client gave no answer")

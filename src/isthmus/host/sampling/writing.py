@@ -139,7 +139,9 @@ class Writing:
             model.provider, asyncio.Semaphore(self._at_once.get(model.provider, AT_ONCE))
         )
         try:
-            async with asyncio.timeout(seconds), place:
+            # a person who writes by hand has the time of a person
+            by_hand = getattr(provider, "by_hand", False)
+            async with asyncio.timeout(None if by_hand else seconds), place:
                 written = await self._tried(provider, completion, tokens_in, progress)
         except TimeoutError as error:
             if place.locked() and not progress.written:
