@@ -119,16 +119,15 @@ class Methods:
 
         Args:
             name: the tool.
-            arguments: a mapping, or a struct, dataclass or model that becomes one.
+            arguments: a mapping, or what becomes one.
             on_progress: told of progress, in order; may be async.
-            timeout: seconds without answer or progress; None for the client's. A task has this
-                long in all, or the client's ``max_timeout``.
+            timeout: seconds without answer or progress, or those of a task in all; None for the
+                client's.
             meta: further members of ``_meta``.
-            on_task: told of the task, and awaited, where the call has become one.
+            on_task: told of the task, and awaited, where it becomes one.
 
         Returns:
-            The result, also where the tool itself failed: look at ``is_error``, or let
-            ``parse`` and ``raise_for_error`` raise :class:`~isthmus.errors.ToolFailed`.
+            The result, also where the tool itself failed: look at ``is_error``, or call ``parse``.
 
         Raises:
             Refused: the server answered with an error; there is no such tool, for example.
@@ -160,11 +159,10 @@ class Methods:
             if not self._tasks.asks_itself or not await self._must_be_task(name, fresh=True):
                 raise
             return await self._tasks.call(params, on_progress, timeout, on_task)
-        if type(result) is not CallToolResult:
-            task = self._tasks.handle(name, result)
-            return await self._tasks.wait_or_cancel(task, timeout, on_task)
-        self._catalog.check(name, result)
-        return ToolResult(name, result)
+        if type(result) is CallToolResult:
+            self._catalog.check(name, result)
+            return ToolResult(name, result)
+        return await self._tasks.wait_or_cancel(self._tasks.handle(name, result), timeout, on_task)
 
     async def _must_be_task(self, name: str, *, fresh: bool = False) -> bool:
         """Whether a tool runs as a task only, on a server of 2025-11-25 that has tasks."""

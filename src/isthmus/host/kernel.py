@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from isthmus.errors import IsthmusError
-from isthmus.host.acts import Releasing
 from isthmus.host.answers import Answers
 from isthmus.host.attempt import Attempt, new_id
 from isthmus.host.audit.settings import audit_log
@@ -25,6 +24,7 @@ from isthmus.host.grants import Grants
 from isthmus.host.limits import Limits
 from isthmus.host.pipeline import Pipeline
 from isthmus.host.policy.policy import Policy
+from isthmus.host.releasing import Releasing
 from isthmus.host.runs import Runs
 from isthmus.host.servers import Servers
 from isthmus.host.state import HostState
