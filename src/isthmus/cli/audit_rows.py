@@ -1,5 +1,6 @@
 """Rows of the audit log for a person at a terminal, or for a program."""
 
+import os
 import re
 import sys
 import time
@@ -178,8 +179,6 @@ def created(path: Path) -> Any:
     Raises:
         UsageError: it is there already, or cannot be made.
     """
-    import os
-
     try:
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w")
     except FileExistsError:
