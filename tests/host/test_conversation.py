@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from isthmus import Context, Server
 from isthmus.core.conversation import blocks, unbalanced
@@ -387,3 +389,39 @@ async def test_a_conversation_can_be_forgotten(host):
 
     assert [] == talk.messages
     assert TextContent(text="y") == (await turn(talk.say("y")), talk.messages[0].content[0])[1]
+
+
+NAMES = ("shop__book", "shop__fail", "shop__nothing", "")
+USES = st.builds(use, st.sampled_from(NAMES), st.sampled_from(("", "a", "b")), day=st.just("x"))
+ANSWERS = st.one_of(
+    st.just("text"),
+    st.lists(USES, min_size=1, max_size=4),
+    st.just(ProviderUnavailable("gone")),
+    st.just(Slow("long text", 0.0)),
+)
+
+
+@pytest.mark.covers("hostchat.talk.whole")
+@settings(max_examples=40, deadline=None)
+@given(st.lists(ANSWERS, max_size=8), st.lists(st.integers(0, 12), min_size=1, max_size=4))
+def test_whatever_happens_the_history_is_one_that_a_provider_takes(script, stops):
+    """Ours: turns alternate and every use has its result, wherever a turn was stopped."""
+
+    async def talked():
+        async with PlainHost(shop=shop()) as host:
+            talk = Conversation(host, Scripted(script), "m", max_rounds=3)
+            for stop in stops:
+                ends = 0
+                number = 0
+                async for event in talk.say("go"):
+                    ends += isinstance(event, Ended)
+                    if number == stop:
+                        talk.cancel()
+                    number += 1
+                assert 1 == ends
+                assert None is unbalanced(talk.messages)
+                roles = [message.role for message in talk.messages]
+                assert roles == [("user", "assistant")[n % 2] for n in range(len(roles))]
+                assert "assistant" == roles[-1]
+
+    asyncio.run(talked())
