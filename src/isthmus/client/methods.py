@@ -114,8 +114,7 @@ class Methods:
     ) -> ToolResult:
         """Call a tool, answering what the server asks on the way.
 
-        A call that runs as a task is awaited to its end all the same, and cancelled on the
-        server when nobody waits for it any more.
+        A task is awaited to its end all the same, and cancelled when nobody waits for it any more.
 
         Args:
             name: the tool.
