@@ -26,9 +26,14 @@ def configuration(*names, command=(), **options):
 
 
 def virtual(main):
-    """Run a coroutine on a clock that jumps."""
+    """Run a coroutine on a clock that jumps; what waits for ever fails after a virtual month."""
+
+    async def bounded():
+        async with asyncio.timeout(30 * 86400):
+            return await main
+
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(main)
+        return runner.run(bounded())
 
 
 def bookshop(gate):

@@ -402,3 +402,27 @@ async def test_disabled_servers_are_not_started_until_they_are_enabled():
             await add(supervisor)
         await supervisor.servers["a"].enable()
         assert "3" == await add(supervisor)
+
+
+async def test_a_host_that_fails_over_a_new_client_leaves_no_connection_behind():
+    """Ours: a mistake of ours is told as one, and a call does not hang for it."""
+    fleet = Fleet()
+    async with supervised(fleet, "a") as supervisor:
+        supervisor.on_ready = lambda _name, _client: 1 / 0
+        with pytest.raises(ServerUnavailable, match="ZeroDivisionError") as refusal:
+            await add(supervisor)
+        assert "failed" == refusal.value.state
+        supervisor.on_ready = lambda _name, _client: None
+        await supervisor.servers["a"].start()
+        assert "3" == await add(supervisor)
+
+
+async def test_a_start_that_is_taken_back_at_once_leaves_the_server_idle():
+    """Ours: a keeper that never began is over, too."""
+    fleet = Fleet()
+    async with supervised(fleet, "a") as supervisor:
+        line = supervisor.servers["a"].lines[""]
+        line.start()
+        await line.stop()
+        assert ("idle", []) == (line.state, fleet.starts)
+        assert "3" == await add(supervisor)

@@ -8,7 +8,6 @@ import hashlib
 import os
 import shutil
 from collections import OrderedDict
-from urllib.parse import urlsplit
 
 from isthmus.host.config.entries import ServerEntry
 from isthmus.transports.command import Command
@@ -76,6 +75,8 @@ def digest(path: str) -> str:
 
 def origin(url: str) -> str:
     """Scheme, host and port of a URL, the port left out where it is the usual one."""
+    from urllib.parse import urlsplit  # costs start-up time
+
     parts = urlsplit(url)
     usual = {"http": 80, "https": 443, "ws": 80, "wss": 443}.get(parts.scheme)
     port = parts.port

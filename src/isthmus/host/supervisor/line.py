@@ -254,28 +254,35 @@ class Line:
         self._keeper = asyncio.get_running_loop().create_task(
             self._keep(), name=f"isthmus-{self.entry.name}"
         )
+        self._keeper.add_done_callback(self._kept)
 
     async def _keep(self) -> None:
         """Connect, look after it, connect again; until it is stopped, or is of no use."""
-        try:
-            while await self._connection():
-                pass
-        except asyncio.CancelledError:  # stopped before it was connected
+        while await self._connection():
+            pass
+
+    def _kept(self, keeper: asyncio.Task[None]) -> None:
+        """The keeper is done; one that was stopped early may not have begun."""
+        self._keeper = None
+        if keeper.cancelled():
             self._go("stop")
             self._go("drained")
-        finally:
-            self._keeper = None
-            again, self._again = self._again and not self._removed, False
-            if again:
-                self._patience.asked()
-                self._begin("start")
-            self._wake()
+        elif keeper.exception() is not None:  # a callback of the host's; it is not tried again
+            self.error = f"the host failed: {keeper.exception()!r}"
+            self._go("looped")
+            self._go("drained")
+        again, self._again = self._again and not self._removed, False
+        if again:
+            self._patience.asked()
+            self._begin("start")
+        self._wake()
 
     async def _connection(self) -> bool:
         """One connection from its beginning to its end; whether another one is to follow."""
         client = await self._open()
         if client is not None:
             try:
+                self._opened(client)
                 await self._attend(client)
             finally:
                 await self._end(client)
@@ -301,7 +308,6 @@ class Line:
                 raise
             self._fail(error)
             return None
-        self._opened(client)
         return client
 
     async def _agreed(self) -> None:
@@ -316,12 +322,12 @@ class Line:
 
     def _opened(self, client: Client) -> None:
         now = self._shop.clock()
-        self.client, self.error, self._misses, self._used = client, "", 0, now
-        self._looked = now
+        self._shop.ready(self, client)
+        self.client, self.error, self._misses = client, "", 0
+        self._used = self._looked = now
         self.starts += 1
         self._patience.opened(now)
         self._go("opened")
-        self._shop.ready(self, client)
 
     def _lost(self, client: Client, error: ConnectionLost) -> None:
         """The connection has ended by itself."""
