@@ -24,7 +24,7 @@ def hints_of(facts: Facts) -> dict[str, bool]:
     """What a tool counts as: what the server says where it is trusted to, else the worst."""
     said = facts.annotations if facts.trust != "untrusted" else None
     hints = {}
-    # spec 2025-06-18 server/tools#data-types: annotations of servers that nobody trusts do not
+    # spec 2025-06-18 server/tools#tool: annotations of servers that nobody trusts do not
     # count, and what is not said is taken as destructive and open to the world
     for name, (_, worst) in HINTS.items():
         value = getattr(said, f"{name}_hint", worst)
