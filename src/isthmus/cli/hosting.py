@@ -96,8 +96,27 @@ async def _hosted(said: Hosting) -> Exit:
         folder = host.kernel.state.folder
         if folder is not None:
             await stack.enter_async_context(Control(host.view, folder))
+        if importlib.util.find_spec("watchfiles") is not None:
+            host.beside(_follow(host, said))
         await _shown(host.view, said, end, HERE)
     return Exit.OK
+
+
+async def _follow(host: Host, said: Hosting) -> None:
+    """Follow the files of the configuration; one that is not whole is told, and changes nothing."""
+    from isthmus.host.config.trust import TrustedIn
+    from isthmus.host.config.watch import watch
+
+    folder = host.kernel.state.folder
+    trusted = None if folder is None else TrustedIn(folder)
+    await host.follow(
+        watch(
+            said.config or None,
+            trusted=trusted,
+            since=host.config,
+            said=lambda sentence: host.notice("config", sentence),
+        )
+    )
 
 
 async def _shown(view: HostView, said: Hosting, end: asyncio.Event, leaving: str) -> None:
