@@ -92,7 +92,7 @@ class Filters(Struct, frozen=True, kw_only=True):
 EVERYTHING = Filters()
 
 
-class Recorded(Struct, frozen=True):
+class Recorded(Struct):
     """An attempt of the past, to be decided anew.
 
     Attributes:

@@ -154,7 +154,7 @@ def _walk(value: Any, known: Sequence[str], depth: int) -> Any:
     return _strange(value, known)
 
 
-def _digits(value: float | None) -> str:
+def _digits(value: object) -> str:
     """How a number is written; one that nobody would take for a secret is not."""
     return "" if isinstance(value, int) and abs(value) >= LARGEST else str(value)
 
