@@ -265,6 +265,7 @@ async def test_that_a_server_is_done_with_a_page_is_told():
         assert "the page 'page\\n1' is dealt with, as the server says" == notice.text
 
 
+@pytest.mark.covers("hostterminal.elicitation.own-browser")
 async def test_a_terminals_browser_is_none(monkeypatch):
     """Ours: what would take the terminal away is not started."""
     opened = []

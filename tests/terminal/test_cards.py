@@ -134,7 +134,7 @@ CARDS = {
 }
 
 
-@pytest.mark.covers("hostterminal.cards.whole")
+@pytest.mark.covers("hostterminal.cards.whole", "hostterminal.cards.server")
 @pytest.mark.parametrize("action", CARDS)
 def test_a_card_shows_all_that_concerns_the_decision(action):
     """Ours: server, origin, content, risk, reason and rule stand on each, and nothing is cut."""

@@ -322,6 +322,8 @@ async def in_browser(url: str) -> bool:
 def _open(url: str) -> bool:
     import webbrowser  # not needed until a page is to be opened
 
+    # spec 2026-07-28 client/elicitation#safe-url-handling: MUST be opened where neither client nor
+    # model can look at it, which is the user's own browser
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
