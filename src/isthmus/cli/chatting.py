@@ -17,7 +17,7 @@ from isthmus.core.plain_text import clean
 
 if TYPE_CHECKING:
     from isthmus.host.host import Host
-    from isthmus.terminal.chat_plain import Lines
+    from isthmus.terminal.chat_plain import Keyboard, Lines
     from isthmus.terminal.chat_session import Session
 
 __all__ = ["Wanted", "talk"]
@@ -92,11 +92,11 @@ def full_screen(*, plain: bool) -> bool:
 
 async def in_lines(session: "Session", host: "Host") -> Exit:
     """Talk line by line; questions are asked at the terminal, where there is one."""
-    from isthmus.terminal.chat_plain import Aside, Keyboard, Plain, Stream
+    from isthmus.terminal.chat_plain import Aside, Plain, Stream
     from isthmus.terminal.prompt import Prompt
 
     prompt = Prompt()
-    keyboard: Keyboard | None = Keyboard() if sys.stdin.isatty() else None
+    keyboard = typed()
     lines: Lines = Stream() if keyboard is None else keyboard
     approver = prompt if keyboard is None else Aside(prompt, keyboard)
     plain = Plain(session, lines, say=spoken, note=note)
@@ -118,6 +118,20 @@ async def in_lines(session: "Session", host: "Host") -> Exit:
         with suppress(NotImplementedError, RuntimeError):
             loop.remove_signal_handler(signal.SIGINT)
     return Exit.TOOL_FAILED if plain.failed and keyboard is None else Exit.OK
+
+
+def typed() -> "Keyboard | None":
+    """The keyboard of the terminal; None where lines come from elsewhere, or it is no such one."""
+    from isthmus.terminal.chat_plain import Keyboard
+    from isthmus.terminal.tty import NoTerminal
+
+    if not sys.stdin.isatty():
+        return None
+    try:
+        return Keyboard()
+    except NoTerminal as error:  # then standard input is read, and what is asked is denied
+        note(str(error))
+        return None
 
 
 def spoken(text: str) -> None:

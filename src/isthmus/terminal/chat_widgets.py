@@ -1,5 +1,6 @@
 """The parts of a conversation's screen: what was said, and the line that is being typed."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -20,6 +21,9 @@ __all__ = ["ChatLine", "Suggestions", "Transcript"]
 MOST_PARTS = 1_000
 """Parts of the conversation that can be scrolled back to."""
 
+MOST_LINES_KEPT = 20_000
+"""Lines of it that are known as text."""
+
 MOST_LINES = 200
 """Lines that the keys up and down bring back."""
 
@@ -32,7 +36,7 @@ class Transcript(VerticalScroll, can_focus=False):
         self._written = ""
         self._open: Static | None = None
         self._bars: dict[str, Static] = {}
-        self._texts: list[str] = []
+        self._texts: deque[str] = deque(maxlen=MOST_LINES_KEPT)
 
     @property
     def text(self) -> str:
@@ -47,7 +51,6 @@ class Transcript(VerticalScroll, can_focus=False):
         self.mount(part)
         if len(self.children) > MOST_PARTS:
             self.children[0].remove()
-            del self._texts[: len(self._texts) // 4]
         return part
 
     def close(self) -> None:
@@ -62,7 +65,7 @@ class Transcript(VerticalScroll, can_focus=False):
         found = list(lines)
         if not found:
             return
-        self._texts += [line.text for line in found]
+        self._texts.extend(line.text for line in found)
         text = Text("\n").join(Text(line.text, STYLES[line.role]) for line in found)
         self._add(Static(text))
 
