@@ -425,15 +425,16 @@ async def test_servers_are_started_and_stopped_from_their_list():
 
 
 @pytest.mark.covers("hostterminal.leaving.twice")
-async def test_leaving_while_something_waits_takes_two_keys():
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
+async def test_leaving_while_something_waits_takes_two_keys(key):
     """Ours: who closes the terminal is told what becomes of the questions."""
     screen = Screen(WaitingHost(asked("q1")))
 
     async with screen.run() as pilot:
-        await screen.press(pilot, "q")
+        await screen.press(pilot, key)
         assert "1 waiting; what waits is denied. q again quits." == screen.told
         assert screen.app.is_running
-        await screen.press(pilot, "q")
+        await screen.press(pilot, key)
 
     assert not screen.app.is_running
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -14,6 +15,7 @@ from isthmus.cli.exits import Exit
 from isthmus.cli.output import note
 from isthmus.errors import UsageError
 from isthmus.host.attached import Attached
+from isthmus.host.config.load import load
 from isthmus.host.control import Control
 from isthmus.host.host import Host
 from isthmus.host.state import user_folder
@@ -75,11 +77,16 @@ def able() -> None:
 
 async def _attached(said: Hosting) -> Exit:
     with _ending() as end:
-        async with Attached(said.state or user_folder()) as view:
+        async with Attached(_folder(said)) as view:
             await _shown(view, said, end, THERE)
         if view.gone:
             note(f"isthmus: {view.gone}")
     return Exit.OK
+
+
+def _folder(said: Hosting) -> str | os.PathLike[str]:
+    """Where the host that runs keeps what lasts."""
+    return said.state or load(said.config or None).options.state or user_folder()
 
 
 async def _hosted(said: Hosting) -> Exit:
