@@ -7,6 +7,7 @@ import pytest
 
 from fake_models import event, fake_models
 from isthmus.auth.secret import Secret
+from isthmus.host.errors import ConfigError
 from isthmus.host.providers.failures import (
     BadCredentials,
     ProviderBroke,
@@ -265,6 +266,18 @@ async def test_closing_the_answer_closes_the_connection_at_once():
         await answer.aclose()
         async with asyncio.timeout(5):
             await fake.dropped.wait()
+
+
+@pytest.mark.covers("hostsampling.secrets.key")
+async def test_a_key_does_not_go_to_another_machine_in_the_clear():
+    """We demand: a key goes over https, or stays on this machine."""
+    for url in ("http://models.example/v1", "http://10.0.0.7:8000/v1", "ftp://models.example"):
+        with pytest.raises(ConfigError, match="in the clear: use https://") as error:
+            OpenAICompatible(url, KEY)
+        assert KEY not in str(error.value)
+        await OpenAICompatible(url).close()
+    for url in ("https://models.example/v1", "http://localhost:1/v1", "http://[::1]:1/v1"):
+        await OpenAICompatible(url, KEY).close()
 
 
 async def test_nobody_there_is_unavailable():

@@ -120,6 +120,9 @@ class Anthropic:
         base_url: where the API is, without its version.
         timeout: seconds without a piece of an answer after which it counts as lost.
         requests: makes the requests; None makes them with aiohttp.
+
+    Raises:
+        ConfigError: the key would go to another machine over plain HTTP.
     """
 
     def __init__(

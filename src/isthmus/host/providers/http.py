@@ -9,15 +9,18 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from isthmus.auth.secret import Secret
+from isthmus.auth.urls import is_secure
 from isthmus.core.framing import Oversize
 from isthmus.core.plain_text import clean
 from isthmus.core.sse import Event, Events
 from isthmus.errors import ConnectionLost, Misbehaved
+from isthmus.host.errors import ConfigError
 from isthmus.host.providers.failures import (
     BadCredentials,
     ProviderBroke,
@@ -95,6 +98,9 @@ class Http:
         key: what no message may show; None for none.
         timeout: seconds without a piece of an answer after which it counts as lost.
         requests: makes the requests; None makes them with aiohttp, when the first is made.
+
+    Raises:
+        ConfigError: the key would go to another machine where anybody on the way can read it.
     """
 
     def __init__(
@@ -107,6 +113,8 @@ class Http:
         timeout: float = 120.0,
         requests: Requests | None = None,
     ) -> None:
+        if key:
+            see_that_it_is_private(name, base_url)
         self.name = name
         self._base = base_url.rstrip("/")
         self._headers = {"Accept": "text/event-stream, application/json", **headers}
@@ -230,6 +238,19 @@ class Http:
 
     def _broke(self, why: str) -> ProviderBroke:
         return ProviderBroke(f"the answer of provider {self.name!r}: {why}", provider=self.name)
+
+
+def see_that_it_is_private(name: str, url: str) -> None:
+    """See to it that nobody on the way reads what goes there.
+
+    Raises:
+        ConfigError: it is plain HTTP to another machine.
+    """
+    if not is_secure(url):
+        raise ConfigError(
+            f"the key of provider {name!r} would go to {urlsplit(url).hostname} in the clear: use "
+            "https://, or leave out the key"
+        )
 
 
 def problem(

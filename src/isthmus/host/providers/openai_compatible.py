@@ -128,6 +128,9 @@ class OpenAICompatible:
         timeout: seconds without a piece of an answer after which it counts as lost.
         headers: for every request, beyond the usual ones.
         requests: makes the requests; None makes them with aiohttp.
+
+    Raises:
+        ConfigError: the key would go to another machine over plain HTTP.
     """
 
     def __init__(
