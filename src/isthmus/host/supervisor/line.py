@@ -164,6 +164,8 @@ class Line:
         what = UNAVAILABLE[state].format(name=name, wait=f"{self.waits:.1f}")
         if state == "idle" and self.entry.options.start == "manual":
             what = f"{name} is started by hand: isthmus servers start {name}"
+        if state == "disabled" and not self.entry.trusted:
+            what = f"{name} starts once its workspace is trusted: isthmus config trust"
         cause = cause or self.error
         return ServerUnavailable(f"{what}: {cause}" if cause else what, server=name, state=state)
 
@@ -171,8 +173,10 @@ class Line:
 
     def start(self) -> None:
         """Start it, if it is not on its way; what went wrong before does not count any more."""
+        if self._removed:
+            return
         if self.state == "draining":
-            self._again = not self._removed
+            self._again = True
             return
         self._patience.asked()
         if self.state == "backoff":
@@ -251,18 +255,23 @@ class Line:
 
     def _begin(self, signal: Signal) -> None:
         self._go(signal)
+        # one that has failed may still be closing its connection
         self._keeper = asyncio.get_running_loop().create_task(
-            self._keep(), name=f"isthmus-{self.entry.name}"
+            self._keep(self._keeper), name=f"isthmus-{self.entry.name}"
         )
         self._keeper.add_done_callback(self._kept)
 
-    async def _keep(self) -> None:
+    async def _keep(self, before: asyncio.Task[None] | None) -> None:
         """Connect, look after it, connect again; until it is stopped, or is of no use."""
-        while await self._connection():
+        if before is not None:
+            await asyncio.wait([before])
+        while self._keeper is asyncio.current_task() and await self._connection():
             pass
 
     def _kept(self, keeper: asyncio.Task[None]) -> None:
         """The keeper is done; one that was stopped early may not have begun."""
+        if self._keeper is not keeper:
+            return  # another one is in its place
         self._keeper = None
         if keeper.cancelled():
             self._go("stop")
