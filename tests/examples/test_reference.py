@@ -34,7 +34,8 @@ SAYING = {*isthmus.errors.__all__, "Refusal", "ErrorBody", "Malformed", "Unreada
 SAYING |= {"NetworkFailed", "NetworkRefused", "KeysUnavailable", "VerifierUnavailable"}
 SAYING |= {"NobodyCame"}  # an AuthRequired
 SAYING |= {"UpstreamDenied", "UpstreamFailed", "UpstreamUnavailable", "StoreBroken", "StoreBusy"}
-SAYING |= {"StoreLocked"}
+SAYING |= {"StoreLocked", "StoreUnavailable", "StoreUnusable", "AuditUnavailable"}
+SAYING |= {"HostGone", "HostRuns", "ControlUnavailable", "CannotOpen"}
 # What an author or a person at a terminal is told before anything was sent says what to do about
 # it in its own words; the index has the parts of isthmus that say it.
 SELF_EXPLAINED = {"UsageError"}

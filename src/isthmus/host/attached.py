@@ -28,9 +28,9 @@ from isthmus.host.attachment import (
     AskServer,
     Failed,
     Happened,
-    Refusal,
     State,
     Told,
+    Trouble,
     line,
 )
 from isthmus.host.broker import RISKS
@@ -290,7 +290,7 @@ class Attached:
         self._events.close()
 
 
-def error_of(refusal: Refusal) -> HostError:
+def error_of(refusal: Trouble) -> HostError:
     """The error that the host raised, by its name, with its text."""
     kind = (
         getattr(errors, refusal.error, HostError) if refusal.error in errors.__all__ else HostError

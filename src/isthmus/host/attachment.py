@@ -30,9 +30,9 @@ __all__ = [
     "Asking",
     "Failed",
     "Happened",
-    "Refusal",
     "State",
     "Told",
+    "Trouble",
 ]
 
 SOCKET = "host.sock"
@@ -131,7 +131,7 @@ Asking: TypeAlias = (
 )
 
 
-class Refusal(Struct, frozen=True):
+class Trouble(Struct, frozen=True):
     """Why something was not done.
 
     Attributes:
@@ -153,7 +153,7 @@ class Answer(Struct, frozen=True, kw_only=True, tag="answer", tag_field="is"):
 class Failed(Struct, frozen=True, kw_only=True, tag="failed", tag_field="is"):
     """Why nothing came of it; without an ``id`` the connection ends."""
 
-    refusal: Refusal
+    refusal: Trouble
     id: int | None = None
 
 

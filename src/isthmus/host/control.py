@@ -34,8 +34,8 @@ from isthmus.host.attachment import (
     AskServer,
     Failed,
     Happened,
-    Refusal,
     State,
+    Trouble,
     line,
 )
 from isthmus.host.audit.presence import lock
@@ -154,7 +154,7 @@ class Control:
             return
         refusal = self._refusal(writer)
         if refusal:
-            writer.write(line(Failed(refusal=Refusal("ControlUnavailable", refusal))))
+            writer.write(line(Failed(refusal=Trouble("ControlUnavailable", refusal))))
         else:
             self._surfaces.add(surface)
             with suppress(ConnectionError, asyncio.CancelledError):
@@ -244,7 +244,7 @@ class Surface:
                 ask = Ask.decode(said)
             except ValueError as error:  # too long, or not what we understand
                 text = f"a line that a host does not understand: {error}"
-                await self._send(Failed(refusal=Refusal("UsageError", text)))
+                await self._send(Failed(refusal=Trouble("UsageError", text)))
                 return
             await self._room.acquire()
             task = asyncio.ensure_future(self._do(ask))
@@ -262,10 +262,10 @@ class Surface:
                 id=ask.id, result=msgspec.Raw(msgspec.json.encode(result))
             )
         except IsthmusError as error:
-            answer = Failed(id=ask.id, refusal=Refusal(type(error).__name__, str(error)))
+            answer = Failed(id=ask.id, refusal=Trouble(type(error).__name__, str(error)))
         except Exception as error:  # noqa: BLE001 - what fails in one answer does not end the others
             text = f"the host failed: {type(error).__name__}: {error}"
-            answer = Failed(id=ask.id, refusal=Refusal("HostError", text))
+            answer = Failed(id=ask.id, refusal=Trouble("HostError", text))
         with suppress(ConnectionError):
             await self._send(answer)
 
