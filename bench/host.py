@@ -20,6 +20,9 @@ from isthmus.host import Host
 
 CALLS = 4_000
 MEMORY_CALLS = 10_000
+WARM = 5_000
+"""Calls after which caches of a fixed size are full."""
+
 ARGUMENTS = {"name": "Ada", "times": 2}
 
 server = Server("bench")
@@ -89,7 +92,7 @@ async def left_behind(calls: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         async with hosted(folder) as host:
             run = host.run()
-            for _ in range(1_000):
+            for _ in range(WARM):
                 await host.call("bench__greet", ARGUMENTS, run=run)
             await host.audit.flush()
             gc.collect()

@@ -18,7 +18,13 @@ from isthmus.host import (
     Unknown,
     UserDeclined,
 )
-from isthmus.host.config.entries import Advertise, Labels, ServerLimits
+from isthmus.host.config.entries import (
+    Advertise,
+    HostConfig,
+    HostOptions,
+    Labels,
+    ServerLimits,
+)
 from isthmus.host.interaction import CallAsked, Changed
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.reading import read_layers
@@ -572,3 +578,45 @@ async def test_the_view_shows_servers_and_why_something_is_asked():
 
     assert ("shop", "ready", 2) == (status.name, status.state, status.tools)
     assert reasons[0] == "tool.call buy of shop: ask"
+
+
+@pytest.mark.covers("hostkernel.redacted")
+async def test_what_a_rule_hides_is_neither_shown_nor_kept_and_reaches_the_server():
+    """Ours: not in the question, the log or the result; an edit of the rest leaves it as it is."""
+    policy = rules(
+        '[[rule]]\nid = "asked"\neffect = "ask"\nwhen = { action = "tool.call" }\n'
+        'obligations = { redact = ["/card"] }\n'
+    )
+    server = Server("shop")
+    server.paid = []
+
+    @server.tool
+    async def pay(card: str, sum: int) -> dict[str, str]:
+        """Pay."""
+        server.paid.append((card, sum))
+        return {"card": card, "paid": str(sum)}
+
+    seen = []
+
+    async def person(interaction):
+        seen.append(str(interaction))
+        return Decision(verdict="allow", edited={**interaction.payload.arguments, "sum": 3})
+
+    async with hosted(server, person, policy=policy) as host:
+        result = await host.call("shop__pay", {"card": "4111-1111", "sum": 5})
+        kept = str(await host.view.audit_tail(50))
+
+    assert [("4111-1111", 3)] == server.paid
+    assert {"card": "[redacted]", "paid": "3"} == result.structured
+    assert [] == [text for text in (*seen, kept, result.text) if "4111" in text]
+
+
+async def test_another_policy_counts_as_soon_as_the_configuration_has_it():
+    """Ours: what was asked is denied; servers that a program added stay."""
+    host = Host(approver=says(True))
+    host.add("shop", shop())
+    async with host:
+        await host.call("shop__buy", {"what": "tea"})
+        await host.reload(HostConfig(options=HostOptions(policy="locked-down")))
+        with pytest.raises(Denied):
+            await host.call("shop__buy", {"what": "tea"})

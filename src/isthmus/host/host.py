@@ -13,6 +13,7 @@ from isthmus.errors import OutOfPhase, UsageError
 from isthmus.host.acts import Resuming
 from isthmus.host.calls import Calls
 from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
+from isthmus.host.errors import ConfigError
 from isthmus.host.events import Noticed, Stream
 from isthmus.host.interaction import Approver, Decision, Interaction
 from isthmus.host.kernel import Kernel
@@ -86,6 +87,7 @@ class Host(Calls):
         self._config = config or HostConfig()
         self._targets: dict[str, ClientTarget] = {}
         self._opened = False
+        self._followed: dict[str, Any] | None = None
         self._kernel = Kernel(
             self._config,
             self._targets,
@@ -108,6 +110,7 @@ class Host(Calls):
         folder: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
         state: str | os.PathLike[str] | None = None,
+        watch: bool = False,
         **options: Any,
     ) -> Self:
         """A host with the servers of these files, or of the usual ones.
@@ -120,16 +123,26 @@ class Host(Calls):
             environ: where ``${NAME}`` is looked up; the environment by default.
             state: the folder for what lasts; by default what the configuration says, or the
                 user's own.
+            watch: follow the files: what changes in them counts as soon as it is whole.
             **options: as for ``Host``.
 
         Raises:
             ConfigError: a file is not there, or is no configuration.
         """
-        from isthmus.host.config.trust import load_trusting
+        from isthmus.host.config.trust import TrustedIn, load_trusting
 
         config, place = load_trusting(paths or None, folder=folder, environ=environ, state=state)
         work = os.path.abspath(folder or ".")  # noqa: PTH100 - as it is spelt
-        return cls(config, state=place, **{"workspace": work, **options})
+        host = cls(config, state=place, **{"workspace": work, **options})
+        if watch:
+            host._followed = {
+                "paths": paths or None,
+                "folder": folder,
+                "environ": environ,
+                "trusted": TrustedIn(place),
+                "since": config,
+            }
+        return host
 
     # Servers
 
@@ -217,6 +230,8 @@ class Host(Calls):
         self._opened = True
         try:
             await self._kernel.open(self._config, self._resumed)
+            if self._followed is not None:
+                self._kernel.beside(self._watch(self._followed))
         except BaseException:
             await self.close()
             raise
@@ -332,6 +347,14 @@ class Host(Calls):
         """
         async for config in configs:
             await self.reload(config)
+
+    async def _watch(self, files: Mapping[str, Any]) -> None:
+        from isthmus.host.config.watch import watch
+
+        try:
+            await self.follow(watch(said=lambda text: self.notice("config", text), **files))
+        except ConfigError as error:
+            self.notice("config", str(error))
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something as long as the host is open."""

@@ -106,8 +106,8 @@ class Kernel:
             clock=self.clock,
         )
         self.pipeline.mode = options.mode
-        if options.shadow:
-            self.pipeline.shadow = Policy.load(options.shadow)
+        self.pipeline.shadow = shadow_of(options)
+        self._policy = policy
         self._targets = targets
         self._workspace = workspace
         self._opener = opener
@@ -214,6 +214,9 @@ class Kernel:
         self.catalog.configure(self.supervisor.config.servers)
         self.roots.replace(config.options.roots)
         self.beside(self._watch_roots())
+        self.pipeline.policy = policy_of(self._policy, config.options)
+        self.pipeline.mode = config.options.mode
+        self.pipeline.shadow = shadow_of(config.options)
         return diff
 
     # What the parts want to know
@@ -311,6 +314,11 @@ class Kernel:
                 rule=error.rule,
                 by=error.by,
             ) from error
+
+
+def shadow_of(options: HostOptions) -> Policy | None:
+    """The policy that is tried beside the one in force, where there is one."""
+    return Policy.load(options.shadow) if options.shadow else None
 
 
 def policy_of(given: Any, options: HostOptions) -> Policy:

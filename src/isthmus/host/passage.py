@@ -4,6 +4,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from isthmus.errors import Refused
 from isthmus.host.act import Outcome
 from isthmus.host.attempt import Attempt
@@ -17,7 +19,7 @@ from isthmus.host.policy.trace import Trace
 if TYPE_CHECKING:
     from isthmus.host.runs import Run
 
-__all__ = ["Flying", "Passage", "risk"]
+__all__ = ["Flying", "Passage", "risk", "unhidden"]
 
 NO_FACTS = Facts()
 NO_TRACE = Trace(effect="deny", rule="")
@@ -63,12 +65,22 @@ class Passage:
         """How long it has taken so far."""
         return time.perf_counter() - self.began
 
+    def shown(self) -> Attempt:
+        """The attempt as it may be shown and kept: without what a rule says nobody is to see."""
+        pointers = self.trace.obligations.redact
+        if not pointers:
+            return self.attempt
+        from isthmus.host.audit.redaction import Redactor  # few rules hide anything
+
+        hidden = Redactor(secrets=tuple).strip(self.attempt.arguments, pointers)
+        return structs.replace(self.attempt, arguments=hidden)
+
     def intent(self) -> Row:
         """What is about to be done."""
         circumstances = kept(self.facts)
         return self.row(
             "intent",
-            arguments=self.attempt.arguments,
+            arguments=self.shown().arguments,
             detail={"facts": circumstances} if circumstances else None,
         )
 
@@ -94,7 +106,7 @@ class Passage:
         return self.row(
             "outcome",
             # what was to be done stands in the intent, where there is one
-            arguments=None if self.intended else self.attempt.arguments,
+            arguments=None if self.intended else self.shown().arguments,
             failed=True,
             error="outcome-unknown" if unknown else name,
             code=error.code if isinstance(error, Refused) else None,
@@ -133,6 +145,27 @@ class Passage:
             policy=trace.policy,
             **more,
         )
+
+
+def unhidden(edited: Any, whole: Any) -> Any:
+    """An edit of what was shown, with what was hidden there as it is.
+
+    Args:
+        edited: what a person made of what they saw.
+        whole: what it was made of.
+    """
+    from isthmus.host.audit.redaction import REDACTED  # few rules hide anything
+
+    if isinstance(edited, str) and edited == REDACTED:
+        return whole
+    if isinstance(edited, dict) and isinstance(whole, dict):
+        return {name: unhidden(value, whole.get(name, value)) for name, value in edited.items()}
+    if isinstance(edited, list) and isinstance(whole, list):
+        return [
+            unhidden(value, whole[number]) if number < len(whole) else value
+            for number, value in enumerate(edited)
+        ]
+    return edited
 
 
 class Flying:

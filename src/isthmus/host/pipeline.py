@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import msgspec
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from isthmus.client.asked import ASKED
 from isthmus.core.plain_text import clean
@@ -19,7 +19,7 @@ from isthmus.host.errors import Denied, OutcomeUnknown, UserDeclined
 from isthmus.host.events import Began, Ended, Events
 from isthmus.host.interaction import Decision, Interaction
 from isthmus.host.limits import Limits, Slots
-from isthmus.host.passage import Flying, Passage, risk
+from isthmus.host.passage import Flying, Passage, risk, unhidden
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.trace import Trace
@@ -243,6 +243,9 @@ class Pipeline:
             passage.waited = True
             if decision.verdict != "allow":
                 raise refusal(passage.attempt, passage.trace, decision)
+            if passage.trace.obligations.redact and decision.edited is not UNSET:
+                whole = unhidden(decision.edited, dict(passage.attempt.arguments))
+                decision = passage.decision = structs.replace(decision, edited=whole)
             edited = act.edited(passage.attempt, decision)
             if edited is passage.attempt:
                 break
@@ -263,7 +266,7 @@ class Pipeline:
             )
 
     def _interaction(self, passage: Passage, act: Act[T]) -> Interaction:
-        attempt, trace, now = passage.attempt, passage.trace, self._clock()
+        attempt, trace, now = passage.shown(), passage.trace, self._clock()
         timeout = trace.obligations.timeout
         return Interaction(
             id=new_id(),

@@ -1,0 +1,103 @@
+"""Who asks, and in the course of what."""
+
+import asyncio
+
+import pytest
+from msgspec import Raw, structs
+
+from isthmus.client.asked import Asked, asked_by
+from isthmus.host import Host
+from isthmus.host.answers import MOST_STRIKES
+from isthmus.host.attempt import Attempt
+from isthmus.host.config.entries import Advertise, Labels
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.reading import read_layers
+from isthmus.revisions import BY_NAME
+from isthmus.wire import ElicitParams
+from small_server import LEGACY_NAME, Small, text, tool
+
+ALL = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = {}\n'
+FORM = ElicitParams(message="?", requested_schema={"type": "object", "properties": {}})
+
+
+def hosted(server, **options):
+    """A host that allows everything."""
+    host = Host(policy=Policy.of(read_layers(ALL, "user")))
+    host.add("shop", server, **options)
+    return host
+
+
+@pytest.mark.covers("hostkernel.asked.several")
+async def test_a_request_with_several_calls_under_way_belongs_to_none_and_has_the_labels_of_all():
+    """Ours: up to 2025-11-25 nobody says for which call a server asks."""
+    both, go, links = asyncio.Barrier(3), asyncio.Event(), []
+
+    async def call(_params, inbound):
+        links.append(inbound.link)
+        await both.wait()
+        await go.wait()
+        return text("done")
+
+    server = Small({"tools/call": call}, tools=[tool()], revisions=[LEGACY_NAME])
+    asked = []
+    async with hosted(server, labels=Labels(reads=("private",))) as host:
+        elicitor = host.kernel.answers.elicitor
+
+        async def answer(asking, params):
+            asked.append(asking)
+            return await type(elicitor).answer(elicitor, asking, params)
+
+        elicitor.answer = answer
+        one, two = host.run(), host.run()
+        one.taken.labels = frozenset({"private"})
+        two.taken.labels = frozenset({"untrusted"})
+        calls = [asyncio.ensure_future(host.call("shop__add", run=run)) for run in (one, two)]
+        await both.wait()
+        await links[0].call("elicitation/create", FORM, Raw)
+        go.set()
+        await asyncio.gather(*calls)
+
+    assert [(None, "", frozenset({"private", "untrusted"}))] == [
+        (asking.parent, asking.run, asking.labels) for asking in asked
+    ]
+
+
+async def test_how_deep_a_question_is_within_samplings_is_counted():
+    """Ours: a model that calls a tool whose server asks for a model again."""
+    async with hosted(Small(tools=[tool()])) as host:
+        flying = host.kernel.pipeline.flying
+        outer = Attempt(id="1", action="sampling.request", principal="server:a", server="a")
+        inner = structs.replace(outer, id="2", action="tool.call", server="shop", parent="1")
+        flying.begin(outer)
+        flying.begin(inner)
+        flying.add(inner)
+        with asked_by(Asked("request", BY_NAME[LEGACY_NAME])):
+            asking = host.kernel.answers.asking(host.servers["shop"].entry, "")
+
+    assert ("2", 1) == (asking.parent.id, asking.depth)
+
+
+async def test_nothing_is_offered_that_the_entry_does_not_say():
+    """Ours: forms and no pages, no model, no roots, where that is what it says."""
+    offered = Advertise(elicitation=("form",), roots=False, tasks=False)
+    server = Small(tools=[tool()], revisions=[LEGACY_NAME])
+    async with hosted(server, advertise=offered) as host:
+        await host.call("shop__add")
+        declared = host.servers["shop"].lines[""].client._answering.capabilities
+
+    assert not declared.roots
+    assert not declared.sampling
+    assert not declared.tasks
+    assert (True, False) == (bool(declared.elicitation.form == {}), bool(declared.elicitation.url))
+
+
+async def test_strikes_are_written_down_so_often_and_no_more():
+    """Ours: a server that does nothing else does not fill the log."""
+    async with hosted(Small(tools=[tool()])) as host:
+        entry = host.servers["shop"].entry
+        for _ in range(MOST_STRIKES + 10):
+            host.kernel.answers.strike(entry, "", "sampling/createMessage")
+        rows = await host.audit.tail(MOST_STRIKES + 100)
+
+    assert MOST_STRIKES == sum(row.error == "undeclared" for row in rows)
+    assert MOST_STRIKES + 10 == host.strikes["shop"]
