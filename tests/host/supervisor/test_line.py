@@ -311,6 +311,25 @@ async def test_an_entry_that_cannot_be_right_is_not_tried_again():
         assert "failed" == refusal.value.state
 
 
+async def test_a_server_that_takes_the_tokens_no_more_wants_a_login_again():
+    """Ours: what expired in the middle of a day is seen in the list of servers, too."""
+    fleet = Fleet()
+    async with supervised(fleet, "a") as supervisor:
+        expired = AuthRequired("takes the kept tokens no more: isthmus login")
+
+        async def call():
+            async with supervisor.use("a"):
+                raise expired
+
+        with pytest.raises(AuthRequired):
+            await call()
+        assert ("needs_auth", True) == (
+            supervisor.servers["a"].state,
+            "isthmus login" in supervisor.servers["a"].status().error,
+        )
+        assert "3" == await add(supervisor)
+
+
 @pytest.mark.covers("hostservers.consent.first")
 async def test_a_server_that_nobody_agreed_to_is_not_started():
     """Ours: consent comes before the process, whichever way the start was asked for."""

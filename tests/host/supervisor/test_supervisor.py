@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from hosted_fleet import Fleet, configuration, entries, virtual
+from isthmus.errors import ConnectFailed
 from isthmus.host.config.entries import HostConfig
 from isthmus.host.errors import OutcomeUnknown, ServerUnavailable, Unknown
 from isthmus.host.events import Noticed
@@ -149,3 +150,24 @@ async def test_connections_of_many_users_are_bounded_and_those_unused_make_room(
 async def text_of_isolated(supervisor):
     async with supervisor.use("a", "one too many"):
         pass
+
+
+@pytest.mark.covers("hostservers.silent.others")
+def test_fifty_servers_of_which_some_are_bad_cost_the_good_ones_nothing():
+    """Ours: all good ones are there at once, and two hundred calls go through."""
+
+    async def main():
+        good = [f"good{number}" for number in range(47)]
+        fleet = Fleet(silent=["silent"], crashing=[ConnectFailed("I crash")] * 99, slow=["silent"])
+        config = configuration(*good, "silent", "crashing", "slow", start="eager")
+        loop = asyncio.get_running_loop()
+        async with Supervisor(config, fleet.client_for, random=lambda: 0.5) as supervisor:
+            calls = (text_of(supervisor, name, a=1, b=2) for name in good * 5)
+            assert {"3"} == set(await asyncio.gather(*calls))
+            assert 0.0 == loop.time()
+            await asyncio.sleep(100)
+            states = {name: server.state for name, server in supervisor.servers.items()}
+        assert {"ready"} == {states[name] for name in good}
+        return states["crashing"], len(fleet.starts)
+
+    assert ("failed", 47 + 5 + 2 + 2) == virtual(main())

@@ -149,6 +149,13 @@ class Line:
         self._looked = self._shop.clock() - PROBE_AGAIN
         self._go("missed")
 
+    def unauthorized(self, client: Client | None, error: AuthRequired) -> None:
+        """Its tokens are taken no more; the next use finds out whether there are others."""
+        if client is not None and self.client is client and not self.in_flight:
+            self._words = client.stderr
+            self.client = None
+            self._fail(error)
+
     @property
     def waits(self) -> float:
         """Seconds until the next attempt."""

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from msgspec import structs
 
 from isthmus.client.client import Client
-from isthmus.errors import ConnectionLost, OutOfPhase
+from isthmus.errors import AuthRequired, ConnectionLost, OutOfPhase
 from isthmus.host.config.entries import HostConfig, ServerEntry
 from isthmus.host.errors import OutcomeUnknown, Unknown
 from isthmus.host.events import HostEvent, Noticed, ServerMoved
@@ -284,5 +284,7 @@ class Use:
                 ) from error
             if not error.sent and not self._again:
                 raise line.unavailable(str(error)) from error
+        elif isinstance(error, AuthRequired):
+            line.unauthorized(self.client, error)
         elif isinstance(error, OutOfPhase) and line.client is not self.client:
             raise line.unavailable() from error  # it ended before anything was sent
