@@ -77,7 +77,10 @@ def test_variables_are_filled_in_at_any_depth(tmp_path):
     ("entry", "says"),
     [
         ({"url": "${HOST}"}, r"api\.url: \$\{HOST\} is not set; export HOST="),
-        ({"command": "x", "args": ["${input:key}"]}, r"args\[0\]: \$\{input:key\} is no variable"),
+        (
+            {"command": "x", "args": ["${input:key}"]},
+            r"args\[0\]: \$\{input:key\}: the file's inputs have no",
+        ),
         ({"args": []}, 'needs "command" or "url"'),
     ],
 )

@@ -1,21 +1,22 @@
 """What ``TARGET`` means: a URL, a Python file, a command, or a name in an ``mcp.json``."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from isthmus.client.variables import filled
 from isthmus.errors import UsageError
 from isthmus.transports.command import Command
+
+if TYPE_CHECKING:
+    from isthmus.host.config.document import Document
+    from isthmus.host.config.shapes import Raw
 
 __all__ = ["CONFIGS", "Target", "resolve"]
 
 CONFIGS = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
 URLS = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
-_SECTIONS = ("mcpServers", "servers")
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,22 @@ def _file(text: str, path: Path, environ: Mapping[str, str]) -> Target:
 
 
 def _named(name: str, folder: Path, environ: Mapping[str, str]) -> Target:
+    from isthmus.host.config.document import read  # most targets stand in no file
+    from isthmus.host.config.shapes import servers_of
+    from isthmus.host.errors import ConfigError
+
     known: list[str] = []
     for config in CONFIGS:
         path = folder / config
         if path.is_file():
-            entries = _entries(path)
-            if name in entries:
-                return _entry(name, entries[name], path, environ)
-            known += entries
+            try:
+                document = read(path)
+            except ConfigError as error:
+                raise UsageError(str(error)) from None
+            servers = {raw.name: raw for raw in reversed([*servers_of(document, str(folder))])}
+            if name in servers:
+                return _entry(document, servers[name], folder, environ)
+            known += reversed(servers)
     has = f"; the mcp.json here knows: {', '.join(known)}" if known else ""
     raise UsageError(
         f"{name!r} is no URL, no .py file, and no server in {', '.join(CONFIGS)}{has}; "
@@ -82,25 +91,27 @@ def _named(name: str, folder: Path, environ: Mapping[str, str]) -> Target:
     )
 
 
-def _entries(path: Path) -> dict[str, Any]:
-    """Every server of one file."""
+def _entry(document: "Document", raw: "Raw", folder: Path, environ: Mapping[str, str]) -> Target:
+    """What a server's entry names, read as a host reads it."""
+    from isthmus.host.config.forms import Misfit
+    from isthmus.host.config.load import told
+    from isthmus.host.config.servers import Reading, server
+    from isthmus.host.config.shapes import inputs_of
+    from isthmus.host.config.variables import Scope, Unfilled
+    from isthmus.host.secrets import UserSecrets
+
+    scope = Scope(
+        environ=environ,
+        secrets=UserSecrets(environ),
+        inputs=inputs_of(document),
+        folder=str(folder.absolute()),
+    )
+    source = str(document.path)
+    reading = Reading(scope=scope, layer="workspace", source=source, base=folder)
     try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}") from error
-    found: dict[str, Any] = {}
-    for section in _SECTIONS:
-        part = whole.get(section, {}) if isinstance(whole, dict) else {}
-        found |= part if isinstance(part, dict) else {}
-    return found
-
-
-def _entry(name: str, entry: Any, path: Path, environ: Mapping[str, str]) -> Target:
-    where = f"{path}: {name}"
-    if not isinstance(entry, dict) or not ("url" in entry or "command" in entry):
-        raise UsageError(f'{where}: needs "command" or "url"')
-    entry = filled(entry, where, environ)
-    if "url" in entry:
-        return Target(name, entry["url"], entry.get("headers", {}))
-    words = (entry["command"], *map(str, entry.get("args", ())))
-    return Target(name, Command(*words, env=entry.get("env"), cwd=entry.get("cwd")))
+        entry = server(raw, reading)
+    except (Misfit, Unfilled) as error:
+        raise UsageError(told(document, error.keys, str(error))) from None
+    if entry.url:
+        return Target(raw.name, entry.url, entry.headers)
+    return Target(raw.name, Command(*entry.command, env=entry.env, cwd=entry.cwd or None))

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET, structs
+
 from isthmus.host.act import Act, Outcome
 from isthmus.host.answers import Asking
 from isthmus.host.attempt import Attempt
@@ -318,8 +320,6 @@ class RootsAct(Act[list[Folder]]):
 
     def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
         """The attempt with the folders that the user left in."""
-        from msgspec import UNSET, structs
-
         self._by = decision.by or "somebody"
         if decision.edited is UNSET:
             return attempt

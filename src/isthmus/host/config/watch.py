@@ -55,33 +55,39 @@ async def watch(
     stamp = getattr(trusted, "stamp", None)
     if isinstance(stamp, Path):
         where.append(stamp)
-    complaint = ""
-
-    def read() -> HostConfig | None:
-        nonlocal complaint
-        try:
-            return load(
-                paths,
-                folder=folder,
-                environ=environ,
-                secrets=secrets,
-                trusted=trusted,
-                managed=managed,
-            )
-        except ConfigError as error:
-            if str(error) != complaint:
-                complaint = str(error)
-                said(f"{error}; the configuration stays as it was")
-            return None
-
-    last = since or await asyncio.to_thread(read)
+    reader = _Reader(
+        lambda: load(
+            paths, folder=folder, environ=environ, secrets=secrets, trusted=trusted, managed=managed
+        ),
+        said,
+    )
+    last = since or await asyncio.to_thread(reader.read)
     async for _ in looks(where):
-        config = await asyncio.to_thread(read)
-        if config is not None:
-            complaint = ""
-            if config != last:
-                last = config
-                yield config
+        config = await asyncio.to_thread(reader.read)
+        if config is not None and config != last:
+            last = config
+            yield config
+
+
+class _Reader:
+    """Reads, and tells once of each thing that keeps it from that."""
+
+    def __init__(self, load: Callable[[], HostConfig], said: Callable[[str], None]) -> None:
+        self._load = load
+        self._said = said
+        self._complaint = ""
+
+    def read(self) -> HostConfig | None:
+        """The configuration; None where it cannot be read just now."""
+        try:
+            config = self._load()
+        except ConfigError as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                self._said(f"{error}; the configuration stays as it was")
+            return None
+        self._complaint = ""
+        return config
 
 
 async def looks(where: Sequence[Path]) -> AsyncIterator[None]:
