@@ -1,12 +1,14 @@
 """Which workspaces the user trusts."""
 
+import asyncio
 import json
 
 import pytest
 
 from isthmus.host.config.document import read
 from isthmus.host.config.load import load
-from isthmus.host.config.trust import Trust
+from isthmus.host.config.trust import Trust, TrustedIn, load_trusting
+from isthmus.host.config.watch import watch
 from isthmus.host.state import HostState
 
 
@@ -86,3 +88,49 @@ async def test_trust_outlives_the_host(tmp_path):
         else:
             assert {"a"} == trusted(tmp_path, trust)
         await state.close()
+
+
+@pytest.mark.covers("hostconfig.trust.changed-inert")
+async def test_a_host_that_runs_sees_what_is_trusted_meanwhile(tmp_path):
+    """Ours: a second process trusts, and the configuration that is followed is another one."""
+    work, environ = tmp_path / "work", {"HOME": str(tmp_path)}
+    work.mkdir()
+    path = write(work, a={"command": "a"})
+    state = HostState(tmp_path / "state")
+    found = TrustedIn(tmp_path / "state")
+    where = {"folder": work, "environ": environ, "managed": tmp_path / "m", "trusted": found}
+    since = load(**where)
+    configs = watch(**where, since=since)
+    following = asyncio.ensure_future(anext(configs))
+    await Trust(state).trust(str(work), [read(path)])
+    config = await following
+    await configs.aclose()
+    await state.close()
+
+    assert (False, True) == (since.servers["a"].trusted, config.servers["a"].trusted)
+
+
+@pytest.mark.covers("hostconfig.trust.changed-inert")
+def test_where_trust_cannot_be_read_there_is_none(tmp_path):
+    """Ours: no state yet, and one that is no database."""
+    trusted = TrustedIn(tmp_path)
+    assert not trusted.allows("/a", "b", "c")
+    (tmp_path / "host.db").write_text("no database")
+
+    assert not trusted.allows("/a", "b", "c")
+
+
+async def test_the_state_that_the_users_file_names_is_the_one_that_is_asked(tmp_path):
+    """Ours: a workspace cannot bring a state of its own in which it is trusted."""
+    work, conf = tmp_path / "work", tmp_path / "conf" / "isthmus"
+    work.mkdir()
+    conf.mkdir(parents=True)
+    path = write(work, a={"command": "a"})
+    (conf / "mcp.json").write_text(json.dumps({"host": {"state": str(tmp_path / "state")}}))
+    state = HostState(tmp_path / "state")
+    await Trust(state).trust(str(work), [read(path)])
+    await state.close()
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "conf")}
+    config, place = load_trusting(folder=work, environ=environ)
+
+    assert (True, tmp_path / "state") == (config.servers["a"].trusted, place)
