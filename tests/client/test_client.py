@@ -771,3 +771,16 @@ async def test_a_model_may_be_the_arguments():
 
     async with Client(Small()) as client:
         assert 'add {"a":1}' == (await client.call_tool("add", Model(a=1))).text
+
+
+async def test_who_asked_is_told_once_that_the_connection_has_ended():
+    """Ours: before the calls in flight end, so that nobody is handed the dead connection."""
+    told = []
+    client = Client(Small())
+    client.on_lost(lambda error: told.append(type(error)))
+    client.on_lost(lambda error: told.append(str(error)))
+    async with client:
+        assert ([], None, []) == (told, client.pid, client.stderr)
+    assert [ConnectionLost, "the connection was closed"] == told
+    with pytest.raises(OutOfPhase):
+        await client.list_tools()

@@ -128,3 +128,16 @@ async def test_what_a_closed_answer_passed_through_is_not_kept():
     assert lost.value.__cause__.__traceback__ is None
     await requests.close()
     server.close()
+
+
+async def test_of_a_connection_that_never_came_about_no_byte_was_sent():
+    """Ours: whoever must not send anything twice may send this again."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        requests = connect(connect_timeout=5.0)
+        try:
+            with pytest.raises(ConnectionLost) as lost:
+                await requests.send("POST", f"http://127.0.0.1:{taken.getsockname()[1]}/", {}, b"x")
+        finally:
+            await requests.close()
+    assert (False, True) == (lost.value.sent, ConnectionLost("by default").sent)
