@@ -74,12 +74,13 @@ def test_names_do_not_depend_on_who_came_first(things, random):
 @given(servers, st.text(max_size=60))
 @example("shop", "ui://shop+panel")
 @example("shop", "git+https://example.com/x")
+@example("My_Shop", "file:///x")
 def test_a_printed_resource_leads_back_to_its_server_and_uri(server, uri):
     """Ours: a resource in one word can be typed and is understood."""
     assert (server, uri) == split(printable(server, uri))
 
 
-@pytest.mark.parametrize("text", ["", "file:///a", "A+file:///a", "+x", "ui://x"])
+@pytest.mark.parametrize("text", ["", "file:///a", "a b+file:///a", "+x", "ui://x"])
 def test_what_names_no_server_is_no_printed_resource(text):
     """Ours: a plain URI stays one."""
     assert split(text) is None

@@ -30,6 +30,9 @@ LONGEST = 64
 """Characters that every provider of models allows in the name of a tool."""
 
 SERVER = re.compile(r"[a-z0-9][a-z0-9.-]{0,30}")
+CONFIGURED = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
+"""What a configuration may call a server; other programs' files have upper case and ``_``, too."""
+
 PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 MARKED = re.compile(r"(?:.*_)?[0-9a-f]{8}", re.DOTALL)
 ODD = re.compile(r"[^A-Za-z0-9_-]+")
@@ -87,7 +90,8 @@ def split(text: str) -> tuple[str, str] | None:
     """The server and the URI that :func:`printable` made one word of; None for other text."""
     scheme = APPS if text.startswith(APPS) else ""
     server, plus, rest = text.removeprefix(scheme).partition("+")
-    return (server, scheme + rest) if plus and is_server_name(server) else None
+    named = is_server_name(server) or CONFIGURED.fullmatch(server)
+    return (server, scheme + rest) if plus and named else None
 
 
 class Naming(Struct, frozen=True):
