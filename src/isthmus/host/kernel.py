@@ -1,6 +1,7 @@
 """What a host is made of, and how the parts hang together."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -18,7 +19,7 @@ from isthmus.host.catalog.kept import Kept
 from isthmus.host.config.entries import HostConfig, HostOptions, ServerEntry, ServerLimits
 from isthmus.host.decisions import Decisions
 from isthmus.host.errors import ConfigError, Denied, Quarantined
-from isthmus.host.events import Events
+from isthmus.host.events import Events, Noticed
 from isthmus.host.fingerprints import Change, Fingerprints
 from isthmus.host.grants import Grants
 from isthmus.host.limits import Limits
@@ -111,7 +112,7 @@ class Kernel:
         self._targets = targets
         self._workspace = workspace
         self._opener = opener
-        self._models, self._providers = models or options.models, providers
+        self._models, self._providers, self._given = models or options.models, providers, models
         self._beside: set[asyncio.Task[None]] = set()
         self._ready = False
         self._closed = False
@@ -217,7 +218,20 @@ class Kernel:
         self.pipeline.policy = policy_of(self._policy, config.options)
         self.pipeline.mode = config.options.mode
         self.pipeline.shadow = shadow_of(config.options)
+        if self.sampler is not None:
+            self._reread(self.sampler, config)
         return diff
+
+    def _reread(self, sampler: "Sampler", config: HostConfig) -> None:
+        """Read the file of models again; one that cannot be leaves the models of before."""
+        from isthmus.host.sampling.opening import reread
+
+        path = self._given or config.options.models
+        if isinstance(path, str | os.PathLike) and path:
+            try:
+                reread(sampler, path, self._providers)
+            except ConfigError as error:
+                self.events.tell(Noticed(about="config", text=str(error)))
 
     # What the parts want to know
 

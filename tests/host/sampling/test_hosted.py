@@ -96,6 +96,28 @@ async def test_models_of_a_file_are_there_for_servers_and_for_conversations(tmp_
             pass
 
 
+@pytest.mark.covers("hostsampling.models.reread")
+async def test_a_file_of_models_that_has_changed_is_read_again(tmp_path):
+    """We demand: other models count from then on, and a bad file leaves those there were."""
+    path = tmp_path / "models.toml"
+    form = '[providers.{0}]\nbase_url = "http://127.0.0.1:1/v1"\n[[model]]\nid = "{1}"\nprovider = "{0}"\n'
+    path.write_text(form.format("one", "a"))
+    mine = {"mine": Scripted("x")}
+    async with Host(models=path, providers=mine) as host:
+        before = host.providers["one"]
+        path.write_text(form.format("two", "b"))
+        await host.reload(host.config)
+        assert (["b"], ["two", "mine"]) == ([m.id for m in host.models], list(host.providers))
+        path.write_text("nonsense")
+        news = host.events()
+        await host.reload(host.config)
+        assert f"{path}: Expected '=' after a key" in (await anext(news)).text
+        news.close()
+        assert ["b"] == [model.id for model in host.models]
+        assert [before] == host.sampler._writing._retired
+    assert mine["mine"].closed
+
+
 async def test_a_host_without_models_offers_none():
     """We demand: what nobody can answer is not advertised."""
     async with Host() as host:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from isthmus.host.providers.provider import Provider
     from isthmus.host.state import HostState
 
-__all__ = ["opened"]
+__all__ = ["opened", "reread"]
 
 
 def opened(
@@ -37,18 +37,50 @@ def opened(
     """
     if not isinstance(models, Models):
         models = Models.read(models)
+    return Sampler(pipeline, models, reachable(pipeline, models, providers, environ), state)
+
+
+def reread(
+    sampler: Sampler,
+    path: "str | os.PathLike[str]",
+    providers: "Mapping[str, Provider] | None",
+    *,
+    environ: Mapping[str, str] = os.environ,
+) -> None:
+    """Give a sampler the models that stand in a file by now; answers under way come to their end.
+
+    Args:
+        sampler: has the models of before, and keeps them where the file cannot be.
+        path: the file.
+        providers: those that a program has.
+        environ: where the file's keys are looked up.
+
+    Raises:
+        ConfigError: the file says what cannot be.
+    """
+    models = Models.read(path)
+    sampler.replace(models, reachable(sampler.pipeline, models, providers, environ))
+
+
+def reachable(
+    pipeline: "Pipeline",
+    models: Models,
+    providers: "Mapping[str, Provider] | None",
+    environ: Mapping[str, str],
+) -> dict[str, "Provider"]:
+    """The providers that a program has, and those of the file."""
     given = dict(providers or {})
     entries = {name: one for name, one in models.providers.items() if name not in given}
-    if entries:
-        from isthmus.host.providers.reach import reached
-        from isthmus.host.secrets import UserSecrets
+    if not entries:
+        return given
+    from isthmus.host.providers.reach import reached
+    from isthmus.host.secrets import UserSecrets
 
-        found = reached(
-            entries,
-            environ=environ,
-            secrets=UserSecrets(environ),
-            ask=pipeline.broker.ask,
-            source=models.source,
-        )
-        given = {**found, **given}
-    return Sampler(pipeline, models, given, state)
+    found = reached(
+        entries,
+        environ=environ,
+        secrets=UserSecrets(environ),
+        ask=pipeline.broker.ask,
+        source=models.source,
+    )
+    return {**found, **given}

@@ -107,7 +107,7 @@ class Sampler:
         clock: gives seconds that never go back.
 
     Attributes:
-        models: may be other ones at any time.
+        models: the models there are now.
         budgets: what every server has used.
         pipeline: see above.
         state: see above.
@@ -127,8 +127,7 @@ class Sampler:
         self.models = models
         self.state = state
         self.budgets = Budgets(state)
-        at_once = {name: entry.concurrency for name, entry in models.providers.items()}
-        self._writing = Writing(providers, at_once, clock)
+        self._writing = Writing(providers, at_once(models), clock)
         self._context = context
         self._clock = clock
         self._meters: dict[str, tuple[float, MemoryMeter]] = {}
@@ -218,6 +217,11 @@ class Sampler:
         model = selection.model
         provider = None if model is None else self._writing.providers.get(model.provider)
         return bool(getattr(provider, "by_hand", False))
+
+    def replace(self, models: Models, providers: Mapping[str, Provider]) -> None:
+        """Have other models from now on; answers under way come to their end."""
+        self._writing.replace(providers, at_once(models))
+        self.models = models
 
     async def close(self) -> None:
         """Let go of all providers."""
@@ -382,6 +386,11 @@ class Sampler:
                 detail=detail,
             )
         )
+
+
+def at_once(models: Models) -> dict[str, int]:
+    """Completions at once, by provider."""
+    return {name: entry.concurrency for name, entry in models.providers.items()}
 
 
 def told(asking: Asking, error: HostError) -> Exception:

@@ -98,6 +98,15 @@ class Writing:
         self._clock = clock
         self._places: dict[str, asyncio.Semaphore] = {}
         self._rests: dict[str, Rest] = {}
+        self._retired: list[Provider] = []
+
+    def replace(self, providers: Mapping[str, Provider], at_once: Mapping[str, int]) -> None:
+        """Have other providers from now on; those of before are closed in the end."""
+        kept = {id(provider) for provider in providers.values()}
+        self._retired += [one for one in self.providers.values() if id(one) not in kept]
+        self.providers = dict(providers)
+        self._at_once = dict(at_once)
+        self._places = {}
 
     def unhealthy(self) -> dict[str, str]:
         """Providers that are left alone at the moment, and why."""
@@ -158,7 +167,7 @@ class Writing:
 
     async def close(self) -> None:
         """Let go of all providers."""
-        for provider in self.providers.values():
+        for provider in (*self._retired, *self.providers.values()):
             await provider.close()
 
     async def _tried(
