@@ -28,7 +28,7 @@ class Calls:
     """Calls, reads, prompts and completions of a host."""
 
     @property
-    def kernel(self) -> Kernel:
+    def _live(self) -> Kernel:
         """Everything that the host is made of.
 
         Raises:
@@ -76,12 +76,12 @@ class Calls:
         own = name if server else ""
         attempt = self._attempt("tool.call", server, own, arguments, principal, run, origin)
         act = ToolCall(
-            self.kernel.servers,
+            self._live.servers,
             "" if server else name,
             timeout=timeout,
             on_progress=self._progress(attempt, on_progress),
         )
-        return await self.kernel.pipeline.run(attempt, act)
+        return await self._live.pipeline.run(attempt, act)
 
     async def read(
         self,
@@ -105,9 +105,9 @@ class Calls:
             HostError, IsthmusError: as :meth:`call`.
         """
         if not server and uri.startswith(f"{SCHEME}://"):
-            return self.kernel.servers.results.read(uri, principal)
+            return self._live.servers.results.read(uri, principal)
         attempt = self._attempt("resource.read", server, uri, None, principal, run)
-        return await self._do(attempt, Reading(self.kernel.servers, fresh=fresh))
+        return await self._do(attempt, Reading(self._live.servers, fresh=fresh))
 
     async def subscribe(
         self,
@@ -120,7 +120,7 @@ class Calls:
     ) -> None:
         """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
         attempt = self._attempt("resource.subscribe", server, uri, None, principal, run)
-        await self._do(attempt, Subscribing(self.kernel.servers, on=on))
+        await self._do(attempt, Subscribing(self._live.servers, on=on))
 
     async def prompt(
         self,
@@ -138,7 +138,7 @@ class Calls:
         """
         own = name if server else ""
         attempt = self._attempt("prompt.get", server, own, arguments, principal, run)
-        return await self._do(attempt, Prompting(self.kernel.servers, "" if server else name))
+        return await self._do(attempt, Prompting(self._live.servers, "" if server else name))
 
     async def complete(
         self,
@@ -165,7 +165,7 @@ class Calls:
         named = getattr(ref, "name", "") or getattr(ref, "uri", "")
         typed = {"argument": argument, "value": value, "context": dict(context or {})}
         attempt = self._attempt("completion", server, named, typed, principal, run)
-        act = Completing(self.kernel.servers, ref, argument, value, context)
+        act = Completing(self._live.servers, ref, argument, value, context)
         return await self._do(attempt, act)
 
     async def cancel_task(
@@ -173,10 +173,10 @@ class Calls:
     ) -> None:
         """Have a server stop a task, by its name there."""
         attempt = self._attempt("task.cancel", server, task, None, principal, run)
-        await self._do(attempt, Cancelling(self.kernel.servers))
+        await self._do(attempt, Cancelling(self._live.servers))
 
     async def _do(self, attempt: Attempt, act: Act[T]) -> T:
-        return await self.kernel.pipeline.run(attempt, act)
+        return await self._live.pipeline.run(attempt, act)
 
     def _attempt(  # noqa: PLR0917 - an attempt is of these
         self,
@@ -188,7 +188,7 @@ class Calls:
         run: Run | str | None,
         origin: Origin = "local",
     ) -> Attempt:
-        kernel, parent = self.kernel, CURRENT.get()
+        kernel, parent = self._live, CURRENT.get()
         return Attempt(
             id=new_id(),
             action=action,
@@ -203,7 +203,7 @@ class Calls:
         )
 
     def _progress(self, attempt: Attempt, told: OnProgress | None) -> OnProgress | None:
-        events = self.kernel.events
+        events = self._live.events
         if not events:
             return told
 

@@ -188,7 +188,7 @@ class Host(Calls):
         Raises:
             OutOfPhase: the host is not open.
         """
-        return self.kernel.supervisor.servers
+        return self._live.supervisor.servers
 
     @property
     def strikes(self) -> Mapping[str, int]:
@@ -203,7 +203,7 @@ class Host(Calls):
         """
         added = {name: self._config.servers[name] for name in self._targets}
         whole = structs.replace(config, servers={**config.servers, **added})
-        return await self.kernel.reload(whole)
+        return await self._live.reload(whole)
 
     # Opening and closing
 
@@ -251,12 +251,12 @@ class Host(Calls):
     @property
     def catalog(self) -> "Catalog":
         """What all servers have."""
-        return self.kernel.catalog
+        return self._live.catalog
 
     @property
     def policy(self) -> Ruling:
         """What policy says."""
-        return Ruling(self._kernel.pipeline, self.kernel.servers)
+        return Ruling(self._kernel.pipeline, self._live.servers)
 
     @property
     def audit(self) -> "AuditLog":
@@ -276,11 +276,16 @@ class Host(Calls):
     @property
     def tasks(self) -> "Tasks":
         """Calls that became tasks."""
-        return self.kernel.tasks
+        return self._live.tasks
 
     @property
     def kernel(self) -> Kernel:
-        """Everything that the host is made of.
+        """Everything that the host is made of."""
+        return self._kernel
+
+    @property
+    def _live(self) -> Kernel:
+        """The same, while the host is open.
 
         Raises:
             OutOfPhase: the host is not open.
@@ -358,7 +363,7 @@ class Host(Calls):
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something as long as the host is open."""
-        self.kernel.beside(work)
+        self._live.beside(work)
 
     def notice(self, about: str, text: str, server: str = "") -> None:
         """Tell every surface something."""
