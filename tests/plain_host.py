@@ -2,10 +2,11 @@
 
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
+from types import SimpleNamespace
 
 from isthmus import Client
 from isthmus.host.catalog.catalog import Catalog
-from isthmus.host.config.entries import ServerEntry
+from isthmus.host.config.entries import HostConfig, ServerEntry
 from isthmus.host.errors import Denied
 from isthmus.host.events import Events
 from isthmus.host.interaction import CallAsked
@@ -37,6 +38,8 @@ class PlainHost:
         self.refusals = {}
         self.consents = set()
         self.view = View()
+        self.config = HostConfig()
+        self.kernel = SimpleNamespace(pipeline=SimpleNamespace(policy=SimpleNamespace(broken=())))
         self.calls = []
         self.told = Events()
         self._runs = Runs(time.monotonic)

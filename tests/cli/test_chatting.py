@@ -84,13 +84,26 @@ async def test_models_of_the_file_are_those_that_can_be_reached():
         ]
     )
     async with Host(models=models, providers={"here": here}) as host:
-        found, first = await voices(host, None, "", "")
-        _, chosen = await voices(host, None, "here", "large")
+        found, first = voices(host, "", "")
+        _, chosen = voices(host, "here", "large")
         with pytest.raises(UsageError, match="there is no model 'off': small, large"):
-            await voices(host, None, "", "off")
+            voices(host, "", "off")
 
     assert ({"small": "small-1", "large": "large"}, "small", "large") == (
         {id: voice.model for id, voice in found.items()},
         first,
         chosen,
     )
+
+
+async def test_what_cannot_be_used_is_said_at_the_beginning(wanted, capsys, tmp_path):
+    """Ours: a policy that cannot be read is locked down, and nobody has to guess why."""
+    (tmp_path / "bad.toml").write_text("nonsense = 1")
+    said = wanted("hello\n", ["Hi."], policy=str(tmp_path / "bad.toml"))
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"odd": {"command": 3}}}')
+
+    await talk(said)
+
+    shown = capsys.readouterr().err
+    assert "bad.toml" in shown
+    assert "  ! odd: " in shown

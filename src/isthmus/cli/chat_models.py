@@ -9,14 +9,18 @@ from isthmus.errors import UsageError
 if TYPE_CHECKING:
     from isthmus.host.host import Host
     from isthmus.host.providers.provider import Provider
+    from isthmus.host.sampling.models import Models
     from isthmus.terminal.chat_session import Voice
 
-__all__ = ["named", "voices"]
+__all__ = ["models_of", "named", "voices"]
 
 NOTHING = (
     "no model is known: say --provider openai:URL, --provider anthropic or --provider scripted:FILE, "
     'or name a file of models in the configuration ("host": {"models": "models.toml"})'
 )
+
+CONTEXT = 32_768
+"""Tokens that a model is taken to read and write together, where nobody says."""
 
 
 def named(spec: str, environ: Mapping[str, str] = os.environ) -> "Provider | None":
@@ -53,32 +57,47 @@ def named(spec: str, environ: Mapping[str, str] = os.environ) -> "Provider | Non
     return None
 
 
-async def voices(
-    host: "Host", provider: "Provider | None", spec: str, model: str
-) -> tuple[dict[str, "Voice"], str]:
+async def models_of(provider: "Provider", model: str) -> "Models":
+    """The models of a provider of the command line, for the conversation and for servers that sample.
+
+    Args:
+        provider: which one.
+        model: the one that is wanted; empty for all that it says it has.
+
+    Raises:
+        ProviderError: it does not say which it has.
+    """
+    from isthmus.host.providers.provider import Offered
+    from isthmus.host.sampling.models import Model, Models
+
+    offered = [Offered(id=model)] if model else await provider.models()
+    return Models(
+        [
+            Model(id=one.id, provider=provider.name, context=one.context or CONTEXT, tools=True)
+            for one in offered
+        ],
+        source="--provider",
+    )
+
+
+def voices(host: "Host", spec: str, model: str) -> tuple[dict[str, "Voice"], str]:
     """The models there are to talk to, and the one to begin with.
 
     Args:
-        host: has the models of the configuration.
-        provider: the one of the command line, if any.
-        spec: what the command line says instead: the name of a provider; empty for none.
+        host: has the models.
+        spec: the name of a provider; empty for all of them.
         model: the model that is wanted; empty for the first one.
 
     Raises:
         UsageError: there is none, or no such one.
-        ProviderError: the provider does not say which it has.
     """
     from isthmus.terminal.chat_session import Voice
 
-    if provider is not None:
-        ids = [model] if model else [one.id for one in await provider.models()]
-        found = {id: Voice(provider, id) for id in ids}
-    else:
-        found = {
-            one.id: Voice(host.providers[one.provider], one.called)
-            for one in host.models
-            if one.enabled and one.provider in host.providers and spec in {"", one.provider}
-        }
+    found = {
+        one.id: Voice(host.providers[one.provider], one.called)
+        for one in host.models
+        if one.enabled and one.provider in host.providers and spec in {"", one.provider}
+    }
     if not found:
         raise UsageError(f"there is no provider {spec!r}" if spec else NOTHING)
     if model and model not in found:

@@ -6,11 +6,11 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from isthmus.cli.chat_models import named, voices
+from isthmus.cli.chat_models import models_of, named, voices
 from isthmus.cli.exits import Exit
 from isthmus.cli.output import note
 from isthmus.core.plain_text import clean
@@ -48,14 +48,18 @@ async def talk(wanted: Wanted) -> Exit:
     from isthmus.terminal.chat_session import Session
 
     async with AsyncExitStack() as stack:
-        provider = named(wanted.provider)
-        if provider is not None:
+        provider, options = named(wanted.provider), dict[str, Any]()
+        if provider is not None:  # it also writes for servers that sample, where policy lets them
             stack.push_async_callback(provider.close)
-        host = Host.from_config(*wanted.config, state=wanted.state, policy=wanted.policy or None)
+            options["models"] = await models_of(provider, wanted.model)
+            options["providers"] = {provider.name: provider}
+        policy = wanted.policy or None
+        host = Host.from_config(*wanted.config, state=wanted.state, policy=policy, **options)
         await stack.enter_async_context(host)
         if wanted.attach:
             await stack.enter_async_context(others(host))
-        found, first = await voices(host, provider, wanted.provider, wanted.model)
+        spec = "" if provider is not None else wanted.provider
+        found, first = voices(host, spec, wanted.model)
         voice = found[first]
         talk = Conversation(host, voice.provider, voice.model, system=wanted.system)
         session = Session(host, talk, found, first)

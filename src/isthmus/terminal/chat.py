@@ -99,6 +99,7 @@ class Chat(App[None]):
         self.run_worker(self._listen(), name="listening")
         self.run_worker(self._learn(), name="learning")
         self.set_interval(1, self.query_one(Questions).tick)
+        self._transcript.lines(self._session.concerns())
         self._line.focus()
         self._paint()
 

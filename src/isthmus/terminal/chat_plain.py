@@ -179,6 +179,7 @@ class Plain:
 
     async def run(self) -> None:
         """Talk until the lines end, or somebody quits."""
+        self._lines_of(self._session.concerns())
         while not self._session.quitting:
             text = await self._lines.next()
             if text is None:

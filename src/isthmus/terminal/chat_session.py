@@ -69,6 +69,12 @@ class Session:
         """The host, as surfaces see it."""
         return self.host.view
 
+    def concerns(self) -> Sequence[Line]:
+        """What a person should know from the beginning: what of the configuration cannot be used."""
+        broken = [f"{server}: {why}" for server, why in self.host.config.broken.items()]
+        policy = self.host.kernel.pipeline.policy.broken
+        return [warning(text) for text in (*policy, *broken)]
+
     async def enter(self, text: str) -> AsyncGenerator[Item, None]:
         """Do what a line says; never raises for what is wrong with it.
 

@@ -42,6 +42,12 @@ async def seat(ctx: Context) -> str:
     return f"seat: {answer}"
 
 
+@server.tool
+async def rhyme(ctx: Context) -> str:
+    """Have a rhyme written."""
+    return f"rhyme: {await ctx.sample('a rhyme, please', max_tokens=20)}"
+
+
 @server.prompt(completes={"city": lambda: ["Paris", "Parma"]})
 def plan(city: str) -> str:
     """Plan a trip."""
@@ -62,6 +68,9 @@ SCRIPT = [
     {"when": "a seat", "use": "trips__seat"},
     {"when": "seat:", "say": "Sit down."},
     {"when": "not allowed", "say": "As you like."},
+    {"when": "a rhyme, please", "say": "Roses are red."},
+    {"when": "write me", "use": "trips__rhyme"},
+    {"when": "rhyme: ", "say": "How lovely."},
     {"when": "two tickets", "say": "There are two."},
 ]
 
@@ -71,7 +80,11 @@ def command(tmp_path):
     """The command line, with a server and a script, and a state of its own."""
     (tmp_path / "trips.py").write_text(SERVER)
     (tmp_path / "script.json").write_text(json.dumps(SCRIPT))
-    launch = {"command": sys.executable, "args": ["-m", "isthmus", "run", "trips.py"]}
+    launch = {
+        "command": sys.executable,
+        "args": ["-m", "isthmus", "run", "trips.py"],
+        "host": {"advertise": {"sampling": True}},
+    }
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"trips": launch}}))
     chat = [sys.executable, "-m", "isthmus", "chat", "--config", "mcp.json", "--state", "state"]
     return [*chat, "--provider", "scripted:script.json"]
@@ -239,7 +252,7 @@ class Paper:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-@pytest.mark.covers("hostchat.plain.real-terminal")
+@pytest.mark.covers("hostchat.plain.real-terminal", "hostchat.plain.sampling")
 def test_a_conversation_line_by_line(tmp_path, command):
     """Ours: the same without a full screen: questions come at the terminal, between the lines."""
     paper = Paper(tmp_path, [*command, "--plain"])
@@ -263,6 +276,12 @@ def test_a_conversation_line_by_line(tmp_path, command):
     paper.until("? why] ")
     paper.type("n", after=0.6)
     paper.until("As you like.\n> ")
+    paper.type("write me something")
+    for question in ("May the tool rhyme", "May it be asked?", "May trips have it?"):
+        paper.until(question)
+        paper.until("? why] ")
+        paper.type("y", after=0.6)
+    assert "Roses are red." in paper.until("How lovely.\n> ")
     paper.type("/audit 5")
     paper.until("-- audit log --")
     paper.until("> ")
