@@ -452,6 +452,22 @@ async def test_the_terminal_closes_when_the_host_ends():
     assert 0 == screen.app.return_code
 
 
+async def test_an_answer_that_does_not_count_is_no_late_one():
+    """Ours: where the host refuses an answer and goes on asking, nobody is told it was decided."""
+
+    class Strict(WaitingHost):
+        async def decide(self, id, decision):
+            return False
+
+    screen = Screen(Strict(asked("q1")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "a")
+
+        assert "The host does not take this answer from here; the log (3) says why." == screen.told
+        assert 1 == len(screen.rows)
+
+
 async def test_a_host_that_breaks_is_told():
     """Ours: an answer that went nowhere is not shown as one."""
 

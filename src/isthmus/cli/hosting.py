@@ -91,20 +91,19 @@ def _folder(said: Hosting) -> str | os.PathLike[str]:
 
 async def _hosted(said: Hosting) -> Exit:
     """Start the host, let others attach, and show it here."""
-    host = Host.from_config(*said.config, policy=said.policy, state=said.state)
+    host = Host.from_config(*said.config, policy=said.policy, state=said.state, watch=True)
     for name, why in host.config.broken.items():
         note(f"isthmus: {name}: {why}")
     async with AsyncExitStack() as stack:
         end = stack.enter_context(_ending())
+        folder = host.kernel.state.folder
+        if folder is not None:
+            # Before the host is open: it is seen there that no other one runs on the same state.
+            await stack.enter_async_context(Control(host.view, folder))
         if said.approve != "none":
             # Servers that start at once may have to be asked about: their questions wait for us.
             await stack.enter_async_context(host.view.attend(said.approve))
         await stack.enter_async_context(host)
-        folder = host.kernel.state.folder
-        if folder is not None:
-            await stack.enter_async_context(Control(host.view, folder))
-        if importlib.util.find_spec("watchfiles") is not None:
-            host.beside(_follow(host, said))
         await _shown(host.view, said, end, HERE)
     return Exit.OK
 

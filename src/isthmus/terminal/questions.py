@@ -353,7 +353,8 @@ class Questions(Container):
             self.say(f"{SAID[decision.verdict].capitalize()}: {question(chosen)}")
         else:
             self._sent.discard(chosen.id)
-            self._late(chosen.id)
+            if self._still(chosen):
+                self.say("The host does not take this answer from here; the log (3) says why.")
         self.reload()
 
     # Changing it
