@@ -12,6 +12,7 @@ from isthmus.auth.secret import Secret
 from isthmus.host.config.entries import Sandbox, ServerEntry, ServerOptions
 from isthmus.host.errors import Denied
 from isthmus.host.install import Installs, consent_digest, installing
+from isthmus.testing.faults import until
 
 LONG = "x" * 5000
 ENTRY = ServerEntry(
@@ -52,6 +53,43 @@ async def test_it_is_asked_once(tmp_path):
     async with desk(folder=tmp_path) as nobody:
         assert await Installs(nobody.state, nobody.pipeline).consented(ENTRY)
     assert 1 == len(person.asked)
+
+
+@pytest.mark.covers("hostconfig.install.asked-once")
+async def test_a_no_is_for_all_who_wanted_it():
+    """Ours: they are not asked one after another."""
+    async with desk(("deny",)) as person:
+        installs = Installs(person.state, person.pipeline)
+        said = await asyncio.gather(
+            *(installs.consented(ENTRY) for _ in range(3)), return_exceptions=True
+        )
+
+    assert [Denied] * 3 == [type(one) for one in said]
+
+
+async def test_a_question_that_nobody_needs_any_more_goes():
+    """Ours: who gives up leaves nothing on the screen; one who still waits keeps it there."""
+    async with desk(("allow",)) as person:
+        gate, shown = asyncio.Event(), asyncio.Event()
+        offer = person.offer
+
+        async def slow(interaction):
+            shown.set()
+            await gate.wait()
+            return await offer(interaction)
+
+        person.offer = slow
+        installs = Installs(person.state, person.pipeline)
+        first, second = (asyncio.create_task(installs.consented(ENTRY)) for _ in range(2))
+        await shown.wait()
+        first.cancel()
+        await asyncio.wait([first])
+        waiting = len(person.pipeline.broker.pending())
+        second.cancel()
+        await asyncio.wait([second])
+        await until(lambda: not person.pipeline.broker.pending())
+
+    assert 1 == waiting
 
 
 @pytest.mark.covers("hostconfig.install.changed-reasked")

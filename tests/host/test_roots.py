@@ -63,6 +63,16 @@ async def test_without_a_yes_a_server_learns_of_none(work, answers):
     assert len(answers) == len(person.asked)
 
 
+@pytest.mark.covers("hostconfig.roots.consent")
+@pytest.mark.parametrize(("answer", "names"), [("allow", ["a", "b"]), ("deny", [])])
+async def test_all_connections_of_a_server_make_one_question(work, answer, names):
+    """Ours: however many ask at once, and whatever is said."""
+    async with desk((answer,)) as person:
+        roots = manager(person, work)
+        assert [names] * 3 == await asyncio.gather(*(told(roots) for _ in range(3)))
+    assert 1 == len(person.asked)
+
+
 @pytest.mark.covers("hostconfig.roots.subset")
 async def test_the_user_can_give_some(work):
     """Ours: a shorter list is an answer; what was left out stays unknown."""

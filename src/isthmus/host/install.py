@@ -4,6 +4,7 @@ Agreement is for the command to the letter, the names of its variables, its fold
 confines it: when one of them changes, it is asked again.
 """
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Callable
@@ -63,6 +64,7 @@ class Installs:
         self._roots = roots
         self._prepare = prepare
         self._known: set[str] = set()
+        self._asking: dict[str, tuple[asyncio.Task[None], int]] = {}
 
     async def load(self) -> None:
         """Learn what is kept; again, to see what other processes have done."""
@@ -91,9 +93,7 @@ class Installs:
         if problem:
             raise Denied(problem, by="config")
         if not self.agreed(entry):
-            await self.load()  # another process may have asked
-        if not self.agreed(entry):
-            await self._ask(entry)
+            await self._shared(entry)
         if self._prepare is not None:
             await self._prepare(entry)
         return True
@@ -123,12 +123,31 @@ class Installs:
         await self.load()
         return gone > 0
 
+    async def _shared(self, entry: ServerEntry) -> None:
+        """Ask once for however many want it; the question goes when nobody wants it any more."""
+        found = consent_digest(entry)
+        asking, waiting = self._asking.get(found, (None, 0))
+        if asking is None:
+            asking = asyncio.get_running_loop().create_task(self._ask(entry))
+        self._asking[found] = asking, waiting + 1
+        try:
+            await asyncio.shield(asking)
+        finally:
+            _, waiting = self._asking[found]
+            self._asking[found] = asking, waiting - 1
+            if waiting == 1:
+                del self._asking[found]
+                asking.cancel()  # does nothing to one that is done
+
     async def _ask(self, entry: ServerEntry) -> None:
-        """Ask.
+        """Ask, unless another process has meanwhile.
 
         Raises:
             Denied: the user said no, nobody was there, or policy forbids it.
         """
+        await self.load()
+        if self.agreed(entry):
+            return
         if self._pipeline is None:
             raise Denied(
                 f"nobody agreed that {entry.name!r} is run, and there is nobody to ask", by="nobody"

@@ -66,6 +66,7 @@ class RootManager:
         self._passing: set[tuple[str, str]] = set()
         self._refused: set[tuple[str, str]] = set()
         self._watching = False
+        self._asking: dict[str, asyncio.Lock] = {}
         self._told: dict[str, tuple[ServerEntry, tuple[Granted, ...]]] = {}
 
     async def load(self) -> None:
@@ -134,7 +135,9 @@ class RootManager:
         folders = self.declared(entry)
         if not folders:
             return []
-        found = await self._exposed(asking, folders)
+        # one at a time, so that a second connection finds what was said to the first
+        async with self._asking.setdefault(identity(entry), asyncio.Lock()):
+            found = await self._exposed(asking, folders)
         self._told[entry.name] = (entry, self.granted(entry))
         return [folder.root for folder in found]
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from isthmus.auth.secret import Secret
+from isthmus.errors import IsthmusError
 from isthmus.host.config.jsonc import Key
 
 __all__ = ["Scope", "Secrets", "Unfilled", "Variables", "secretive"]
@@ -134,8 +135,6 @@ def environment(scope: Scope, name: str, whole: str) -> str | Secret:
 
 def secret(scope: Scope, path: str, whole: str) -> Secret:
     """One of the user's secrets."""
-    from isthmus.errors import IsthmusError
-
     try:
         found = scope.secrets.get(path) if scope.secrets is not None else None
     except IsthmusError as error:
