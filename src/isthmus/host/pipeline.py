@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
@@ -24,6 +25,7 @@ from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.trace import Trace
 from isthmus.host.runs import Runs
+from isthmus.store.database import StoreUnavailable
 
 if TYPE_CHECKING:
     from isthmus.host.audit.row import Row
@@ -151,6 +153,9 @@ class Pipeline:
         attempt = passage.attempt = await act.resolve(passage.attempt)
         passage.facts = self._facts(attempt, act)
         act.check(attempt)
+        if self.grants is not None:
+            with suppress(StoreUnavailable):  # then no grant counts, and a person is asked
+                await self.grants.fresh()
         trace = self._judge(passage)
         if self.mode == "dry-run":
             return self._imagined(passage, act)
@@ -257,12 +262,11 @@ class Pipeline:
                 break
         else:
             raise refusal(passage.attempt, passage.trace, Decision(verdict="deny", by="edits"))
-        if decision.remember != "once" and self.grants is not None:
+        demanded = passage.trace.obligations
+        # what no rule lets last was said for this once, whatever a surface made of it
+        if decision.remember in demanded.remember and self.grants is not None:
             await self.grants.remember(
-                passage.attempt,
-                passage.facts,
-                decision,
-                uses=passage.trace.obligations.max_calls,
+                passage.attempt, passage.facts, decision, uses=demanded.max_calls
             )
 
     def _interaction(self, passage: Passage, act: Act[T]) -> Interaction:
