@@ -232,6 +232,7 @@ class Host(Calls):
             await self._kernel.open(self._config, self._resumed)
             if self._followed is not None:
                 self._kernel.beside(self._watch(self._followed))
+                self._kernel.follow_rules()
         except BaseException:
             await self.close()
             raise

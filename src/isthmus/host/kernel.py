@@ -26,6 +26,7 @@ from isthmus.host.limits import Limits
 from isthmus.host.pipeline import Pipeline
 from isthmus.host.policy.policy import Policy
 from isthmus.host.releasing import Releasing
+from isthmus.host.rereading import Rereading, renew, rule_files
 from isthmus.host.runs import Runs
 from isthmus.host.servers import Servers
 from isthmus.host.state import HostState
@@ -114,6 +115,7 @@ class Kernel:
         self._opener = opener
         self._models, self._providers, self._given = models or options.models, providers, models
         self._beside: set[asyncio.Task[None]] = set()
+        self._rereading: Rereading | None = None
         self._ready = False
         self._closed = False
 
@@ -203,11 +205,12 @@ class Kernel:
         self.events.close()
         await self.state.close()
 
-    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something beside, until the end."""
         task = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+        return task
 
     async def reload(self, config: HostConfig) -> "ConfigDiff":
         """Follow another configuration."""
@@ -215,12 +218,29 @@ class Kernel:
         self.catalog.configure(self.supervisor.config.servers)
         self.roots.replace(config.options.roots)
         self.beside(self._watch_roots())
-        self.pipeline.policy = policy_of(self._policy, config.options)
+        self.reread()
+        if self._rereading is not None:
+            self._rereading.follow(self.supervisor.config)
+        return diff
+
+    def reread(self) -> None:
+        """Take policy and models from their files as they are now; a bad one changes nothing."""
+        config = self.supervisor.config
+        renew(self.pipeline, policy_of(self._policy, config.options), self.events.tell)
         self.pipeline.mode = config.options.mode
         self.pipeline.shadow = shadow_of(config.options)
         if self.sampler is not None:
             self._reread(self.sampler, config)
-        return diff
+
+    def follow_rules(self) -> None:
+        """Read policy and models again whenever their files change, until the end."""
+        self._rereading = Rereading(
+            self.beside,
+            lambda config: rule_files(self._policy, self._given, config.options),
+            self.reread,
+            self.events.tell,
+        )
+        self._rereading.follow(self.supervisor.config)
 
     def _reread(self, sampler: "Sampler", config: HostConfig) -> None:
         """Read the file of models again; one that cannot be leaves the models of before."""
