@@ -213,6 +213,24 @@ async def test_a_yes_for_a_run_can_be_for_an_amount():
         assert 4 == len(at.person.asked)
 
 
+@pytest.mark.covers("hostsampling.automatic")
+@pytest.mark.parametrize(("remember", "count"), [('["once", "tool_run"]', 0), ('["once"]', 1)])
+async def test_a_yes_for_an_amount_covers_the_answer_where_its_rule_lets_it(remember, count):
+    """We demand: automatically means both reviews, unless the rule wants every answer seen."""
+
+    def automatic(question):
+        return allowing(edits(question.payload, automatic={"tokens": 400}), "tool_run")
+
+    rules = rule("", effect="ask") + rule(
+        f"obligations = {{ remember = {remember} }}", "answers", '"sampling.respond"', "ask"
+    )
+    async with desk(automatic, "allow", "allow", rules=rules) as at:
+        asking = asks(run=at.runs.begin().id)
+        await at.answer(asking=asking)
+        await at.answer(asking=asking)
+        assert 1 + count == at.person.kinds.count("sampling.respond")
+
+
 async def test_a_yes_for_a_run_is_for_what_it_costs_too():
     """We demand: an amount of money is an amount, and an unknown price is never covered by it."""
 

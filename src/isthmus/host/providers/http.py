@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -247,6 +246,8 @@ def see_that_it_is_private(name: str, url: str) -> None:
         ConfigError: it is plain HTTP to another machine.
     """
     if not is_secure(url):
+        from urllib.parse import urlsplit
+
         raise ConfigError(
             f"the key of provider {name!r} would go to {urlsplit(url).hostname} in the clear: use "
             "https://, or leave out the key"

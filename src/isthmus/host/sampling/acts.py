@@ -203,7 +203,9 @@ class RequestAct(Act[Text]):
         # spec 2025-11-25 client/sampling#user-interaction-model: SHOULD present generated
         # responses for review before delivery
         for _ in range(REWRITES):
-            act = WrittenAct(self._sampler, self._asking, result, wants=self._after())
+            act = WrittenAct(
+                self._sampler, self._asking, result, wants=self._after(), automatic=self._unasked
+            )
             answer = self._asking.attempt("sampling.respond", attempt.object, act.described())
             answer = structs.replace(answer, parent=attempt.id, run=attempt.run)
             if not act.wants and not self._sampler.ruled(answer, facts_of(self._asking)):
@@ -272,13 +274,23 @@ class WrittenAct(Act[CreateMessageResult | None]):
         asking: who asked.
         text: what was written.
         wants: whether a person looks at it whatever policy says of it.
+        automatic: whether an earlier yes for an amount covers it.
 
     Attributes:
         edited_names: digests of what a person edited, before and after.
     """
 
-    def __init__(self, sampler: "Sampler", asking: Asking, text: Text, *, wants: bool) -> None:
+    def __init__(
+        self,
+        sampler: "Sampler",
+        asking: Asking,
+        text: Text,
+        *,
+        wants: bool,
+        automatic: bool = False,
+    ) -> None:
         self.wants = wants
+        self._automatic = automatic
         self.edited_names: dict[str, list[str]] = {}
         self._sampler = sampler
         self._asking = asking
@@ -312,9 +324,9 @@ class WrittenAct(Act[CreateMessageResult | None]):
             raise BadEdit(f"the edited message cannot be sent: {wrong}")
 
     def asks(self, attempt: Attempt, trace: Trace) -> bool:
-        """Whether a person looks at it."""
+        """Whether a person looks at it: an earlier yes counts where the rule lets it be remembered."""
         if trace.effect == "ask":
-            return True
+            return not (self._automatic and "tool_run" in trace.obligations.remember)
         return (
             self.wants
             and not trace.grant
