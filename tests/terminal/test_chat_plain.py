@@ -1,6 +1,8 @@
 """The conversation line by line."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -184,3 +186,26 @@ async def test_a_terminal_that_is_gone_ends_the_conversation():
             raise NoTerminal("hung up")
 
     assert None is await Keyboard(Gone).next()
+
+
+WITHOUT = """
+import sys
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"textual", "watchfiles", "tomlkit"}:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Without())
+import isthmus.cli.chatting
+import isthmus.terminal.chat_plain
+import isthmus.terminal.prompt
+"""
+
+
+@pytest.mark.covers("hostchat.plain.without-extra")
+def test_lines_need_no_extra():
+    """Ours: pip install isthmus is enough for a conversation line by line."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, check=False)
+
+    assert (0, b"") == (done.returncode, done.stderr)

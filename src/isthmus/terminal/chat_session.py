@@ -15,8 +15,8 @@ from isthmus.host.turns import ConversationEvent, ToolDone
 from isthmus.host.view import HostView, ServerDo
 from isthmus.terminal.chat_lines import shown
 from isthmus.terminal.chat_typing import COMMANDS, filled, named_resources, words_of
-from isthmus.terminal.happenings import written
 from isthmus.terminal.lines import Line, field, head, name, warning
+from isthmus.terminal.rows import written
 from isthmus.wire import Prompt
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """What happens in the host, a line each, and what the audit log has of what happened before."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,10 +18,11 @@ from isthmus.host.events import (
     Progressed,
     ServerMoved,
 )
-from isthmus.host.view import AuditLine, HostView
+from isthmus.host.view import HostView
 from isthmus.terminal.cards import question
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.lines import Line, name
+from isthmus.terminal.rows import written
 
 __all__ = ["Happenings", "told"]
 
@@ -63,16 +63,6 @@ TOLD: Mapping[type, Callable[[Any], str]] = {
 
 def _attempt(attempt: Attempt) -> str:
     return f"{attempt.action} {name(attempt.server)}: {name(attempt.object)}"
-
-
-def written(row: AuditLine) -> Line:
-    """A row of the audit log in a line."""
-    at = time.strftime("%H:%M:%S", time.localtime(row.at))
-    who = f" by {name(row.approver or row.rule)}" if row.approver or row.rule else ""
-    effect = f" {row.effect}{who}" if row.effect else ""
-    failed = " failed" if row.failed else ""
-    what = f"{row.action} {name(row.server)}: {name(row.object)}"
-    return Line(f"{at} {row.kind:8} {what}{effect}{failed}", "dim")
 
 
 class Happenings(Container):
