@@ -368,6 +368,27 @@ def test_a_server_that_answers_no_probe_is_degraded_and_then_connected_anew():
     assert ("ready", "") == virtual(main())
 
 
+def test_a_call_that_broke_while_the_connection_stands_makes_the_server_doubtful():
+    """Ours: over HTTP each call has a connection of its own; the server is looked at soon."""
+
+    async def main():
+        fleet = Fleet()
+        async with supervised(fleet, "a", idle_stop=None) as supervisor:
+
+            async def broken():
+                async with supervisor.use("a"):
+                    raise ConnectionLost("the answer broke off")
+
+            with pytest.raises(OutcomeUnknown):
+                await broken()
+            assert "degraded" == supervisor.servers["a"].state
+            assert "3" == await add(supervisor)
+            await asyncio.sleep(1)
+            return supervisor.servers["a"].state
+
+    assert "ready" == virtual(main())
+
+
 def test_an_answer_to_a_probe_takes_doubt_away():
     """Ours: a server that was slow once is ready again."""
 

@@ -164,7 +164,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         advertise, labels, tools, timeouts, limits, sampling: see there.
         sandbox: None runs it with the user's own rights.
         pin: SHA-256 of the program, in hex; another program does not run.
-        auth: how tokens are got, for a server over HTTP; ``{"kind": "none"}`` by default.
+        auth: how tokens are got, for a server over HTTP; those of ``isthmus login`` by default.
     """
 
     enabled: bool = True
