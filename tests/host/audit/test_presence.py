@@ -69,6 +69,20 @@ def test_two_processes_have_not_one_name(tmp_path):
     other.end()
 
 
+def test_what_a_killed_process_left_is_cleared_away(tmp_path):
+    """Ours: by whoever begins next; who is there stays."""
+    one, other = Presence(tmp_path, "one"), Presence(tmp_path, "other")
+    one.begin()
+    (tmp_path / "nodes" / "left").touch()
+    other.begin()
+    there = len(list((tmp_path / "nodes").iterdir()))
+
+    assert 2 == there
+    assert not other.gone("one")
+    one.end()
+    other.end()
+
+
 def test_whoever_is_gone_leaves_nothing_behind(tmp_path):
     """Ours: the file goes with them, or when somebody notices."""
     one, other = Presence(tmp_path, "one"), Presence(tmp_path, "other")

@@ -3,8 +3,10 @@
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     import sqlite3
 
 __all__ = ["UNKNOWN", "Presence", "orphans"]
+
+TRIES, PAUSE = 20, 0.002
+MOST = 1_000
+"""Files that are looked at when somebody begins."""
 
 UNKNOWN = "outcome-unknown"
 """What stands as the error of a call of which nobody can tell how it ended."""
@@ -41,11 +47,15 @@ class Presence:
         if self._folder is None or self._held is not None:
             return
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        held = os.open(self._path(self.node), os.O_RDWR | os.O_CREAT, 0o600)
-        if not lock(held):
+        self._tidy(self._folder)
+        for _ in range(TRIES):  # whoever tidies up may have it for a moment, and take it away
+            held = os.open(self._path(self.node), os.O_RDWR | os.O_CREAT, 0o600)
+            if lock(held) and os.fstat(held).st_nlink:
+                self._held = held
+                return
             os.close(held)
-            raise OSError(f"another process is called {self.node} already")
-        self._held = held
+            time.sleep(PAUSE)
+        raise OSError(f"another process is called {self.node} already")
 
     def end(self) -> None:
         """Be gone."""
@@ -59,9 +69,16 @@ class Presence:
         """Whether a process is there no more; what it held is cleared away."""
         if node == self.node:
             return False
-        if self._folder is None:
-            return True
-        path = self._path(node)
+        return self._folder is None or self._cleared(self._path(node))
+
+    def _tidy(self, folder: Path) -> None:
+        """Clear away what those left who were killed with nothing open."""
+        for path in islice(folder.iterdir(), MOST):
+            self._cleared(path)
+
+    @staticmethod
+    def _cleared(path: Path) -> bool:
+        """Whether nobody holds a file; then it is there no more."""
         try:
             held = os.open(path, os.O_RDWR)
         except FileNotFoundError:
