@@ -92,11 +92,11 @@ async def left_behind(calls: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         async with hosted(folder) as host:
             run = host.run()
+            tracemalloc.start()
             for _ in range(WARM):
                 await host.call("bench__greet", ARGUMENTS, run=run)
             await host.audit.flush()
             gc.collect()
-            tracemalloc.start()
             before = tracemalloc.get_traced_memory()[0]
             for _ in range(calls):
                 await host.call("bench__greet", ARGUMENTS, run=run)

@@ -14,6 +14,7 @@ from isthmus.host import (
     Denied,
     Exhausted,
     Host,
+    OutcomeUnknown,
     Quarantined,
     Unknown,
     UserDeclined,
@@ -536,6 +537,12 @@ def sampling(server, person):
     return host
 
 
+async def anybody(host):
+    """A call by nobody in particular."""
+    async with host:
+        await host.call("shop__buy", {"what": "tea"}, principal="me")
+
+
 def test_a_host_says_what_is_wrong_with_how_it_is_used():
     """Ours: a name that cannot be one, one that is taken, and a host that is not open."""
     host = hosted(shop())
@@ -544,6 +551,9 @@ def test_a_host_says_what_is_wrong_with_how_it_is_used():
         host.add("My Shop", shop())
     with pytest.raises(UsageError, match="is taken"):
         host.add("shop", shop())
+    with pytest.raises(UsageError, match="user:NAME"):
+        asyncio.run(anybody(host))
+    host = hosted(shop())
     with pytest.raises(OutOfPhase):
         _ = host.catalog
     with pytest.raises(OutOfPhase):
@@ -620,3 +630,29 @@ async def test_another_policy_counts_as_soon_as_the_configuration_has_it():
         await host.reload(HostConfig(options=HostOptions(policy="locked-down")))
         with pytest.raises(Denied):
             await host.call("shop__buy", {"what": "tea"})
+
+
+@pytest.mark.covers("hostkernel.outcome-unknown")
+async def test_a_call_whose_connection_breaks_is_not_made_again_and_nobody_knows_how_it_ended():
+    """Ours: the error has the id under which it stands in the audit log."""
+    server, begun = Server("shop"), asyncio.Event()
+    server.calls = 0
+
+    @server.tool
+    async def wait() -> str:
+        """Wait."""
+        server.calls += 1
+        begun.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    async with hosted(server, says(True)) as host:
+        calling = asyncio.ensure_future(host.call("shop__wait"))
+        await begun.wait()
+        await host.servers["shop"].stop(drain=0)
+        with pytest.raises(OutcomeUnknown) as unknown:
+            await calling
+        found = await rows(host, "outcome")
+
+    assert [("outcome-unknown", unknown.value.call)] == [(row.error, row.call) for row in found]
+    assert 1 == server.calls

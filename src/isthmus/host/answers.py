@@ -1,5 +1,7 @@
 """How the host answers what servers ask, by each of the three routes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET, Struct
@@ -12,6 +14,7 @@ from isthmus.host.audit.row import Row
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.errors import Denied, HostError
 from isthmus.host.events import Events, Noticed
+from isthmus.wire import ClientCapabilities, ElicitationCapability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from isthmus.client.targets import ClientTarget
     from isthmus.host.pipeline import Pipeline
     from isthmus.host.servers import Servers
+    from isthmus.host.supervisor.line import Line
     from isthmus.transports.command import Command
     from isthmus.wire import CreateMessageParams, ElicitParams
 
@@ -164,6 +168,11 @@ class Answers:
 
         return reach(entry) if self.confine is None else reach(entry, self.confine(entry))
 
+    def line(self, server: str, isolation: str) -> "Line | None":
+        """A connection, as the supervisor keeps it."""
+        hosted = self._servers.supervisor.servers.get(server)
+        return None if hosted is None else hosted.lines.get(isolation)
+
     def changed(self, server: str, kind: str) -> None:
         """A server has told that a list of its has changed."""
         self._servers.supervisor.changed(server, kind)
@@ -282,13 +291,26 @@ class Connected:
             limits=Limits(result_bytes=max(64 * entry.options.limits.result_bytes, 1024 * 1024)),
         )
 
-    # While any of these asks a person or a model, no call on the connection times out: the server
-    # waits for us, and not we for it.
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        """While a person or a model is asked, nothing times out: the server waits for us.
+
+        Nor is the connection closed for being idle.
+        """
+        line = self._answers.line(self._entry.name, self._isolation)
+        if line is not None:
+            line.in_flight += 1
+        try:
+            with self.client.held():
+                yield
+        finally:
+            if line is not None:
+                line.left()
 
     async def _elicit(self, params: "ElicitParams") -> Answer[Any]:
         asking = self._answers.asking(self._entry, self._isolation)
         elicitor: Any = self._answers.elicitor
-        with self.client.held():
+        with self._busy():
             try:
                 answer: Answer[Any] = await elicitor.answer(asking, params)
             except HostError as error:
@@ -299,7 +321,7 @@ class Connected:
     async def _sample(self, params: "CreateMessageParams") -> "Sampled":
         asking = self._answers.asking(self._entry, self._isolation)
         sampler: Any = self._answers.sampler
-        with self.client.held():
+        with self._busy():
             try:
                 written: Sampled = await sampler.answer(asking, params)
             except Denied as error:
@@ -309,7 +331,7 @@ class Connected:
     async def _places(self) -> Any:
         asking = self._answers.asking(self._entry, self._isolation)
         roots: Any = self._answers.roots
-        with self.client.held():
+        with self._busy():
             try:
                 return await roots.answer(asking)
             except Denied:
@@ -335,8 +357,6 @@ class Connected:
 
 def modes(offered: tuple[str, ...]) -> Any:
     """The ways to ask the user that a server is told of."""
-    from isthmus.wire import ClientCapabilities, ElicitationCapability
-
     return ClientCapabilities(
         elicitation=ElicitationCapability(
             form={} if "form" in offered else UNSET, url={} if "url" in offered else UNSET

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import to_builtins
 
 from isthmus.client.settings import OnProgress
+from isthmus.errors import UsageError
 from isthmus.host.act import Act
 from isthmus.host.acts import Cancelling, Completing, Prompting, Reading, Subscribing, ToolCall
 from isthmus.host.attempt import Action, Attempt, Origin, new_id
@@ -189,6 +190,8 @@ class Calls:
         origin: Origin = "local",
     ) -> Attempt:
         kernel, parent = self._live, CURRENT.get()
+        if ":" not in principal:
+            raise UsageError(f"a principal is user:NAME or agent:NAME, not {principal!r}")
         return Attempt(
             id=new_id(),
             action=action,
