@@ -11,7 +11,7 @@ import pytest
 from isthmus.host.providers.openai_compatible import OpenAICompatible
 
 SERVE = Path(__file__).with_name("serve.py")
-READY_SECONDS = 60
+READY_SECONDS = 45
 
 
 def first_line(process):

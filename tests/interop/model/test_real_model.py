@@ -21,7 +21,7 @@ from isthmus.host.sampling.models import Model, Models
 from isthmus.host.turns import Ended, Text
 from isthmus.wire import SamplingMessage, TextContent
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(60), pytest.mark.xdist_group("model")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.xdist_group("model")]
 
 NAME = "smollm2-135m"
 BOTH = ("2025-11-25", "2026-07-28")
