@@ -12,6 +12,7 @@ from isthmus.host.config.entries import Advertise, RootEntry, Sandbox, ServerEnt
 from isthmus.host.errors import BadArguments
 from isthmus.host.roots import RootManager
 from isthmus.host.sandbox import Granted
+from isthmus.host.state import HostState
 from isthmus.wire import Root
 
 ENTRY = ServerEntry(name="files", command=("files",))
@@ -216,6 +217,22 @@ async def test_folders_are_watched(work):
     assert (["b"], ["a", "b"]) == (gone, back)
 
 
+@pytest.mark.covers("hostconfig.roots.watched")
+async def test_what_another_process_takes_back_counts_at_once(work):
+    """Ours: a command revokes, and the host that runs sees it."""
+    changed = asyncio.Queue()
+    async with desk(("allow",), folder=work / "state") as person:
+        roots = manager(person, work)
+        roots.on_change = changed.put_nowait
+        await told(roots)
+        watching = asyncio.create_task(roots.watch())
+        async with desk(folder=work / "state") as other:
+            await manager(other, work).revoke(ENTRY, [str(work / "a")], "command line")
+        await changed.get()
+        assert ["b"] == await told(roots)
+        watching.cancel()
+
+
 @pytest.mark.covers("hostconfig.roots.changed-told")
 async def test_a_legacy_session_is_told_and_asks_again(work):
     """Spec 2025-11-25: list_changed is sent; the server then gets the new list."""
@@ -249,7 +266,9 @@ def test_a_server_that_is_offered_no_roots_has_none(work):
     """Ours: advertise is per server."""
     entry = structs.replace(ENTRY, options=ServerOptions(advertise=Advertise(roots=False)))
 
-    assert RootManager([], None).for_server(entry) is None
+    state = HostState(None)
+
+    assert RootManager([], state).for_server(entry) is None
 
 
 @pytest.mark.covers("hostconfig.roots.sandbox")

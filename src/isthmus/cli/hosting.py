@@ -94,6 +94,8 @@ async def _hosted(said: Hosting) -> Exit:
     host = Host.from_config(*said.config, policy=said.policy, state=said.state, watch=True)
     for name, why in host.config.broken.items():
         note(f"isthmus: {name}: {why}")
+    for passed in host.config.notes:
+        note(f"isthmus: {passed}")
     async with AsyncExitStack() as stack:
         end = stack.enter_context(_ending())
         folder = host.kernel.state.folder
@@ -106,23 +108,6 @@ async def _hosted(said: Hosting) -> Exit:
         await stack.enter_async_context(host)
         await _shown(host.view, said, end, HERE)
     return Exit.OK
-
-
-async def _follow(host: Host, said: Hosting) -> None:
-    """Follow the files of the configuration; one that is not whole is told, and changes nothing."""
-    from isthmus.host.config.trust import TrustedIn
-    from isthmus.host.config.watch import watch
-
-    folder = host.kernel.state.folder
-    trusted = None if folder is None else TrustedIn(folder)
-    await host.follow(
-        watch(
-            said.config or None,
-            trusted=trusted,
-            since=host.config,
-            said=lambda sentence: host.notice("config", sentence),
-        )
-    )
 
 
 async def _shown(view: HostView, said: Hosting, end: asyncio.Event, leaving: str) -> None:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RootManager", "RootsAct"]
 
+STAMP = "roots.changed"
+"""A file beside the state that is touched when a grant is another one."""
+
 SILENCE = frozenset({"", "deadline", "nobody", "dry-run", "edits", "roots"})
 """Who says no where no person did."""
 
@@ -59,7 +62,8 @@ class RootManager:
         self.folders: list[Folder] = folders(entries)
         self.on_change: Callable[[str], None] = lambda _server: None
         self._entries = tuple(entries)
-        self._places = places_of(entries)
+        self._stamp = None if state.folder is None else state.folder / STAMP
+        self._places = self._watched()
         self._state = state
         self._pipeline = pipeline
         self._granted: dict[tuple[str, str], bool] = {}
@@ -208,6 +212,8 @@ class RootManager:
             self._passing.discard((who, path))
             self._refused.discard((who, path))
         self._tell()
+        if self._stamp is not None:
+            await asyncio.to_thread(self._stamp.touch, 0o600)  # for hosts that run elsewhere
 
     def passing(self, entry: ServerEntry, paths: Sequence[str]) -> None:
         """Policy lets a server know of folders, for as long as this host runs."""
@@ -224,8 +230,13 @@ class RootManager:
     def replace(self, entries: Sequence[RootEntry]) -> None:
         """The configuration declares other folders now."""
         self._entries = tuple(entries)
-        self._places[:] = places_of(entries)  # the same list, which is watched
+        self._places[:] = self._watched()  # the same list, which is looked at
         self.look()
+
+    def _watched(self) -> list[Path]:
+        """Where the folders are said to be, and the file that says that grants have changed."""
+        found = [Path(entry.path).expanduser() for entry in self._entries]
+        return found if self._stamp is None else [*found, self._stamp]
 
     def look(self) -> None:
         """See how the folders are now, and tell of what has changed."""
@@ -256,17 +267,13 @@ class RootManager:
         self._watching = True
         try:
             async for _ in looks(self._places):
+                await self.load()
                 seen = await asyncio.to_thread(folders, self._entries)
                 if seen != self.folders:
                     self.folders = seen
                     self._tell()
         finally:
             self._watching = False
-
-
-def places_of(entries: Sequence[RootEntry]) -> list[Path]:
-    """Where the folders are said to be."""
-    return [Path(entry.path).expanduser() for entry in entries]
 
 
 class RootsAct(Act[list[Folder]]):
