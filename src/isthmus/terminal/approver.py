@@ -122,7 +122,9 @@ class TerminalApprover(App[None]):
     def _paint(self) -> None:
         waiting, servers = len(self._view.pending()), self._view.servers()
         ill = sum(bool(one.error) for one in servers)
-        health = f"{len(servers)} servers" + (f", {ill} with an error" if ill else "")
+        health = f"{len(servers)} server{'s' * (len(servers) != 1)}" + (
+            f", {ill} with an error" if ill else ""
+        )
         bar = f"isthmus host | {waiting} question{'s' * (waiting != 1)} | {health}"
         self.query_one("#bar", Static).update(bar)
         pane = self.query_one(ContentSwitcher).current or ""
