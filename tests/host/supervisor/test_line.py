@@ -432,6 +432,31 @@ async def test_closing_leaves_no_task_and_no_server_behind():
     assert {"idle"} == {server.state for server in supervisor.servers.values()}
 
 
+def test_a_call_that_comes_while_a_server_is_switched_off_does_not_start_it_again():
+    """Ours: off is off, also for those who were a moment too late."""
+
+    async def main():
+        fleet = Fleet()
+        async with supervised(fleet, "a") as supervisor:
+
+            async def call():
+                async with supervisor.use("a") as client:
+                    return (await client.call_tool("wait")).text
+
+            under_way = asyncio.ensure_future(call())
+            await until(lambda: any(b'"wait"' in one for one in fleet.calls))
+            off = asyncio.ensure_future(supervisor.servers["a"].disable())
+            await asyncio.sleep(1)
+            with pytest.raises(ServerUnavailable, match="being stopped"):
+                await add(supervisor)
+            fleet.gate.set()
+            await off
+            assert "done" == await under_way
+            return supervisor.servers["a"].state, len(fleet.starts)
+
+    assert ("disabled", 1) == virtual(main())
+
+
 async def test_disabled_servers_are_not_started_until_they_are_enabled():
     """Ours: what is switched off stays off for everybody."""
     fleet = Fleet()

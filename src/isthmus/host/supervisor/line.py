@@ -102,7 +102,7 @@ class Line:
         self._keeper: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         self._again = False
-        self._removed = False
+        self._removed = self._off = False
         self._drain = DRAIN
         self._awaits_calls = False
         self._used = 0.0
@@ -121,7 +121,7 @@ class Line:
         tried = False
         while self.client is None or self.state not in LIVE:
             state = self.state
-            if state == "draining" and not self._removed:
+            if state == "draining" and self._welcome:
                 self._again = True
             elif not tried and self._startable(state):
                 self._begin("use")
@@ -135,7 +135,12 @@ class Line:
 
     def _startable(self, state: State) -> bool:
         by_hand = self.entry.options.start == "manual"
-        return not self._removed and not by_hand and after(state, "use") is not None
+        return self._welcome and not by_hand and after(state, "use") is not None
+
+    @property
+    def _welcome(self) -> bool:
+        """Whether it may be started at all."""
+        return not (self._removed or self._off)
 
     def left(self) -> None:
         """Something that went on there is over."""
@@ -180,7 +185,7 @@ class Line:
 
     def start(self) -> None:
         """Start it, if it is not on its way; what went wrong before does not count any more."""
-        if self._removed:
+        if not self._welcome:
             return
         if self.state == "draining":
             self._again = True
@@ -235,7 +240,8 @@ class Line:
         return None if self.client is None else self.client.pid
 
     def enable(self, *, on: bool) -> None:
-        """Let it be started, or not; one that is up is to be stopped first."""
+        """Let it be started, or not; one that is up is to be stopped, and then told once more."""
+        self._off = not on
         self._go("enable" if on else "disable")
 
     # Its life
@@ -287,7 +293,7 @@ class Line:
             self.error = f"the host failed: {keeper.exception()!r}"
             self._go("looped")
             self._go("drained")
-        again, self._again = self._again and not self._removed, False
+        again, self._again = self._again and self._welcome, False
         if again:
             self._patience.asked()
             self._begin("start")

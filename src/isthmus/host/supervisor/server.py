@@ -112,7 +112,7 @@ class HostedServer:
     @property
     def log(self) -> list[str]:
         """Its last log messages, a line each, and what it wrote to standard error after them."""
-        return [*self._log, *self.stderr]
+        return [redact(line) for line in (*self._log, *self.stderr)]
 
     @property
     def in_flight(self) -> int:
@@ -191,9 +191,11 @@ class HostedServer:
     async def disable(self, *, drain: float = DRAIN) -> None:
         """Stop it, and start it for nobody."""
         self._enabled = False
+        for line in self.lines.values():
+            line.enable(on=False)  # so that no call starts it again meanwhile
         await self.stop(drain=drain)
         for line in self.lines.values():
-            line.enable(on=False)
+            line.enable(on=self._enabled)
 
     async def enable(self) -> None:
         """Let it be started again."""
