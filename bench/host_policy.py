@@ -31,6 +31,14 @@ from isthmus.wire import ToolAnnotations
 RULES = 50
 ROUNDS = 20_000
 
+UNDER = """
+[[rule]]
+id = "under"
+effect = "allow"
+when = { action = "tool.call", server = "disk" }
+where = ["args.path under '/usr/lib'"]
+"""
+
 HARMLESS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -39,7 +47,7 @@ HARMLESS = ToolAnnotations(
 def policy() -> Policy:
     """Fifty rules: a shipped policy, and as many of the user's own as it takes."""
     shipped = text_of("personal-read-only")
-    own = "\n".join(_own(number) for number in range(RULES - shipped.count("[[rule]]")))
+    own = UNDER + "\n".join(_own(n) for n in range(RULES - 1 - shipped.count("[[rule]]")))
     layers = read_layers(shipped, "default") + read_layers(own, "user")
     layers.append(PolicyLayer(name="session"))
     return Policy(layers)
@@ -75,6 +83,11 @@ def attempts() -> Iterator[tuple[str, Attempt, Facts]]:
     yield "allowed: trusted, reads only", call("files", "read_file", path="/a"), trusted
     yield "asked: a stranger's tool", call("files", "write_file", path="/a"), Facts()
     yield "denied or asked: arguments", call("github", "create_5x", repo="acme/x", n=2), Facts()
+    yield (
+        "allowed: a path under a folder",
+        call("disk", "write", path="/usr/lib/os-release"),
+        Facts(),
+    )
     yield "asked: labels", call("mail", "send", to="x"), guarded
 
 

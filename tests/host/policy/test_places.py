@@ -1,8 +1,10 @@
 """Where paths and addresses lead."""
 
+import os
+
 import pytest
 
-from isthmus.host.policy.places import canonical, expanded, host_fits, host_of, is_under
+from isthmus.host.policy.places import canonical, expanded, host_fits, host_of, is_under, real
 
 
 @pytest.fixture
@@ -32,6 +34,20 @@ def test_a_path_is_where_it_leads(tree, path, inside):
     found = canonical(f"{tree}/{path}")
 
     assert inside is is_under(found, canonical(str(tree / "work")))
+
+
+@pytest.mark.parametrize(
+    "path", ["work/app", "work/link", "work/link/gone", "gone/deeper", "work/odd (deleted)", "loop"]
+)
+def test_links_are_followed_as_the_standard_library_does(tree, path, monkeypatch):
+    """Ours: by the kernel where that can be had, and elsewhere in small steps."""
+    (tree / "work/odd (deleted)").touch()
+    (tree / "loop").symlink_to(tree / "loop")
+    expected = os.path.realpath(tree / path)
+
+    assert expected == real(f"{tree}/{path}")
+    monkeypatch.delattr(os, "O_PATH", raising=False)
+    assert expected == real(f"{tree}/{path}")
 
 
 @pytest.mark.parametrize(
