@@ -159,11 +159,9 @@ class Pipeline:
         trace = self._judge(passage)
         if self.mode == "dry-run":
             return self._imagined(passage, act)
+        while trace.grant and self.grants is not None and not await self.grants.use(trace.grant):
+            trace = self._judge(passage)  # it was revoked, or used up, just now
         if act.asks(attempt, trace):
-            await self._consent(passage, act)
-            attempt = passage.attempt
-        elif trace.grant and self.grants is not None and not await self.grants.use(trace.grant):
-            self._judge(passage)  # it was revoked, or used up, just now
             await self._consent(passage, act)
             attempt = passage.attempt
         if passage.run is not None:
