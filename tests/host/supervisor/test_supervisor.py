@@ -105,6 +105,23 @@ def test_calls_at_a_server_that_is_removed_end_first_and_a_changed_one_waits_for
     assert 40 == virtual(main())
 
 
+def test_closing_does_not_wait_for_what_a_reload_lets_end():
+    """Ours: a host that is closed leaves no program behind, and does not take half a minute."""
+
+    async def main():
+        fleet = Fleet()
+        loop = asyncio.get_running_loop()
+        async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+            call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
+            await until(lambda: any(b'"wait"' in one for one in fleet.calls))
+            await supervisor.reload(configuration("a", command=("other",), start="eager"))
+        with pytest.raises(OutcomeUnknown):
+            await call
+        return round(loop.time()), len(fleet.starts)
+
+    assert (0, 1) == virtual(main())
+
+
 async def test_the_catalog_is_told_of_clients_that_come_and_servers_that_go():
     """Ours: what fetches lists knows when to, without looking."""
     fleet, told = Fleet(), []

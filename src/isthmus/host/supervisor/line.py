@@ -204,7 +204,8 @@ class Line:
             drain: seconds that it has for that.
             again: start it anew after that.
         """
-        keeper, self._drain, self._again = self._keeper, drain, again
+        keeper, self._again = self._keeper, again
+        self._drain = min(drain, self._drain) if self.state == "draining" else drain
         if keeper is None:
             self._go("stop")
             if again:

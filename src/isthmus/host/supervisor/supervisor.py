@@ -74,6 +74,8 @@ class Supervisor:
             gone=self._gone,
         )
         self._servers: dict[str, HostedServer] = {}
+        self._drain = DRAIN
+        self._old: set[HostedServer] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
         for name, entry in config.servers.items():
@@ -120,9 +122,9 @@ class Supervisor:
         Args:
             drain: seconds that they have before that.
         """
-        for task in list(self._leaving):
-            task.cancel()
-        work = [server.remove(drain=drain) for server in self._servers.values()]
+        self._drain = drain
+        everybody = [*self._servers.values(), *self._old]
+        work = [server.remove(drain=drain) for server in everybody]
         await asyncio.gather(*work, *self._leaving, return_exceptions=True)
 
     async def __aenter__(self) -> Self:
@@ -221,7 +223,8 @@ class Supervisor:
             self.config = structs.replace(config, servers={**kept, **config.servers})
             for name in (*diff.removed, *diff.changed):
                 old = self._servers.pop(name)
-                leaving = self._beside(old.remove(drain=DRAIN))
+                self._old.add(old)
+                leaving = self._beside(self._seen_off(old))
                 self.on_removed(name)
                 if name in diff.changed:
                     new = HostedServer(config.servers[name], self._shop, leaving)
@@ -233,6 +236,12 @@ class Supervisor:
             if diff:
                 self._on_event(Noticed(about="config", text=str(diff)))
             return diff
+
+    async def _seen_off(self, old: HostedServer) -> None:
+        try:
+            await old.remove(drain=self._drain)
+        finally:
+            self._old.discard(old)
 
 
 class Use:
