@@ -17,7 +17,7 @@ from isthmus.wire import UNSET, ToolAnnotations
 
 STRENGTH = {"allow": 2, "ask": 1, "deny": 0}
 LOOSE = ("default", "managed", "user")
-EXAMPLES = settings(max_examples=25, deadline=None)
+EXAMPLES = settings(max_examples=20, deadline=None)
 
 some = st.sampled_from
 globs = st.lists(

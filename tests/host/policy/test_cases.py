@@ -64,6 +64,9 @@ def test_a_case_can_have_every_circumstance():
         (case(facts="trusted = true"), "did you mean 'trust'?"),
         (case(facts='trust = "ful"'), "did you mean 'full'?"),
         (case(facts="annotations = 3"), "annotations is a table"),
+        (case(facts="labels = 3"), "facts: "),
+        (case(facts="calls = 3"), "facts: "),
+        (case(facts='now = "soon"'), "facts: "),
         (case(facts="annotations = { readonly = true }"), "did you mean 'read_only'?"),
         ("[[case]]\nattempt = 3", "attempt is a table"),
         ("[[case]]\nfacts = 3\nexpect = 'ask'", "facts is a table"),
@@ -76,3 +79,10 @@ def test_a_case_that_cannot_be_is_refused(text, says):
         read_cases(text, source="cases.toml")
 
     assert says in str(error.value)
+
+
+def test_one_label_stands_for_a_list_of_one():
+    """Ours: a text is not taken for its letters."""
+    (one,) = read_cases(case(facts='labels = "private", reads = "x"'))
+
+    assert (frozenset({"private"}), ("x",)) == (one.facts.labels, one.facts.target.reads)

@@ -165,22 +165,28 @@ def facts_from(said: Any, *, where: str) -> Facts:
         if not isinstance(hints, Mapping):
             raise PolicyError(f"{where}: annotations is a table")
         _known(hints, tuple(HINTS), f"{where}: annotations")
-    texts: dict[str, Any] = {name: str(said.get(name, "")) for name in TEXTS}
-    return Facts(
-        trust=_word(said, "trust", TRUSTS, where, "untrusted"),  # type: ignore[arg-type] # one of them
-        annotations=None
-        if hints is None
-        else ToolAnnotations(**{f"{name}_hint": value for name, value in hints.items()}),
-        labels=frozenset(map(str, said.get("labels", ()))),
-        target=Labels(
-            reads=tuple(map(str, said.get("reads", ()))), egress=said.get("egress") is True
-        ),
-        attended=said.get("attended", True) is not False,
-        assurance=_word(said, "assurance", ASSURANCES, where, "local_ui"),  # type: ignore[arg-type] # one of them
-        calls={str(rule): int(count) for rule, count in said.get("calls", {}).items()},
-        now=float(said.get("now", 0)),
-        **texts,
-    )
+    try:
+        texts: dict[str, Any] = {name: str(said.get(name, "")) for name in TEXTS}
+        return Facts(
+            trust=_word(said, "trust", TRUSTS, where, "untrusted"),  # type: ignore[arg-type] # one of them
+            annotations=None
+            if hints is None
+            else ToolAnnotations(**{f"{name}_hint": value for name, value in hints.items()}),
+            labels=frozenset(_words(said, "labels")),
+            target=Labels(reads=_words(said, "reads"), egress=said.get("egress") is True),
+            attended=said.get("attended", True) is not False,
+            assurance=_word(said, "assurance", ASSURANCES, where, "local_ui"),  # type: ignore[arg-type] # one of them
+            calls={str(rule): int(count) for rule, count in said.get("calls", {}).items()},
+            now=float(said.get("now", 0)),
+            **texts,
+        )
+    except (TypeError, ValueError, AttributeError) as error:
+        raise PolicyError(f"{where}: facts: {error}") from error
+
+
+def _words(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = table.get(key, ())
+    return (value,) if isinstance(value, str) else tuple(map(str, value))
 
 
 def _known(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
