@@ -104,14 +104,27 @@ async def test_posted_work_that_fails_is_told_to_whoever_hears(notes, caplog):
     assert "is lost" in caplog.text
 
 
-async def test_posted_work_is_done_without_anybody_waiting(notes):
-    """Ours: within milliseconds."""
+@pytest.mark.parametrize("memory", [True, False])
+async def test_posted_work_is_done_without_anybody_waiting(notes, memory):
+    """Ours: within milliseconds; in memory as soon as the loop has time."""
+    db = Database(":memory:", schema=NOTES) if memory else notes
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
-    notes.post(noting("a"), lambda _: loop.call_soon_threadsafe(done.set))
+    db.post(noting("a"), lambda _: loop.call_soon_threadsafe(done.set))
     await done.wait()
 
-    assert ["a"] == await notes.read(texts)
+    assert ["a"] == await db.read(texts)
+
+
+def test_posted_work_needs_no_loop_in_memory():
+    """Ours: it is done at once; what fails is told there, too."""
+    db = Database(":memory:", schema=NOTES)
+    heard = []
+    db.post(noting("a"), heard.append)
+    db.post(noting("a"), heard.append)
+
+    assert [type(None), sqlite3.IntegrityError] == [type(one) for one in heard]
+    assert ["a"] == asyncio.run(db.read(texts))
 
 
 async def test_more_than_goes_into_one_transaction_is_done(notes):

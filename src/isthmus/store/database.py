@@ -123,6 +123,7 @@ class Database:
         self._urgent = 0
         self._woken = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._posted_to: asyncio.AbstractEventLoop | None = None
         # The thread's own:
         self._db: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -168,8 +169,16 @@ class Database:
         if self.path != MEMORY:
             self._put(ask)
             return
-        with suppress(Exception):  # whoever hears has heard it
-            self._at_once(ask)
+        with self._woken:
+            self._queue.append(ask)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._soon()
+            return
+        if self._posted_to is not loop:
+            self._posted_to = loop
+            loop.call_soon(self._soon)
 
     async def close(self) -> None:
         """Do what was asked for, then let go of the file; safe to call twice.
@@ -177,6 +186,7 @@ class Database:
         Work that is asked for later opens it again.
         """
         if self.path == MEMORY:
+            self._soon()
             self._shut()
         elif self._thread is not None:
             await self._ask(None, writes=False)
@@ -196,12 +206,25 @@ class Database:
         self._put(Ask(work, writes=writes, asked=asked, loop=loop, future=future, after=after))
         return await future
 
+    # In memory
+
+    def _soon(self) -> None:
+        """Do what was posted, together."""
+        self._posted_to = None
+        with self._woken:
+            batch = list(self._queue)
+            self._queue.clear()
+            self._do(batch)
+
     def _at_once(self, ask: Ask) -> object:
+        self._soon()
         with self._woken:
             self._do([ask])
         if ask.error is not None:
             raise ask.error
         return ask.result
+
+    # In a file
 
     def _put(self, ask: Ask) -> None:
         with self._woken:
