@@ -1,11 +1,13 @@
 """A host as a program uses it: what is allowed, asked, denied, and written down."""
 
 import asyncio
+import sys
+from pathlib import Path
 
 import pytest
 from msgspec import Struct
 
-from isthmus import Accepted, Context, Server
+from isthmus import Accepted, Command, Context, Server
 from isthmus.errors import Misbehaved, OutOfPhase, UsageError
 from isthmus.host import (
     AuditUnavailable,
@@ -24,8 +26,11 @@ from isthmus.host.config.entries import (
     HostConfig,
     HostOptions,
     Labels,
+    ServerEntry,
     ServerLimits,
+    ServerOptions,
 )
+from isthmus.host.host import entered
 from isthmus.host.interaction import CallAsked, Changed
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.reading import read_layers
@@ -656,3 +661,40 @@ async def test_a_call_whose_connection_breaks_is_not_made_again_and_nobody_knows
 
     assert [("outcome-unknown", unknown.value.call)] == [(row.error, row.call) for row in found]
     assert 1 == server.calls
+
+
+@pytest.mark.parametrize(
+    ("target", "entry"),
+    [
+        (Command("uvx", "files", env={"A": "b"}), {"command": ("uvx", "files"), "env": {"A": "b"}}),
+        ("https://shop.example/mcp", {"url": "https://shop.example/mcp", "kind": "http"}),
+        ("wss://shop.example", {"url": "wss://shop.example", "kind": "ws"}),
+        (__file__, {"command": (sys.executable, __file__)}),
+        ("tcp://127.0.0.1:1", {}),
+    ],
+)
+def test_what_a_program_adds_is_bound_to_what_it_is(target, entry):
+    """Ours: a grant for one program or address is none for another."""
+    found = entered("shop", target, ServerOptions())
+
+    expected = ServerEntry(name="shop", options=ServerOptions(), source="program", **entry)
+    assert expected == found
+
+
+async def test_a_resource_is_found_that_nobody_was_asked_for_yet():
+    """Ours: by its own URI, where one server lists it."""
+    async with hosted(shop(), says(True)) as host:
+        assert "tea" == (await host.read("shop://list")).contents[0].text
+        with pytest.raises(Unknown):
+            await host.read("shop://nothing")
+
+
+async def test_a_server_over_stdio_is_called_like_any_other():
+    """Ours: its program is what it is bound to."""
+    hello = Path(__file__).parents[2] / "examples" / "hello.py"
+    async with hosted(hello, says(True), name="hello") as host:
+        found = await host.call("hello__add", {"a": 2, "b": 3})
+        (status,) = host.view.servers()
+
+    assert {"result": 5} == found.structured
+    assert ("ready", "hello.py") == (status.state, status.where.rsplit("/", 1)[-1])

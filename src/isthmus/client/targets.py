@@ -25,7 +25,7 @@ from isthmus.transports.sockets import dial as dial_socket
 if TYPE_CHECKING:
     from isthmus.transports.http.bearer import Authorization
 
-__all__ = ["ClientTarget", "Target", "resolve"]
+__all__ = ["ClientTarget", "Target", "resolve", "script"]
 
 
 @runtime_checkable

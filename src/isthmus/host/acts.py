@@ -295,8 +295,13 @@ class Reading(OfServer[ReadResourceResult]):
     async def resolve(self, attempt: Attempt) -> Attempt:
         """Find out which server has the resource."""
         server, uri = attempt.server, attempt.object
+        catalog = self.servers.catalog
         if not server:
-            server, uri = self.servers.catalog.resolve_resource(uri)
+            try:
+                server, uri = catalog.resolve_resource(uri)
+            except Unknown:
+                await catalog.load()  # somebody may list it who was not asked yet
+                server, uri = catalog.resolve_resource(uri)
         return structs.replace(self.isolated(attempt, server), object=uri)
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it

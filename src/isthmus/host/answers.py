@@ -162,9 +162,10 @@ class Answers:
     def reached(self, entry: ServerEntry) -> "ClientTarget":
         """Where a server is."""
         found = self._targets.get(entry.name)
-        if found is not None:
+        plain = isinstance(found, str) and entry.url  # tokens of an earlier login go with it
+        if found is not None and not plain and not entry.command:
             return found
-        from isthmus.host.supervisor.reach import reach  # servers of a file
+        from isthmus.host.supervisor.reach import reach  # what is not in this process
 
         return reach(entry) if self.confine is None else reach(entry, self.confine(entry))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from msgspec import structs
 
-from isthmus.client.targets import ClientTarget
+from isthmus.client.targets import ClientTarget, script
 from isthmus.errors import OutOfPhase, UsageError
 from isthmus.host.acts import Resuming
 from isthmus.host.calls import Calls
@@ -371,8 +371,17 @@ class Host(Calls):
         self._kernel.events.tell(Noticed(about=about, text=text, server=server))
 
 
+WEB = {"http://": "http", "https://": "http", "ws://": "ws", "wss://": "ws"}
+
+
 def entered(name: str, target: ClientTarget, options: ServerOptions) -> ServerEntry:
-    """The entry of a server that a program has added."""
+    """The entry of a server that a program has added: what it is bound to stands in it.
+
+    Raises:
+        UsageError: it is a path, and no script is there.
+    """
+    if isinstance(target, os.PathLike) or (isinstance(target, str) and "://" not in target):
+        target = script(os.fspath(target))
     if isinstance(target, Command):
         return ServerEntry(
             name=name,
@@ -382,8 +391,9 @@ def entered(name: str, target: ClientTarget, options: ServerOptions) -> ServerEn
             options=options,
             source="program",
         )
-    url = target if isinstance(target, str) and "://" in target else getattr(target, "url", "")
-    kind: Any = "http" if url else "stdio"
+    url = target if isinstance(target, str) else getattr(target, "url", "")
+    kind: Any = next((kind for start, kind in WEB.items() if url.startswith(start)), "stdio")
+    url = "" if kind == "stdio" else url
     return ServerEntry(name=name, url=url, kind=kind, options=options, source="program")
 
 
