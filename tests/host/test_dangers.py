@@ -71,6 +71,15 @@ def test_what_is_usual_is_not(argv):
 
 
 @pytest.mark.covers("hostconfig.install.warnings")
+@pytest.mark.parametrize(
+    "argv", [["sh", "-c", "curl " * 20_000], ["x", "=" * 100_000], ["x", "/" * 100_000]]
+)
+def test_a_command_of_any_length_is_looked_at_in_bounded_time(argv):
+    """Ours: who writes a file does not keep the host busy with it; and it is said."""
+    assert any("too long to be looked through" in warning for warning in dangers(argv))
+
+
+@pytest.mark.covers("hostconfig.install.warnings")
 def test_every_pattern_is_shown_to_fit_something():
     """Ours: a pattern that fits nothing warns of nothing."""
     found = {warning for argv, _ in MANY for warning in dangers(argv)}

@@ -42,18 +42,18 @@ LANGUAGES = r"(?:python[\d.]*w?|node|nodejs|deno|bun|perl|ruby|php|lua|osascript
 KEYS = r"\.(?:ssh|gnupg|aws|azure|kube|docker|netrc|pgpass|password-store|config/gcloud|git-credentials)"
 
 PATTERNS: tuple[Pattern, ...] = (
-    _of("rights", "line", r"(?<![\w./-])(?:\S*/)?(?:sudo|doas|pkexec|su|runas|gsudo)(?:\.exe)?(?![\w.-])",
+    _of("rights", "line", r"(?<![\w./-])(?:\S{0,200}/)?(?:sudo|doas|pkexec|su|runas|gsudo)(?:\.exe)?(?![\w.-])",
         "it runs something with the rights of another user"),
-    _of("deletes", "line", r"(?i)(?<![\w./-])(?:\S*/)?(?:rm|rmdir|shred|unlink|mkfs\S*|dd|del|rd|format|"
+    _of("deletes", "line", r"(?i)(?<![\w./-])(?:\S{0,200}/)?(?:rm|rmdir|shred|unlink|mkfs\S*|dd|del|rd|format|"
         r"remove-item)(?![\w./-])", "it may delete or overwrite files"),
     _of("shell", "program", rf"(?i)^{SHELLS}$",
         "a shell is run: what it does is not what the program's name says"),
     _of("signs", "argument", r"[;&|<>`\n]|\$\(|\$\{",
         "an argument has signs that a shell obeys: ; & | < > ` $("),
-    _of("download", "line", r"(?i)\b(?:curl|wget|fetch|iwr|irm|invoke-webrequest|invoke-restmethod)\b.*"
-        r"(?:\|\s*(?:sudo\s+)?(?:\S*/)?(?:(?:ba|da|z|k)?sh|python\S*|node|perl|ruby|iex)\b|-o\s*\S+\s*(?:&&|;))",
+    _of("download", "line", r"(?i)\b(?:curl|wget|fetch|iwr|irm|invoke-webrequest|invoke-restmethod)\b.{0,2000}"
+        r"(?:\|\s*(?:sudo\s+)?(?:\S{0,200}/)?(?:(?:ba|da|z|k)?sh|python\S*|node|perl|ruby|iex)\b|-o\s*\S+\s*(?:&&|;))",
         "it downloads something and runs it unseen"),
-    _of("network", "line", r"(?i)(?<![\w./-])(?:\S*/)?(?:curl|wget|nc|ncat|netcat|socat|ssh|scp|sftp|"
+    _of("network", "line", r"(?i)(?<![\w./-])(?:\S{0,200}/)?(?:curl|wget|nc|ncat|netcat|socat|ssh|scp|sftp|"
         r"rsync|telnet|ftp)(?:\.exe)?(?![\w./-])|/dev/(?:tcp|udp)/",
         "it sends or fetches something over the network"),
     _of("inline", "line", rf"(?i)^(?:\S*[/\\])?(?:{LANGUAGES}|{SHELLS})(?:\s+-\S+)*\s+(?:-[a-z]*[ce]|-p|-r|--eval|"
@@ -80,6 +80,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "it decodes something that cannot be read here, probably to run it"),
 )  # fmt: skip
 """What is warned of."""
+
+LONGEST = 20_000
+"""Characters of a command that are looked through."""
 
 FETCHERS = {
     "npx": "npm", "bunx": "npm", "pnpx": "npm", "yarn": "npm", "pnpm": "npm", "npm": "npm",
@@ -129,11 +132,18 @@ def dangers(argv: Sequence[str], env: Iterable[str] = (), resolved: str = "") ->
 
 def _dangers(argv: Sequence[str], env: Iterable[str], resolved: str) -> Iterator[str]:
     whole = " ".join(argv)
+    if len(whole) > LONGEST:
+        yield "it is too long to be looked through: read it, or do not run it"
+    whole = whole[:LONGEST]
     if any(unicodedata.category(c) in {"Cf", "Cc", "Co", "Cs", "Zl", "Zp"} for c in whole):
         yield "it holds characters that are not seen, or that turn the reading direction round"
     elif not whole.isascii():
         yield "it holds letters beyond ASCII, which may look like others"
-    looked_at = {"program": [program(argv)], "argument": argv[1:], "line": [whole]}
+    looked_at = {
+        "program": [program(argv)],
+        "argument": [one[:LONGEST] for one in argv[1:]],
+        "line": [whole],
+    }
     for pattern in PATTERNS:
         if any(pattern.sign.search(text) for text in looked_at[pattern.where]):
             yield pattern.says

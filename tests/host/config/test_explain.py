@@ -12,7 +12,7 @@ ENTRY = {
     "command": "uvx",
     "args": ["files", "--token", "arg-canary", "--api-key=eq-canary", "https://u:url-canary@x/y?k=q-canary", "${TOKEN}"],
     "env": {"API_KEY": "env-canary", "TOKEN": "${TOKEN}", "TZ": "Europe/Berlin", "X_KEY": "a ${TOKEN}"},
-    "host": {"idleStop": "15m", "timeouts": {"call": 5}},
+    "host": {"idleStop": "15m", "timeouts": {"call": 5}, "auth": {"kind": "static", "token": "auth-canary"}},
 }  # fmt: skip
 
 

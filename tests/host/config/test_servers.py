@@ -136,3 +136,14 @@ def test_nothing_that_prints_an_entry_shows_a_secret(tmp_path):
 
     assert {"plain-secret", "env-secret"} == {s.reveal() for s in entry.secrets}
     assert "secret" not in f"{entry} {entry!r}"
+
+
+@pytest.mark.covers("hostconfig.variables.no-leak")
+def test_what_gets_tokens_may_name_secrets(tmp_path):
+    """Ours: a client's secret stands in no file in clear, and in no text of an entry."""
+    auth = {"kind": "client-credentials", "clientId": "c", "clientSecret": "${TOKEN}"}
+    entry = one(tmp_path, {"url": "https://x/mcp", "host": {"auth": auth}}, TOKEN="the-canary")
+
+    assert auth | {"clientSecret": "the-canary"} == entry.options.auth
+    assert "canary" not in repr((entry, entry.options))
+    assert ["the-canary"] * 2 == [secret.reveal() for secret in entry.secrets]

@@ -183,6 +183,10 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     pin: Annotated[str, Meta(extra={"form": "pin"})] = ""
     auth: Mapping[str, Any] = {}
 
+    def __repr__(self) -> str:
+        # without auth, which may have a token
+        return f"ServerOptions(start={self.start!r}, trust={self.trust!r}, …)"
+
 
 class ServerEntry(Struct, frozen=True, kw_only=True):
     """One server, its variables filled in.

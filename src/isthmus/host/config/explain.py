@@ -116,7 +116,8 @@ def _options(loaded: Loaded, name: str, entry: ServerEntry) -> Iterator[Line]:
     said: Any = document.value
     for key in (*keys, "host"):
         said = said.get(key, {}) if isinstance(said, dict) else {}
-    plain = msgspec.to_builtins(entry.options)
+    # auth as it stands in the file, its variables not filled in
+    plain = {**msgspec.to_builtins(entry.options), "auth": said.get("auth", {})}
     for field in msgspec.structs.fields(ServerOptions):
         word = field.encode_name
         for way, text in _leaves((word,), plain[word]):
@@ -147,7 +148,7 @@ def _shown(way: tuple[Key, ...], value: Any) -> str:
         from isthmus.transports.http.address import shown
 
         return text if PLACE.search(text) else shown(text)
-    if way[0] in {"env", "headers"} and isinstance(value, str) and secretive(str(way[-1])):
+    if way[0] in {"env", "headers", "auth"} and isinstance(value, str) and secretive(str(way[-1])):
         return _hidden(text)
     return _redacted(text)
 

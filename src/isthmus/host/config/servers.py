@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from isthmus.auth.secret import Secret
@@ -37,6 +38,9 @@ SCHEMES = {
 
 URLS = ("url", "serverUrl", "httpUrl")
 """What files call the URL: Windsurf and Gemini have words of their own."""
+
+NAMING = frozenset({"kind", "issuer", "scopes"})
+"""Members of ``host.auth`` that say what it is, and are taken as they stand."""
 
 PLAIN = ("type", "transport")
 FILLED = ("command", "args", "env", "envFile", "cwd", "headers", *URLS)
@@ -93,13 +97,16 @@ def server(raw: Raw, reading: Reading) -> ServerEntry:
     options = _options(raw, reading)
     variables = Variables(reading.scope) if reading.scope is not None else None
     value = _filled(raw, variables)
+    auth = _authorized(raw, options, variables)
+    options = msgspec.structs.replace(options, auth=auth)
     entry = _Entry(value, raw.keys)
     url = entry.url()
     command = () if url else entry.command()
     kind = entry.kind(url)
     env, headers = ({}, entry.headers()) if url else (_env(entry, reading), {})
     held = list(variables.secrets) if variables is not None else []
-    held += [Secret(v) for k, v in {**env, **headers}.items() if v and secretive(k)]
+    texts = {k: v for k, v in auth.items() if isinstance(v, str)} | env | headers
+    held += [Secret(v) for k, v in texts.items() if v and secretive(k)]
     if variables is not None:
         reading.used |= variables.used
     return ServerEntry(
@@ -126,6 +133,16 @@ def _options(raw: Raw, reading: Reading) -> ServerOptions:
     if raw.value.get("disabled") is True or raw.value.get("enabled") is False:
         said = {"enabled": False, **said}  # Cline and Windsurf have the one word, Codex the other
     return fitted(ServerOptions, said, (*raw.keys, "host"), reading.unknown)
+
+
+def _authorized(raw: Raw, options: ServerOptions, variables: Variables | None) -> Mapping[str, Any]:
+    """How tokens are got, with variables filled into what no error shows."""
+    if variables is None:
+        return options.auth
+    return {
+        key: one if key in NAMING else variables.fill(one, *raw.keys, "host", "auth", key)
+        for key, one in options.auth.items()
+    }
 
 
 def _filled(raw: Raw, variables: Variables | None) -> dict[str, Any]:
