@@ -11,6 +11,7 @@ import pytest
 from isthmus.client.client import Client
 from isthmus.host.config.entries import Sandbox
 from isthmus.host.sandbox import (
+    CERTIFICATES,
     Granted,
     SandboxUnavailable,
     confined,
@@ -45,6 +46,8 @@ print(json.dumps(said))
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """A home with a key in it, and a folder to work in."""
+    for name in CERTIFICATES:
+        monkeypatch.delenv(name, raising=False)
     home = tmp_path / "home"
     for folder in (".ssh", "work", "other"):
         (home / folder).mkdir(parents=True)

@@ -24,6 +24,7 @@ __all__ = ["Granted", "SandboxUnavailable", "confined", "described", "unavailabl
 SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",
     "/nix/store", "/gnu/store", "/run/current-system", "/run/systemd/resolve",
+    "/var/lib/ca-certificates",
 )  # fmt: skip
 """What every program needs; it is shown read-only. Sockets of the system stand in none of them."""
 
@@ -35,6 +36,9 @@ SCRIPTS = frozenset({".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb",
 
 SHARED = frozenset({"/", "/tmp", "/var/tmp", "/home", "/root", "/srv", "/mnt"})  # noqa: S108 - compared
 """Folders that have much besides one program."""
+
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
+"""Variables that name what a program believes of the network."""
 
 FIXED = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
@@ -179,10 +183,18 @@ def needed(command: Command, cwd: str, home: str) -> Iterator[str]:
     for program in programs:
         programs += _interpreter(program)
         yield from (path for path in _program(program, home) if not _within(path, SYSTEM))
-    for argument in command.argv[1:]:
-        path = Path(cwd, argument)
-        if path.suffix in SCRIPTS and path.is_file():
-            yield from (one for one in _script(path, home) if not _within(one, SYSTEM))
+    files = (Path(cwd, argument) for argument in command.argv[1:])
+    script = next((path for path in files if path.suffix in SCRIPTS and path.is_file()), None)
+    if script is not None:  # files after it are what it works on, and are shown by roots alone
+        yield from (one for one in _script(script, home) if not _within(one, SYSTEM))
+    variables = command.environment()
+    certificates = (variables.get(name, "") for name in CERTIFICATES)
+    for path in ("/etc/resolv.conf", *certificates):
+        real = os.path.realpath(path) if path else ""
+        if real and os.path.exists(real) and not _within(real, SYSTEM):  # noqa: PTH110 - a text
+            yield real
+            if path != real and not _within(path, SYSTEM):
+                yield path
 
 
 def _interpreter(program: str) -> Iterator[str]:
