@@ -176,6 +176,7 @@ def completes(terminal):
     terminal.type("/tri")
     terminal.until("/trips__plan   Plan a trip.")
     terminal.keys("Tab")
+    terminal.until("city=   (needed)")
     terminal.type("city=Parm")
     terminal.until("\n Parma\n")
     terminal.keys("Tab", "Enter")
