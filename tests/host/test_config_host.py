@@ -1,11 +1,13 @@
 """A host with a configuration: what is trusted, agreed to, granted and confined, all at once."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from isthmus.errors import IsthmusError
 from isthmus.host.config.document import read
 from isthmus.host.config.trust import Trust, load_trusting
 from isthmus.host.errors import Denied, ServerUnavailable
@@ -148,3 +150,30 @@ async def test_rules_of_the_machine_hold_beside_a_policy_that_is_named(house, tm
         assert [("never", "managed")] == [
             (r.rule.id, r.layer) for r in found.rules if r.layer == "managed"
         ]
+
+
+@pytest.mark.covers("hostconfig.connect.consent")
+async def test_nothing_is_sent_to_a_server_before_the_user_agrees_to_connect(house):
+    """Ours: not one connection is opened to its address, whatever is asked of the host."""
+    heard = []
+
+    async def accept(_reader, writer):
+        heard.append(house.actions())
+        writer.close()
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+        (house.work / "mcp.json").write_text(json.dumps({"mcpServers": {"far": entry}}))
+        await house.trust()
+        house.answer = False
+        async with house.host() as host:
+            with pytest.raises((Denied, ServerUnavailable)):
+                await host.call("far__read", {}, timeout=5)
+            refused, before = host.servers["far"].state, list(heard)
+            house.answer = True
+            with pytest.raises(IsthmusError):
+                await host.servers["far"].start()
+
+    assert ("quarantined", []) == (refused, before)
+    assert ["server.connect"] * 2 == heard[0]

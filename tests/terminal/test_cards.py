@@ -122,7 +122,12 @@ CARDS = {
             "written in: mcp.json",
         ],
     ),
-    "server.connect": (Connecting(where="https://x.example/mcp"), ["where: https://x.example/mcp"]),
+    "server.connect": (
+        Connecting(
+            where="https://x.example/mcp", headers=("X-Key",), source="mcp.json", warnings=("odd",)
+        ),
+        ["where: https://x.example/mcp", "headers: X-Key", "written in: mcp.json", "  ! odd"],
+    ),
     "tool.change": (
         changed({"name": "a", "d": 1}, {"name": "a", "d": 2}, ('-  "d": 1', '+  "d": 2')),
         ['  -  "d": 1', '  +  "d": 2', '  |   "d": 2'],

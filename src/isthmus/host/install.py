@@ -1,7 +1,8 @@
-"""Whether a server may be run at all: its exact command, shown to the user once, and agreed to.
+"""Whether a server may be run, or connected to, at all: shown to the user once, and agreed to.
 
 Agreement is for the command to the letter, the names of its variables, its folder, its pin and what
-confines it: when one of them changes, it is asked again.
+confines it, or for the address and the names of its headers: when one of them changes, it is asked
+again.
 """
 
 import asyncio
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from isthmus.host.act import Act, Outcome
-from isthmus.host.attempt import Attempt, new_id
+from isthmus.host.attempt import Action, Attempt, new_id
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.dangers import dangers, dangers_of_url
 from isthmus.host.errors import Denied
-from isthmus.host.interaction import Decision, Installing, Payload
+from isthmus.host.interaction import Connecting, Decision, Installing, Payload
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Trace
 from isthmus.host.sandbox import SCRIPTS, Granted, described
@@ -94,6 +95,8 @@ class Installs:
             raise Denied(problem, by="config")
         if not self.agreed(entry):
             await self._shared(entry)
+        elif entry.url:
+            await self._permitted(entry)
         if self._prepare is not None:
             await self._prepare(entry)
         return True
@@ -152,15 +155,35 @@ class Installs:
             raise Denied(
                 f"nobody agreed that {entry.name!r} is run, and there is nobody to ask", by="nobody"
             )
-        attempt = Attempt(
+        await self._pipeline.run(self._attempt(entry), self._act(entry))
+
+    async def _permitted(self, entry: ServerEntry) -> None:
+        """See that no rule forbids a connection that the user agreed to once.
+
+        Raises:
+            Denied: one does.
+        """
+        if self._pipeline is None:
+            return
+        trace = await self._pipeline.explain(self._attempt(entry), self._act(entry))
+        rule = next((match.rule for match in trace.matches if match.effect == "deny"), "")
+        if rule:
+            why = f"a rule forbids that {entry.name!r} is connected to: {trace.reason or rule}"
+            raise Denied(why, rule=rule, reason=trace.reason)
+
+    def _act(self, entry: ServerEntry) -> "InstallAct":
+        return (ConnectAct if entry.url else InstallAct)(entry, self.give, self._roots(entry))
+
+    def _attempt(self, entry: ServerEntry) -> Attempt:
+        action: Action = "server.connect" if entry.url else "server.install"
+        return Attempt(
             id=new_id(),
-            action="server.install",
+            action=action,
             principal=self._principal,
             server=entry.name,
             object=entry.name,
             arguments=arguments_of(entry),
         )
-        await self._pipeline.run(attempt, InstallAct(entry, self.give, self._roots(entry)))
 
 
 class InstallAct(Act[None]):
@@ -236,6 +259,40 @@ class InstallAct(Act[None]):
         return Outcome(detail={"consent": consent_digest(self._entry)})
 
 
+class ConnectAct(InstallAct):
+    """Agree that a server is connected to; nothing has been sent there yet.
+
+    A rule may say so in the user's place: no code of the server's runs on their machine.
+    """
+
+    def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - as above
+        """Where policy says so."""
+        return trace.effect == "ask"
+
+    def coalesce(self, attempt: Attempt) -> str:  # noqa: ARG002 - as above
+        """One answer is for all who want the connection."""
+        return f"server.connect {consent_digest(self._entry)}"
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as above
+        """Where it is, and what is dangerous about the way there."""
+        return connecting(self._entry)
+
+    async def dispatch(self, attempt: Attempt) -> None:
+        """Write down what the user agreed to; what a rule allows lasts as long as the rule."""
+        if self._by != "policy":
+            await super().dispatch(attempt)
+
+
+def connecting(entry: ServerEntry) -> Connecting:
+    """What the user has to see before a server is connected to, without secrets."""
+    return Connecting(
+        where=shown(entry.url),
+        headers=tuple(sorted(entry.headers)),
+        source=entry.source,
+        warnings=dangers_of_url(entry.url),
+    )
+
+
 def installing(entry: ServerEntry, roots: tuple[Granted, ...] = ()) -> Installing:
     """What the user has to see before a server is run: all of it, uncut, and without secrets."""
     resolved = executable(entry)
@@ -243,12 +300,11 @@ def installing(entry: ServerEntry, roots: tuple[Granted, ...] = ()) -> Installin
     return Installing(
         argv=argv,
         resolved=resolved,
-        cwd=(entry.cwd or os.getcwd()) if entry.command else "",  # noqa: PTH109 - a text
+        cwd=entry.cwd or os.getcwd(),  # noqa: PTH109 - a text
         env=tuple(sorted(entry.env)),
         source=entry.source,
-        warnings=dangers_of_url(entry.url) if entry.url else dangers(argv, entry.env, resolved),
-        sandbox=described(entry.options.sandbox, roots) if entry.command else (),
-        url=shown(entry.url) if entry.url else "",
+        warnings=dangers(argv, entry.env, resolved),
+        sandbox=described(entry.options.sandbox, roots),
     )
 
 

@@ -140,7 +140,6 @@ class Installing(Struct, frozen=True, kw_only=True, tag="server.install"):
         source: the file that asks for it.
         warnings: what is dangerous about it.
         sandbox: what would confine it, a line each; empty: it runs with the user's own rights.
-        url: where it is, for a server that is not launched.
     """
 
     argv: tuple[str, ...] = ()
@@ -150,13 +149,22 @@ class Installing(Struct, frozen=True, kw_only=True, tag="server.install"):
     source: str = ""
     warnings: tuple[str, ...] = ()
     sandbox: tuple[str, ...] = ()
-    url: str = ""
 
 
 class Connecting(Struct, frozen=True, kw_only=True, tag="server.connect"):
-    """May this server be connected to?"""
+    """May this server be connected to? Nothing has been sent there.
+
+    Attributes:
+        where: its address, without what is secret in it.
+        headers: names of the headers it would get, without their values.
+        source: the file that asks for it.
+        warnings: what is dangerous about it.
+    """
 
     where: str
+    headers: tuple[str, ...] = ()
+    source: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 class Changed(Struct, frozen=True, kw_only=True, tag="tool.change"):

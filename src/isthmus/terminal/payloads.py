@@ -192,15 +192,12 @@ def _roots(payload: RootsAsked) -> Iterator[Line]:
 
 def _install(payload: Installing) -> Iterator[Line]:
     yield from map(warning, payload.warnings)
-    if payload.url:
-        yield field("where", payload.url)
-    if payload.argv:
-        yield head("the exact command, an argument a line")
-        yield from (field(str(number), part) for number, part in enumerate(payload.argv))
-        yield field("program", payload.resolved or "not found")
-        yield field("folder", payload.cwd or "where the host runs")
-        yield field("variables", ", ".join(payload.env) or "only the usual ones")
-        yield from _confinement(payload.sandbox)
+    yield head("the exact command, an argument a line")
+    yield from (field(str(number), part) for number, part in enumerate(payload.argv))
+    yield field("program", payload.resolved or "not found")
+    yield field("folder", payload.cwd or "where the host runs")
+    yield field("variables", ", ".join(payload.env) or "only the usual ones")
+    yield from _confinement(payload.sandbox)
     yield field("written in", payload.source or "the program that uses this host")
 
 
@@ -210,7 +207,11 @@ def _confinement(sandbox: Iterable[str]) -> Iterator[Line]:
 
 
 def _connect(payload: Connecting) -> Iterator[Line]:
+    yield from map(warning, payload.warnings)
     yield field("where", payload.where)
+    yield field("headers", ", ".join(payload.headers) or "only the usual ones")
+    yield field("written in", payload.source or "the program that uses this host")
+    yield Line("  Nothing has been sent there.", "dim")
 
 
 def _changed(payload: Changed) -> Iterator[Line]:
