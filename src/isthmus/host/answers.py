@@ -161,12 +161,12 @@ class Answers:
 
     def reached(self, entry: ServerEntry) -> "ClientTarget":
         """Where a server is."""
+        from isthmus.host.supervisor.reach import by_handshake, reach  # what is not in this process
+
         found = self._targets.get(entry.name)
         plain = isinstance(found, str) and entry.url  # tokens of an earlier login go with it
         if found is not None and not plain and not entry.command:
-            return found
-        from isthmus.host.supervisor.reach import reach  # what is not in this process
-
+            return by_handshake(found, entry) if entry.options.era == "legacy" else found
         return reach(entry) if self.confine is None else reach(entry, self.confine(entry))
 
     def line(self, server: str, isolation: str) -> "Line | None":

@@ -42,6 +42,7 @@ def test_the_era_in_an_entry_pins_how_it_is_opened():
     assert (False, "2026-07-28") == (reach(modern).handshake, pinned(modern))
 
 
+@pytest.mark.covers("hostservers.era.pinned")
 def test_another_program_is_asked_anew_what_it_speaks(tmp_path):
     """Ours: what was found out about one program says nothing of the next."""
     path = tmp_path / "server"

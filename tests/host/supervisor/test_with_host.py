@@ -1,6 +1,7 @@
 """The supervisor within a whole host: what a caller is told of servers that are not there."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -53,3 +54,22 @@ async def test_servers_that_a_program_added_stay_through_reloads_and_calls_throu
             host.servers["desk"].restart(),
         )
     assert [f"kept: {n}" for n in range(5)] == [one.text for one in texts[:-1]]
+
+
+@pytest.mark.covers("hostservers.era.pinned")
+@pytest.mark.parametrize("launched", [False, True], ids=["in-process", "launched"])
+async def test_the_era_of_an_entry_is_the_one_that_is_spoken(launched, tmp_path):
+    """Ours: a server that speaks all revisions is opened as its entry says."""
+    script = tmp_path / "desk.py"
+    script.write_text(
+        "from isthmus import Server\nserver = Server('desk')\n"
+        "@server.tool\ndef note(text: str) -> str:\n    return text\nserver.run()\n"
+    )
+    host = Host(approver=lambda _asked: True)
+    for era in ("auto", "legacy", "modern"):
+        host.add(era, Command(sys.executable, str(script)) if launched else desk(), era=era)
+    async with host:
+        await asyncio.gather(*(server.start() for server in host.servers.values()))
+        spoken = {name: server.status().revision for name, server in host.servers.items()}
+
+    assert {"auto": "2026-07-28", "legacy": "2025-11-25", "modern": "2026-07-28"} == spoken

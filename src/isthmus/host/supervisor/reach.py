@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from isthmus.client.targets import Target, launched, resolve
+from isthmus.client.targets import ClientTarget, Target, launched, resolve
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.errors import ConfigError
 from isthmus.host.supervisor.identity import identity
@@ -16,7 +16,7 @@ from isthmus.transports.http.address import Http, HttpSse
 if TYPE_CHECKING:
     from isthmus.transports.http.bearer import Authorization
 
-__all__ = ["credentials", "pinned", "reach"]
+__all__ = ["by_handshake", "credentials", "pinned", "reach"]
 
 WITH_TOKENS = frozenset({"http", "sse", "ws"})
 """Kinds of servers that can be shown a token."""
@@ -43,8 +43,13 @@ def reach(entry: ServerEntry, confine: Callable[[Command], Command] = lambda c: 
         where: Http | str = at
         timeout = entry.options.timeouts.connect
         target = resolve(where, dict(entry.headers), timeout, credentials(entry))
-    # nothing but the handshake is tried on a server that is said to be of before 2026-07-28
-    return structs.replace(target, handshake=True) if entry.options.era == "legacy" else target
+    return by_handshake(target, entry) if entry.options.era == "legacy" else target
+
+
+def by_handshake(target: ClientTarget, entry: ServerEntry) -> Target:
+    """A server that is said to be of before 2026-07-28: nothing but the handshake is tried."""
+    found = resolve(target, None, entry.options.timeouts.connect)
+    return structs.replace(found, handshake=True)
 
 
 def pinned(entry: ServerEntry) -> str | None:
