@@ -1,9 +1,10 @@
 """What isthmus does, on real input, revision by revision: ``make run``.
 
-Four parts: our server and our client in every revision over stdio and HTTP; our client on other
-people's servers; another implementation's client on our server; a server that wants a login. The
-second and the third need packages from the package index, in environments of their own; where those
-cannot be had, the tour says so.
+Five parts: our server and our client in every revision over stdio and HTTP; our client on other
+people's servers; another implementation's client on our server; a server that wants a login; a host
+with four servers and a user who is asked. The second and the third, and one server of the fifth, need
+packages from the package index, in environments of their own; where those cannot be had, the tour
+says so.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(HERE), str(ROOT / "tools")]
 
+import host_tour  # noqa: E402 - examples/host_tour.py: found through the line above
 import peers  # noqa: E402 - tools/peers.py: found through the line above
 from bookings import server  # noqa: E402 - examples/bookings.py: found through the line above
 
@@ -141,6 +143,17 @@ async def login() -> None:
         raise SystemExit(f"the login ended with {process.returncode}")
 
 
+async def host() -> None:
+    """Many servers and one user who is asked (examples/host_tour.py)."""
+    print("\n5. A host: four servers, and one user who is asked (examples/host/mcp.json)")
+    try:
+        git = str(peers.python("servers"))
+    except peers.Unavailable as why:
+        say(f"without mcp-server-git, for the package index cannot be reached: {why}")
+        git = None
+    await host_tour.main(git)
+
+
 async def main() -> None:
     """The whole tour; ends with exit code 0 when everything went well."""
     print("isthmus: the Model Context Protocol in Python, all five revisions")
@@ -148,7 +161,10 @@ async def main() -> None:
     await theirs()
     await other_client()
     await login()
-    print("\nThat was the main job: servers, clients, logins, three transports, two eras.")
+    await host()
+    print(
+        "\nThat was the main job: servers, clients, logins, and a host; three transports, two eras."
+    )
 
 
 if __name__ == "__main__":
