@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.host.dangers import PATTERNS, dangers, dangers_of_url
+from isthmus.host.dangers import PATTERNS, dangers, dangers_of_url, loads
 
 MANY = [
     (["sudo", "x"], "rights of another user"),
@@ -90,8 +90,24 @@ def test_every_pattern_is_shown_to_fit_something():
 @pytest.mark.covers("hostconfig.install.warnings")
 def test_variables_that_load_code_are_warned_of():
     """Ours: LD_PRELOAD makes any program another one."""
-    assert "LD_PRELOAD" in dangers(["x"], ["LD_PRELOAD", "TZ"])[0]
-    assert () == dangers(["x"], ["TZ"])
+    (warning,) = dangers(["x"], {"LD_PRELOAD": "./evil.so", "TZ": "UTC"})
+    assert "the variable LD_PRELOAD can make it run other code than its own: it is ./evil.so" == (
+        warning
+    )
+    assert () == dangers(["x"], {"TZ": "UTC"})
+
+
+@pytest.mark.parametrize(
+    ("name", "loading"),
+    [
+        ("git_ssh_command", True), ("GIT_CONFIG_COUNT", True), ("npm_config_registry", True),
+        ("PYTHONSTARTUP", True), ("DYLD_X", True), ("BASH_FUNC_ls", True), ("HTTPS_PROXY", True),
+        ("UV_INDEX_URL", True), ("GITHUB_TOKEN", False), ("API_KEY", False), ("LANG", False),
+    ],
+)  # fmt: skip
+def test_which_variables_load_code(name, loading):
+    """Ours: whole families do, in either case; a key for a service does not."""
+    assert loading is loads(name)
 
 
 @pytest.mark.covers("hostconfig.install.warnings")
@@ -100,11 +116,11 @@ def test_a_program_that_anybody_may_replace_is_warned_of(tmp_path):
     program = tmp_path / "x"
     program.write_text("")
     program.chmod(0o755)
-    assert () == dangers(["x"], (), str(program))
+    assert () == dangers(["x"], {}, str(program))
     program.chmod(0o777)
 
-    assert "others may replace it" in dangers(["x"], (), str(program))[0]
-    assert () == dangers(["x"], (), str(tmp_path / "none"))
+    assert "others may replace it" in dangers(["x"], {}, str(program))[0]
+    assert () == dangers(["x"], {}, str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(

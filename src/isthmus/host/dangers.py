@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -107,30 +107,44 @@ VALUED = frozenset(
 NAMING = frozenset({"--from", "--package", "-p", "--spec"})
 EXACT = re.compile(r"(?:^|[^@])(?:@|==)v?\d+(?:\.\d+)*(?:[-+.\w]*)?$")
 
-LOADERS = frozenset({
-    "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH",
-    "NODE_OPTIONS", "NODE_PATH", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PERL5OPT", "RUBYOPT",
-    "BASH_ENV", "ENV", "PATH", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS",
-})  # fmt: skip
-"""Variables that make programs run or load something else."""
+LOADERS = re.compile(
+    r"(?i:LD_\w+|DYLD_\w+|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)|PYTHON\w+|"
+    r"PERL5?(?:OPT|LIB|DB)|PERL5(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|LUA_\w+|BASH_\w+|"
+    r"ENV|ZDOTDIR|SHELLOPTS|BASHOPTS|PS4|IFS|PROMPT_COMMAND|PATH|PATHEXT|COMSPEC|SHELL|HOME|USERPROFILE|"
+    r"XDG_CONFIG_\w+|GIT_\w+|SSH_ASKPASS|(?:JAVA_TOOL|JDK_JAVA|_JAVA)_OPTIONS|CLASSPATH|DOTNET_\w+|"
+    r"DENO_\w+|BUN_\w+|NPM_CONFIG_\w+|YARN_\w+|PIP_\w+|UV_\w+|PIPX_\w+|CARGO_\w+|RUSTC\w*|GOFLAGS|"
+    r"GOPROXY|GCONV_PATH|OPENSSL_\w+|(?:HTTPS?|ALL)_PROXY|EDITOR|VISUAL|PAGER|BROWSER|DOCKER_HOST|"
+    r"KUBECONFIG)"
+)
+"""Names of variables that make programs run or load something else, or fetch it elsewhere."""
 
 LOOPBACK = re.compile(
     r"^(?:http|ws)://(?:[^/@]*@)?(?:localhost|127(?:\.\d+){3}|\[::1\])(?=[:/?]|$)", re.IGNORECASE
 )
 
 
-def dangers(argv: Sequence[str], env: Iterable[str] = (), resolved: str = "") -> tuple[str, ...]:
+NONE: Mapping[str, str] = {}
+
+
+def loads(name: str) -> bool:
+    """Whether a variable of this name can make a program run other code than its own."""
+    return LOADERS.fullmatch(name) is not None
+
+
+def dangers(
+    argv: Sequence[str], env: Mapping[str, str] = NONE, resolved: str = ""
+) -> tuple[str, ...]:
     """What to warn of in a command, a sentence each; nothing where none of the patterns fits.
 
     Args:
         argv: the command.
-        env: the names of the variables it gets.
+        env: the variables it gets; shown of those that load code, which have no secrets.
         resolved: the file that the program is, as far as that is known.
     """
     return tuple(dict.fromkeys(_dangers(argv, env, resolved)))
 
 
-def _dangers(argv: Sequence[str], env: Iterable[str], resolved: str) -> Iterator[str]:
+def _dangers(argv: Sequence[str], env: Mapping[str, str], resolved: str) -> Iterator[str]:
     whole = " ".join(argv)
     if len(whole) > LONGEST:
         yield "it is too long to be looked through: read it, or do not run it"
@@ -148,9 +162,10 @@ def _dangers(argv: Sequence[str], env: Iterable[str], resolved: str) -> Iterator
         if any(pattern.sign.search(text) for text in looked_at[pattern.where]):
             yield pattern.says
     yield from _unpinned(argv)
-    for name in env:
-        if name.upper() in LOADERS:
-            yield f"the variable {name} can make it run other code than its own"
+    for name, value in env.items():
+        if loads(name):
+            said = f": it is {value}" if value else ""
+            yield f"the variable {name} can make it run other code than its own{said}"
     if resolved and _open_to_all(resolved):
         yield "the program stands where others may replace it"
 

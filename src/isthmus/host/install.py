@@ -1,14 +1,14 @@
 """Whether a server may be run, or connected to, at all: shown to the user once, and agreed to.
 
-Agreement is for the command to the letter, the names of its variables, its folder, its pin and what
-confines it, or for the address and the names of its headers: when one of them changes, it is asked
-again.
+Agreement is for the command to the letter, the names of its variables, what those of them say that
+make it load other code, its folder, its pin and what confines it, or for the address and the names
+of its headers: when one of them changes, it is asked again.
 """
 
 import asyncio
 import hashlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import msgspec
 from isthmus.host.act import Act, Outcome
 from isthmus.host.attempt import Action, Attempt, new_id
 from isthmus.host.config.entries import ServerEntry
-from isthmus.host.dangers import dangers, dangers_of_url
+from isthmus.host.dangers import dangers, dangers_of_url, loads
 from isthmus.host.errors import Denied
 from isthmus.host.interaction import Connecting, Decision, Installing, Payload
 from isthmus.host.policy.facts import Facts
@@ -303,19 +303,37 @@ def installing(entry: ServerEntry, roots: tuple[Granted, ...] = ()) -> Installin
         cwd=entry.cwd or os.getcwd(),  # noqa: PTH109 - a text
         env=tuple(sorted(entry.env)),
         source=entry.source,
-        warnings=dangers(argv, entry.env, resolved),
+        warnings=dangers(argv, dict.fromkeys(entry.env, "") | loading(entry), resolved),
         sandbox=described(entry.options.sandbox, roots),
     )
 
 
 def masked(entry: ServerEntry) -> tuple[str, ...]:
-    """The command with the user's own secrets hidden that it has among its arguments."""
-    held = sorted((s.reveal() for s in entry.secrets), key=len, reverse=True)
-    argv = list(entry.command)
-    for secret in held:
-        if len(secret) >= SHORTEST:
-            argv = [part.replace(secret, HIDDEN) for part in argv]
-    return tuple(argv)
+    """The command with the user's own secrets hidden that it has among its arguments.
+
+    What the file itself calls a secret hides nothing: it would hide what its author likes.
+    """
+    held = own_secrets(entry)
+    return tuple(without(part, held) for part in entry.command)
+
+
+def own_secrets(entry: ServerEntry) -> list[str]:
+    """The secrets of an entry that are the user's, and stand in no file; the longest first."""
+    found = {one.reveal() for one in entry.secrets} - {one.reveal() for one in entry.written}
+    return sorted((one for one in found if len(one) >= SHORTEST), key=len, reverse=True)
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """A text with secrets hidden."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def loading(entry: ServerEntry) -> dict[str, str]:
+    """The variables that make it run other code than its own, with what they say."""
+    held = own_secrets(entry)
+    return {k: without(v, held) for k, v in sorted(entry.env.items()) if loads(k)}
 
 
 def arguments_of(entry: ServerEntry) -> dict[str, Any]:
@@ -328,13 +346,15 @@ def arguments_of(entry: ServerEntry) -> dict[str, Any]:
 def consent_digest(entry: ServerEntry) -> str:
     """What the user agrees to, as a digest: whatever of it changes, they are asked again.
 
-    A secret that is renewed changes nothing; a sandbox that opens does.
+    A secret that is renewed changes nothing; a sandbox that opens does, and so does the value of a
+    variable that makes programs load other code.
     """
     options = entry.options
     box = None if options.sandbox is None else msgspec.to_builtins(options.sandbox)
     said = [
         masked(entry),
         sorted(entry.env),
+        loading(entry),
         entry.cwd,
         options.pin,
         shown(entry.url) if entry.url else "",

@@ -204,6 +204,8 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         trusted: whether the file may start something: a workspace's may not until it is trusted,
             and has no variable filled in.
         secrets: what of ``env`` and ``headers`` nobody is to see; live as long as the entry is.
+        written: those of them that stand in the file itself, or in one that it names; whoever wrote
+            the file chose them, so that they hide nothing of the command.
     """
 
     name: str
@@ -218,6 +220,7 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
     source: str = ""
     trusted: bool = True
     secrets: tuple[Secret, ...] = ()
+    written: tuple[Secret, ...] = ()
 
     def __repr__(self) -> str:
         # without values of env and headers, which is where people put their keys

@@ -106,7 +106,8 @@ def server(raw: Raw, reading: Reading) -> ServerEntry:
     env, headers = ({}, entry.headers()) if url else (_env(entry, reading), {})
     held = list(variables.secrets) if variables is not None else []
     texts = {k: v for k, v in auth.items() if isinstance(v, str)} | env | headers
-    held += [Secret(v) for k, v in texts.items() if v and secretive(k)]
+    filled = {secret.reveal() for secret in held}
+    written = [Secret(v) for k, v in texts.items() if v and secretive(k) and v not in filled]
     if variables is not None:
         reading.used |= variables.used
     return ServerEntry(
@@ -121,7 +122,8 @@ def server(raw: Raw, reading: Reading) -> ServerEntry:
         layer=reading.layer,
         source=reading.source,
         trusted=variables is not None,
-        secrets=tuple(held),
+        secrets=(*held, *written),
+        written=tuple(written),
     )
 
 

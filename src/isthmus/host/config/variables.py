@@ -129,7 +129,9 @@ def environment(scope: Scope, name: str, whole: str) -> str | Secret:
         raise Unfilled(f"{whole} is no variable: {KNOWN}")
     if name not in scope.environ and not dash:
         raise Unfilled(f"{whole} is not set; export {name}=…, or write ${{{name}:-default}}")
-    found = scope.environ.get(name, default)
+    if name not in scope.environ:
+        return default  # which stands in the file: no secret of the user's
+    found = scope.environ[name]
     return Secret(found) if found and secretive(name) else found
 
 

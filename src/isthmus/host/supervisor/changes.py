@@ -9,7 +9,7 @@ from isthmus.host.config.entries import HostConfig, ServerEntry
 
 __all__ = ["ConfigDiff", "difference", "entry_digest"]
 
-UNSAID = frozenset({"layer", "source", "secrets"})
+UNSAID = frozenset({"layer", "source", "secrets", "written"})
 """What says where an entry stands and what of it is secret, and not what it is."""
 
 
