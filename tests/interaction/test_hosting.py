@@ -6,7 +6,7 @@ import pytest
 from msgspec import UNSET, Raw, Struct
 
 from isthmus import Accepted, Context, Server, ToolError
-from isthmus.errors import Misbehaved, Refused
+from isthmus.errors import IsthmusError, Misbehaved, Refused, UrlRequired
 from isthmus.host import Decision, Host, UserDeclined
 from isthmus.host.config.entries import Advertise, HostConfig, HostOptions, RootEntry, Timeouts
 from isthmus.host.policy.policy import Policy
@@ -221,3 +221,85 @@ def test_no_call_times_out_while_a_person_thinks(revision):
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         assert "row 3" == runner.run(scene())
+
+
+@every_revision(Feature.ELICITATION_URL)
+@pytest.mark.covers("hostkernel.asked.page-needed", "hostterminal.elicitation.page-consent")
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_a_page_that_a_call_needs_first_is_shown_and_nothing_fetches_it(revision, agrees):
+    """Spec 2025-11-25 client/elicitation#safe-url-handling: no request before the user agrees."""
+    fetched, opened, asked = [], [], []
+    server = Server("shop", revisions=[revision])
+
+    async def fetch(_reader, writer):
+        fetched.append(list(opened))
+        writer.close()
+
+    @server.tool
+    async def pay() -> str:
+        """Pay at a page."""
+        if not opened:
+            raise UrlRequired((page, "Pay at your bank."))
+        return "paid"
+
+    def visit(url):
+        opened.append(url)
+        if route(revision) == "request":
+            server.notify_elicitation_complete(asked[-1].payload.params.elicitation_id)
+        return True
+
+    def person(interaction):
+        asked.append(interaction)
+        return agrees
+
+    async with await asyncio.start_server(fetch, "127.0.0.1", 0) as listening:
+        page = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/pay"
+        host = Host(approver=person, policy=Policy.of(read_layers(CALLS, "user")), opener=visit)
+        host.add("shop", server)
+        async with host:
+            if agrees:
+                assert "paid" == (await host.call("shop__pay")).text
+            else:
+                with pytest.raises(IsthmusError):
+                    await host.call("shop__pay")
+
+    assert (page, "127.0.0.1") == (asked[0].payload.params.url, asked[0].payload.host)
+    assert ([page] if agrees else [], []) == (opened, fetched)
+    assert {"elicit.url"} == {one.attempt.action for one in asked}
+    assert 1 == len({one.attempt.parent for one in asked})
+
+
+def workshop(revision):
+    """A server whose tool is a task, and asks a form in its course."""
+    server = Server("shop", revisions=[revision])
+
+    @server.tool(task="required")
+    async def seat(ctx: Context) -> str:
+        """Ask which seat."""
+        answer = await ctx.elicit("Which?", Seat)
+        if not isinstance(answer, Accepted):
+            return type(answer).__name__
+        return f"row {answer.value.row}"
+
+    return server
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.covers("hostkernel.asked.routes")
+@pytest.mark.parametrize(
+    ("verdict", "heard"), [("allow", "row 3"), ("deny", "Declined"), ("cancel", "Cancelled")]
+)
+async def test_the_three_answers_reach_a_task_as_they_are(revision, verdict, heard):
+    """Spec 2026-07-28 client/elicitation#response-actions: by the third way as by the others."""
+    asked = []
+
+    async def person(interaction):
+        asked.append(interaction.attempt)
+        return Decision(verdict=verdict, edited={"row": 3} if verdict == "allow" else UNSET)
+
+    async with hosted(workshop(revision), person) as host:
+        assert heard == (await host.call("shop__seat")).text
+        rows = await host.view.audit_tail(50)
+
+    (call,) = {row.call for row in rows if row.action == "tool.call"}
+    assert [("elicit.form", call, "task")] == [(o.action, o.parent, o.origin) for o in asked]
