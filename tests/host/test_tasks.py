@@ -124,3 +124,21 @@ async def test_a_task_is_cancelled_through_the_pipeline(revision, tmp_path):
         rows = await host.view.audit_tail(100)
 
     assert {"tool.call", "task.cancel"} <= {row.action for row in rows if row.kind == "outcome"}
+
+
+async def test_a_task_that_another_host_follows_is_left_to_it(tmp_path):
+    """Ours: two hosts on one state do not answer its questions twice."""
+    server, waits = workshop("2026-07-28"), asyncio.Event()
+
+    async def person(_interaction):
+        waits.set()
+        return await asyncio.Event().wait()
+
+    async with hosted(server, person, tmp_path) as first:
+        calling = asyncio.ensure_future(first.call("shop__paint"))
+        await waits.wait()
+        async with hosted(server, person, tmp_path) as second:
+            assert {} == dict(second.tasks.open)
+        assert 1 == len(first.tasks.open)
+    with pytest.raises(OutcomeUnknown):
+        await calling

@@ -169,7 +169,9 @@ class Kernel:
             supervisor, self.catalog, self.fingerprints, workspace=self._workspace
         )
         self.servers.release = self._release
-        self.tasks = self.servers.tasks = Tasks(self.state, self.decisions, resume, self.clock)
+        self.tasks = self.servers.tasks = Tasks(
+            self.state, self.decisions, resume, self.clock, self.audit.node
+        )
         self.answers = Answers(self.pipeline, self.servers, self._targets, self.events)
         self.answers.elicitor = Elicitor(self.pipeline, opener=self._opener, events=self.events)
         self.answers.roots = self.roots

@@ -23,6 +23,16 @@ __all__ = ["Handle", "Tasks"]
 MOST_AGE = 30 * 86400.0
 """Seconds after which a task that nobody came for is forgotten."""
 
+OURS = """
+    SELECT identity, task, attempt, answered FROM task_handle
+    WHERE NOT EXISTS (
+        SELECT 1 FROM open_call WHERE node != ?
+        AND call_id = json_extract(CAST(attempt AS TEXT), '$.id')
+    )
+    ORDER BY at_us
+"""
+"""Those that no process follows that is there: the calls of those who are gone are ours by now."""
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Attempt).decode
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -51,6 +61,7 @@ class Tasks:
         decisions: what was decided on their questions; forgotten when they are over.
         resume: goes on with a task, through the pipeline.
         clock: says the seconds since the epoch.
+        node: what this process is called in the audit log.
     """
 
     def __init__(
@@ -59,23 +70,24 @@ class Tasks:
         decisions: Decisions,
         resume: Callable[[Handle], "asyncio.Future[ToolResult]"],
         clock: Callable[[], float] = time.time,
+        node: str = "",
     ) -> None:
         self._state = state
         self._decisions = decisions
         self._resume = resume
         self._clock = clock
+        self._node = node
         self._handles: dict[str, Handle] = {}
         self._following: dict[str, asyncio.Future[ToolResult]] = {}
 
     async def load(self) -> None:
-        """Read which there are; what is too old is forgotten."""
+        """Read which there are; what is too old is forgotten, what another process follows is not ours."""
         oldest = int((self._clock() - MOST_AGE) * 1e6)
+        node = self._node
 
         def work(db: "sqlite3.Connection") -> list[tuple[str, str, bytes, str]]:
             db.execute("DELETE FROM task_handle WHERE at_us < ?", (oldest,))
-            return db.execute(
-                "SELECT identity, task, attempt, answered FROM task_handle ORDER BY at_us"
-            ).fetchall()
+            return db.execute(OURS, (node,)).fetchall()
 
         for identity, task, attempt, answered in await self._state.write(work):
             handle = Handle(

@@ -94,3 +94,24 @@ def test_whoever_is_gone_leaves_nothing_behind(tmp_path):
     assert other.gone("one")
     assert [] == list((tmp_path / "nodes").iterdir())
     assert Presence(None, "x").gone("y")
+
+
+@pytest.mark.covers("hostaudit.crash.tasks")
+async def test_a_call_that_has_become_a_task_is_taken_over_by_whoever_comes_next(tmp_path):
+    """Ours: how it ends can still be found out, so nobody says that nobody knows."""
+    await left_behind(tmp_path, "first")
+    for node in ("second", "third"):
+        async with logging(tmp_path, node=node) as log:
+            await log.state.write(
+                lambda db: db.execute(
+                    "INSERT OR REPLACE INTO task_handle (identity, task, at_us, attempt) "
+                    "VALUES ('x', 't1', 1, ?)",
+                    (b'{"id":"open"}',),
+                )
+            )
+            assert 0 == await log.open()
+            assert [("open", node)] == await sql(log, "SELECT call_id, node FROM open_call")
+
+    async with logging(tmp_path, node="fourth") as log:
+        await log.state.write(lambda db: db.execute("DELETE FROM task_handle"))
+        assert 1 == await log.open()

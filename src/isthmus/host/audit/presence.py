@@ -125,15 +125,23 @@ NAMES = (
 )
 
 
+TASKS = """
+    UPDATE open_call SET node = ? WHERE node = ? AND call_id IN
+    (SELECT json_extract(CAST(attempt AS TEXT), '$.id') FROM task_handle)
+"""
+
+
 def orphans(db: "sqlite3.Connection", presence: Presence) -> Iterator[Row]:
     """An outcome for each call of those who are gone: nobody can tell how it ended.
 
-    Writing the outcome takes the call off the list, so that it is written once.
+    Writing the outcome takes the call off the list, so that it is written once. One that has become
+    a task is ours from now on: its server can still be asked how it ended.
     """
     nodes = [row[0] for row in db.execute("SELECT DISTINCT node FROM open_call").fetchall()]
     for node in nodes:
         if not presence.gone(node):
             continue
+        db.execute(TASKS, (presence.node, node))
         for *values, who in db.execute(OPEN, (node,)).fetchall():
             told: dict[str, Any] = {
                 name: value or "" for name, value in zip(NAMES, values, strict=True)
