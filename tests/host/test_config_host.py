@@ -14,6 +14,7 @@ from isthmus.host.errors import Denied, ServerUnavailable
 from isthmus.host.host import Host
 from isthmus.host.sandbox import unavailable
 from isthmus.host.state import HostState
+from isthmus.transports.command import Command
 
 SERVER = """
 from isthmus import Context, Server
@@ -177,3 +178,24 @@ async def test_nothing_is_sent_to_a_server_before_the_user_agrees_to_connect(hou
 
     assert ("quarantined", []) == (refused, before)
     assert ["server.connect"] * 2 == heard[0]
+
+
+@pytest.mark.covers("hostconfig.sandbox.host-own")
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable())
+async def test_a_confined_server_cannot_reach_its_host_by_a_root(tmp_path):
+    """Ours: a state, rules or a configuration within a root are kept from who works there."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "rules.toml").write_text("")
+    host = {"state": "./state", "policy": "./rules.toml", "roots": [{"path": ".", "name": "work"}]}
+    server = {"command": sys.executable, "args": ["x"], "host": {"sandbox": {}}}
+    (work / "mcp.json").write_text(json.dumps({"host": host, "mcpServers": {"x": server}}))
+    async with Host.from_config(str(work / "mcp.json")) as one:
+        entry = one.config.servers["x"]
+        await one.kernel.roots.grant(entry, [str(work)], "me")
+        argv = one.kernel._confine(entry)(Command("true")).argv
+    places = (work, work / "state", work / "rules.toml", work / "mcp.json")
+
+    assert ["--bind", "--tmpfs", "--ro-bind-try", "--ro-bind-try"] == [
+        argv[argv.index(str(place)) - 1] for place in places
+    ]

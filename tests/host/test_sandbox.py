@@ -158,6 +158,76 @@ def test_what_an_entry_allows_and_hides(home):
     assert "canary" not in hidden.stdout
 
 
+MOVE = """
+import os, sys
+for step in sys.argv[1:]:
+    before, after = step.split(":")
+    try:
+        os.rename(before, after)
+        print(before)
+    except OSError:
+        pass
+"""
+
+
+@REAL
+@pytest.mark.covers("hostconfig.sandbox.host-own")
+def test_what_the_host_goes_by_is_out_of_reach(home):
+    """Ours: also where it stands within a root: a server answers no question and writes no rule."""
+    work = home / "work"
+    state, policy = work / "deep" / "state", work / "conf" / "policy.toml"
+    for one in (state / "host.sock", policy):
+        one.parent.mkdir(parents=True)
+        one.write_text("canary")
+    roots, own = [Granted(str(work))], [str(state), str(policy), str(home / "elsewhere")]
+    box = Sandbox(deny_read=(str(work / "deep" / "state"),))
+
+    def steps(*names):
+        argv = ("-c", MOVE, *(f"{work}/{name}:{work}/{name}2" for name in names))
+        inside = confined(Command(sys.executable, *argv), box, roots, own)
+        done = subprocess.run(inside.argv, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    command = Command(
+        sys.executable,
+        "-c",
+        TRY,
+        json.dumps(
+            {
+                "read_sock": str(state / "host.sock"),
+                "read_policy": str(policy),
+                "write_policy": str(policy),
+                "write": str(policy.parent / "other"),
+            }
+        ),
+    )
+    inside = confined(command, Sandbox(), roots, own)
+    done = subprocess.run(inside.argv, capture_output=True, text=True, check=True)
+
+    said = {"read_sock": False, "read_policy": True, "write_policy": False, "write": True}
+    assert said == json.loads(done.stdout)
+    assert [str(work / "conf" / "other")] == steps(
+        "deep", "deep/state", "conf", "conf/policy.toml", "conf/other"
+    )
+
+
+@pytest.mark.covers("hostconfig.sandbox.home-hidden")
+def test_nothing_that_calls_itself_a_part_of_the_program_shows_keys(home):
+    """Ours: neither a variable for certificates nor a line of a package does."""
+    venv = home / "work" / "venv"
+    packages = venv / "lib" / "python3.13" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "evil.pth").write_text(f"{home / '.ssh'}\n{home / 'other'}\n")
+    program = venv / "bin" / "server"
+    program.parent.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    env = {"SSL_CERT_DIR": str(home / ".ssh"), "SSL_CERT_FILE": str(home)}
+    found = set(needed(Command(str(program), env=env), str(home), str(home)))
+
+    assert {str(home / "other")} == found & {str(home / "other"), str(home / ".ssh"), str(home)}
+
+
 @REAL
 def test_sockets_of_the_system_are_not_there(home):
     """Ours: no agent with keys, no Docker, nothing of other programs in /tmp."""

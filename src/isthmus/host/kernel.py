@@ -284,7 +284,14 @@ class Kernel:
             return lambda command: command
         from isthmus.host.sandbox import confined
 
-        return lambda command: confined(command, sandbox, self.roots.granted(entry))
+        return lambda command: confined(command, sandbox, self.roots.granted(entry), self._own())
+
+    def _own(self) -> list[str]:
+        """Where what the host goes by stands: nothing that it confines is to change that."""
+        config = self.supervisor.config
+        rules = rule_files(self._policy, self._given, config.options)
+        folder = [] if self.state.folder is None else [self.state.folder]
+        return [*map(str, (*folder, *rules)), *config.sources]
 
     def _quarantined(self, server: str, tool: Tool) -> bool:
         bound = self.servers.identity(server)

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from isthmus.host.config.entries import Sandbox
 from isthmus.host.errors import ServerUnavailable
+from isthmus.host.folders import refusal
 from isthmus.transports.command import Command
 
 __all__ = ["Granted", "SandboxUnavailable", "confined", "described", "unavailable"]
@@ -62,7 +63,9 @@ class Granted(Struct, frozen=True):
     writable: bool = True
 
 
-def confined(command: Command, sandbox: Sandbox, roots: Sequence[Granted] = ()) -> Command:
+def confined(
+    command: Command, sandbox: Sandbox, roots: Sequence[Granted] = (), own: Sequence[str] = ()
+) -> Command:
     """A command that runs another one in a sandbox.
 
     The environment is what the command has, and never stands among the arguments.
@@ -71,6 +74,7 @@ def confined(command: Command, sandbox: Sandbox, roots: Sequence[Granted] = ()) 
         command: what to run.
         sandbox: what it may do besides.
         roots: the folders it was granted.
+        own: what is the host's own, wherever it stands: folders are not seen, files are read-only.
 
     Raises:
         SandboxUnavailable: there is no bubblewrap here, or a folder is not what it should be.
@@ -84,6 +88,9 @@ def confined(command: Command, sandbox: Sandbox, roots: Sequence[Granted] = ()) 
     write = [_folder(path, "sandbox.allowWrite") for path in sandbox.allow_write]
     binds = dict.fromkeys(shown, False) | {one.path: one.writable for one in map(_same, roots)}
     binds |= dict.fromkeys(write, True)
+    mine = [real for path in own if _within(real := os.path.realpath(path), [*binds])]
+    hide = [os.path.realpath(os.path.expanduser(path)) for path in sandbox.deny_read]  # noqa: PTH111 - a text
+    binds |= _fixed([*mine, *hide], binds)
     parts = ["bwrap", *FIXED, *(() if sandbox.network else ("--unshare-net",))]
     for path in SYSTEM:
         parts += _system(path)
@@ -92,7 +99,9 @@ def confined(command: Command, sandbox: Sandbox, roots: Sequence[Granted] = ()) 
         parts += ["--tmpfs", home]
     for path in sorted(binds, key=len):  # what lies within comes after what is around it
         parts += ["--bind" if binds[path] else "--ro-bind", path, path]
-    for path in sandbox.deny_read:
+    for path in mine:
+        parts += _hidden(path) if os.path.isdir(path) else ["--ro-bind-try", path, path]  # noqa: PTH112 - a text
+    for path in hide:
         parts += _hidden(path)
     seen = (*SYSTEM, *binds)
     inside = next(
@@ -191,7 +200,9 @@ def needed(command: Command, cwd: str, home: str) -> Iterator[str]:
     certificates = (variables.get(name, "") for name in CERTIFICATES)
     for path in ("/etc/resolv.conf", *certificates):
         real = os.path.realpath(path) if path else ""
-        if real and os.path.exists(real) and not _within(real, SYSTEM):  # noqa: PTH110 - a text
+        if not real or refusal(real, home):  # what is called a certificate may be a folder of keys
+            continue
+        if os.path.exists(real) and not _within(real, SYSTEM):  # noqa: PTH110 - a text
             yield real
             if path != real and not _within(path, SYSTEM):
                 yield path
@@ -222,7 +233,10 @@ def _program(program: str, home: str) -> Iterator[str]:
         shared = folder in {os.path.join(home, ".local"), home}  # noqa: PTH118 - a text
         yield folder if own and not shared else hop
         if own and not shared:
-            yield from (path for path in _edited(folder) if not _around(path, home))
+            # any package may say where packages are: not where keys are
+            yield from (
+                path for path in _edited(folder) if not (_around(path, home) or refusal(path, home))
+            )
         if not os.path.islink(hop):  # noqa: PTH114 - a text
             break
         hop = os.path.join(os.path.dirname(hop), os.readlink(hop))  # noqa: PTH115, PTH118, PTH120 - as above
@@ -301,9 +315,22 @@ def _folder(path: str, what: str) -> str:
     return real
 
 
-def _hidden(path: str) -> list[str]:
+def _fixed(paths: Sequence[str], binds: Mapping[str, bool]) -> dict[str, bool]:
+    """The folders around places that are kept from a program, as far as they are within its own.
+
+    Each is bound onto itself: what is mounted cannot be renamed, so that nothing can be put where
+    such a place was, and none of them can be moved to where the host does not look for it.
+    """
+    found: dict[str, bool] = {}
+    for path in paths:
+        for one in map(str, Path(path).parents):
+            if one not in binds and _within(one, [*binds]):
+                found[one] = binds[max((b for b in binds if _within(one, [b])), key=len)]
+    return found
+
+
+def _hidden(real: str) -> list[str]:
     """What hides a place, if it is there."""
-    real = os.path.realpath(os.path.expanduser(path))  # noqa: PTH111 - a text
     if os.path.isdir(real):  # noqa: PTH112 - a text
         return ["--tmpfs", real]
     return ["--ro-bind", "/dev/null", real] if os.path.exists(real) else []  # noqa: PTH110 - a text
