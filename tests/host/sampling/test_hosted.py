@@ -1,5 +1,7 @@
 """Sampling through a whole host: a server's ``ctx.sample`` in both eras, answered by a script."""
 
+import asyncio
+
 import pytest
 
 from isthmus import Context, Server
@@ -7,6 +9,7 @@ from isthmus.host.config.entries import Advertise
 from isthmus.host.errors import ConfigError, UserDeclined
 from isthmus.host.host import Host
 from isthmus.host.interaction import Decision
+from isthmus.host.providers.provider import Delta
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.sampling.models import Models
 from isthmus.revisions import REVISIONS
@@ -122,3 +125,60 @@ async def test_a_host_without_models_offers_none():
     """We demand: what nobody can answer is not advertised."""
     async with Host() as host:
         assert (0, {}) == (len(host.models), host.providers)
+
+
+class Endless(Scripted):
+    """Writes for as long as somebody reads."""
+
+    def __init__(self):
+        super().__init__("word")
+        self.begun, self.ended = asyncio.Event(), asyncio.Event()
+
+    async def complete(self, completion):
+        """One word, and nothing more."""
+        self.asked.append(completion)
+        try:
+            yield Delta("word")
+            self.begun.set()
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+
+@pytest.mark.covers("hostsampling.cancelled")
+@pytest.mark.parametrize("revision", ALL)
+async def test_who_takes_the_request_back_ends_the_call_to_the_model(revision):
+    """Spec: a cancelled request is worked on no more, whoever takes it back and by whichever way."""
+    server, provider = Server("notes", revisions=[revision]), Endless()
+
+    @server.tool
+    async def summary(ctx: Context) -> str:
+        """A summary, or none where that takes too long."""
+        if revision == "2026-07-28":
+            return (await ctx.sample("Sum up", max_tokens=50)).text
+        asking = asyncio.ensure_future(ctx.sample("Sum up", max_tokens=50))
+        await provider.begun.wait()
+        asking.cancel()
+        await asyncio.wait([asking])
+        return "given up"
+
+    host = Host(
+        approver=lambda _asked: True,
+        models=Models([SMALL, LARGE]),
+        providers={"scripted": provider},
+    )
+    host.add("notes", server, advertise=Advertise(sampling=True))
+    async with host:
+        calling = asyncio.ensure_future(host.call("notes__summary"))
+        if revision != "2026-07-28":
+            assert "given up" == (await calling).text
+        else:
+            await provider.begun.wait()
+            calling.cancel()
+            await asyncio.wait([calling])
+        await provider.ended.wait()
+        rows = await host.view.audit_tail(50)
+
+    ends = [row.error for row in rows if (row.kind, row.action) == ("outcome", "sampling.request")]
+    assert ["cancelled"] == ends
+    assert 1 == len(provider.asked)
