@@ -107,3 +107,19 @@ def test_a_host_without_a_terminal_runs_until_a_signal_ends_it(words, approve):
             process.kill()
 
     assert (0, "", "") == (process.returncode, out, err)
+
+
+def test_a_host_without_any_server_says_how_to_add_one(tmp_path):
+    """Ours: who starts a host before anything else is told what comes first."""
+    empty = tmp_path / "mcp.json"
+    empty.write_text("{}")
+    words = ("host", "--config", str(empty), "--state", str(tmp_path), "--approve", "none")
+    with subprocess.Popen(
+        [*ISTHMUS, *words], stderr=subprocess.PIPE, start_new_session=True, text=True
+    ) as process:
+        try:
+            told = process.stderr.readline()
+        finally:
+            process.kill()
+
+    assert told.startswith("isthmus: no server is configured: isthmus servers add NAME -- COMMAND")

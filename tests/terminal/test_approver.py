@@ -424,6 +424,18 @@ async def test_servers_are_started_and_stopped_from_their_list():
         assert "server   git is stopped" in log
 
 
+async def test_a_host_without_servers_says_how_to_add_one():
+    """Ours: an empty screen is a beginning, and says which."""
+    screen = Screen(WaitingHost())
+
+    async with screen.run((120, 24)) as pilot:
+        await screen.press(pilot)
+        said = [screen.card]
+        await screen.press(pilot, "2")
+        said.append(screen.app.query_one("#server-detail", Detail).text)
+    assert [True, True] == ["isthmus servers add NAME" in one for one in said]
+
+
 @pytest.mark.covers("hostterminal.leaving.twice")
 @pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
 async def test_leaving_while_something_waits_takes_two_keys(key):

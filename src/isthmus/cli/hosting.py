@@ -27,6 +27,9 @@ __all__ = ["Hosting", "hosted"]
 ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
 """The signals that end a host in order; not every system has all of them."""
 
+NONE = (
+    "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"
+)
 HERE = "what waits is denied, and the servers are ended"
 THERE = "where nobody else is there, what waits is denied"
 
@@ -96,6 +99,8 @@ async def _hosted(said: Hosting) -> Exit:
         note(f"isthmus: {name}: {why}")
     for passed in host.config.notes:
         note(f"isthmus: {passed}")
+    if not (host.config.servers or host.config.broken):
+        note(f"isthmus: {NONE}")
     async with AsyncExitStack() as stack:
         end = stack.enter_context(_ending())
         folder = host.kernel.state.folder

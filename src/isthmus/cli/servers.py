@@ -23,7 +23,10 @@ Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", show_default=Fal
 File: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--file", metavar="FILE", help="The configuration; the user's and ./mcp.json by default."
+        "--config",
+        "--file",
+        metavar="FILE",
+        help="The configuration; the user's and ./mcp.json by default.",
     ),
 ]
 Pairs: TypeAlias = list[str] | None

@@ -29,6 +29,8 @@ __all__ = ["Happenings", "told"]
 MOST = 500
 """Lines that are kept."""
 
+QUIET = Line("  Nothing has happened yet.", "dim")
+
 
 def told(event: HostEvent) -> Line | None:
     """An event in a line; None for what would only fill the screen."""
@@ -98,5 +100,5 @@ class Happenings(Container):
 
     def _show(self) -> None:
         detail = self.query_one(Detail)
-        detail.show([*self._before, *self._lines], top=False)
+        detail.show([*self._before, *self._lines] or [QUIET], top=False)
         detail.scroll_end(animate=False)

@@ -30,13 +30,16 @@ from isthmus.terminal.scopes import Kept, kept
 if TYPE_CHECKING:
     from textual.screen import ModalScreen
 
-__all__ = ["Questions", "Surface"]
+__all__ = ["NO_SERVERS", "Questions", "Surface"]
 
 ASSURANCES = get_args(Assurance)
 MOST_ANSWERED = 1_000
 SAID = {"allow": "allowed", "deny": "denied", "cancel": "cancelled"}
 TOO_QUICK = "This has only just appeared: look at it, then press the key again."
 NOTHING = Line("  Nothing waits for an answer.", "dim")
+NO_SERVERS = Line(
+    "  There are no servers yet; to add one: isthmus servers add NAME -- COMMAND", "dim"
+)
 EMPTY = Decision(verdict="deny")
 
 
@@ -168,7 +171,9 @@ class Questions(Container):
 
     def _card(self, chosen: Interaction | None) -> Card:
         if chosen is None:
-            return Card("No question", (NOTHING,))
+            return Card(
+                "No question", (NOTHING,) if self._view.servers() else (NOTHING, NO_SERVERS)
+            )
         draft = self._drafts.get(chosen.id)
         found = card(chosen, UNSET if draft is None else draft.value)
         if draft is not None and draft.error:

@@ -13,7 +13,7 @@ from isthmus.host.view import HostView, ServerDo, ServerStatus
 from isthmus.terminal.choosing import Reading
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.lines import Line, field, name, warning
-from isthmus.terminal.questions import Questions
+from isthmus.terminal.questions import NO_SERVERS, Questions
 
 __all__ = ["Servers", "about"]
 
@@ -96,7 +96,7 @@ class Servers(Container):
 
     def _show(self) -> None:
         chosen = self.chosen
-        found = [Line("  There are no servers.", "dim")] if chosen is None else about(chosen)
+        found = [NO_SERVERS] if chosen is None else about(chosen)
         self.query_one(Detail).show(found, top=False)
 
     def action_do(self, what: ServerDo) -> None:
