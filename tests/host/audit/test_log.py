@@ -120,6 +120,72 @@ async def test_whatever_arguments_are_they_are_written_down(value):
         assert ["intent", "intent"] == await kinds(log)
 
 
+def nested(depth):
+    """Lists within lists."""
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.covers("hostaudit.row.unreadable")
+@pytest.mark.parametrize("bodies", ["hash", "redacted", "full"])
+async def test_no_depth_of_a_value_holds_up_the_log(bodies):
+    """Ours: what one thread can write another may not be able to read; the row is there all the same."""
+    depths = range(880, 1000)
+    async with logging(bodies=bodies) as log:
+        for depth in depths:
+            log.note(outcome(f"d{depth}", result=nested(depth), arguments=nested(depth)))
+        await log.intent(intent("after"))
+        verdict, lines = await log.verify(), await log.tail(len(depths) + 1)
+
+    assert (True, len(depths) + 1) == (verdict.good, verdict.rows)
+    assert [*(f"d{depth}" for depth in depths), "after"] == [line.call for line in lines]
+
+
+class Untold(dict):
+    """Cannot be looked at."""
+
+    def items(self):
+        raise ValueError("no")
+
+    __iter__ = items
+
+
+@pytest.mark.covers("hostaudit.row.unreadable")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"seconds": 10**400}, {"tokens_in": 1.5}, {"failed": "perhaps"}, {"labels": (1,)},
+        {"object": 7}, {"arguments": {10**5000: 1}}, {"detail": Untold(a=1, b=object())},
+    ],
+    ids=range(7),
+)  # fmt: skip
+async def test_a_row_that_is_not_as_it_should_be_is_written_as_far_as_it_is(odd):
+    """Ours: a mistake in one row must not keep all after it from being written."""
+    async with logging() as log:
+        log.note(outcome("odd", **odd))
+        await log.intent(intent("after"))
+
+        assert (await log.verify()).good
+        assert ["odd", "after"] == [line.call for line in await log.tail()]
+
+
+@pytest.mark.covers("hostaudit.row.brief")
+async def test_a_long_name_is_cut_where_it_holds_no_secret():
+    """Ours: a server that names a page with ten million letters fills no disk, and hides nothing."""
+    async with logging() as log:
+        held = Secret("correct horse")
+        await log.intent(
+            intent(object="a " * 1_995 + f"{held.reveal()} " * 1_000_000, run="r" * 9_999)
+        )
+        (line,) = await log.tail()
+
+    assert [True, True] == [len(text) < 5_000 for text in (line.object, line.run)]
+    assert "(14003990 characters)" in line.object
+    assert "corre" not in line.object
+
+
 async def test_long_arguments_are_cut_and_say_so():
     """Ours: rows have a limit, and their digest is that of the whole."""
     async with logging() as log:

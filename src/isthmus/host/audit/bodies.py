@@ -60,8 +60,11 @@ class Keeper:
     def _content(self, raw: bytes, taken: Snapshot) -> bytes:
         if self._bodies == "full":
             return raw
-        value = self._redactor.strip(msgspec.json.decode(raw))
-        return msgspec.json.encode(self._redactor.without(value, taken.known))
+        try:
+            value = self._redactor.strip(msgspec.json.decode(raw))
+            return msgspec.json.encode(self._redactor.without(value, taken.known))
+        except (msgspec.DecodeError, RecursionError):  # there is its digest all the same
+            return msgspec.json.encode({"unreadable": f"{len(raw)} bytes"})
 
 
 KEEP = (

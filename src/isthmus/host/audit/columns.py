@@ -1,7 +1,8 @@
 """From a row to what stands in the table: a snapshot, redacted, in one order, and hashed."""
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -23,6 +24,9 @@ LONGEST = 64 * 1024
 
 CUT = 1_000
 """Characters that stay of a text where the whole is too long."""
+
+LONGEST_NAME = 4_000
+"""Characters of a name, an address or an error that are kept."""
 
 TEXTS = {
     "kind": "kind",
@@ -124,14 +128,14 @@ def columns(
         redactor: takes out what is secret.
         key: for digests.
     """
-    row = cast("Row", DECODER.decode(taken.data))
+    row = read(taken.data)
     known = sorted(taken.known, key=len, reverse=True)
     arguments, result = bytes(row.arguments), bytes(row.result)
     values: dict[str, Any] = {"seq": seq, "ts_us": int(taken.at * 1e6), "node": node}
     for column, name in TEXTS.items():
         values[column] = _named(getattr(row, name), known)
     for column, name in FREE_TEXTS.items():
-        values[column] = redactor.without(getattr(row, name), known) or None
+        values[column] = brief(getattr(row, name), partial(redactor.without, known=known)) or None
     for column, name in NUMBERS.items():
         values[column] = _integer(getattr(row, name))
     for column, (name, scale) in TIMES.items():
@@ -148,14 +152,63 @@ def columns(
     return [values[column] for column in COLUMNS], row
 
 
+def read(data: bytes) -> Row:
+    """A row as it was taken down; of one that is not as it should be, everything that is."""
+    try:
+        return cast("Row", DECODER.decode(data))
+    except (msgspec.DecodeError, RecursionError):
+        pass  # a log that cannot write one row writes none after it
+    pieces = members(data)
+    found: dict[str, Any] = {"kind": "config"}
+    odd: list[str] = []
+    for field in msgspec.structs.fields(RawRow):
+        try:
+            if field.name in pieces:
+                piece = pieces[field.name]
+                whole = field.name in BODIES
+                found[field.name] = (
+                    Raw(piece) if whole else msgspec.json.decode(piece, type=field.type)
+                )
+        except (msgspec.DecodeError, RecursionError):
+            odd.append(field.name)
+    if not found.get("detail"):
+        found["detail"] = Raw(msgspec.json.encode({"unreadable": odd or [f"{len(data)} bytes"]}))
+    return cast("Row", RawRow(**found))
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    """The members of a JSON object as they are written, however deep they are."""
+    found: dict[str, bytes] = {}
+    depth, name, begin = 0, "", 1
+    for mark in MARKS.finditer(data):
+        sign = mark[0]
+        depth += (sign in b"[{") - (sign in b"]}")
+        if depth == 1 and sign == b":":
+            name, begin = msgspec.json.decode(data[begin : mark.start()], type=str), mark.end()
+        elif (depth == 1 and sign == b",") or not depth:
+            found[name], begin = data[begin : mark.start()], mark.end()
+    return found
+
+
+def brief(text: str, clean: Callable[[str], str]) -> str:
+    """A text that is clean, or the beginning of one that nobody reads to its end."""
+    if len(text) <= LONGEST_NAME:
+        return clean(text)
+    # cut after it is clean, since half a secret is not known for one
+    return f"{clean(text[:LONGEST])[:LONGEST_NAME]}… ({len(text)} characters)"
+
+
 def kept(data: bytes, redactor: Redactor, known: Sequence[str]) -> str | None:
     """What of some JSON is kept: without secrets, and not too long."""
     if not data or data == b"null":
         return None
-    value = redactor.without(redactor.strip(msgspec.json.decode(data)), known)
-    text = _json(value)
-    if len(text) > LONGEST:
-        text = _json(shortened(value))
+    try:
+        value = redactor.without(redactor.strip(msgspec.json.decode(data)), known)
+        text = _json(value)
+        if len(text) > LONGEST:
+            text = _json(shortened(value))
+    except (msgspec.DecodeError, RecursionError):  # written where there was more of the stack left
+        return _json({"unreadable": f"{len(data)} bytes"})
     return text if len(text) <= LONGEST else _json({"omitted": f"{len(data)} bytes"})
 
 
@@ -187,8 +240,10 @@ def digest(data: bytes, key: bytes) -> bytes:
 
 def tame(value: Any) -> Any:
     """Plain data that can be written as JSON, of whatever there is."""
-    tamed = Redactor(secrets=tuple).without(value, ())
-    return _tamed(tamed)
+    try:
+        return _tamed(Redactor(secrets=tuple).without(value, ()))
+    except Exception as error:  # noqa: BLE001 - an object may do anything when it is looked at
+        return f"[{type(value).__name__} that cannot be read: {type(error).__name__}]"
 
 
 def _tamed(value: Any) -> Any:
@@ -208,9 +263,13 @@ _cleaned = lru_cache(maxsize=4096)(partial(cleaned, chance=False))
 
 
 def _named(text: str, known: Sequence[str]) -> str | None:
+    return brief(text, partial(_named_clean, known)) or None
+
+
+def _named_clean(known: Sequence[str], text: str) -> str:
     for secret in known:
         text = text.replace(secret, REDACTED)
-    return _cleaned(text) or None
+    return _cleaned(text) if len(text) <= LONGEST_NAME else cleaned(text, chance=False)
 
 
 def _integer(value: float | bool | None) -> int | None:
@@ -228,3 +287,4 @@ def _hidden(value: Any) -> str:
 
 ENCODER = msgspec.json.Encoder(enc_hook=_hidden)
 DECODER = msgspec.json.Decoder(RawRow)
+MARKS = re.compile(rb'"(?:[^"\\\\]|\\\\.)*"|[\[\]{}:,]')
