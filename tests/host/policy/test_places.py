@@ -50,6 +50,28 @@ def test_links_are_followed_as_the_standard_library_does(tree, path, monkeypatch
     assert expected == real(f"{tree}/{path}")
 
 
+def test_what_is_no_file_leads_where_the_standard_library_says():
+    """Ours: the kernel calls a pipe by what it is, which is no path."""
+    reader, writer = os.pipe()
+    try:
+        assert os.path.realpath(f"/proc/self/fd/{reader}") == real(f"/proc/self/fd/{reader}")
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_looking_where_paths_lead_keeps_nothing_open(tree):
+    """Ours: a host decides for months."""
+    opened = os.open(tree, os.O_RDONLY)
+    os.close(opened)
+    for _ in range(100):
+        real(f"{tree}/work")
+    again = os.open(tree, os.O_RDONLY)
+    os.close(again)
+
+    assert again < opened + 50
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "a/b", "~/x", "a\0b", "file://elsewhere/a", "file:relative", "file:///a?b", "file:///%00", "file:///%ff",
@@ -79,7 +101,8 @@ def test_a_relative_path_starts_in_the_servers_folder_where_that_is_known(tree):
 def test_what_forbids_folds_case_and_what_allows_does_not():
     """Ours: on a system whose files ignore case, /ETC is /etc."""
     assert (True, False) == (is_under("/ETC/x", "/etc", folding=True), is_under("/ETC/x", "/etc"))
-    assert is_under("/x", "/")
+    assert (True, False) == (is_under("/x", "/"), is_under("/usr", "/etc", folding=True))
+    assert is_under("/Caf\u00e9/x", "/cafe\u0301", folding=True)
 
 
 def test_the_workspace_and_the_home_are_filled_in(monkeypatch):
@@ -119,6 +142,6 @@ def test_an_address_that_readers_may_disagree_on_has_no_host(url):
 
 def test_a_star_is_what_lies_below_and_not_the_host_itself():
     """Ours: and it ends at a point."""
-    hosts = ("a.example.com", "a.b.example.com", "example.com", "evilexample.com")
+    hosts = ("a.example.com", "a.b.example.com", "example.com", "evilexample.com", ".example.com")
 
-    assert [True, True, False, False] == [host_fits(h, "*.example.com") for h in hosts]
+    assert [True, True, False, False, False] == [host_fits(h, "*.example.com") for h in hosts]

@@ -3,6 +3,7 @@
 import pytest
 
 from host_policies import call, facts
+from isthmus.host.policy import predicates
 from isthmus.host.policy.predicates import BadPredicate, Predicate
 
 
@@ -77,6 +78,49 @@ def test_doubt_counts_against_whoever_wants_something(text, negation):
     assert (False, True) == (
         fits(negation + text, doubtful),
         fits(negation + text, doubtful, forbids=True),
+    )
+
+
+@pytest.mark.parametrize(
+    "operator", ["under '/etc'", "glob '/etc/*'", "regex '/etc/.*'", "host-in 'a.b'"]
+)
+@pytest.mark.parametrize("negation", ["", "not "])
+@pytest.mark.covers("hostpolicy.predicates.doubt", "hostpolicy.under.no-escape")
+def test_what_is_too_long_to_be_judged_counts_against_whoever_wants_something(operator, negation):
+    """Ours: a program may well read a path that is made longer than any path by ``./``."""
+    long = {"x": "/etc/" + "./" * 600_000 + "passwd"}
+
+    assert (False, True) == (
+        fits(f"{negation}args.x {operator}", long),
+        fits(f"{negation}args.x {operator}", long, forbids=True),
+    )
+
+
+def test_a_number_is_no_path_and_lies_nowhere():
+    """Ours: what cannot be a path leads nowhere, so that a rule about paths is not about it."""
+    assert (False, False, True) == (
+        fits("args.x under '/etc'", {"x": 3}),
+        fits("args.x under '/etc'", {"x": 3}, forbids=True),
+        fits("not args.x under '/etc'", {"x": 3}),
+    )
+
+
+def test_a_star_stands_for_every_argument():
+    """Ours: whatever it is called, and also where an argument is called ``*``."""
+    assert (True, False) == (
+        fits("args.* under '/etc'", {"*": "/tmp", "y": "/etc/x"}, forbids=True),
+        fits("args.* under '/tmp'", {"*": "/tmp", "y": "/etc/x"}),
+    )
+
+
+@pytest.mark.parametrize(("folds", "forbidden"), [(True, True), (False, False)])
+def test_case_is_folded_by_what_forbids_where_files_ignore_case(monkeypatch, folds, forbidden):
+    """Ours: /TMP/X is another file on Linux, and the same one on macOS and Windows."""
+    monkeypatch.setattr(predicates, "FOLDS", folds)
+
+    assert (forbidden, False) == (
+        fits("args.x under '/tmp'", {"x": "/TMP/X"}, forbids=True),
+        fits("args.x under '/tmp'", {"x": "/TMP/X"}),
     )
 
 

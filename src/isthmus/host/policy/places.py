@@ -7,7 +7,6 @@ import unicodedata
 
 __all__ = [
     "FOLDS",
-    "LONGEST_PATH",
     "canonical",
     "expanded",
     "host_fits",

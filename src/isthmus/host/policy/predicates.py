@@ -15,7 +15,6 @@ from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.patterns import Globs
 from isthmus.host.policy.places import (
     FOLDS,
-    LONGEST_PATH,
     canonical,
     expanded,
     host_fits,
@@ -150,9 +149,9 @@ def _values(value: Any, path: Sequence[str]) -> Iterator[Any]:
 
 def _members(value: Any, key: str) -> Iterable[Any]:
     if isinstance(value, Mapping):
-        if key in value:
-            return (value[key],)
-        return value.values() if key == "*" else ()
+        if key == "*":  # also where a member is called so: it would hide the others
+            return value.values()
+        return (value[key],) if key in value else ()
     if isinstance(value, list | tuple):
         if key == "*":
             return value
@@ -333,7 +332,7 @@ def _under(text: str) -> Judge:
             raise BadPredicate(f"{folder!r} is under nothing: begin it with /, ~ or ${{workspace}}")
 
     def judge(value: Any, facts: Facts, forbids: bool) -> bool | None:
-        if not isinstance(value, str) or len(value) > LONGEST_PATH:
+        if not isinstance(value, str):
             return _no_text(value)
         path = canonical(value, facts.cwd)
         if path is None:
