@@ -1,7 +1,6 @@
 """One server of the configuration, with all connections to it."""
 
 import asyncio
-import time
 from collections import deque
 
 from isthmus.auth.redaction import redact
@@ -142,7 +141,7 @@ class HostedServer:
             in_flight=self.in_flight,
             restarts=max(0, line.starts - 1),
             since=line.since,
-            retry_at=time.time() + line.waits if state == "backoff" else None,
+            retry_at=self._shop.wall() + line.waits if state == "backoff" else None,
             pid=line.pid,
             connections=sum(line.state in LIVE for line in self.lines.values()),
             trust=self.entry.options.trust,
