@@ -1,10 +1,12 @@
 """`isthmus host` as a command: what it needs, and how it ends."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ import pytest
 from isthmus.cli import hosting
 from isthmus.cli.hosting import Hosting, hosted
 from isthmus.errors import UsageError
+from isthmus.host.attached import Attached
+from isthmus.host.events import Noticed
 
 SHOP = str(Path(__file__).with_name("shop.py"))
 ISTHMUS = (sys.executable, "-m", "isthmus")
@@ -123,3 +127,42 @@ def test_a_host_without_any_server_says_how_to_add_one(tmp_path):
             process.kill()
 
     assert told.startswith("isthmus: no server is configured: isthmus servers add NAME -- COMMAND")
+
+
+@pytest.mark.covers("hostservers.reload.told")
+def test_a_file_that_is_edited_counts_at_once_and_what_is_different_is_told(words):
+    """Ours: a new server is there, a broken entry says why, and other terminals hear of it, too."""
+    file = Path(words[2])
+    entries = json.loads(file.read_text())["mcpServers"]
+    entries = {"store": entries["shop"], "odd": {"comand": "y", "command": 7}}
+    with subprocess.Popen(
+        [*ISTHMUS, *words, "--approve", "none"],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    ) as process:
+        try:
+            begun = [process.stderr.readline() for _ in range(2)]
+            edit = partial(file.write_text, json.dumps({"mcpServers": entries}))
+            seen, servers = asyncio.run(heard_of(words[4], edit))
+            told = [process.stderr.readline() for _ in range(2)]
+        finally:
+            process.kill()
+
+    difference = "added: store; removed: shop; broken: odd"
+    assert ([("", difference), ("odd", seen[1][1])], ["store", "odd"]) == (seen, servers)
+    assert [f"isthmus: config: {difference}\n", f"isthmus: odd: {seen[1][1]}\n"] == told
+    assert begun[0].startswith("isthmus: odd: ")
+
+
+async def heard_of(state, edit):
+    """What a surface hears of the configuration while it is edited, and the servers after that."""
+    async with Attached(state) as view:
+        seen, events = [], view.events()
+        edit()
+        while len(seen) < 2:
+            event = await anext(events)
+            if isinstance(event, Noticed) and event.about == "config":
+                seen.append((event.server, event.text))
+        return seen, [server.name for server in view.servers()]

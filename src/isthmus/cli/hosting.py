@@ -17,6 +17,7 @@ from isthmus.errors import UsageError
 from isthmus.host.attached import Attached
 from isthmus.host.config.load import load
 from isthmus.host.control import Control
+from isthmus.host.events import Noticed
 from isthmus.host.host import Host
 from isthmus.host.state import user_folder
 from isthmus.host.view import HostView
@@ -26,6 +27,9 @@ __all__ = ["Hosting", "hosted"]
 
 ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
 """The signals that end a host in order; not every system has all of them."""
+
+MOST_WAITING = 100
+"""Notices that are kept for the end of a question."""
 
 NONE = (
     "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"
@@ -125,18 +129,30 @@ async def _shown(view: HostView, said: Hosting, end: asyncio.Event, leaving: str
         return
     if said.approve == "none":
         note("isthmus: the host runs; isthmus host --attach shows it, control-C ends it")
-        await _first(end.wait(), _over(view))
+        await _first(end.wait(), _telling(view))
         return
     prompt = Prompt()
     note("isthmus: the host runs, and asks here; control-C ends it where it asks nothing")
     with _interrupting(prompt, end):
-        await _first(end.wait(), prompting(view, prompt))
+        await _first(end.wait(), prompting(view, prompt), _telling(view, lambda: prompt.asks))
 
 
-async def _over(view: HostView) -> None:
-    """Wait until the host ends by itself."""
-    async for _ in view.events():
-        pass
+async def _telling(view: HostView, busy: Callable[[], bool] = lambda: False) -> None:
+    """Say what a person should see, until the host ends by itself.
+
+    Args:
+        view: the host.
+        busy: whether a question stands there just now; what is to be said waits until it is over.
+    """
+    waiting: list[Noticed] = []
+    async for event in view.events():
+        if isinstance(event, Noticed):
+            waiting.append(event)
+        if waiting and not busy():
+            for one in waiting:
+                note(f"isthmus: {one.server or one.about}: {one.text}")
+            waiting.clear()
+        del waiting[:-MOST_WAITING]
 
 
 async def _first(*works: Coroutine[Any, Any, object]) -> None:

@@ -31,6 +31,9 @@ __all__ = ["Prompt", "prompting"]
 
 RULE = "-" * 60
 
+LONG = 30
+"""Lines of a card after which its question is repeated below it."""
+
 
 class Prompt:
     """An approver at the terminal that this process was started from.
@@ -82,6 +85,11 @@ class Prompt:
             return False
         self._asking.interrupt()
         return True
+
+    @property
+    def asks(self) -> bool:
+        """Whether a question stands at the terminal just now."""
+        return self._asking is not None
 
     def _nobody(self, interaction: Interaction, reason: str) -> Decision:
         return Decision(verdict=silence(interaction), by=self.name, reason=reason)
@@ -201,6 +209,8 @@ class Asking:
         draft = self._draft
         found = card(self._interaction, UNSET if draft is None else draft.value)
         self.say(f"{RULE}\n{found.text()}")
+        if len(found.lines) > LONG:  # its beginning is out of sight, and the end is theirs to write
+            self.say(f"{RULE}\n{found.title}")
         if self._high:
             self.say("  ! high risk: only the whole word yes allows it")
 

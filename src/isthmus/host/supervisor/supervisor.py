@@ -235,6 +235,8 @@ class Supervisor:
                 self._begin(self._servers[name])
             if diff:
                 self._on_event(Noticed(about="config", text=str(diff)))
+            for name in diff.broken:
+                self._on_event(Noticed(about="config", server=name, text=config.broken[name]))
             return diff
 
     async def _seen_off(self, old: HostedServer) -> None:
