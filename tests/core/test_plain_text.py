@@ -35,6 +35,10 @@ def test_a_terminal_gets_no_text_it_would_obey(text, shown):
         ("zero\u200bwidth", "zero<U+200B>width"),
         ("no\u00a0break", "no<U+00A0>break"),
         ("tag\U000e0041", "tag<U+E0041>"),
+        ("fill\u3164er", "fill<U+3164>er"),
+        ("hidden\U000e0101", "hidden<U+E0101>"),
+        ("de\u200dlete", "de<U+200D>lete"),
+        ("👩\u200d", "👩<U+200D>"),
         ("Grüße, 世界 👩\u200d🚀", "Grüße, 世界 👩\u200d🚀"),
     ],
 )

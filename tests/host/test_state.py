@@ -1,6 +1,7 @@
 """The state of a host: a folder for its owner only, one database, one key."""
 
 import asyncio
+import os
 import stat
 
 import pytest
@@ -68,3 +69,23 @@ def test_the_users_own_state_is_where_the_system_wants_it(tmp_path, monkeypatch)
     monkeypatch.setattr("sys.platform", "linux")
 
     assert tmp_path / "isthmus" / "host" == user_folder({"XDG_STATE_HOME": str(tmp_path)})
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give away")
+@pytest.mark.parametrize("what", ["", "host.db", "host.key", "link"])
+def test_a_state_of_somebody_elses_is_refused(tmp_path, what):
+    """Ours: who owns the folder, or a file that lies in it already, could write the grants."""
+    folder = tmp_path / "state"
+    folder.mkdir()
+    (tmp_path / "theirs").write_text("")
+    os.chown(tmp_path / "theirs", 12345, -1)
+    if what == "link":
+        (folder / "host.db").symlink_to(tmp_path / "theirs")
+    elif what:
+        (folder / what).write_text("")
+        os.chown(folder / what, 12345, -1)
+    else:
+        os.chown(folder, 12345, -1)
+
+    with pytest.raises(StoreUnusable, match="belongs to another user"):
+        HostState(folder)

@@ -12,6 +12,7 @@ import typer
 from isthmus.cli.ending import finish
 from isthmus.cli.exits import Exit
 from isthmus.cli.output import note, print_json, print_text
+from isthmus.core.plain_text import visible
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ async def _trust(place: Path, *, yes: bool) -> Exit:
         raise UsageError(f"{place} has none of {', '.join(WORKSPACE)}: there is nothing to trust")
     for document in documents:
         print_text(f"{document.path}:")
-        print_text(document.text.rstrip("\n"))
+        print_text(visible(document.text.rstrip("\n")))  # a mark that was dropped would be a lie
     parts = [part for document in documents for part in parts_of(document, str(place))]
     names = ", ".join(part.name or "host" for part in parts) or "nothing"
     if not yes:

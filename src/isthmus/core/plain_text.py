@@ -4,6 +4,7 @@ It may hold escape sequences that move the cursor, or marks that turn the readin
 make one word look like another.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable
 
@@ -13,6 +14,15 @@ _KEPT = {"\n", "\t"}
 # Direction marks, embeddings, overrides and isolates, and the invisible joiners among them.
 _FORMATS = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _HARMLESS = {"\u200d"}  # the joiner that emoji are made with
+# Letters and signs that are drawn as nothing, and marks that only choose how a letter is drawn.
+_UNDRAWN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
+    chr(code) for first, last in ((0x180B, 0x180F), (0xFE00, 0xFE0E), (0xE0100, 0xE01EF))
+    for code in range(first, last + 1)
+}  # fmt: skip
+_JOINER = "\u200d"
+_JOINS_NO_PICTURES = re.compile(
+    "(?<![\u2190-\u2bff\ufe0f\U0001f000-\U0001faff])\u200d|\u200d(?![\u2190-\u2bff\U0001f000-\U0001faff])"
+)
 _SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")  # with letters alike
 
 
@@ -49,7 +59,7 @@ def _shown(character: str) -> str:
 def _shown_in_line(character: str) -> str:
     category = unicodedata.category(character)
     blank = category == "Zs" and character != " "
-    odd = blank or category in _FORMATS or category == "Cn"
+    odd = blank or category in _FORMATS or category == "Cn" or character in _UNDRAWN
     return f"<U+{ord(character):04X}>" if odd and character not in _HARMLESS else character
 
 
@@ -76,6 +86,8 @@ def visible(text: str, *, line: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
+    if _JOINER in text:  # elsewhere than in emoji it only makes two words that look the same
+        text = _JOINS_NO_PICTURES.sub("<U+200D>", text)
     return text.translate(_SHOWN_IN_LINE if line else _SHOWN)
 
 

@@ -109,11 +109,38 @@ def private(folder: Path) -> None:
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stranger = not_ours(folder)
+        if stranger:
+            raise StoreUnusable(
+                f"{stranger} belongs to another user, who can read and change it: choose another "
+                "folder for the host's state, or have what is in it given to you (chown)"
+            )
         folder.chmod(0o700)
     except OSError as error:
         raise StoreUnusable(
             f"{folder} cannot be the folder of a host's state: {error.strerror}"
         ) from None
+
+
+def not_ours(folder: Path) -> Path | None:
+    """What of a folder belongs to somebody else: itself, or something in it; None where nothing."""
+    if not hasattr(os, "getuid"):  # Windows says it otherwise
+        return None
+    me = os.getuid()
+    if folder.stat().st_uid != me:
+        return folder
+    with os.scandir(folder) as found:
+        return next((Path(one) for one in found if _owner(one, me) != me), None)
+
+
+def _owner(one: "os.DirEntry[str]", me: int) -> int:
+    """Whose something is, itself and what it leads to; ``me`` where it has just gone."""
+    for follow in (False, True):
+        with suppress(FileNotFoundError):
+            owner = one.stat(follow_symlinks=follow).st_uid
+            if owner != me:
+                return owner
+    return me
 
 
 def key_in(path: Path, *, make: bool = True) -> bytes:

@@ -251,3 +251,42 @@ def test_an_option_nobody_knows_is_noted(layers):
         list(config.servers),
         "host.holograms, which is passed over" in config.notes[0],
     )
+
+
+@pytest.mark.covers("hostconfig.layers.workspace-narrow")
+def test_a_workspace_does_not_vouch_for_its_own_servers(layers):
+    """Ours: who trusts a folder lets it run programs, and takes no word for what their tools do."""
+    layers.write(layers.workspace, mcpServers={"x": {"command": "x", "host": {"trust": "full"}}})
+    layers.write(layers.user, mcpServers={"y": {"command": "y", "host": {"trust": "full"}}})
+    config = layers.load(trusted=All())
+
+    assert {"x": "untrusted", "y": "full"} == {
+        name: one.options.trust for name, one in config.servers.items()
+    }
+    assert ["mcpServers.x.host.trust"] == [
+        note.split("has no say in ")[1].split(",")[0] for note in config.notes
+    ]
+
+
+def test_a_file_of_a_workspace_that_is_huge_is_not_read(layers):
+    """Ours: a folder that somebody made cannot keep the host busy for a minute."""
+    (layers.workspace / "mcp.json").write_text("[" + "1," * 600_000 + "1]")
+    (note,) = layers.load().notes
+
+    assert "has more than 1048576 bytes" in note
+
+
+def test_what_a_file_says_is_told_without_what_a_terminal_would_obey(layers):
+    """Ours: the names in a file that nobody trusts yet are somebody else's words."""
+    bad = "\x1b[2J\u202e"
+    layers.write(
+        layers.workspace,
+        mcpServers={bad: {"command": "x"}, "y": {"command": "y", "host": {bad: 1}}},
+    )
+    config = layers.load()
+
+    assert [] == [
+        text
+        for text in (*config.notes, *config.broken.values())
+        if "\x1b" in text or "\u202e" in text
+    ]

@@ -1,6 +1,7 @@
 """One server of a file: what it says, checked."""
 
 import json
+import os
 
 import pytest
 
@@ -147,3 +148,18 @@ def test_what_gets_tokens_may_name_secrets(tmp_path):
     assert auth | {"clientSecret": "the-canary"} == entry.options.auth
     assert "canary" not in repr((entry, entry.options))
     assert ["the-canary"] == [secret.reveal() for secret in entry.secrets]
+
+
+@pytest.mark.parametrize("what", ["pipe", "huge", "folder"])
+def test_a_file_of_variables_that_is_none_breaks_its_server_alone(tmp_path, what):
+    """Ours: a pipe that nobody writes into, or a disk full of variables, keeps no host waiting."""
+    path = tmp_path / "values"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    else:
+        path.write_text("A=" + "x" * 1024 * 1024)
+    config = read(tmp_path, {"command": "x", "envFile": "values"})
+
+    assert "the file cannot be read" in config.broken["x"]

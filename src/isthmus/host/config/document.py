@@ -15,6 +15,9 @@ __all__ = ["Document", "digest_of", "read", "read_text"]
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file; some programs keep much else in the one that has their servers."""
 
+LARGEST_OF_OTHERS = 1024 * 1024
+"""The same of a file that somebody else may have written, which is read before anybody trusts it."""
+
 SYNTAXES = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 HEADER = re.compile(r"\s*\[\[?.*\]\]?\s*(?:#.*)?$")
@@ -73,7 +76,7 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     """A file's bytes.
 
     Raises:
@@ -81,23 +84,27 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(largest + 1)
     except FileNotFoundError:
         raise ConfigError(f"there is no file {path}") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > LARGEST:
-        raise ConfigError(f"{path} has more than {LARGEST} bytes: it is no configuration")
+    if len(data) > largest:
+        raise ConfigError(f"{path} has more than {largest} bytes: it is no configuration")
     return data
 
 
-def read(path: Path) -> Document:
+def read(path: Path, largest: int = LARGEST) -> Document:
     """A file of a configuration: TOML where its name ends so, else JSON with comments.
+
+    Args:
+        path: which one.
+        largest: bytes that it may have.
 
     Raises:
         ConfigError: it cannot be read, or is neither; the message has the line and column.
     """
-    return read_text(path, read_bytes(path))
+    return read_text(path, read_bytes(path, largest))
 
 
 def read_text(path: Path, data: bytes) -> Document:

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from isthmus.host.config.document import Document, read
+from isthmus.core.plain_text import visible
+from isthmus.host.config.document import LARGEST, LARGEST_OF_OTHERS, Document, read
 from isthmus.host.config.entries import HostConfig, HostOptions, Layer, ServerEntry
 from isthmus.host.config.forms import Misfit
 from isthmus.host.config.jsonc import Key
@@ -119,7 +120,9 @@ def read_layers(
         if layer != "command_line" and not path.is_file():
             continue
         try:
-            found.append((layer, read(path)))
+            found.append(
+                (layer, read(path, LARGEST_OF_OTHERS if layer == "workspace" else LARGEST))
+            )
         except ConfigError as error:
             if layer != "workspace":
                 raise
@@ -246,6 +249,7 @@ class _Together:
             base=Path(self._scope.folder) if workspace else document.path.parent,
             cwd=self._scope.folder if workspace else "",
             unknown=[],
+            withheld=[],
             used={},
         )
         doubled = document.twice(*raw.keys[:-1]).get(raw.name)
@@ -260,6 +264,11 @@ class _Together:
             f"{document.place(*keys)}: nobody knows {dotted(keys)}, which is passed over"
             for keys in reading.unknown
         )
+        self._notes += (
+            f"{document.place(*keys)}: a workspace has no say in {dotted(keys)}, which is passed over; "
+            "to trust the server, write it into your own file"
+            for keys in reading.withheld
+        )
         self._used[raw.name] = reading.used
 
     def _allowed(self, document: Document, name: str, value: Any) -> bool:
@@ -272,7 +281,7 @@ class _Together:
 def dotted(keys: Sequence[Key]) -> str:
     """The way to a part as people write it."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
-    return text.removeprefix(".")
+    return visible(text.removeprefix("."), line=True)
 
 
 def told(document: Document, keys: tuple[Key, ...], message: str) -> str:

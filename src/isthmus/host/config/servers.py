@@ -21,6 +21,9 @@ __all__ = ["Reading", "check_name", "server"]
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?", re.ASCII)
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 
+LARGEST_VALUES = 1024 * 1024
+"""Bytes of a file of variables."""
+
 KINDS = {
     "stdio": "stdio", "local": "stdio",
     "http": "http", "streamable-http": "http", "streamablehttp": "http", "streamable_http": "http",
@@ -57,6 +60,7 @@ class Reading(Struct, kw_only=True):
         base: what relative folders are relative to.
         cwd: where it runs if it does not say.
         unknown: the ways to members of ``host`` that nobody knows.
+        withheld: the ways to what the file says and may not say.
         used: the variables that were filled in.
     """
 
@@ -66,6 +70,7 @@ class Reading(Struct, kw_only=True):
     base: Path
     cwd: str = ""
     unknown: list[tuple[Key, ...]] = []
+    withheld: list[tuple[Key, ...]] = []
     used: dict[tuple[Key, ...], list[str]] = {}
 
 
@@ -134,7 +139,12 @@ def _options(raw: Raw, reading: Reading) -> ServerOptions:
         raise Misfit((*raw.keys, "host"), "this is an object of options")
     if raw.value.get("disabled") is True or raw.value.get("enabled") is False:
         said = {"enabled": False, **said}  # Cline and Windsurf have the one word, Codex the other
-    return fitted(ServerOptions, said, (*raw.keys, "host"), reading.unknown)
+    options = fitted(ServerOptions, said, (*raw.keys, "host"), reading.unknown)
+    if reading.layer == "workspace" and options.trust != "untrusted":
+        # to run a server is one thing, to take its word for what its tools do is another
+        reading.withheld.append((*raw.keys, "host", "trust"))
+        options = msgspec.structs.replace(options, trust="untrusted")
+    return options
 
 
 def _authorized(raw: Raw, options: ServerOptions, variables: Variables | None) -> Mapping[str, Any]:
@@ -162,11 +172,26 @@ def _env(entry: "_Entry", reading: Reading) -> dict[str, str]:
     if path and reading.scope is not None:
         place = reading.base / Path(path).expanduser()
         try:
-            found = parse_env(place.read_text(encoding="utf-8"))
+            found = parse_env(read_values(place))
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise Misfit((*entry.keys, "envFile"), f"the file cannot be read: {why}") from None
     return found | entry.texts("env")
+
+
+def read_values(path: Path) -> str:
+    """The text of a file of variables.
+
+    Raises:
+        OSError, ValueError: it is none, too large, or no text in UTF-8.
+    """
+    if path.exists() and not path.is_file():  # a pipe would keep the host waiting
+        raise ValueError("it is no file")
+    with path.open("rb") as file:
+        data = file.read(LARGEST_VALUES + 1)
+    if len(data) > LARGEST_VALUES:
+        raise ValueError(f"it has more than {LARGEST_VALUES} bytes")
+    return data.decode()
 
 
 def _cwd(entry: "_Entry", reading: Reading) -> str:
