@@ -63,3 +63,12 @@ async def test_an_editor_ends_with_whoever_waits_for_it():
 
     with pytest.raises(asyncio.CancelledError):
         await editing
+
+
+async def test_what_the_editor_leaves_is_read_or_refused():
+    """Ours: no text, or a setting that names no program, changes nothing and breaks nothing."""
+    code = "import sys; open(sys.argv[1], chr(119) + chr(98)).write(bytes([255]))"
+    with pytest.raises(OSError, match="no text in UTF-8; nothing was changed"):
+        await in_editor("{}", {"EDITOR": f"{sys.executable} -c '{code}'"})
+    with pytest.raises(OSError, match="No closing quotation"):
+        await in_editor("{}", {"EDITOR": "vi '"})

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from isthmus.host.interaction import FormAsked
+from isthmus.host.interaction import CallAsked, FormAsked
 from isthmus.terminal.prompt import Prompt, prompting
 from isthmus.terminal.tty import NoTerminal, Tty
-from isthmus.wire import ElicitParams
+from isthmus.wire import ElicitParams, Tool
 from waiting_host import WaitingHost, asked
 
 PROGRAM = str(Path(__file__).with_name("prompted.py"))
@@ -105,6 +105,15 @@ async def test_a_line_answers(person, line, verdict):
     assert (verdict, "prompt", UNSET) == (said.verdict, said.by, said.edited)
     assert "May the tool delete of files be called?" in somebody.seen
     assert '  |   "path": "/tmp/a"' in somebody.seen
+
+
+async def test_what_is_asked_stands_below_a_long_card_again(person):
+    """Ours: whoever fills the screen does not write what one sees last."""
+    somebody = person("n")
+    long = CallAsked(tool=Tool(name="delete", input_schema={}), arguments={"x": ["y"] * 50})
+    await somebody.answers(asked("q1", payload=long))
+
+    assert 2 == somebody.seen.count("May the tool delete of files be called?")
 
 
 async def test_what_is_no_answer_is_asked_again_and_why_is_told(person):

@@ -62,7 +62,10 @@ def read_draft(text: str, before: Any) -> Draft:
 def command(environ: Mapping[str, str]) -> list[str]:
     """The user's editor, as it is started."""
     named = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
-    return shlex.split(named) or ["vi"]
+    try:
+        return shlex.split(named) or ["vi"]
+    except ValueError as error:
+        raise OSError(f"VISUAL or EDITOR is {named!r}: {error}") from None
 
 
 async def in_editor(
@@ -78,7 +81,7 @@ async def in_editor(
         terminal: the descriptor of the terminal, where that is not the standard streams.
 
     Raises:
-        OSError: the editor cannot be started, or failed.
+        OSError: the editor cannot be started, failed, or left what is no text.
     """
     with tempfile.TemporaryDirectory(prefix="isthmus-") as folder:  # 0700
         file = Path(folder) / "edit.json"
@@ -95,4 +98,7 @@ async def in_editor(
             raise
         if code:
             raise OSError(f"the editor {argv[0]} ended with {code}; nothing was changed")
-        return file.read_text(encoding="utf-8")
+        try:
+            return file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise OSError("what was saved is no text in UTF-8; nothing was changed") from None

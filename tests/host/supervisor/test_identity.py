@@ -62,3 +62,16 @@ def test_a_server_at_a_url_is_its_origin_with_whoever_vouches_for_tokens():
 def test_a_server_in_this_process_is_its_name():
     """Ours: there is nothing else that would last."""
     assert "memory:desk" == identity(ServerEntry(name="desk"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="programs are found otherwise there")
+def test_relative_folders_are_those_of_the_server(tmp_path):
+    """Ours: what is shown and bound is the program that runs in its folder, not one in ours."""
+    work = tmp_path / "work"
+    (work / "bin").mkdir(parents=True)
+    program = script(work / "bin" / "server", "#!/bin/sh\n")
+    entry = ServerEntry(
+        name="a", command=("server",), cwd=str(work), env={"PATH": f"bin{os.pathsep}/usr/bin"}
+    )
+
+    assert str(program) == executable(entry)

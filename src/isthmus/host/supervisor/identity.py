@@ -45,10 +45,14 @@ def executable(entry: ServerEntry) -> str:
     if not entry.command:
         return ""
     variables = Command(*entry.command, env=entry.env).environment()
-    program = entry.command[0]
-    if os.sep in program and not os.path.isabs(program):  # noqa: PTH117 - on the path of a call
-        program = os.path.join(entry.cwd or os.getcwd(), program)  # noqa: PTH109, PTH118 - as above
-    found = shutil.which(program, path=variables.get("PATH", os.defpath))
+    program, base = entry.command[0], entry.cwd or os.getcwd()  # noqa: PTH109 - on the path of a call
+    if os.sep in program and not os.path.isabs(program):  # noqa: PTH117 - as above
+        program = os.path.join(base, program)  # noqa: PTH118 - as above
+    # relative folders are looked for where it is run, not where we are
+    places = (
+        os.path.join(base, one) for one in variables.get("PATH", os.defpath).split(os.pathsep)
+    )  # noqa: PTH118 - as above
+    found = shutil.which(program, path=os.pathsep.join(places))
     return os.path.realpath(found) if found else ""
 
 
