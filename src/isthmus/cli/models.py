@@ -24,7 +24,9 @@ File: TypeAlias = Annotated[
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
-Priority: TypeAlias = Annotated[float | None, typer.Option(min=0.0, max=1.0)]
+Priority: TypeAlias = Annotated[
+    float | None, typer.Option(min=0.0, max=1.0, help="How much that counts.")
+]
 
 
 @app.command("list")

@@ -93,7 +93,9 @@ def explain(
             "Trust and labels of a configured server are known.",
         ),
     ] = "{}",
-    principal: Annotated[str, typer.Option(metavar="WHO")] = "user:local",
+    principal: Annotated[
+        str, typer.Option(metavar="WHO", help="Who wants it: user:NAME or agent:RUN.")
+    ] = "user:local",
     policy: Rules = None,
     file: File = None,
     as_json: AsJson = False,
