@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from fake_models import event, fake_models
@@ -16,7 +17,7 @@ from isthmus.host.providers.failures import (
     RateLimited,
     TooLong,
 )
-from isthmus.host.providers.openai_compatible import OpenAICompatible
+from isthmus.host.providers.openai_compatible import Answer, Chunk, OpenAICompatible
 from isthmus.host.providers.provider import Completion, Delta
 from isthmus.wire import (
     AudioContent,
@@ -341,3 +342,26 @@ async def test_the_list_of_models_says_how_long_their_context_is():
     assert [("a", 2048), ("b", 4096), ("c", 8192), ("d", None)] == [
         (model.id, model.context) for model in offered
     ]
+
+
+@pytest.mark.covers("hostsampling.providers.lies")
+@pytest.mark.parametrize("told", [-1_000_000, 10**30])
+async def test_a_usage_that_cannot_be_counts_as_not_told(told):
+    """Ours: a provider that counts less than nothing fills nobody's account again."""
+    async with provider() as (ours, fake):
+        usage = {"prompt_tokens": told, "completion_tokens": told}
+        fake.stream(chunk("Hi", "stop"), event({"choices": [], "usage": usage}), event("[DONE]"))
+        done = (await whole(ours, asked(user(TextContent(text="?")))))[-1]
+
+    assert (None, None) == (done.tokens_in, done.tokens_out)
+
+
+async def test_arguments_in_very_many_pieces_are_put_together_once():
+    """Ours: a piece costs no more for those before it; 200,000 would take an hour otherwise."""
+    answer = Answer(asked(user(TextContent(text="?"))), {})
+    pieces = ['{"text": "', *["x" * 100] * 200_000, '"}']
+    for text in pieces:
+        call = {"index": 0, "id": "1", "function": {"name": "a", "arguments": text}}
+        answer.add(msgspec.convert({"choices": [{"delta": {"tool_calls": [call]}}]}, Chunk))
+
+    assert {"text": "x" * 20_000_000} == answer.done("fake").result.content.input

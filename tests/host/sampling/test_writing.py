@@ -12,11 +12,11 @@ from isthmus.host.providers.failures import (
     ProviderUnavailable,
     RateLimited,
 )
-from isthmus.host.providers.provider import Delta, Done
+from isthmus.host.providers.provider import Completion, Delta, Done
 from isthmus.host.providers.scripted import Scripted, Slow
-from isthmus.host.sampling.writing import Progress, Writing, settled, shortened
+from isthmus.host.sampling.writing import Progress, Writing, fits, settled, shortened
 from isthmus.testing.clock import VirtualLoop
-from isthmus.wire import CreateMessageResult, TextContent
+from isthmus.wire import CreateMessageResult, TextContent, ToolUseContent
 from sampling_desk import SMALL, params
 
 MODEL = structs.replace(SMALL, max_output=50)
@@ -158,3 +158,46 @@ def test_a_text_is_cut_at_the_end_of_a_word():
     assert "int" == shortened("internal", 0.4)
     assert "all" == shortened("all", 1.0)
     assert not shortened("all of it", 0.0)
+
+
+def uses(size):
+    """A message in which a model asks for a tool with so many letters."""
+    use = ToolUseContent(id="1", name="add", input={"text": "x" * size})
+    return CreateMessageResult(role="assistant", content=use, model="m", stop_reason="toolUse")
+
+
+@pytest.mark.covers("hostsampling.limits.tool-arguments")
+def test_arguments_of_a_tool_without_end_are_no_answer():
+    """Spec MUST: maxTokens counts for what a model wants of a tool, too, whatever it says it wrote."""
+    completion = Completion(model="m", messages=[], max_tokens=10)
+    fits(Done(result=uses(100)), completion, "scripted")
+    with pytest.raises(ProviderBroke, match="10061 bytes"):
+        fits(Done(result=uses(10_000), tokens_out=1), completion, "scripted")
+
+
+@pytest.mark.covers("hostsampling.limits.tool-arguments")
+def test_a_long_text_is_cut_whatever_its_provider_says_that_it_is():
+    """Spec MUST: a provider that counts too little, or nothing, gets no more said than was asked for."""
+    completion = Completion(model="m", messages=[], max_tokens=10)
+    whole = CreateMessageResult(
+        role="assistant",
+        content=TextContent(text="word " * 1_000),
+        model="m",
+        stop_reason="endTurn",
+    )
+    for tokens in (None, 3):
+        written = settled(Done(result=whole, tokens_out=tokens), completion, 9)
+        assert (True, "maxTokens") == (written.cut, written.result.stop_reason)
+        assert 36 >= len(written.result.content.text)
+
+
+@pytest.mark.covers("hostsampling.providers.long-pause")
+def test_a_provider_that_wants_a_pause_of_days_is_asked_again_within_the_hour():
+    """Ours: one answer of a provider's does not switch it off until the host is started again."""
+    now = [0.0]
+    desk, _ = writing([RateLimited("slow", retry_after=999_999.0)], clock=lambda: now[0])
+    work = desk.write(MODEL, params(), tokens_in=3, seconds=300.0, progress=Progress())
+    assert "slow" == str(run(work)[0])
+    assert {"scripted": "it wants a pause"} == desk.unhealthy()
+    now[0] = 3600.0
+    assert {} == desk.unhealthy()

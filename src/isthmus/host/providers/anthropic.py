@@ -12,7 +12,7 @@ from isthmus.core.conversation import blocks
 from isthmus.host.providers.failures import ProviderBroke, ProviderRefused
 from isthmus.host.providers.http import Http, Problem, aliases
 from isthmus.host.providers.openai_compatible import parsed
-from isthmus.host.providers.provider import Completion, Delta, Done, Offered
+from isthmus.host.providers.provider import Completion, Delta, Done, Offered, counted
 from isthmus.host.providers.texts import told
 from isthmus.transports.http.requests import Requests
 from isthmus.wire import (
@@ -246,8 +246,8 @@ class Answer:
                 model=self._model,
                 stop_reason=STOP_REASONS.get(self.finish or "", self.finish or ""),
             ),
-            tokens_in=self._read,
-            tokens_out=self._wrote,
+            tokens_in=counted(self._read),
+            tokens_out=counted(self._wrote),
         )
 
 

@@ -5,6 +5,7 @@ OpenAI, Ollama, vLLM, llama.cpp, LM Studio and most gateways do.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from isthmus.auth.secret import Secret
 from isthmus.core.conversation import blocks
 from isthmus.host.providers.failures import ProviderBroke, ProviderRefused
 from isthmus.host.providers.http import Http, Problem, aliases
-from isthmus.host.providers.provider import Completion, Delta, Done, Offered
+from isthmus.host.providers.provider import Completion, Delta, Done, Offered, counted
 from isthmus.host.providers.texts import told
 from isthmus.transports.http.requests import Requests
 from isthmus.wire import (
@@ -207,6 +208,16 @@ class OpenAICompatible:
         return answer.add(chunk)
 
 
+class Use:
+    """A use of a tool, as far as it has come."""
+
+    __slots__ = ("arguments", "id", "name")
+
+    def __init__(self) -> None:
+        self.id = self.name = ""
+        self.arguments: list[str] = []
+
+
 class Answer:
     """What has come of an answer.
 
@@ -220,7 +231,7 @@ class Answer:
         self._model = completion.model
         self._own = {alias: name for name, alias in names.items()}
         self._texts: list[str] = []
-        self._uses: dict[int, list[str]] = {}
+        self._uses: dict[int, Use] = {}
         self._usage = Usage()
 
     def add(self, chunk: Chunk) -> list[Delta]:
@@ -238,12 +249,12 @@ class Answer:
         return found
 
     def _call(self, call: ToolCall) -> None:
-        use = self._uses.setdefault(call.index, ["", "", ""])
+        use = self._uses.setdefault(call.index, Use())
         if len(self._uses) > MOST_TOOL_CALLS:
             raise ProviderBroke(f"a model asks for more than {MOST_TOOL_CALLS} tools at once")
-        use[0] = call.id or use[0]
-        use[1] = call.function.name or use[1]
-        use[2] += call.function.arguments or ""
+        use.id = call.id or use.id
+        use.name = call.function.name or use.name
+        use.arguments.append(call.function.arguments or "")
 
     def done(self, provider: str) -> Done:
         """The whole message.
@@ -253,12 +264,12 @@ class Answer:
         """
         text = "".join(self._texts)
         content: list[Any] = [TextContent(text=text)] if text or not self._uses else []
-        for number, (id, name, arguments) in sorted(self._uses.items()):
+        for number, use in sorted(self._uses.items(), key=itemgetter(0)):
             content.append(
                 ToolUseContent(
-                    id=id or f"call_{number}",
-                    name=self._own.get(name, name),
-                    input=parsed(provider, name, arguments),
+                    id=use.id or f"call_{number}",
+                    name=self._own.get(use.name, use.name),
+                    input=parsed(provider, use.name, "".join(use.arguments)),
                 )
             )
         reason = STOP_REASONS.get(self.finish or "", self.finish or "")
@@ -271,8 +282,8 @@ class Answer:
                 model=self._model,
                 stop_reason=reason,
             ),
-            tokens_in=self._usage.prompt_tokens,
-            tokens_out=self._usage.completion_tokens,
+            tokens_in=counted(self._usage.prompt_tokens),
+            tokens_out=counted(self._usage.completion_tokens),
         )
 
 
@@ -286,7 +297,7 @@ def parsed(provider: str, name: str, arguments: str) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProviderBroke(
-            f"the model of provider {provider!r} gave tool {name!r} arguments that are no JSON "
+            f"the model of provider {provider!r} gave tool {name[:100]!r} arguments that are no JSON "
             f"object: {error}",
             provider=provider,
         ) from error

@@ -7,7 +7,9 @@ from msgspec import Struct
 
 from isthmus.wire import CreateMessageResult, SamplingMessage, Tool, ToolChoice
 
-__all__ = ["Completion", "Delta", "Done", "Offered", "Provider"]
+__all__ = ["Completion", "Delta", "Done", "Offered", "Provider", "counted"]
+
+MOST_TOKENS = 1_000_000_000
 
 
 class Completion(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,11 @@ class Offered(Struct, frozen=True, kw_only=True):
 
     id: str
     context: int | None = None
+
+
+def counted(told: int | None) -> int | None:
+    """How many tokens a provider says it took; None where that cannot be, so that it is estimated."""
+    return told if told is not None and 0 <= told <= MOST_TOKENS else None
 
 
 class Provider(Protocol):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 
+import msgspec
 from msgspec import Struct
 
 from isthmus.core.conversation import blocks, overstepped
@@ -18,7 +19,7 @@ from isthmus.host.providers.failures import ProviderBroke, ProviderError, Provid
 from isthmus.host.providers.provider import Completion, Delta, Done, Provider
 from isthmus.host.sampling.asked import BYTES_PER_TOKEN
 from isthmus.host.sampling.models import Model
-from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent
+from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent, ToolUseContent
 
 __all__ = ["Progress", "Writing", "Written"]
 
@@ -30,9 +31,15 @@ LONGEST_PAUSE = 10.0
 REST = 10.0
 """Seconds that a provider which does not answer is left alone, unless it says how long."""
 
+LONGEST_REST = 600.0
+"""The longest that it is left alone, whatever it says: it may have been wrong."""
+
 LEAST_BYTES = 8
 SLACK = 64
 """No tokenizer needs more text for a token than these bytes, on the average of a longer text."""
+
+FRAME = 512
+"""Bytes of a block that no model has written: its type, its id and the name of its tool."""
 
 AT_ONCE = 8
 
@@ -190,6 +197,7 @@ class Writing:
     def _leave_alone(self, provider: str, error: ProviderError) -> None:
         if error.again:
             seconds = REST if error.retry_after is None else error.retry_after
+            seconds = min(seconds, LONGEST_REST)
             why = "does not answer" if isinstance(error, ProviderUnavailable) else "wants a pause"
             self._rests[provider] = Rest(self._clock() + seconds, f"it {why}")
 
@@ -201,6 +209,7 @@ class Writing:
         async with aclosing(provider.complete(completion)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Done):
+                    fits(piece, completion, provider.name)
                     return settled(piece, completion, tokens_in)
                 if isinstance(piece, Delta):
                     texts.append(piece.text)
@@ -232,6 +241,24 @@ def completed(model: Model, params: CreateMessageParams) -> Completion:
     )
 
 
+def fits(done: Done, completion: Completion, provider: str) -> None:
+    """See that what a model wants of tools, which cannot be cut, is not longer than it may be.
+
+    Raises:
+        ProviderBroke: it is.
+    """
+    uses = [part for part in blocks(done.result.content) if isinstance(part, ToolUseContent)]
+    most = completion.max_tokens * LEAST_BYTES + SLACK + FRAME * len(uses)
+    size = sum(len(msgspec.json.encode(use)) for use in uses)
+    if size > most:
+        # spec 2026-07-28 client/sampling#sampling-parameters: MUST respect maxTokens
+        raise ProviderBroke(
+            f"provider {provider!r} asks for tools in {size} bytes, and {most} are the most that "
+            f"{completion.max_tokens} tokens come to",
+            provider=provider,
+        )
+
+
 def settled(done: Done, completion: Completion, tokens_in: int) -> Written:
     """An answer that came to its end; cut where the provider wrote more than it should have."""
     text = "".join(
@@ -241,10 +268,13 @@ def settled(done: Done, completion: Completion, tokens_in: int) -> Written:
     if wrote is None:
         wrote = math.ceil(len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN)
     read = tokens_in if done.tokens_in is None else done.tokens_in
+    size = len(text.encode("utf-8", "replace"))
     told = done.tokens_out is not None and wrote > completion.max_tokens
-    if told and isinstance(done.result.content, TextContent):
+    over = told or size > completion.max_tokens * LEAST_BYTES + SLACK
+    if over and isinstance(done.result.content, TextContent):
         # spec 2026-07-28 client/sampling#sampling-parameters: MUST respect maxTokens
-        kept = shortened(text, completion.max_tokens / wrote)
+        least = completion.max_tokens * BYTES_PER_TOKEN / max(size, 1)
+        kept = shortened(text, completion.max_tokens / wrote if told else least)
         return Written(
             result=cut(kept, done.result.model), tokens_in=read, tokens_out=wrote, cut=True
         )
