@@ -10,6 +10,8 @@ from isthmus.errors import UsageError
 from isthmus.host.act import Act
 from isthmus.host.acts import Cancelling, Completing, Prompting, Reading, Subscribing, ToolCall
 from isthmus.host.attempt import Action, Attempt, Origin, new_id
+from isthmus.host.catalog.merged import Viewer
+from isthmus.host.catalog.metatools import CallWanted, is_meta, wanted
 from isthmus.host.events import Progressed
 from isthmus.host.kernel import Kernel
 from isthmus.host.pipeline import CURRENT
@@ -52,7 +54,8 @@ class Calls:
         """Call a tool.
 
         Args:
-            name: its name in the catalog, ``server__tool``; with ``server``, its own.
+            name: its name in the catalog, ``server__tool``; with ``server``, its own; or one of
+                the tools that find tools, such as ``search_tools``.
             arguments: what it takes.
             server: the server whose tool it is.
             principal: who calls.
@@ -74,6 +77,12 @@ class Calls:
             UserDeclined: the user refused what the server asked in its course.
             IsthmusError: what the server answered, or how it broke the rules.
         """
+        if not server and origin == "local" and is_meta(name) and self._searching:
+            asked = wanted(name, arguments or {})
+            if not isinstance(asked, CallWanted):
+                return self._looked_up(name, asked, principal, run)
+            # What was found goes the way of every call; that it was found changes nothing.
+            name, arguments, origin = asked.name, asked.arguments, "search"
         own = name if server else ""
         attempt = self._attempt("tool.call", server, own, arguments, principal, run, origin)
         act = ToolCall(
@@ -83,6 +92,20 @@ class Calls:
             on_progress=self._progress(attempt, on_progress),
         )
         return await self._live.pipeline.run(attempt, act)
+
+    @property
+    def _searching(self) -> bool:
+        search = self._live.catalog.search
+        return search is not None and search.mode != "never"
+
+    def _looked_up(
+        self, name: str, asked: Any, principal: str, run: Run | str | None
+    ) -> "ToolResult":
+        """What the tools that find tools give; no server is asked for it."""
+        from isthmus.client.results import ToolResult
+
+        viewer = Viewer(principal, self._live.runs.named(run))
+        return ToolResult(name, self._live.finder.answer(asked, viewer))
 
     async def read(
         self,
@@ -106,9 +129,18 @@ class Calls:
             HostError, IsthmusError: as :meth:`call`.
         """
         if not server and uri.startswith(f"{SCHEME}://"):
-            return self._live.servers.results.read(uri, principal)
+            return self._kept(uri, principal, run)
         attempt = self._attempt("resource.read", server, uri, None, principal, run)
         return await self._do(attempt, Reading(self._live.servers, fresh=fresh))
+
+    def _kept(self, uri: str, principal: str, run: Run | str | None) -> "ReadResourceResult":
+        """The rest of a result, which is labelled as its beginning was."""
+        live = self._live
+        within = live.runs.find(live.runs.named(run))
+        source = live.servers.results.source(uri, principal)
+        if within is not None and source is not None:
+            within.taken.take(*source)
+        return live.servers.results.read(uri, principal)
 
     async def subscribe(
         self,
@@ -166,7 +198,7 @@ class Calls:
         named = getattr(ref, "name", "") or getattr(ref, "uri", "")
         typed = {"argument": argument, "value": value, "context": dict(context or {})}
         attempt = self._attempt("completion", server, named, typed, principal, run)
-        act = Completing(self._live.servers, ref, argument, value, context)
+        act = Completing(self._live.servers, ref)
         return await self._do(attempt, act)
 
     async def cancel_task(

@@ -16,7 +16,7 @@ from isthmus.host.events import Asked
 from isthmus.host.framing import as_blocks, instructed, resource_blocks
 from isthmus.host.pipeline import Outcome
 from isthmus.host.providers.provider import Completion, Delta, Done, Provider
-from isthmus.host.toolreplies import answered, distinct, refusal, told
+from isthmus.host.toolreplies import answered, distinct, found, refusal, told
 from isthmus.host.turns import (
     ConversationEvent,
     Ended,
@@ -93,6 +93,8 @@ class Conversation:
         max_rounds: how often in one turn the model may use tools before it has to answer.
         max_tokens: the most that it may write at a time.
         tool_tokens: what the definitions of tools may take; None for any number.
+        window: tokens that the model reads at most, of which definitions of tools may take a part
+            before they are searched; 0 where that is not known.
         temperature: on the provider's scale; None for the provider's own.
         instructions: whether the model is told how servers say they are used.
 
@@ -114,6 +116,7 @@ class Conversation:
         max_rounds: int = 20,
         max_tokens: int = 4096,
         tool_tokens: int | None = None,
+        window: int = 0,
         temperature: float | None = None,
         instructions: bool = True,
     ) -> None:
@@ -127,11 +130,13 @@ class Conversation:
         self._max_rounds = max_rounds
         self._max_tokens = max_tokens
         self._tool_tokens = tool_tokens
+        self._window = window
         self._temperature = temperature
         self._instructions = instructions
         self._attached: list[SamplingMessageContentBlock] = []
         self._turn: asyncio.Task[None] | None = None
         self._noted = ""
+        self._offer: Offer | None = None
 
     # What the user does
 
@@ -262,10 +267,12 @@ class Conversation:
             put(turn.ended(why, reason))
 
     async def _rounds(self, turn: "Turn") -> Why:
-        offer = await self.host.catalog.for_model(
+        offer = self._offer = await self.host.catalog.for_model(
             self.principal,
             run=self.run.id,
             budget_tokens=self._tool_tokens,
+            window=self._window,
+            before=self._offer,
             held=lambda: bool(self.host.view.pending()),
         )
         if offer.note and offer.note != self._noted:
@@ -376,13 +383,14 @@ class Conversation:
         self._add("user", [results[use.id] for use in uses])
 
     def _asked(self, use: ToolUseContent, known: set[str]) -> ToolAsked:
+        name, arguments = found(use) if use.name in known else ("", use.input)
         try:
-            server, own = (
-                self.host.catalog.resolve(use.name, self.viewer) if use.name in known else ("", "")
-            )
+            server, own = self.host.catalog.resolve(name, self.viewer) if name else ("", "")
         except Unknown:  # it went while the model was writing
             server, own = "", ""
-        return ToolAsked(id=use.id, name=use.name, server=server, tool=own, arguments=use.input)
+        if not server:
+            arguments = use.input
+        return ToolAsked(id=use.id, name=use.name, server=server, tool=own, arguments=arguments)
 
     async def _call(self, use: ToolUseContent, known: set[str], put: Put) -> ToolDone:
         """Call a tool; whatever becomes of it is something that the model can read."""

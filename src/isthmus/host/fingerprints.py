@@ -85,6 +85,9 @@ class Fingerprints:
 
     Args:
         state: where they are kept.
+
+    Attributes:
+        releases: how often a changed tool was released since this was made.
     """
 
     def __init__(self, state: "HostState") -> None:
@@ -92,6 +95,7 @@ class Fingerprints:
         self._known: dict[Place, tuple[str, bytes]] = {}
         self._counts: dict[tuple[str, str], int] = {}
         self._made: dict[int, tuple[Tool, str]] = {}
+        self.releases = 0
 
     async def load(self) -> None:
         """Read what is known.
@@ -196,6 +200,7 @@ class Fingerprints:
             )
         )
         self._known[place] = (change.fingerprint, kept)
+        self.releases += 1
         return change.fingerprint
 
     def _fingerprint(self, tool: Tool) -> str:

@@ -16,6 +16,7 @@ from isthmus.host.audit.settings import audit_log
 from isthmus.host.broker import Broker
 from isthmus.host.catalog.catalog import Catalog
 from isthmus.host.catalog.kept import Kept
+from isthmus.host.catalog.metatools import search_settings
 from isthmus.host.config.entries import HostConfig, HostOptions, ServerEntry, ServerLimits
 from isthmus.host.decisions import Decisions
 from isthmus.host.errors import ConfigError, Denied, Quarantined
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from isthmus.client.client import Client
     from isthmus.client.results import ToolResult
     from isthmus.client.targets import ClientTarget
+    from isthmus.host.catalog.finding import Finder
     from isthmus.host.install import Installs
     from isthmus.host.roots import RootManager
     from isthmus.host.sampling.sampler import Sampler
@@ -116,6 +118,7 @@ class Kernel:
         self._models, self._providers, self._given = models or options.models, providers, models
         self._beside: set[asyncio.Task[None]] = set()
         self._rereading: Rereading | None = None
+        self._finder: Finder | None = None
         self._ready = False
         self._closed = False
 
@@ -161,6 +164,7 @@ class Kernel:
             lambda name, isolation: supervisor.use(name, isolation, again=True),
             kept=Kept(self.state, clock=self.clock),
             identity=identity,
+            search=search_settings(config.options.search),
             quarantined=self._quarantined,
             notice=self.events.tell,
             clock=self.clock,
@@ -199,6 +203,8 @@ class Kernel:
             # Before anything is denied: to what a task asks, silence is no answer.
             await self.supervisor.close()
         self.broker.close()
+        if self._finder is not None:
+            self._finder.close()
         if self.sampler is not None:
             await self.sampler.close()
         await self.grants.close()
@@ -218,6 +224,7 @@ class Kernel:
         """Follow another configuration."""
         diff = await self.supervisor.reload(config)
         self.catalog.configure(self.supervisor.config.servers)
+        self._search_anew(config)
         self.roots.replace(config.options.roots)
         self.beside(self._watch_roots())
         self.reread()
@@ -254,6 +261,24 @@ class Kernel:
                 reread(sampler, path, self._providers)
             except ConfigError as error:
                 self.events.tell(Noticed(about="config", text=str(error)))
+
+    def _search_anew(self, config: HostConfig) -> None:
+        """Search as a configuration says; one that cannot be leaves it as it was."""
+        try:
+            self.catalog.search = search_settings(config.options.search)
+        except ConfigError as error:
+            self.events.tell(Noticed(about="config", text=str(error)))
+
+    @property
+    def finder(self) -> "Finder":
+        """Finds tools; made for the first who searches."""
+        if self._finder is None:
+            from isthmus.host.catalog.finding import Finder
+            from isthmus.host.visibility import Visibility
+
+            seen = Visibility(self.servers, self.pipeline)
+            self._finder = Finder(self.catalog, hidden=seen.hidden, marks=seen.marks)
+        return self._finder
 
     # What the parts want to know
 
@@ -345,6 +370,12 @@ class Kernel:
         Raises:
             Quarantined: it may not.
         """
+        if attempt.origin == "search":  # a model that searches is not told of it, either
+            raise Quarantined(
+                f"tool {tool.name!r} of server {attempt.server!r} has changed since it was "
+                "approved; a person has to look at it before it can be called",
+                by="fingerprint",
+            )
         wanted = structs.replace(
             attempt, id=new_id(), action="tool.change", arguments={}, parent=attempt.id
         )

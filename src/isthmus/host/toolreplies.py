@@ -10,7 +10,7 @@ from isthmus.host.errors import Denied, OutcomeUnknown, UserDeclined
 from isthmus.host.turns import ToolDone
 from isthmus.wire import CallToolResult, TextContent, ToolResultContent, ToolUseContent
 
-__all__ = ["answered", "distinct", "refusal", "told"]
+__all__ = ["answered", "distinct", "found", "refusal", "told"]
 
 
 def distinct(parts: Sequence[Any]) -> list[Any]:
@@ -25,6 +25,14 @@ def distinct(parts: Sequence[Any]) -> list[Any]:
         else:
             found.append(part)
     return found or [TextContent(text="[no answer]")]
+
+
+def found(use: ToolUseContent) -> tuple[str, dict[str, Any]]:
+    """The tool that a model means, and with what: also where it calls one that it has found."""
+    name, arguments = use.input.get("name"), use.input.get("arguments", {})
+    if use.name == "call_tool" and isinstance(name, str) and isinstance(arguments, dict):
+        return name, arguments
+    return use.name, use.input
 
 
 def answered(use: ToolUseContent, result: CallToolResult) -> ToolResultContent:

@@ -4,6 +4,7 @@ import pytest
 
 from isthmus.host.catalog.search import ToolIndex, words
 from isthmus.wire import Tool
+from tool_shelf import asked, held_out, misses, shelf, tuned
 
 
 def tool(name, description="", **properties):
@@ -76,3 +77,52 @@ def test_words_of_nothing_find_nothing(index):
 def test_names_fall_into_words():
     """Ours: the spelling of a name hides no word of it."""
     assert "get URL From Page x" == words("getURLFromPage_x")
+
+
+@pytest.fixture(scope="module")
+def library():
+    """An index over some four hundred tools of forty servers."""
+    found = ToolIndex()
+    for server, tools in shelf().items():
+        found.replace(server, tools)
+    yield found
+    found.close()
+
+
+@pytest.mark.covers("hostcontext.search.recall")
+@pytest.mark.parametrize("queries", [tuned(), held_out()], ids=["chosen-by", "held-out"])
+def test_what_is_meant_is_among_the_first_five(library, queries):
+    """We demand: for nine queries of ten, paraphrases and slips among them, also of those held out."""
+    missed = misses(library, queries)
+
+    assert len(missed) <= len(queries) // 10, missed
+
+
+def test_the_library_is_large_enough_to_say_something(library):
+    """We demand: 200 queries over 300 tools at least, and every right answer is there."""
+    names = {name for tools in shelf().values() for name, _ in tools}
+
+    assert len(library) >= 300
+    assert len(asked()) >= 200
+    assert set() == {name for _, right in asked() for name in right} - names
+
+
+def test_one_index_serves_connections_of_their_own():
+    """Ours: a server that has a connection for each user is searched at the one of who asks."""
+    index = ToolIndex()
+    index.replace("mail", [("mail__send", tool("send"))], isolation="user:ann")
+    index.replace("mail", [("mail__send_all", tool("send_all"))], isolation="user:bob")
+
+    assert [("mail__send",), ("mail__send_all",), ()] == [
+        index.search("send", isolations=of).names
+        for of in ({"mail": "user:ann"}, {"mail": "user:bob"}, {})
+    ]
+
+
+def test_what_is_forgotten_leaves_nothing_behind():
+    """Ours: words and slips of tools that went are no longer known."""
+    index = ToolIndex()
+    index.replace("a", [("a__cannot", tool("cannot", "Tell all of it, cannot tell."))])
+    index.remove("a")
+
+    assert (0, {}, {}) == (len(index), index._known, index._slips)

@@ -8,17 +8,18 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from isthmus.errors import IsthmusError
-from isthmus.host.catalog.listed import KINDS, Listed, Lister, fetch
+from isthmus.host.catalog.listed import CHANGED, KINDS, Listed, Lister, fetch
 from isthmus.host.catalog.merged import Isolation, Item, View, Viewer, bound_to, chosen, items
 from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
-from isthmus.host.catalog.offer import Candidate, Offer, offer
-from isthmus.host.config.entries import ServerEntry
+from isthmus.host.catalog.offer import Candidate, Offer, offer, searched
+from isthmus.host.config.entries import ServerEntry, ToolChoice
 from isthmus.host.errors import Denied, Unknown
 from isthmus.host.events import Noticed
 from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
 
 if TYPE_CHECKING:
     from isthmus.host.catalog.kept import Kept
+    from isthmus.host.catalog.metatools import SearchSettings
 
 __all__ = ["Catalog", "Item"]
 
@@ -30,9 +31,6 @@ AGAIN = 30.0
 
 FINAL = {"disabled", "needs_auth", "quarantined", "failed"}
 """States of a server in which only a person can do something."""
-
-CHANGED = {"tools": ("tools",), "prompts": ("prompts",), "resources": ("resources", "templates")}
-"""Which lists to fetch anew for each kind of change that servers tell of."""
 
 Use = Callable[[str, str], AbstractAsyncContextManager[Lister]]
 """Lends an open client of a server and an isolation key, starting the server where needed."""
@@ -50,6 +48,7 @@ class Catalog:
         use: lends a client of one of them.
         kept: lists of earlier runs; None keeps none.
         identity: what a server is bound to, under which its lists are kept.
+        search: when a model finds tools by searching; None for never. May be another at any time.
         quarantined: says whether a tool of a server is not to be offered to a model now.
         notice: told of what a person should know.
         clock: says the seconds since the epoch.
@@ -62,6 +61,7 @@ class Catalog:
         *,
         kept: "Kept | None" = None,
         identity: Callable[[ServerEntry], str] | None = None,
+        search: "SearchSettings | None" = None,
         quarantined: Callable[[str, Tool], bool] = lambda _server, _tool: False,
         notice: Callable[[Noticed], None] = lambda _event: None,
         clock: Callable[[], float] = time.time,
@@ -70,6 +70,7 @@ class Catalog:
         self._use = use
         self._kept = kept
         self._identity = identity or bound_to
+        self.search = search
         self._quarantined = quarantined
         self._notice = notice
         self._clock = clock
@@ -81,6 +82,7 @@ class Catalog:
         self._failed: dict[tuple[str, str], tuple[float, str]] = {}
         self._loading: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._stale: dict[tuple[str, str], set[str]] = {}
+        self._renewing: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     # What the supervisor and the configuration tell
 
@@ -111,18 +113,23 @@ class Catalog:
         client = self._clients.get(key)
         if client is None:
             return
-        waiting = self._stale.get(key)
-        if waiting is not None:  # a fetch is under way, which goes round once more
-            waiting.update(CHANGED.get(kind, ()))
-            return
-        wanted = self._stale[key] = set(CHANGED.get(kind, ()))
+        # Shared, so that whoever gives up stops nobody: who asks wants to know how it is now.
+        wanted = self._stale.setdefault(key, set())
+        wanted.update(CHANGED.get(kind, ()))
+        if key not in self._renewing:
+            self._renewing[key] = asyncio.ensure_future(self._renew(key, client))
+        await asyncio.shield(self._renewing[key])
+
+    async def _renew(self, key: tuple[str, str], client: Lister) -> None:
+        """Fetch what is out of date, as often as it becomes so meanwhile."""
+        wanted = self._stale[key]
         try:
             while wanted:
                 kinds = tuple(kind for kind in KINDS if kind in wanted)
                 wanted.clear()
                 await self._learn(key, client, kinds)
         finally:
-            del self._stale[key]
+            del self._stale[key], self._renewing[key]
 
     def on_stopped(self, server: str, isolation: str = "") -> None:
         """A server has stopped: what it has is still known, but it is not asked any more."""
@@ -145,7 +152,7 @@ class Catalog:
 
     async def close(self) -> None:
         """Stop asking servers."""
-        tasks = [*self._loading.values(), *self._heard.values()]
+        tasks = [*self._loading.values(), *self._heard.values(), *self._renewing.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -235,7 +242,7 @@ class Catalog:
         Raises:
             Unknown: no known server has it; the message has the nearest names.
         """
-        return self._owner(self._view(isolation).tool_names, name, "tool")
+        return self._owner(self.view(isolation).tool_names, name, "tool")
 
     def resolve_prompt(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
         """The server and its own name of a prompt.
@@ -243,7 +250,7 @@ class Catalog:
         Raises:
             Unknown: no known server has it.
         """
-        return self._owner(self._view(isolation).prompt_names, name, "prompt")
+        return self._owner(self.view(isolation).prompt_names, name, "prompt")
 
     def resolve_resource(self, text: str, isolation: Isolation = "") -> tuple[str, str]:
         """The server and the URI of a resource: ``server+uri``, or a URI that one server lists.
@@ -288,7 +295,7 @@ class Catalog:
         before = name.split("__", 1)[0]
         owners = [n for n in self._entries if namespace(n) == before]
         await self.load(owners, isolation)
-        absent = self._absent(isolation)
+        absent = self.absent(isolation)
         return "".join(f" ({server}: {absent[server]})" for server in owners if server in absent)
 
     def tool(self, server: str, own: str, isolation: Isolation = "") -> Tool:
@@ -297,7 +304,7 @@ class Catalog:
         Raises:
             Unknown: the server has no such tool, or the configuration leaves it out.
         """
-        found = self._view(isolation).definitions.get((server, own))
+        found = self.view(isolation).definitions.get((server, own))
         if found is None:
             raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
         return found
@@ -308,18 +315,18 @@ class Catalog:
         Raises:
             Unknown: it has no name, since there is none, or something else has the same.
         """
-        found = self._view(isolation).tool_names.names.get((server, own))
+        found = self.view(isolation).tool_names.names.get((server, own))
         if found is None:
             raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
         return found
 
     def tools(self, isolation: Isolation = "") -> Sequence[Item[Tool]]:
         """Every tool that can be called, by server and then in the server's own order."""
-        return self._view(isolation).tools
+        return self.view(isolation).tools
 
     def prompts(self, isolation: Isolation = "") -> Sequence[Item[Prompt]]:
         """Every prompt, in the same order."""
-        return self._view(isolation).prompts
+        return self.view(isolation).prompts
 
     def resources(self, isolation: Isolation = "") -> Sequence[Item[Resource]]:
         """Every resource that is listed, in the same order."""
@@ -349,12 +356,23 @@ class Catalog:
         """What a server said last; None where it was never heard."""
         return self._listed(server, isolation)
 
+    def sources(self, viewer: Viewer) -> Mapping[str, tuple[str, Listed]]:
+        """What each server said last to somebody, and on whose connection, by server."""
+        of = {name: (self._of(name, viewer), listed) for name, listed in self._visible(viewer)}
+        return {n: (key if (n, key) in self._known else "", one) for n, (key, one) in of.items()}
+
+    def choice(self, server: str) -> ToolChoice:
+        """What the configuration says of the tools of a server that is in :meth:`sources`."""
+        return self._entries[server].options.tools
+
     async def for_model(
         self,
         principal: str = "user:local",
         *,
         run: str = "",
         budget_tokens: int | None = None,
+        window: int = 0,
+        before: Offer | None = None,
         patience: float = PATIENCE,
         held: Callable[[], bool] = lambda: False,
     ) -> Offer:
@@ -364,6 +382,8 @@ class Catalog:
             principal: whose model it is.
             run: in which run it will call them.
             budget_tokens: tokens that the definitions may take; None for any number.
+            window: tokens that the model reads at most; 0 where that is not known.
+            before: what it was given before; tools that were searched then still are.
             patience: seconds to wait for servers that are not known yet.
             held: says whether a person is asked something: then it waits on.
         """
@@ -383,9 +403,13 @@ class Catalog:
             candidates.append(
                 Candidate(item.name, item.server, item.what, describe.get(item.what.name), hidden)
             )
-        return offer(candidates, budget_tokens, self._absent(isolation))
+        absent = self.absent(isolation)
+        given = offer(candidates, budget_tokens, absent)
+        if self.search is None:
+            return given
+        return searched(candidates, given, self.search, window=window, before=before)
 
-    def _absent(self, isolation: Isolation) -> dict[str, str]:
+    def absent(self, isolation: Isolation) -> dict[str, str]:
         """Servers of which nothing is known, and why."""
         return {
             name: self._failed.get(
@@ -420,7 +444,8 @@ class Catalog:
             if self._enabled(name) and (listed := self._listed(name, isolation)) is not None
         ]
 
-    def _view(self, isolation: Isolation) -> View:
+    def view(self, isolation: Isolation) -> View:
+        """Everything that somebody sees, put together; another object once anything changes."""
         view = self._views.get(isolation)
         if view is None:
             if len(self._views) > 1000:
@@ -467,6 +492,6 @@ class Catalog:
             return ": the server is disabled"
         listed = self._listed(server, isolation)
         if listed is None:
-            return f": {self._absent(isolation).get(server, 'it was not started yet')}"
+            return f": {self.absent(isolation).get(server, 'it was not started yet')}"
         fault = listed.faults.get("tools")
         return f" ({fault})" if fault else ""

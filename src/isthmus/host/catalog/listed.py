@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from isthmus.errors import CapabilityMissing, IsthmusError
 from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
 
-__all__ = ["KINDS", "Listed", "Lister", "Lists", "fetch"]
+__all__ = ["CHANGED", "KINDS", "Listed", "Lister", "Lists", "fetch"]
 
 MOST_ITEMS = 10_000
 """Items of one list that are kept."""
@@ -84,6 +84,9 @@ KINDS: Lists = {
     "templates": ("list_resource_templates", "uri_template"),
 }
 """Which method of a client gives each list, and what tells its items apart."""
+
+CHANGED = {"tools": ("tools",), "prompts": ("prompts",), "resources": ("resources", "templates")}
+"""Which lists to fetch anew for each kind of change that servers tell of."""
 
 
 async def fetch(

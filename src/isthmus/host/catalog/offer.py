@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -11,7 +11,10 @@ from msgspec import UNSET, Struct
 from isthmus.core.plain_text import clean
 from isthmus.wire import Tool
 
-__all__ = ["Candidate", "LeftOut", "Offer", "offer", "tokens"]
+if TYPE_CHECKING:
+    from isthmus.host.catalog.metatools import SearchSettings
+
+__all__ = ["Candidate", "LeftOut", "Offer", "offer", "searched", "tokens"]
 
 BYTES_PER_TOKEN = 3.6
 
@@ -59,6 +62,8 @@ class Offer(Struct, frozen=True, kw_only=True):
         absent: servers of which nothing is known, and why.
         tokens: what the definitions take, estimated.
         note: the same in words, for a person or a model; empty where nothing is missing.
+        searching: whether ``tools`` are those that find all others.
+        found: how many those find; 0 where they are not searched.
     """
 
     tools: tuple[Tool, ...]
@@ -66,6 +71,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     absent: Mapping[str, str] = {}
     tokens: int = 0
     note: str = ""
+    searching: bool = False
+    found: int = 0
 
 
 def tokens(value: Any) -> int:
@@ -115,6 +122,46 @@ def offer(candidates: Sequence[Candidate], budget: int | None, absent: Mapping[s
         absent=dict(absent),
         tokens=sum(cost for _, cost in given),
         note=noted(out, absent),
+    )
+
+
+def searched(
+    candidates: Sequence[Candidate],
+    given: Offer,
+    search: "SearchSettings",
+    *,
+    window: int = 0,
+    before: Offer | None = None,
+) -> Offer:
+    """What a model is told; where that would be too much, the tools by which it finds all others.
+
+    Args:
+        candidates: all tools.
+        given: those that it would be told of.
+        search: when tools are searched.
+        window: tokens that the model reads at most; 0 where that is not known.
+        before: what it was told before.
+    """
+    whole = offer(candidates, None, given.absent) if given.left_out else given
+    stays = before is not None and before.searching and search.mode != "never"
+    if not stays and not search.wants(whole.tokens, window):
+        return given
+    from isthmus.host.catalog.metatools import META_TOOLS  # few hosts have so many tools
+
+    if stays and before is not None:
+        tools, left_out = before.tools, before.left_out
+    else:
+        budget = search.most(window) if search.mode == "auto" else None
+        pinned = offer([one for one in candidates if search.pins(one.name)], budget, {})
+        tools, left_out = (*META_TOOLS, *pinned.tools), pinned.left_out
+    return Offer(
+        tools=tools,
+        left_out=left_out,
+        absent=given.absent,
+        tokens=sum(tokens(tool) for tool in tools),
+        note=noted(left_out, given.absent),
+        searching=True,
+        found=len(whole.tools),
     )
 
 

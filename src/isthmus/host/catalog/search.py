@@ -1,13 +1,15 @@
 """Tools found by what they are for: one full-text index over all servers.
 
 The index is SQLite's FTS5, in memory. What a tool is called counts most, then its title, its server,
-its description, and the names of its parameters. Which tools somebody may see is asked at the time
-of the search, so that one index serves everybody.
+its description, and the names of its parameters. Each word of a query counts once, by itself or by
+one of like meaning, and rare words count more than common ones. Which tools somebody may see is asked
+at the time of the search, so that one index serves everybody.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
@@ -32,9 +34,20 @@ ENDINGS = ("s", "es", "ed", "ing", "d")
 CLOSE = 0.78
 """How alike a word must be to one that is there, to be taken for a slip of the keyboard."""
 
-DEPTH = 20
-SYNONYM = 0.6
-"""How much a tool gains from its rank among all, and how much less from words of like meaning."""
+UNLIKELY = 0.1
+"""How much less alike two words are that begin otherwise: few people mistype a first letter."""
+
+SHORT, LONG, LONGEST = 4, 8, 30
+"""Letters from which on a word can have slips, can have two, and has none that are looked for."""
+
+OTHER_WORD = 0.55
+"""How much a word of like meaning counts, beside the word itself."""
+
+OF_A_WORD = 150
+"""Tools that one word finds, at most: the best of those that have it."""
+
+MOST_KEPT = 4_000
+"""Words whose tools are kept between searches."""
 
 WEIGHTS = "INSERT INTO tools(tools, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 2.0, 1.0)')"
 """How much a word counts in each column: name, title, server, description, parameters."""
@@ -54,18 +67,28 @@ class Found(Struct, frozen=True):
     instead: Mapping[str, str] = {}
 
 
+class Entry(Struct, frozen=True):
+    """One tool of the index: its name, its server, and whose connection it was learned on."""
+
+    name: str
+    server: str
+    isolation: str
+
+
 class ToolIndex:
     """The index; it lives as long as this object, and is used from one thread."""
 
     def __init__(self) -> None:
         self._db: sqlite3.Connection | None = None
-        self._names: dict[int, tuple[str, str]] = {}
-        self._rows: dict[str, list[int]] = {}
+        self._entries: dict[int, Entry] = {}
+        self._rows: dict[tuple[str, str], list[int]] = {}
         self._known: dict[str, int] = {}
+        self._slips: dict[str, set[str]] = {}
+        self._scores: dict[str, dict[int, float]] = {}
         self._next = 1
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._entries)
 
     def close(self) -> None:
         """Let go of it."""
@@ -73,37 +96,41 @@ class ToolIndex:
             self._db.close()
             self._db = None
 
-    def replace(self, server: str, tools: Iterable[tuple[str, Tool]]) -> None:
+    def replace(
+        self, server: str, tools: Iterable[tuple[str, Tool]], *, isolation: str = ""
+    ) -> None:
         """Put the tools of a server in place of those that it had.
 
         Args:
             server: whose they are.
             tools: the name that each is found under, and its definition.
+            isolation: whose connection they were learned on.
         """
         db = self._open()
-        self.remove(server)
-        rows = self._rows[server] = []
+        self.remove(server, isolation=isolation)
+        rows = self._rows[server, isolation] = []
+        sql = "INSERT INTO tools(rowid, name, title, description, params, server) VALUES (?,?,?,?,?,?)"
+        db.execute("BEGIN")
         for name, tool in tools:
             texts = (*texts_of(name, tool), words(server))
-            self._names[self._next] = (name, server)
+            self._entries[self._next] = Entry(name, server, isolation)
             rows.append(self._next)
-            sql = "INSERT INTO tools(rowid, name, title, description, params, server) VALUES (?,?,?,?,?,?)"
             db.execute(sql, (self._next, *texts))
-            for word in {word for text in texts for word in WORD.findall(text.lower())}:
-                self._known[word] = self._known.get(word, 0) + 1
+            for word in told(texts):
+                self._learn(word)
             self._next += 1
+        db.execute("COMMIT")
 
-    def remove(self, server: str) -> None:
+    def remove(self, server: str, *, isolation: str = "") -> None:
         """Forget the tools of a server."""
+        self._scores.clear()
         db = self._open()
-        for row in self._rows.pop(server, ()):
+        for row in self._rows.pop((server, isolation), ()):
             found = db.execute("SELECT * FROM tools WHERE rowid = ?", (row,)).fetchone()
-            for word in {word for text in found for word in WORD.findall(text.lower())}:
-                self._known[word] -= 1
-                if not self._known[word]:
-                    del self._known[word]
+            for word in told(found):
+                self._forget(word)
             db.execute("DELETE FROM tools WHERE rowid = ?", (row,))
-            del self._names[row]
+            del self._entries[row]
 
     def search(
         self,
@@ -112,6 +139,7 @@ class ToolIndex:
         server: str | None = None,
         limit: int = 5,
         visible: Callable[[str], bool] = lambda _name: True,
+        isolations: Mapping[str, str] | None = None,
     ) -> Found:
         """The tools that fit a query best.
 
@@ -120,42 +148,83 @@ class ToolIndex:
             server: only those of this one.
             limit: how many at most.
             visible: whether somebody may know of a tool, by its name.
+            isolations: whose connection to use, by server; None for the shared ones of all.
         """
         asked = [word for word in WORD.findall(words(query).lower()) if word not in STOPWORDS]
         asked = list(dict.fromkeys(asked))[:MOST_WORDS]
         instead = {word: other for word in asked if (other := self._slip(word)) is not None}
-        asked = [instead.get(word, word) for word in asked]
-        if not asked:
-            return Found((), 0)
-        allowed: dict[int, bool] = {}
+        score: dict[int, float] = {}
+        for word in asked:
+            for row, much in self._found(instead.get(word, word)).items():
+                score[row] = score.get(row, 0.0) + much
+        entries = self._entries
+        rows = []
+        for row in score:
+            entry = entries[row]
+            mine = "" if isolations is None else isolations.get(entry.server)
+            if mine != entry.isolation or (server is not None and entry.server != server):
+                continue
+            if visible(entry.name):
+                rows.append(row)
+        best = nsmallest(max(0, limit), rows, key=lambda row: (-score[row], entries[row].name))
+        return Found(tuple(entries[row].name for row in best), len(rows), instead)
 
-        def may(row: int) -> bool:
-            name, of = self._names[row]
-            if row not in allowed:
-                allowed[row] = (server is None or of == server) and visible(name)
-            return allowed[row]
+    def _found(self, word: str) -> dict[int, float]:
+        """How well each tool fits a word, by itself or by the best of those of like meaning."""
+        own, *others = alike(word)
+        found = dict(self._scored(own))
+        for other in others:
+            for row, much in self._scored(other).items():
+                if much * OTHER_WORD > found.get(row, 0.0):
+                    found[row] = much * OTHER_WORD
+        return found
 
-        plain = [row for row in self._match([[word] for word in asked]) if may(row)]
-        wide = [row for row in self._match([alike(word) for word in asked]) if may(row)]
-        score: dict[int, float] = dict.fromkeys(wide, 0.0)
-        for weight, rows in ((1.0, plain), (SYNONYM, wide)):
-            for rank, row in enumerate(rows):
-                score[row] = score.get(row, 0.0) + weight / (DEPTH + rank)
-        best = sorted(score, key=lambda row: (-score[row], self._names[row]))
-        return Found(tuple(self._names[row][0] for row in best[:limit]), len(best), instead)
+    def _scored(self, word: str) -> dict[int, float]:
+        """How well each tool fits just this word; two words in one are next to one another."""
+        found = self._scores.get(word)
+        if found is None:
+            if len(self._scores) >= MOST_KEPT:
+                self._scores.clear()
+            sql = "SELECT rowid, -rank FROM tools WHERE tools MATCH ? ORDER BY rank LIMIT ?"
+            rows = self._open().execute(sql, (f'"{word}"', OF_A_WORD))
+            found = self._scores[word] = dict(rows.fetchall())
+        return found
 
-    def _match(self, groups: list[list[str]]) -> list[int]:
-        """The rows that have a word of some group, the best first."""
-        query = " OR ".join(f'"{word}"' for group in groups for word in group)
-        sql = "SELECT rowid FROM tools WHERE tools MATCH ? ORDER BY rank"
-        return [row for (row,) in self._open().execute(sql, (query,))]
+    # Slips of the keyboard
+
+    def _learn(self, word: str) -> None:
+        times = self._known[word] = self._known.get(word, 0) + 1
+        if times == 1:
+            for slip in shorter(word):
+                self._slips.setdefault(slip, set()).add(word)
+
+    def _forget(self, word: str) -> None:
+        self._known[word] -= 1
+        if self._known[word]:
+            return
+        del self._known[word]
+        for slip in shorter(word):
+            self._slips[slip].discard(word)
+            if not self._slips[slip]:
+                del self._slips[slip]
 
     def _slip(self, word: str) -> str | None:
         """The word that was meant, where nothing has this one; None where it is as it should be."""
-        if any(form in self._known for one in alike(word) for form in forms(one)) or len(word) < 4:
+        if any(form in self._known for one in alike(word) for form in forms(one)):
             return None
-        near = [known for known in self._known if abs(len(known) - len(word)) <= 2]
-        return next(iter(get_close_matches(word, near, n=1, cutoff=CLOSE)), None)
+        near: set[str] = set()
+        for slip in shorter(word):
+            near |= self._slips.get(slip, set())
+            if len(word) >= LONG:
+                near.update(one for less in shorter(slip) for one in self._slips.get(less, ()))
+        matcher = SequenceMatcher(b=word, autojunk=False)
+        best, found = CLOSE, None
+        for one in sorted(near):
+            matcher.set_seq1(one)
+            ratio = matcher.ratio() - (UNLIKELY if one[0] != word[0] else 0.0)
+            if ratio > best:
+                best, found = ratio, one
+        return found
 
     def _open(self) -> "sqlite3.Connection":
         if self._db is None:
@@ -186,6 +255,18 @@ def texts_of(name: str, tool: Tool) -> tuple[str, str, str, str]:
         words((tool.description or "")[:MOST_TEXT]),
         words(parameters(tool.input_schema)[:MOST_TEXT]),
     )
+
+
+def told(texts: Iterable[str]) -> set[str]:
+    """The words of some texts."""
+    return {word for text in texts for word in WORD.findall(text.lower())}
+
+
+def shorter(word: str) -> set[str]:
+    """A word, and the same without one of its letters: two that differ by a slip share one of these."""
+    if not SHORT <= len(word) <= LONGEST:
+        return set()
+    return {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}
 
 
 def parameters(schema: Any) -> str:

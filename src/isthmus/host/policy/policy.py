@@ -192,6 +192,16 @@ class Policy:
         chain = flow(attempt, facts)
         return self._flowing(facts, said, chain) if chain else self._trace("allow", said)
 
+    def bars(self, attempt: Attempt, facts: Facts) -> bool:
+        """Whether something is denied whatever its arguments are, as far as one can tell beforehand.
+
+        It decides nothing: it is for who lists what could be done.
+        """
+        return any(
+            rule.rule.effect == "deny" and not rule.rule.where and rule.fits(attempt, facts)
+            for _, rule in self._table.row(attempt.action, attempt.server, attempt.object)
+        )
+
     def _asked(
         self, attempt: Attempt, facts: Facts, grants: Granted | None, said: "_Said"
     ) -> Trace:
