@@ -124,8 +124,27 @@ async def test_a_huge_definition_is_kept_by_its_beginning(known):
 
     assert fingerprint(huge) == change.known
     assert len(change.before) < 256 * 1024
-    assert "more characters" in msgspec.json.decode(change.before)["description"]
+    before = msgspec.json.decode(change.before)
+    assert "more characters" in before["description"]
+    assert ("read", SCHEMA) == (before["name"], before["inputSchema"])
     assert len(change.diff()) < 300
+
+
+async def test_a_server_that_made_up_names_is_stopped_after_a_restart_too(state, monkeypatch):
+    """Ours: what it made up before counts; all servers together have an end as well."""
+    first = Fingerprints(state)
+    await first.load()
+    for name in ("a", "b"):
+        await first.learn("s", "id", tool(name))
+    again = Fingerprints(state)
+    await again.load()
+
+    monkeypatch.setattr("isthmus.host.fingerprints.MOST_OF_A_SERVER", 2)
+    with pytest.raises(Exhausted, match="'s'"):
+        await again.learn("s", "id", tool("c"))
+    monkeypatch.setattr("isthmus.host.fingerprints.MOST_TOOLS", 2)
+    with pytest.raises(Exhausted, match="'t'"):
+        await again.learn("t", "id", tool("c"))
 
 
 async def test_a_server_that_makes_up_names_is_stopped(known, monkeypatch):

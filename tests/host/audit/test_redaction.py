@@ -49,13 +49,31 @@ def test_secrets_that_are_held_are_taken_out_in_every_spelling(text):
     assert held == text
 
 
+@pytest.mark.covers("hostaudit.redaction.live")
+@pytest.mark.parametrize(
+    "spelt",
+    ["p\u00e4ss/w+r&d", "p%C3%A4ss%2Fw%2Br%26d", "p%C3%A4ss/w%2Br%26d", r"p\u00e4ss/w+r&d"],
+)
+def test_a_secret_is_taken_out_as_addresses_and_json_spell_it(spelt):
+    """Ours: whatever spelling a server answers with."""
+    held = Secret("p\u00e4ss/w+r&d")
+
+    assert {"a": f"x {R} y"} == Redactor().redact({"a": f"x {spelt} y"})
+    assert held == "p\u00e4ss/w+r&d"
+
+
 @pytest.mark.covers("hostaudit.redaction.names")
 def test_what_a_name_calls_secret_keeps_its_shape_only():
     """Ours: below it nothing is believed."""
-    given = {"credentials": {"user": "ada", "tries": 3, "none": None, "list": ["x"]}, "pin": 1234}
+    given = {
+        "credentials": {"user": "ada", "tries": 3, "none": None, "list": ["x"]},
+        "pin": 1234,
+        "password": "",
+        "token": True,
+    }
 
     assert {
-        "credentials": {"user": R, "tries": R, "none": None, "list": R}, "pin": R,
+        "credentials": {"user": R, "tries": R, "none": None, "list": R}, "pin": R, "password": "", "token": True,
     } == Redactor().redact(given)  # fmt: skip
 
 
