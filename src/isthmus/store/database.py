@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 from msgspec import Struct
 
 from isthmus.errors import IsthmusError, UsageError
+from isthmus.store.ahead import log_ahead
 from isthmus.store.work import Ask, settle
 
 if TYPE_CHECKING:
@@ -414,7 +415,7 @@ class Database:
         # Transactions begin where we say, and the thread may change in the course of time.
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         db.execute(f"PRAGMA busy_timeout = {int(self.patience * 1000)}")
-        db.execute("PRAGMA journal_mode = WAL")
+        log_ahead(db, self.patience)
         db.execute(f"PRAGMA synchronous = {self.durability}")
         return db
 
