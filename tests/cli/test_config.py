@@ -150,6 +150,7 @@ def test_secrets_are_set_listed_and_removed(place):
         json.loads(run("secret", "list", "--json")[1]),
     )
     assert [0, 2] == [run("secret", "remove", "a/b")[0] for _ in range(2)]
+    assert "no secret is kept" in run("secret", "list")[2]
     assert 2 == run("secret", "set", "a b", input="x")[0]
 
 

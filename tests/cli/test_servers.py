@@ -11,6 +11,7 @@ from isthmus.cli.main import main
 from isthmus.cli.servers_done import have_done
 from isthmus.cli.servers_shown import show, show_log
 from isthmus.host.control import Control
+from isthmus.host.errors import Unknown
 from isthmus.host.host import Host
 from isthmus.host.state import user_folder
 from isthmus.wire import LogMessageParams
@@ -123,6 +124,8 @@ async def test_a_running_host_is_asked_and_does_what_is_said(home, capsys):
         host.servers["desk"].heard(LogMessageParams(level="info", data="hello\x1b[2J"))
         assert 0 == await show_log("desk", as_json=False)
         assert "info: hello[2J\n" == capsys.readouterr().out
+        with pytest.raises(Unknown, match="there is no server 'dest'; there are: desk"):
+            await show_log("dest", as_json=False)
         assert 0 == await have_done("desk", "stop", None)
         assert "idle" == host.servers["desk"].state
 

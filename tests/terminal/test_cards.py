@@ -21,7 +21,7 @@ from isthmus.host.interaction import (
     Sharing,
 )
 from isthmus.terminal.cards import QUESTIONS, card, why
-from isthmus.terminal.lines import text_of
+from isthmus.terminal.lines import brief, text_of, trouble
 from isthmus.terminal.payloads import BODIES, editable
 from isthmus.wire import (
     CreateMessageParams,
@@ -236,3 +236,15 @@ def test_no_text_of_others_makes_a_line_of_its_own(text):
         for line in found.lines
     )
     assert visible(text, line=True) in found.text()
+
+
+def test_what_went_wrong_is_a_sentence_and_lines_behind_a_bar():
+    """Ours: what a program said last is read as it stands; where there is one line, it is the sentence."""
+    said = "desk ended with exit code 2\nits last words:\n  | no such file\u202e"
+
+    assert "desk ended with exit code 2" == brief(said)
+    assert [
+        "  ! desk ended with exit code 2",
+        "  | its last words:",
+        "  | no such file<U+202E>",
+    ] == [line.text for line in trouble(said)]

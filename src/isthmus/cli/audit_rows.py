@@ -114,6 +114,8 @@ def print_tail(state: str | None, count: int, *, follow: bool, as_json: bool) ->
     """Print the last rows; where they are followed, until somebody interrupts it."""
     with opened(folder_of(state)) as db:
         last = show(lines(db, newest=count), as_json=as_json)
+        if not last:
+            note("nothing was done yet")
         while follow:
             time.sleep(PAUSE)
             last = max(last, show(lines(db, Filters(after=last)), as_json=as_json))

@@ -321,6 +321,8 @@ def list_(*, as_json: AsJson = False) -> None:
         else:
             for name in names:
                 print_text(name)
+            if not names:
+                note("no secret is kept; isthmus config secret set NAME keeps one")
         return Exit.OK
 
     finish(listed)

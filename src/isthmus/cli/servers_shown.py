@@ -13,7 +13,7 @@ from isthmus.cli.output import note, print_json, print_text
 from isthmus.core.plain_text import clean
 from isthmus.host.config.entries import HostConfig
 from isthmus.host.config.load import load
-from isthmus.host.errors import ServerUnavailable
+from isthmus.host.errors import ServerUnavailable, Unknown
 from isthmus.host.supervisor.server import where
 from isthmus.host.view import ServerStatus
 
@@ -113,6 +113,9 @@ async def show_log(name: str, *, as_json: bool) -> Exit:
                 server=name,
                 state="not running",
             )
+        names = [one.name for one in view.servers()]
+        if name not in names:
+            raise Unknown(f"there is no server {name!r}; there are: {', '.join(names) or 'none'}")
         lines = list(await view.log_tail(name))
     if as_json:
         print_json(lines)

@@ -15,7 +15,7 @@ from isthmus.host.turns import ConversationEvent, ToolDone
 from isthmus.host.view import HostView, ServerDo
 from isthmus.terminal.chat_lines import shown
 from isthmus.terminal.chat_typing import COMMANDS, filled, named_resources, words_of
-from isthmus.terminal.lines import Line, field, head, name, warning
+from isthmus.terminal.lines import Line, brief, field, head, name, warning
 from isthmus.terminal.rows import written
 from isthmus.wire import Prompt
 
@@ -154,7 +154,7 @@ class Session:
             Line(
                 f"  {name(one.name)}: {one.state}"
                 + (f", {one.tools} tools" if one.tools is not None else "")
-                + (f": {name(one.error)}" if one.error else ""),
+                + (f": {brief(one.error)}" if one.error else ""),
                 "warn" if one.error else "text",
             )
             for one in self.view.servers()

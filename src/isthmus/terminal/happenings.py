@@ -21,7 +21,7 @@ from isthmus.host.events import (
 from isthmus.host.view import HostView
 from isthmus.terminal.cards import question
 from isthmus.terminal.detail import Detail
-from isthmus.terminal.lines import Line, name
+from isthmus.terminal.lines import Line, brief, name
 from isthmus.terminal.rows import written
 
 __all__ = ["Happenings", "told"]
@@ -42,14 +42,14 @@ def told(event: HostEvent) -> Line | None:
 
 def ended(event: Ended) -> str:
     """How something came out."""
-    how = f"failed: {name(event.reason or event.error)}" if event.failed else "done"
+    how = f"failed: {brief(event.reason or event.error)}" if event.failed else "done"
     return f"ended    {how} ({event.seconds:.2f} s)"
 
 
 def moved(event: ServerMoved) -> str:
     """How a server is now."""
     return f"server   {name(event.server)} is {event.state}" + (
-        event.error and f": {name(event.error)}"
+        event.error and f": {brief(event.error)}"
     )
 
 

@@ -18,12 +18,14 @@ __all__ = [
     "Line",
     "Role",
     "block",
+    "brief",
     "changes",
     "field",
     "head",
     "name",
     "pretty",
     "text_of",
+    "trouble",
     "warning",
 ]
 
@@ -52,6 +54,19 @@ def head(text: str) -> Line:
 def warning(text: str) -> Line:
     """What one should be warned of; may hold words of others."""
     return Line(f"  ! {visible(text, line=True)}", "warn")
+
+
+def trouble(text: str) -> Iterator[Line]:
+    """What went wrong: its sentence, and behind a bar what a program said of it, line by line."""
+    first, _, rest = text.partition("\n")
+    yield warning(first)
+    if rest:
+        yield from block("\n".join(part.removeprefix(BAR) for part in rest.split("\n")))
+
+
+def brief(text: str) -> str:
+    """What went wrong, in its first sentence: where there is one line for it."""
+    return name(text.partition("\n")[0])
 
 
 def name(text: str) -> str:

@@ -12,7 +12,7 @@ from textual.widgets.option_list import Option
 from isthmus.host.view import HostView, ServerDo, ServerStatus
 from isthmus.terminal.choosing import Reading
 from isthmus.terminal.detail import Detail
-from isthmus.terminal.lines import Line, field, name, warning
+from isthmus.terminal.lines import Line, brief, field, name, trouble
 from isthmus.terminal.questions import NO_SERVERS, Questions
 
 __all__ = ["Servers", "about"]
@@ -36,7 +36,7 @@ def about(status: ServerStatus) -> list[Line]:
         field("process", status.pid or "(none of ours)"),
         field("written in", status.source or "(nowhere)"),
     ]
-    return [*lines[:1], warning(status.error), *lines[1:]] if status.error else lines
+    return [*lines[:1], *trouble(status.error), *lines[1:]] if status.error else lines
 
 
 def row(status: ServerStatus, *, chosen: bool) -> Text:
@@ -110,7 +110,7 @@ class Servers(Container):
         try:
             await self._view.server_do(server, what)
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
-            self._say(f"{what} of {name(server)} failed: {name(str(error))}")
+            self._say(f"{what} of {name(server)} failed: {brief(str(error))}")
         else:
             self._say(f"{what} of {name(server)}: done")
         self.reload()
