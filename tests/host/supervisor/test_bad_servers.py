@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from msgspec import structs
 
 from isthmus import Client
 from isthmus.client.limits import Limits
@@ -15,6 +16,7 @@ from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.store.meter import Rate
 from isthmus.testing.faults import until
 from isthmus.transports import process
+from isthmus.wire import LogMessageParams
 
 SERVER = """
 import json, sys, time
@@ -54,6 +56,13 @@ def supervisor_of(*servers, **client):
     return made
 
 
+def deep(depth):
+    value = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 async def call(supervisor, name):
     async with supervisor.use(name) as client:
         return (await client.call_tool("anything")).text
@@ -75,6 +84,42 @@ async def test_floods_of_logs_and_last_words_cost_a_bounded_share():
         logged = [line for line in server.log if line.startswith("info: ")]
         assert 20 == len(logged)
         assert sum(map(len, server.log)) < 100_000
+
+
+@pytest.mark.covers("hostservers.flood.bounded")
+@pytest.mark.parametrize(
+    ("logger", "data"),
+    [
+        ("l" * 1_000_000, "x"),
+        ("l", "x" * 1_000_000),
+        ("l", ["x" * 1_000] * 1_000),
+        ("l", {str(n): n for n in range(100_000)}),
+        ("l", deep(5_000)),
+    ],
+    ids=["logger", "text", "list", "object", "depth"],
+)
+async def test_of_a_log_message_little_is_kept_whatever_is_large_in_it(logger, data):
+    """Ours: the name of a logger is a text of the server's, too; what it logs may be any JSON."""
+    async with supervisor_of(entry("a")) as supervisor:
+        server = supervisor.servers["a"]
+        server.heard(LogMessageParams(level="info", logger=logger, data=data))
+
+        assert [True] == [line.startswith("info l") for line in server.log]
+        assert 700 > len(server.log[0])
+
+
+@pytest.mark.covers("hostservers.flood.bounded")
+async def test_of_what_a_server_calls_itself_little_is_shown():
+    """Ours: its name and version are for a line of a table."""
+    loud = entry("a")
+    code = loud.command[-1].replace('"name": "s"', '"name": "s" * 1_000_000')
+    loud = structs.replace(loud, command=(*loud.command[:-1], code))
+    async with supervisor_of(loud) as supervisor:
+        assert "done" == await call(supervisor, "a")
+        said = supervisor.servers["a"].status().said
+
+    assert "s" * 20 == said[:20]
+    assert 200 > len(said)
 
 
 @pytest.mark.covers("hostservers.end.stubborn")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from reprlib import Repr
 
 from isthmus.auth.redaction import redact
 from isthmus.core.plain_text import clean
@@ -22,6 +23,13 @@ MOST_LINES = 256
 
 LOG_LINES = 200
 LOG_WIDTH = 500
+NAME_WIDTH = 100
+
+BRIEFLY = Repr()
+"""Shows the beginning of any JSON, in a time that does not grow with the rest of it."""
+
+BRIEFLY.maxlevel = 10
+BRIEFLY.maxdict = BRIEFLY.maxlist = BRIEFLY.maxstring = BRIEFLY.maxlong = LOG_WIDTH
 
 TELLING: tuple[State, ...] = (
     "failed", "quarantined", "needs_auth", "backoff", "degraded", "draining", "connecting", "ready",
@@ -135,7 +143,9 @@ class HostedServer:
             error=self.error if state not in LIVE else "",
             where=where(self.entry),
             revision=client.revision.name if client is not None and up else "",
-            said=clean(f"{client.info.name} {client.info.version}".strip())
+            said=clean(
+                f"{client.info.name[:NAME_WIDTH]} {client.info.version[:NAME_WIDTH]}".strip()
+            )
             if client and up
             else "",
             in_flight=self.in_flight,
@@ -150,8 +160,8 @@ class HostedServer:
 
     def heard(self, message: LogMessageParams) -> None:
         """It has logged something: the last of it is kept."""
-        said = message.data if isinstance(message.data, str) else repr(message.data)
-        about = "" if not isinstance(message.logger, str) else f" {message.logger}"
+        said = message.data if isinstance(message.data, str) else BRIEFLY.repr(message.data)
+        about = "" if not isinstance(message.logger, str) else f" {message.logger[:NAME_WIDTH]}"
         self._log.append(clean(f"{message.level}{about}: {said[:LOG_WIDTH]}").replace("\n", " "))
 
     # What can be done with it
