@@ -47,6 +47,7 @@ fuzz: $(READY) ## Throw bytes at the pure core; FUZZ="frames --seconds 600" for 
 soak: $(READY) ## Ten thousand visits that must leave nothing behind; SOAK="--visits 1000" for fewer
 	$(BIN)/python tests/soak/run.py $(SOAK)
 	$(BIN)/python tests/soak/fleet.py
+	$(BIN)/python tests/soak/killed.py
 
 clean: ## Back to a bare clone
 	rm -rf .venv .peers .conformance .fuzz dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
