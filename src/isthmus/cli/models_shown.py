@@ -15,6 +15,7 @@ from isthmus.host.providers.failures import ProviderError
 from isthmus.host.providers.provider import Offered, Provider
 from isthmus.host.sampling.models import Model, Models
 from isthmus.host.sampling.selection import Need, select
+from isthmus.store.files import replace
 from isthmus.wire import ModelHint, ModelPreferences
 
 __all__ = ["check", "choose", "listing", "preferring", "sync"]
@@ -211,9 +212,7 @@ def append(path: Path, provider: str, fresh: Sequence[Offered], taken: set[str])
             lines.append(f"context = {one.context}")
         text += "\n[[model]]\n" + "\n".join([*lines, "enabled = false"]) + "\n"
     Models.parse(text, str(path))  # what is written can be read again
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    replace(path.resolve(), text.encode(), as_open=True)
 
 
 def quoted(text: str) -> str:

@@ -162,8 +162,9 @@ class UserSecrets:
 
     def _change(self, work: "Callable[[Sheet], object]") -> None:
         from isthmus.auth.client.locks import held_by_thread
-        from isthmus.auth.client.store import private_folder, replace
+        from isthmus.auth.client.store import private_folder
         from isthmus.auth.client.vault import write_sheet
+        from isthmus.store.files import replace
 
         path = self._path()
         try:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from isthmus.host.schema import SCHEMA
 from isthmus.store.database import Database, Durability, StoreUnusable
+from isthmus.store.files import make as make_file
 
 if TYPE_CHECKING:
     import sqlite3
@@ -151,7 +151,7 @@ def key_in(path: Path, *, make: bool = True) -> bytes:
     """
     try:
         if make and not path.exists():
-            make_key(path)
+            make_file(path, os.urandom(KEY_SIZE))
         key = path.read_bytes()
     except OSError as error:
         raise StoreUnusable(f"{path}, the key of a host's state: {error.strerror}") from None
@@ -161,20 +161,6 @@ def key_in(path: Path, *, make: bool = True) -> bytes:
             "one back; without it, what was encrypted is lost and signatures cannot be checked"
         )
     return key
-
-
-def make_key(path: Path) -> None:
-    """Put a new key into a file that is not there; whole, and never in the place of another."""
-    handle, name = tempfile.mkstemp(prefix=".host.key.", dir=path.parent)  # 0600 from the start
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(os.urandom(KEY_SIZE))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):  # another process made one meanwhile: that one counts
-            os.link(name, path)
-    finally:
-        Path(name).unlink()
 
 
 def user_folder(environ: Mapping[str, str] | None = None) -> Path:

@@ -3,9 +3,8 @@
 import asyncio
 import hashlib
 import os
-import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from isthmus.auth.client.locks import file_lock, held, held_by_thread
@@ -21,6 +20,7 @@ from isthmus.auth.client.vault import (
     write_sheet,
 )
 from isthmus.auth.numbers import check_number
+from isthmus.store.files import replace
 
 __all__ = ["FileTokenStore", "keys_of", "private_folder"]
 
@@ -187,31 +187,3 @@ def private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreBroken(f"{folder} cannot be made: {error.strerror}") from error
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Put a file in the place of another, whole or not at all, readable by its owner alone."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the start
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
-    settle(path.parent)
-
-
-def settle(folder: Path) -> None:
-    """Have the disk remember which files a folder has, where the system can."""
-    if os.name == "nt":
-        return
-    with suppress(OSError):  # some file systems cannot, and the file is there in any case
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -1,8 +1,6 @@
 """Writing a configuration: whole or not at all, and nothing changed that was not to be."""
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from isthmus.host.config.document import Document, digest_of, read, read_text
 from isthmus.host.config.servers import check_name
 from isthmus.host.config.shapes import section_of
 from isthmus.host.errors import ConfigError
+from isthmus.store.files import replace
 
 __all__ = ["ConfigFile", "add_server", "remove_server", "set_option"]
 
@@ -91,7 +90,8 @@ class ConfigFile:
         try:
             self._unchanged(target)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            put(target, self._text.encode(), lambda: self._unchanged(target))
+            data = self._text.encode()
+            replace(target, data, as_open=True, check=lambda: self._unchanged(target))
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from error
         self._document, self.is_new = self.document, False
@@ -108,36 +108,6 @@ class ConfigFile:
             raise ConfigError(
                 f"{self.path} was changed by somebody else meanwhile, and is left as it is: try again"
             )
-
-
-def put(path: Path, data: bytes, check: Any) -> None:
-    """Put a file in the place of another, whole or not at all; a new one for its owner only.
-
-    Args:
-        path: which one.
-        data: what it is to be.
-        check: called right before; may raise.
-
-    Raises:
-        OSError: it cannot be written; nothing has changed then.
-    """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the start
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            Path(name).chmod(path.stat().st_mode & 0o777)
-        check()
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
-    from isthmus.auth.client.store import settle
-
-    settle(path.parent)
 
 
 def add_server(path: str | os.PathLike[str], name: str, value: dict[str, Any]) -> ConfigFile:

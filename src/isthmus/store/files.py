@@ -1,0 +1,70 @@
+"""Files that are written whole or not at all, by whoever else writes them meanwhile."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["make", "replace"]
+
+
+def replace(
+    path: Path, data: bytes, *, as_open: bool = False, check: Callable[[], object] = bool
+) -> None:
+    """Put a file in the place of another, whole or not at all, readable by its owner alone.
+
+    Args:
+        path: which one.
+        data: what it is to be.
+        as_open: whether who may read the other one may read this one as well.
+        check: called right before; what it raises leaves the other one as it is.
+
+    Raises:
+        OSError: it cannot be written; nothing has changed then.
+    """
+    with _beside(path, data) as written:
+        if as_open and path.exists():
+            written.chmod(path.stat().st_mode & 0o777)
+        check()
+        written.replace(path)
+    _settle(path.parent)
+
+
+def make(path: Path, data: bytes) -> None:
+    """Write a file that is not there, whole and for its owner alone; one that is there stays.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with _beside(path, data) as written, suppress(FileExistsError):  # somebody else was first
+        os.link(written, path)
+    _settle(path.parent)
+
+
+@contextmanager
+def _beside(path: Path, data: bytes) -> Iterator[Path]:
+    """A file in the same folder, on its disk, which is gone afterwards if it is still there."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the start
+    written = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        yield written
+    finally:
+        with suppress(OSError):
+            written.unlink()
+
+
+def _settle(folder: Path) -> None:
+    """Have the disk remember which files a folder has, where the system can."""
+    if os.name == "nt":
+        return
+    with suppress(OSError):  # some file systems cannot, and the file is there in any case
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
