@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import stat
+import sys
 from contextlib import suppress
 
 import pytest
@@ -315,3 +316,33 @@ async def test_a_surface_that_is_not_attached_says_so(tmp_path):
     """Ours: instead of waiting for ever."""
     with pytest.raises(HostGone, match="not attached"):
         await Attached(tmp_path).grants()
+
+
+SOMEBODY = """
+import os, socket, sys
+sock = socket.socket(socket.AF_UNIX)
+sock.bind(sys.argv[1])
+os.chmod(sys.argv[1], 0o777)
+os.setuid(12345)
+sock.listen()
+print("there", flush=True)
+sock.accept()[0].recv(1)
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can be another"
+)
+async def test_a_host_of_another_user_is_not_attached_to(tmp_path):
+    """Ours: whoever puts a socket where ours would be shows us no questions."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SOMEBODY, str(tmp_path / "host.sock"), stdout=asyncio.subprocess.PIPE
+    )
+    assert b"there\n" == await process.stdout.readline()
+    try:
+        with pytest.raises(HostGone, match="is another user's"):
+            async with Attached(tmp_path):
+                pass
+    finally:
+        process.kill()
+        await process.wait()

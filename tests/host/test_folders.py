@@ -36,6 +36,7 @@ def test_a_folder_is_there_once(tmp_path):
         "/", "/home", "/home/ada", "/usr", "/usr/share", "/etc/ssl", "/proc/1", "/home/ada/.ssh",
         "/home/ada/.ssh/x", "/home/ada/.config", "/home/ada/.config/gh", "/home/ada/.aws",
         "/home/ada/.gnupg", "/home/ada/Library/x", "/srv/backup/.ssh", "/tmp",
+        "/run/user/1000", "/home/ada/.claude", "/home/ada/.cargo/bin", "/home/ada/snap",
     ],
 )  # fmt: skip
 def test_folders_that_are_nobodys_work_are_refused(path):

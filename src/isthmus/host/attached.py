@@ -109,12 +109,19 @@ class Attached:
         if not hasattr(asyncio, "open_unix_connection"):
             raise HostGone("this system's Python has no Unix sockets: no host can be attached to")
         try:
-            return await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
+            reader, writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
         except OSError as error:
             raise HostGone(
                 f"no host runs on {self._path.parent} ({error.strerror}): start one with "
                 "`isthmus host`"
             ) from None
+        from isthmus.host.control import peer  # a surface needs nothing else of it
+
+        user = peer(writer.get_extra_info("socket"))
+        if user is not None and user != os.getuid():
+            writer.close()  # whoever made the socket would show us questions of their own
+            raise HostGone(f"the host at {self._path} is another user's: it is not attached to")
+        return reader, writer
 
     async def __aexit__(
         self,

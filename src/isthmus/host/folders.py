@@ -17,7 +17,9 @@ State: TypeAlias = Literal["there", "gone", "refused"]
 
 KEYS = frozenset({
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".password-store", ".netrc",
-    ".mozilla", ".thunderbird", ".pki", ".local", "Library", "AppData",
+    ".mozilla", ".thunderbird", ".pki", ".local", "Library", "AppData", ".var", "snap", ".cargo",
+    ".m2", ".gradle", ".terraform.d", ".oci", ".minikube", ".android", ".bitcoin", ".electrum",
+    ".claude", ".codex", ".cursor", ".gemini", ".vscode", ".ollama", ".cache",
 })  # fmt: skip
 """Folders of a home in which keys, passwords and what programs are logged in with are kept."""
 
@@ -27,7 +29,10 @@ WIDE = frozenset({
 })  # fmt: skip
 """Folders that are not anybody's work."""
 
-SYSTEM = ("/usr/", "/etc/", "/bin/", "/sbin/", "/boot/", "/dev/", "/proc/", "/sys/", "/System/")
+SYSTEM = (
+    "/usr/", "/etc/", "/bin/", "/sbin/", "/boot/", "/dev/", "/proc/", "/sys/", "/run/", "/System/",
+    "/Library/", "/private/etc/",
+)  # fmt: skip
 
 F_GETPATH = 50
 """What macOS is asked for the name of an open file as the disk has it."""

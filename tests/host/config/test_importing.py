@@ -108,10 +108,11 @@ def test_servers_are_written_beside_those_that_are_there(tmp_path):
 
 
 def test_a_file_of_ours_keeps_what_is_ours(tmp_path):
-    """Ours: options come along."""
+    """Ours: options come along, but for the word that a server can be trusted."""
     options = {"host": {"start": "eager"}}
+    vouched = {"host": {"start": "eager", "trust": "full"}}
+    servers = {"a": {"command": "x"} | options, "b": {"command": "x"} | vouched}
+    taken = take(file(tmp_path, mcpServers=servers))
 
-    assert (
-        options | {"command": "x"}
-        == take(file(tmp_path, mcpServers={"a": {"command": "x"} | options})).servers["a"]
-    )
+    assert [options | {"command": "x"}] * 2 == [taken.servers["a"], taken.servers["b"]]
+    assert ["b: host.trust is left out: it is yours to say in your own file"] == taken.notes

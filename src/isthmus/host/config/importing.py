@@ -178,7 +178,11 @@ def _entry(value: dict[str, Any], name: str, taken: Taken) -> dict[str, Any]:
         if isinstance(value.get(theirs), list)
     }
     if isinstance(value.get("host"), dict):
-        entry["host"] = value["host"]
+        entry["host"] = {key: said for key, said in value["host"].items() if key != "trust"}
+        if "trust" in value["host"]:
+            taken.notes.append(
+                f"{name}: host.trust is left out: it is yours to say in your own file"
+            )
     elif tools:
         entry["host"] = {"tools": tools}
     dropped = sorted(value.keys() - {*KEPT, *URLS, "host", "includeTools", "excludeTools"})
