@@ -1,18 +1,19 @@
 """What can be done, as the pipeline needs to know it: one subclass for each kind."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import UNSET, Struct, structs
 
 from isthmus.host.attempt import Attempt
-from isthmus.host.errors import Denied
+from isthmus.host.errors import BadArguments, Denied
 from isthmus.host.interaction import Decision, Payload
 from isthmus.host.policy.trace import Trace
 
 if TYPE_CHECKING:
     from isthmus.host.policy.facts import Facts
 
-__all__ = ["Act", "Outcome"]
+__all__ = ["Act", "Outcome", "members"]
 
 T = TypeVar("T")
 
@@ -35,6 +36,20 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: int | None = None
     model: str = ""
     detail: Any = None
+
+
+def members(attempt: Attempt, edited: Any) -> dict[str, Any]:
+    """What a person made of arguments.
+
+    Raises:
+        BadArguments: it is nothing of the kind.
+    """
+    if isinstance(edited, Mapping) and all(isinstance(name, str) for name in edited):
+        return dict(edited)
+    raise BadArguments(
+        f"what {attempt.object!r} of server {attempt.server!r} is asked with has names and values, "
+        f"and was edited to {type(edited).__name__}"
+    )
 
 
 class Act(Protocol[T]):
@@ -84,10 +99,14 @@ class Act(Protocol[T]):
         ...
 
     def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
-        """The attempt as a person has changed it; it goes through validation and policy again."""
+        """The attempt as a person has changed it; it goes through validation and policy again.
+
+        Raises:
+            BadArguments: what they made of it are no arguments.
+        """
         if decision.edited is UNSET:
             return attempt
-        return structs.replace(attempt, arguments=decision.edited)
+        return structs.replace(attempt, arguments=members(attempt, decision.edited))
 
     async def recheck(self, attempt: Attempt, *, waited: bool) -> None:
         """See whether it is still what was decided on, just before it is done.

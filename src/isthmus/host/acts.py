@@ -1,9 +1,7 @@
 """What can be done with servers: the only place that calls the methods of a client."""
 
 import asyncio
-from collections.abc import Mapping
-from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, structs
@@ -12,18 +10,21 @@ from isthmus.client.client import Client
 from isthmus.client.results import ToolResult
 from isthmus.client.settings import OnProgress
 from isthmus.errors import ConnectionLost
-from isthmus.host.act import Act, Outcome
+from isthmus.host.act import Outcome, members
 from isthmus.host.attempt import Attempt
 from isthmus.host.catalog.names import namespace
-from isthmus.host.errors import OutcomeUnknown, ServerUnavailable, Unknown
+from isthmus.host.errors import BadArguments, OutcomeUnknown, ServerUnavailable, Unknown
+from isthmus.host.hiding import read_without, without
 from isthmus.host.interaction import (
     CallAsked,
+    Decision,
     Payload,
     PromptAsked,
     ReadAsked,
 )
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Trace
+from isthmus.host.server_act import Fixed, OfServer, sameness
 from isthmus.host.servers import Known, Servers
 from isthmus.host.validation import app_only, check_prompt
 from isthmus.wire import (
@@ -48,42 +49,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-
-def sameness(attempt: Attempt) -> str:
-    """What makes two attempts the same: who wants what, with which arguments, in which run."""
-    said = msgspec.json.encode(
-        [
-            *(attempt.action, attempt.principal, attempt.server, attempt.object),
-            *(attempt.run, attempt.isolation, attempt.arguments),
-        ],
-        order="deterministic",
-    )
-    return blake2b(said, digest_size=16).hexdigest()
-
-
-class OfServer(Act[T]):
-    """Something that is done with a server.
-
-    Args:
-        servers: what is known of servers.
-    """
-
-    def __init__(self, servers: Servers) -> None:
-        self.servers = servers
-
-    def facts(self, attempt: Attempt) -> Facts:
-        """What is known of the server."""
-        return self.servers.facts(attempt.server, attempt.isolation, attempt.object)
-
-    def coalesce(self, attempt: Attempt) -> str:
-        """To ask twice for what changes nothing is to ask once."""
-        return sameness(attempt)
-
-    def isolated(self, attempt: Attempt, server: str) -> Attempt:
-        """The attempt, at a server, on the connection that it uses there."""
-        isolation = self.servers.isolation(server, attempt.principal, attempt.run)
-        return structs.replace(attempt, server=server, isolation=isolation)
 
 
 class ToolCall(OfServer[ToolResult]):
@@ -214,6 +179,8 @@ class ToolCall(OfServer[ToolResult]):
         keep = None if tasks is None else tasks.keeper(attempt, self.known.facts.identity)
         try:
             async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
+                if client is not self.known.client:  # it was started anew since it was decided on
+                    await servers.still(attempt, self.known, waited=True)
                 result = await client.call_tool(
                     attempt.object,
                     attempt.arguments,
@@ -242,45 +209,20 @@ class ToolCall(OfServer[ToolResult]):
     async def review(self, attempt: Attempt, result: ToolResult) -> ToolResult:
         """Keep what is too large behind a link."""
         most = self.servers.entry(attempt.server).options.limits.result_bytes
-        wire, principal = result.wire, attempt.principal
-        kept = self.servers.results.cap(wire, most, call=attempt.id, principal=principal)
+        wire, results, source = result.wire, self.servers.results, (attempt, self.known.facts)
+        kept = results.cap(wire, most, call=attempt.id, principal=attempt.principal, source=source)
         return result if kept is wire else ToolResult(result.tool, kept)
 
     def redact(self, result: ToolResult, pointers: tuple[str, ...]) -> ToolResult:
         """The result without what a rule hides, in both its forms."""
-        from isthmus.host.audit.redaction import Redactor  # few rules hide anything
-
-        hide, wire = Redactor(secrets=tuple), result.wire
-        structured = wire.structured_content
-        if structured is not UNSET:
-            structured = hide.strip(structured, pointers)
-        content = [
-            structs.replace(block, text=stripped(hide, block.text, pointers))
-            if isinstance(block, TextContent)
-            else block
-            for block in wire.content
-        ]
-        return ToolResult(
-            result.tool, structs.replace(wire, structured_content=structured, content=content)
-        )
+        return ToolResult(result.tool, without(result.wire, pointers))
 
     def outcome(self, result: ToolResult) -> Outcome:
         """Whether the tool failed, and what it gave."""
         return Outcome(failed=result.is_error, result=result.wire)
 
 
-def stripped(hide: Any, text: str, pointers: tuple[str, ...]) -> str:
-    """A text without what pointers hide in it, where it is JSON."""
-    try:
-        value = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
-    if not isinstance(value, dict | list):
-        return text
-    return msgspec.json.encode(hide.strip(value, pointers)).decode()
-
-
-class Reading(OfServer[ReadResourceResult]):
+class Reading(Fixed[ReadResourceResult]):
     """A read of a resource.
 
     Args:
@@ -317,12 +259,16 @@ class Reading(OfServer[ReadResourceResult]):
         use = self.servers.supervisor.repeatable
         return await use(attempt.server, attempt.isolation, read)
 
+    def redact(self, result: ReadResourceResult, pointers: tuple[str, ...]) -> ReadResourceResult:
+        """What was read without what a rule hides, where it is JSON."""
+        return read_without(result, pointers)
+
     def outcome(self, result: ReadResourceResult) -> Outcome:
         """What was read."""
         return Outcome(result=result)
 
 
-class Subscribing(OfServer[None]):
+class Subscribing(Fixed[None]):
     """Having a server tell when a resource changes, or not any more (up to 2025-11-25)."""
 
     def __init__(self, servers: Servers, *, on: bool = True) -> None:
@@ -396,24 +342,12 @@ class Completing(OfServer[Completion]):
 
     Args:
         servers: what is known of servers.
-        ref: the prompt or template that has the blank.
-        argument: the blank, and ``value`` what has been typed.
-        context: what the other blanks hold.
+        ref: the prompt or template that has the blank; what is typed stands in the attempt.
     """
 
-    def __init__(
-        self,
-        servers: Servers,
-        ref: Reference,
-        argument: str,
-        value: str,
-        context: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, servers: Servers, ref: Reference) -> None:
         super().__init__(servers)
         self._ref = ref
-        self._argument = argument
-        self._value = value
-        self._context = context
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """On which connection."""
@@ -421,22 +355,39 @@ class Completing(OfServer[Completion]):
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
         """What would be told to the server."""
-        typed = {self._argument: self._value, **(self._context or {})}
-        return PromptAsked(name=attempt.object, arguments=typed)
+        typed = attempt.arguments
+        shown = {**typed["context"], typed["argument"]: typed["value"]}
+        return PromptAsked(name=attempt.object, arguments=shown)
+
+    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+        """With what a person left in the blanks.
+
+        Raises:
+            BadArguments: that is no text, or the blank is gone that is asked about.
+        """
+        if decision.edited is UNSET:
+            return attempt
+        left = members(attempt, decision.edited)
+        blank = attempt.arguments["argument"]
+        if blank not in left or not all(isinstance(text, str) for text in left.values()):
+            raise BadArguments(f"blanks hold texts, and {blank!r} has to be one of them: {left}")
+        typed = {"argument": blank, "value": left.pop(blank), "context": left}
+        return attempt if typed == attempt.arguments else structs.replace(attempt, arguments=typed)
 
     async def dispatch(self, attempt: Attempt) -> Completion:
         """Ask."""
+        typed = attempt.arguments
 
         async def complete(client: Client) -> Completion:
             return await client.complete(
-                self._ref, self._argument, self._value, context=self._context
+                self._ref, typed["argument"], typed["value"], context=typed["context"] or None
             )
 
         use = self.servers.supervisor.repeatable
         return await use(attempt.server, attempt.isolation, complete)
 
 
-class OfTask(OfServer[T]):
+class OfTask(Fixed[T]):
     """Something that is done with a task of a server; the attempt's object is its name there."""
 
     async def resolve(self, attempt: Attempt) -> Attempt:

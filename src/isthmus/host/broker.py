@@ -50,6 +50,13 @@ def level(assurance: Assurance) -> int:
     return LEVELS.index(assurance)
 
 
+def alike(one: Interaction, other: Interaction) -> bool:
+    """Whether an answer to one question is one to the other: the same is seen, and demanded."""
+    asked, again = one.trace, other.trace
+    same = (asked.rule, asked.obligations) == (again.rule, again.obligations)
+    return same and one.payload == other.payload
+
+
 class Recorder(Protocol):
     """The audit log, as far as the broker needs it."""
 
@@ -77,6 +84,7 @@ class Open:
         self.offers: dict[Approver, asyncio.Task[None]] = {}
         self.wait = 0
         self.taken = False
+        self.remembered = False
         self.weak = False
         self.timer: asyncio.TimerHandle | None = None
         self.since = asyncio.get_running_loop().time()
@@ -158,7 +166,11 @@ class Broker:
         open = self._same(interaction) or self._put(interaction, lasting)
         open.wait += 1
         try:
-            return await asyncio.shield(open.answer)
+            decision = await asyncio.shield(open.answer)
+            if open.remembered:  # by another who waited for it: one answer is one grant
+                return structs.replace(decision, remember="once")
+            open.remembered = True
+            return decision
         finally:
             open.wait -= 1
             if not open.wait and not open.taken:
@@ -170,7 +182,7 @@ class Broker:
         if not coalesce:
             return None
         found = (o for o in self._open.values() if o.interaction.coalesce == coalesce)
-        return next((open for open in found if not open.taken), None)
+        return next((o for o in found if not o.taken and alike(o.interaction, interaction)), None)
 
     def _put(self, interaction: Interaction, lasting: Lasting | None) -> Open:
         self._bound(interaction)

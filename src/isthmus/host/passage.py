@@ -44,11 +44,12 @@ class Passage:
         decision: what a person said; None where nobody was asked.
         run: the run it belongs to.
         waited: a person was asked.
+        judged: the policy that decided, and how much was let through by then.
         intended: it stands in the audit log that it is about to be done.
     """
 
     __slots__ = (
-        "attempt", "began", "decision", "facts", "intended", "run", "trace", "waited",
+        "attempt", "began", "decision", "facts", "intended", "judged", "run", "trace", "waited",
     )  # fmt: skip
 
     def __init__(self, attempt: Attempt) -> None:
@@ -58,6 +59,7 @@ class Passage:
         self.decision: Decision | None = None
         self.run: Run | None = None
         self.waited = False
+        self.judged: tuple[object, int] = (None, 0)
         self.intended = False
         self.began = time.perf_counter()
 

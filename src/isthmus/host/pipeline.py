@@ -156,16 +156,12 @@ class Pipeline:
         if self.grants is not None:
             with suppress(StoreUnavailable):  # then no grant counts, and a person is asked
                 await self.grants.fresh()
-        trace = self._judge(passage)
-        if self.mode == "dry-run":
+        self._judge(passage)
+        if not self._dry:
+            await self._decided(passage, act)
+        if self._dry:  # or became so while somebody was asked
             return self._imagined(passage, act)
-        while trace.grant and self.grants is not None and not await self.grants.use(trace.grant):
-            trace = self._judge(passage)  # it was revoked, or used up, just now
-        if act.asks(attempt, trace):
-            await self._consent(passage, act)
-            attempt = passage.attempt
-        if passage.run is not None:
-            passage.run.begin()
+        attempt = passage.attempt
         if attempt.action not in TO_SERVERS:
             return await self._do(passage, act)
         slots = await self._limits.enter(attempt)
@@ -175,6 +171,11 @@ class Pipeline:
         finally:
             self.flying.remove(attempt)
             self._leave(attempt, slots)
+
+    @property
+    def _dry(self) -> bool:
+        """Whether it is only said what would be done."""
+        return self.mode == "dry-run"
 
     def _leave(self, attempt: Attempt, slots: Slots | None) -> None:
         self._limits.leave(attempt, slots)
@@ -192,19 +193,24 @@ class Pipeline:
             now=self._clock(),
             attended=broker.attended,
             assurance=broker.assurance,
-            calls={} if run is None else run.counts,
+            calls=self.runs.outside(attempt.principal) if run is None else run.counts,
         )
 
-    def _judge(self, passage: Passage) -> Trace:
+    def _judge(self, passage: Passage, *, again: bool = False) -> Trace:
         """What policy says.
+
+        Args:
+            passage: to what.
+            again: the same was judged before.
 
         Raises:
             Denied: no.
         """
         attempt, facts = passage.attempt, passage.facts
         passage.run = self.runs.find(attempt.run) if attempt.run else None
+        passage.judged = self.policy, self._so_far(passage)
         trace = passage.trace = self.policy.decide(attempt, facts, self.grants)
-        if self.shadow is not None:
+        if self.shadow is not None and not again:
             self._compare(passage, self.shadow.decide(attempt, facts, self.grants))
         if trace.effect == "deny":
             raise Denied(
@@ -230,6 +236,57 @@ class Pipeline:
         result = act.imagined(passage.attempt, passage.trace)
         self.audit.note(passage.row("outcome", detail={"dry_run": True}, failed=False))
         return result
+
+    def _so_far(self, passage: Passage) -> int:
+        """How much of what counts with this attempt was let through so far."""
+        run = passage.run
+        return self.runs.let_through if run is None else run.calls
+
+    async def _decided(self, passage: Passage, act: Act[T]) -> None:
+        """Have policy, and a person where it wants one, let an attempt through; it counts then.
+
+        Raises:
+            Denied: they do not.
+            Exhausted: the run has used up what it has.
+        """
+        grants = self.grants
+        while True:
+            grant = passage.trace.grant
+            if grant and grants is not None and not passage.waited and not await grants.use(grant):
+                self._judge(passage)  # it was revoked, or used up, just now
+                continue
+            if not passage.waited and act.asks(passage.attempt, passage.trace):
+                await self._consent(passage, act)
+            if self._lets_through(passage, act):
+                break
+        decision, demanded = passage.decision, passage.trace.obligations
+        # what no rule lets last was said for this once, whatever a surface made of it
+        if decision is not None and decision.remember in demanded.remember and grants:
+            await grants.remember(passage.attempt, passage.facts, decision, uses=demanded.max_calls)
+
+    def _lets_through(self, passage: Passage, act: Act[T]) -> bool:
+        """Count an attempt; False where it has to be asked about after all.
+
+        Without waiting, so that of many at once no more are let through than may be. What has
+        changed since it was decided on counts: the rules, and what else was let through.
+
+        Raises:
+            Denied: by now it may not be done.
+            Exhausted: the run has used up what it has.
+        """
+        decision = passage.decision if passage.waited else None
+        if passage.judged != (self.policy, self._so_far(passage)):
+            facts = self._facts(passage.attempt, act)
+            if decision is not None:  # whoever said yes may have gone
+                facts = structs.replace(facts, attended=True, assurance=decision.assurance)
+            passage.facts = facts
+            trace = self._judge(passage, again=True)
+            if decision is None and act.asks(passage.attempt, trace):
+                return False
+        if passage.run is not None:
+            passage.run.begin()
+        self.runs.counted(passage.run, passage.attempt.principal, counting(passage.trace))
+        return True
 
     # Consent
 
@@ -260,12 +317,6 @@ class Pipeline:
                 break
         else:
             raise refusal(passage.attempt, passage.trace, Decision(verdict="deny", by="edits"))
-        demanded = passage.trace.obligations
-        # what no rule lets last was said for this once, whatever a surface made of it
-        if decision.remember in demanded.remember and self.grants is not None:
-            await self.grants.remember(
-                passage.attempt, passage.facts, decision, uses=demanded.max_calls
-            )
 
     def _interaction(self, passage: Passage, act: Act[T]) -> Interaction:
         attempt, trace, now = passage.shown(), passage.trace, self._clock()
@@ -298,10 +349,8 @@ class Pipeline:
         await self.audit.intent(passage.intent())
         passage.intended = True
         await act.recheck(attempt, waited=passage.waited)
-        if passage.run is not None:
-            passage.run.counted(passage.trace.rule)
         if self.events:
-            self.events.tell(Began(attempt=attempt))
+            self.events.tell(Began(attempt=passage.shown()))
         self.flying.begin(attempt)
         token = CURRENT.set(attempt)
         try:
@@ -309,10 +358,10 @@ class Pipeline:
         finally:
             CURRENT.reset(token)
             self.flying.end(attempt)
-        result = await act.review(attempt, result)
         pointers = passage.trace.obligations.redact
-        if pointers:
+        if pointers:  # of the whole: what is cut off, and kept, has to be without it, too
             result = act.redact(result, pointers)
+        result = await act.review(attempt, result)
         self._done(passage, act.outcome(result))
         return result
 
@@ -349,6 +398,13 @@ class Pipeline:
                     seconds=passage.seconds(),
                 )
             )
+
+
+def counting(trace: Trace) -> list[str]:
+    """The rules that an attempt counts for: the deciding one, and where it asks all that ask."""
+    asks = bool(trace.matches) and trace.matches[0].effect == "ask"
+    others = (match.rule for match in trace.matches if asks and match.effect == "ask")
+    return list(dict.fromkeys((trace.rule, *others)))
 
 
 def refusal(attempt: Attempt, trace: Trace, decision: Decision) -> Denied:

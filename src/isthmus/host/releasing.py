@@ -2,12 +2,12 @@
 
 from msgspec import Raw
 
-from isthmus.host.acts import OfServer
 from isthmus.host.attempt import Attempt
 from isthmus.host.errors import Denied
 from isthmus.host.fingerprints import Change
 from isthmus.host.interaction import Changed, Decision, Payload
 from isthmus.host.policy.trace import Trace
+from isthmus.host.server_act import OfServer
 from isthmus.host.servers import Servers
 
 __all__ = ["Releasing"]
@@ -32,7 +32,7 @@ class Releasing(OfServer[None]):
     def coalesce(self, attempt: Attempt) -> str:  # noqa: ARG002 - as Act has it
         """Every call of the tool waits for the same answer."""
         change = self._change
-        return f"tool.change {change.identity} {change.tool} {change.fingerprint}"
+        return repr((change.server, change.identity, change.tool, change.fingerprint))
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
         """Both definitions, and in which lines they differ."""

@@ -5,12 +5,15 @@ host itself serves. Nothing of a result is lost to who wants it, and no result f
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, structs
 
+from isthmus.host.attempt import Attempt
 from isthmus.host.errors import Unknown
+from isthmus.host.policy.facts import Facts
 from isthmus.wire import (
     AudioContent,
     CallToolResult,
@@ -37,6 +40,10 @@ OVERHEAD = 64
 """Bytes that a block costs beyond its text or data."""
 
 
+Source: TypeAlias = tuple[Attempt, Facts]
+"""What a result came of, and under which circumstances."""
+
+
 class Rest(Struct, frozen=True):
     """One text that was too long.
 
@@ -44,11 +51,13 @@ class Rest(Struct, frozen=True):
         principal: who may read it.
         text: the whole of it.
         page: bytes of a page.
+        source: what it came of, for its labels; None where nobody knows.
     """
 
     principal: str
     text: bytes
     page: int
+    source: Source | None
 
 
 class KeptResults:
@@ -67,7 +76,13 @@ class KeptResults:
         return len(self._kept)
 
     def cap(
-        self, result: CallToolResult, most: int, *, call: str, principal: str
+        self,
+        result: CallToolResult,
+        most: int,
+        *,
+        call: str,
+        principal: str,
+        source: Source | None = None,
     ) -> CallToolResult:
         """A result of at most so many bytes; the same object where it is no larger.
 
@@ -80,7 +95,9 @@ class KeptResults:
             most: bytes of all content together.
             call: the attempt's id, which the links are made of.
             principal: who may follow them.
+            source: what it came of: who reads the rest has read of that.
         """
+        link = partial(self._link, principal, most, source)
         structured = result.structured_content
         data = b"" if structured is UNSET else encode(structured)
         sizes = [size_of(block) for block in result.content]
@@ -93,21 +110,19 @@ class KeptResults:
                 content.append(block)
                 left -= size
                 continue
-            content += self._cut(
-                block, max(0, left - OVERHEAD), f"{call}/{number}", principal, most
-            )
+            content += self._cut(block, max(0, left - OVERHEAD), f"{call}/{number}", link)
             left = 0
         if len(data) <= most // 2:
             return structs.replace(result, content=content)
-        link = self._link(f"{call}/structured", data, principal, most, "application/json")
         said = (
             f"[structured content of {len(data)} bytes, more than the {most} allowed, is left out]"
         )
-        content += [TextContent(text=said), link]
+        content += [TextContent(text=said), link(f"{call}/structured", data, "application/json")]
         return structs.replace(result, content=content, structured_content=UNSET)
 
+    @staticmethod
     def _cut(
-        self, block: Any, left: int, name: str, principal: str, most: int
+        block: Any, left: int, name: str, link: Callable[[str, bytes, str], ResourceLink]
     ) -> Sequence[ContentBlock]:
         """What takes the place of a block that does not fit."""
         if not isinstance(block, TextContent):
@@ -116,14 +131,19 @@ class KeptResults:
         head = data[:left].decode("utf-8", "ignore")
         rest = len(data) - len(head.encode())
         said = f"{head}\n[{rest} of {len(data)} bytes are left out; the whole is at the link below]"
-        link = self._link(name, data, principal, most, "text/plain")
-        return [structs.replace(block, text=said), link]
+        return [structs.replace(block, text=said), link(name, data, "text/plain")]
 
-    def _link(
-        self, name: str, data: bytes, principal: str, page: int, mime_type: str
+    def _link(  # noqa: PLR0917 - the first three are given once for a result
+        self,
+        principal: str,
+        page: int,
+        source: Source | None,
+        name: str,
+        data: bytes,
+        mime_type: str,
     ) -> ResourceLink:
         before = self._kept.pop(name, None)
-        self._kept[name] = Rest(principal, data, page)
+        self._kept[name] = Rest(principal, data, page, source)
         self._size += len(data) - (0 if before is None else len(before.text))
         while self._size > self._most and len(self._kept) > 1:
             self._size -= len(self._kept.popitem(last=False)[1].text)
@@ -143,14 +163,8 @@ class KeptResults:
         """
         from urllib.parse import parse_qs, urlsplit  # few results are too large
 
-        parts = urlsplit(uri)
-        name = f"{parts.path.lstrip('/')}"
-        kept = self._kept.get(name) if (parts.scheme, parts.netloc) == (SCHEME, "results") else None
-        if kept is None or kept.principal != principal:
-            raise Unknown(
-                f"there is no result at {uri}: it is kept for a while only, so call the tool again"
-            )
-        said = parse_qs(parts.query).get("from", ["0"])[0]
+        name, kept = self._found(uri, principal)
+        said = parse_qs(urlsplit(uri).query).get("from", ["0"])[0]
         start = int(said) if said.isascii() and said.isdigit() else 0
         end = min(len(kept.text), start + kept.page)
         while start < end < len(kept.text) and kept.text[end] & 0xC0 == 0x80:
@@ -159,6 +173,26 @@ class KeptResults:
         if end < len(kept.text):
             text += f"\n[it goes on at {SCHEME}://results/{name}?from={end}]"
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, text=text)])
+
+    def source(self, uri: str, principal: str) -> Source | None:
+        """What it came of, and under which circumstances.
+
+        Raises:
+            Unknown: as :meth:`read`.
+        """
+        return self._found(uri, principal)[1].source
+
+    def _found(self, uri: str, principal: str) -> tuple[str, Rest]:
+        from urllib.parse import urlsplit  # as above
+
+        parts = urlsplit(uri)
+        name = parts.path.lstrip("/")
+        kept = self._kept.get(name) if (parts.scheme, parts.netloc) == (SCHEME, "results") else None
+        if kept is None or kept.principal != principal:
+            raise Unknown(
+                f"there is no result at {uri}: it is kept for a while only, so call the tool again"
+            )
+        return name, kept
 
 
 def size_of(block: Any) -> int:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from isthmus.host.act import Act
-from isthmus.host.acts import OfServer, Prompting, Reading, ToolCall
+from isthmus.host.acts import Prompting, Reading, ToolCall
 from isthmus.host.attempt import Action, Attempt, new_id
 from isthmus.host.interaction import Connecting, Payload
 from isthmus.host.pipeline import Pipeline
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.trace import Trace
+from isthmus.host.server_act import OfServer
 from isthmus.host.servers import Servers
 
 __all__ = ["Ruling"]

@@ -1,7 +1,7 @@
 """Runs: what belongs together shares labels, budgets and grants."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -116,10 +116,6 @@ class Run:
                 raise Exhausted(f"run {self.id} has used up its {most:g} {name} (Budget)")
         self.calls += 1
 
-    def counted(self, rule: str) -> None:
-        """A rule let one more attempt through."""
-        self.counts[rule] = self.counts.get(rule, 0) + 1
-
     def spend(self, outcome: Outcome) -> None:
         """Count what an attempt took."""
         self.tokens += (outcome.tokens_in or 0) + (outcome.tokens_out or 0)
@@ -127,6 +123,7 @@ class Run:
 
 
 NO_BUDGET = Budget()
+NOTHING: Mapping[str, int] = {}
 
 
 class Runs:
@@ -134,11 +131,16 @@ class Runs:
 
     Args:
         clock: says seconds that never go back.
+
+    Attributes:
+        let_through: attempts of no run so far.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self.let_through = 0
         self._clock = clock
         self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._outside: OrderedDict[str, dict[str, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -175,6 +177,32 @@ class Runs:
         if id and id not in self._runs:
             raise Unknown(f"there is no run {id!r}: make one with host.run()")
         return id
+
+    def outside(self, principal: str) -> Mapping[str, int]:
+        """What each rule let through for somebody in no run, by the rule's id.
+
+        It is one run as far as rules count: whoever leaves the run out is not counted less.
+        """
+        return self._outside.get(principal, NOTHING)
+
+    def counted(self, run: Run | None, principal: str, rules: Iterable[str]) -> None:
+        """Rules let one more attempt through.
+
+        Args:
+            run: in which run; None for none.
+            principal: who wanted it.
+            rules: their ids.
+        """
+        if run is not None:
+            counts = run.counts
+        else:
+            self.let_through += 1
+            counts = self._outside.setdefault(principal, {})
+            self._outside.move_to_end(principal)
+            if len(self._outside) > MOST_RUNS:
+                self._outside.popitem(last=False)
+        for rule in rules:
+            counts[rule] = counts.get(rule, 0) + 1
 
     def labels(self, ids: Iterable[str]) -> frozenset[str]:
         """What these runs have consumed, together."""

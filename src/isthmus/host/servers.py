@@ -11,7 +11,7 @@ from isthmus.client.client import Client
 from isthmus.host.attempt import Attempt
 from isthmus.host.catalog.catalog import Catalog
 from isthmus.host.config.entries import Labels, ServerEntry
-from isthmus.host.errors import Quarantined, Unknown
+from isthmus.host.errors import Denied, Quarantined, Unknown
 from isthmus.host.fingerprints import Change, Fingerprints
 from isthmus.host.policy.facts import Facts
 from isthmus.host.results import KeptResults
@@ -36,13 +36,15 @@ class Known:
     """What is known of one tool at one connection.
 
     Attributes:
+        entry: its server, as the configuration has it.
         tool: its definition, and ``client`` whom it was learned with.
         facts: what policy is to know of it.
     """
 
-    __slots__ = ("client", "facts", "tool")
+    __slots__ = ("client", "entry", "facts", "tool")
 
-    def __init__(self, tool: Tool, client: Client, facts: Facts) -> None:
+    def __init__(self, entry: ServerEntry, tool: Tool, client: Client, facts: Facts) -> None:
+        self.entry = entry
         self.tool = tool
         self.client = client
         self.facts = facts
@@ -163,6 +165,8 @@ class Servers:
         if client is None:  # what it had in an earlier run may be something else by now
             async with self.supervisor.use(server, isolation, again=True) as client:
                 await self.learned(server, client, isolation)
+        elif not self._has_learned(server, client, isolation):
+            await self.learned(server, client, isolation)
         tool = self.catalog.tool(server, own, isolation)
         key = server, own, isolation
         known = self._known.get(key)
@@ -174,7 +178,7 @@ class Servers:
         self, key: tuple[str, str, str], attempt: Attempt, tool: Tool, client: Client
     ) -> Known:
         server, own, isolation = key
-        facts = self.facts(server, isolation, own)
+        entry, facts = self.entry(server), self.facts(server, isolation, own)
         found = self.fingerprints.check(server, facts.identity, tool)
         if found is None:
             found = await self.fingerprints.learn(server, facts.identity, tool)
@@ -185,7 +189,7 @@ class Servers:
         facts = structs.replace(facts, annotations=annotations, fingerprint=found)
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
-        known = self._known[key] = Known(tool, client, facts)
+        known = self._known[key] = Known(entry, tool, client, facts)
         return known
 
     async def still(self, attempt: Attempt, known: Known, *, waited: bool) -> None:
@@ -194,16 +198,19 @@ class Servers:
         Where a person was asked meanwhile the server is asked, too.
 
         Raises:
+            Denied: its server is another one.
             Quarantined: it has changed.
             Unknown: it is gone.
         """
         server, isolation = attempt.server, attempt.isolation
+        self.same(attempt, known.entry, known.facts.identity)
         if waited:
             async with self.supervisor.use(server, isolation, again=True) as client:
                 if client is known.client:
                     await self.catalog.on_changed(server, "tools", isolation)
                 else:
                     await self.learned(server, client, isolation)
+            self.same(attempt, known.entry, known.facts.identity)
         now = self.catalog.tool(server, attempt.object, isolation)
         if now is known.tool:
             return
@@ -214,6 +221,35 @@ class Servers:
                 "was decided on: it was not made. The next call shows what has changed",
                 by="fingerprint",
             )
+
+    def same(self, attempt: Attempt, entry: ServerEntry, bound: str) -> None:
+        """See that a server is the one that somebody decided about.
+
+        Args:
+            attempt: what they decided about.
+            entry: the server, as the configuration had it then.
+            bound: what it was bound to.
+
+        Raises:
+            Denied: another one has its name.
+        """
+        name, now = attempt.server, self.entry(attempt.server)
+        if now is not entry and now != entry:
+            what = "its entry in the configuration is another one"
+        elif self.identity(name, attempt.isolation) != bound:
+            what = "its program or its address is another one"
+        else:
+            return
+        raise Denied(
+            f"{attempt.action} {attempt.object!r} was decided on for server {name!r} as it was, and "
+            f"{what} by now: nothing was done; ask again",
+            by="config",
+        )
+
+    def _has_learned(self, server: str, client: Client, isolation: str) -> bool:
+        """Whether this client has said what it has: what is known may be of an earlier run."""
+        learning = self._learning.get((server, isolation))
+        return learning is not None and learning[0] is client and learning[1].done()
 
     async def learned(self, server: str, client: Client, isolation: str = "") -> None:
         """See to it that the catalog has heard this client: once for each."""

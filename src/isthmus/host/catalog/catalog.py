@@ -12,6 +12,7 @@ from isthmus.host.catalog.listed import CHANGED, KINDS, Listed, Lister, fetch
 from isthmus.host.catalog.merged import Isolation, Item, View, Viewer, bound_to, chosen, items
 from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
 from isthmus.host.catalog.offer import Candidate, Offer, offer, searched
+from isthmus.host.catalog.renewing import Renewing
 from isthmus.host.config.entries import ServerEntry, ToolChoice
 from isthmus.host.errors import Denied, Unknown
 from isthmus.host.events import Noticed
@@ -81,8 +82,7 @@ class Catalog:
         self._told: set[tuple[str, str]] = set()
         self._failed: dict[tuple[str, str], tuple[float, str]] = {}
         self._loading: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._stale: dict[tuple[str, str], set[str]] = {}
-        self._renewing: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._renewing: dict[tuple[str, str], Renewing] = {}
 
     # What the supervisor and the configuration tell
 
@@ -113,23 +113,20 @@ class Catalog:
         client = self._clients.get(key)
         if client is None:
             return
-        # Shared, so that whoever gives up stops nobody: who asks wants to know how it is now.
-        wanted = self._stale.setdefault(key, set())
-        wanted.update(CHANGED.get(kind, ()))
-        if key not in self._renewing:
-            self._renewing[key] = asyncio.ensure_future(self._renew(key, client))
-        await asyncio.shield(self._renewing[key])
+        await self._renewal(key).renew(*CHANGED.get(kind, ()))
 
-    async def _renew(self, key: tuple[str, str], client: Lister) -> None:
-        """Fetch what is out of date, as often as it becomes so meanwhile."""
-        wanted = self._stale[key]
-        try:
-            while wanted:
-                kinds = tuple(kind for kind in KINDS if kind in wanted)
-                wanted.clear()
-                await self._learn(key, client, kinds)
-        finally:
-            del self._stale[key], self._renewing[key]
+    def _renewal(self, key: tuple[str, str]) -> Renewing:
+        """What fetches the lists of a connection anew."""
+
+        async def fetched(wanted: set[str]) -> None:
+            client = self._clients.get(key)
+            if client is not None:
+                await self._learn(key, client, tuple(kind for kind in KINDS if kind in wanted))
+
+        found = self._renewing.get(key)
+        if found is None:
+            found = self._renewing[key] = Renewing(fetched)
+        return found
 
     def on_stopped(self, server: str, isolation: str = "") -> None:
         """A server has stopped: what it has is still known, but it is not asked any more."""
@@ -152,9 +149,11 @@ class Catalog:
 
     async def close(self) -> None:
         """Stop asking servers."""
-        tasks = [*self._loading.values(), *self._heard.values(), *self._renewing.values()]
+        tasks = [*self._loading.values(), *self._heard.values()]
         for task in tasks:
             task.cancel()
+        for renewing in self._renewing.values():
+            await renewing.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     # Learning
