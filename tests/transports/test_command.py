@@ -385,6 +385,13 @@ async def test_a_message_beyond_the_limit_ends_the_conversation(launch):
     assert "sent a message of 10003 bytes, and the limit is 1000" in await lost(channel)
 
 
+async def test_the_end_of_a_message_beyond_the_limit_is_not_waited_for(launch):
+    """Ours: one that never ends is told at once, and not read for ever."""
+    channel = launch("import sys\nwhile True: sys.stdout.write('[' * 9999)", limit=1000)
+
+    assert "bytes, and the limit is 1000" in await lost(channel)
+
+
 async def test_the_end_does_not_wait_for_whoever_holds_the_pipes(launch, watch):
     """Ours: a grandchild in a session of its own keeps the pipe open, not the client waiting."""
     channel = launch("""

@@ -15,7 +15,7 @@ class Oversize(msgspec.Struct, frozen=True, gc=False):
     """Stands where something too long to keep was thrown away.
 
     Attributes:
-        size: how many bytes it had.
+        size: how many bytes it had; where its end was not waited for, how many had come.
     """
 
     size: int
@@ -61,6 +61,11 @@ class Lines:
             lines += self._take()
         self._hold(last)
         return lines
+
+    @property
+    def overlong(self) -> int:
+        """The bytes of the unfinished last line, where it is too long already; 0 where it is not."""
+        return self._size if self._size > self._limit else 0
 
     def rest(self) -> bytes:
         """The unfinished last line, empty where there is none or it was too long; forgets it."""

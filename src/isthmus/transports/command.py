@@ -138,7 +138,7 @@ class CommandChannel:
         self._closing: asyncio.Task[None] | None = None
         self._noise: deque[bytes] = deque(maxlen=NOISE_LINES)
         self._process = launch(command, on_stderr)
-        self._inlet = Inlet(self._process.output, limit)
+        self._inlet = Inlet(self._process.output, limit, patient=False)
         self._outlet = Outlet(self._process.input, self._inlet.finish)
         self._process.exited.add_done_callback(self._exited)
 

@@ -64,7 +64,7 @@ class LineChannel:
         self._closing: asyncio.Task[None] | None = None
         self._stopped = False
         self._given = 0
-        self._inlet = Inlet(reads, limit)
+        self._inlet = Inlet(reads, limit, patient=self.SERVES)
         self._outlet = Outlet(writes, self._inlet.stop, patience)
 
     async def receive(self) -> Delivery | None:

@@ -217,15 +217,18 @@ class Inlet:
         fd: belongs to the inlet from now on.
         limit: the longest line in bytes; ``lines`` has an ``Oversize`` in the place of a longer
             one.
+        patient: whether the end of such a line is waited for, and the next ones are read. Where
+            it is not, a line that never ends is told as soon as it is too long.
     """
 
-    def __init__(self, fd: int, limit: int) -> None:
+    def __init__(self, fd: int, limit: int, *, patient: bool = True) -> None:
         self.lines: deque[bytes | Oversize] = deque()
         self.over = False
         self.cut = b""
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._framing = Lines(limit)
+        self._patient = patient
         self._ahead = 0
         self._paused = False
         self._resting: asyncio.TimerHandle | None = None
@@ -285,7 +288,9 @@ class Inlet:
             return
         lines = self._framing.feed(data)
         if not lines:
-            return
+            if self._patient or not self._framing.overlong:
+                return
+            lines = [Oversize(self._framing.overlong)]
         self.lines += lines
         self._ahead += len(data)
         if self._ahead > AHEAD and not self._paused:
