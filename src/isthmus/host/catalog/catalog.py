@@ -132,6 +132,8 @@ class Catalog:
         """A server has stopped: what it has is still known, but it is not asked any more."""
         self._clients.pop((server, isolation), None)
         self._heard.pop((server, isolation), None)
+        if isolation:  # the one that all share keeps its pauses, however often it comes back
+            self._renewing.pop((server, isolation), None)
 
     def configure(self, entries: Mapping[str, ServerEntry]) -> None:
         """The configuration is another now; servers that are not what they were are forgotten."""
