@@ -116,6 +116,16 @@ async def test_what_is_asked_stands_below_a_long_card_again(person):
     assert 2 == somebody.seen.count("May the tool delete of files be called?")
 
 
+async def test_what_a_tool_would_be_given_stands_below_its_long_definition_again(person):
+    """Ours: what one decides about is what one sees last, however much a server says of its tool."""
+    somebody = person("n")
+    schema = {"type": "object", "properties": {f"p{n}": {} for n in range(30)}}
+    long = CallAsked(tool=Tool(name="delete", input_schema=schema), arguments={"path": "/a"})
+    await somebody.answers(asked("q1", payload=long))
+
+    assert 2 == somebody.seen.count('  |   "path": "/a"')
+
+
 async def test_what_is_no_answer_is_asked_again_and_why_is_told(person):
     """Ours: nothing but an answer decides."""
     somebody = person("", "perhaps", "?", "c", "n")

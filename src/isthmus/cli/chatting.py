@@ -104,6 +104,8 @@ async def in_lines(session: "Session", host: "Host") -> Exit:
     lines: Lines = Stream() if keyboard is None else keyboard
     approver = prompt if keyboard is None else Aside(prompt, keyboard)
     plain = Plain(session, lines, say=spoken, note=note)
+    if keyboard is not None:
+        note(f"You talk to {clean(session.voice)}; /help says what can be typed, ^C twice leaves.")
 
     def interrupted() -> None:
         if not prompt.interrupt():

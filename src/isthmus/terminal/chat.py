@@ -25,7 +25,7 @@ from isthmus.terminal.chat_typing import suggestions
 from isthmus.terminal.chat_widgets import ChatLine, Suggestions, Transcript
 from isthmus.terminal.editing import in_editor
 from isthmus.terminal.inbox import Inbox
-from isthmus.terminal.lines import Line, name, warning
+from isthmus.terminal.lines import Line, name, trouble
 from isthmus.terminal.questions import Questions, Surface
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Chat(App[None]):
                 self.query_one(Questions).answered(event)
                 self._ask()
             case Noticed():
-                self._transcript.lines([warning(f"{event.server}: {event.text}".lstrip(": "))])
+                self._transcript.lines([*trouble(f"{event.server}: {event.text}".lstrip(": "))])
             case ServerMoved():
                 self._paint()
 
@@ -235,7 +235,7 @@ class Chat(App[None]):
                 transcript.lines(done(item))
                 self._paint()
             case Noted():
-                transcript.lines(map(warning, item.text.split("\n")))
+                transcript.lines(trouble(item.text))
             case Ended():
                 transcript.lines(ended(item))
             case Question():

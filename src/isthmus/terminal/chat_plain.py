@@ -26,7 +26,7 @@ from isthmus.host.turns import (
 from isthmus.terminal.chat_lines import asked, bar, done, ended, inserted
 from isthmus.terminal.chat_session import Item, Session
 from isthmus.terminal.chat_typing import suggestions
-from isthmus.terminal.lines import Line, warning
+from isthmus.terminal.lines import Line, trouble
 from isthmus.terminal.tty import NoTerminal, Tty
 
 __all__ = ["Aside", "Keyboard", "Lines", "Plain", "Stream"]
@@ -238,7 +238,7 @@ class Plain:
             case ToolDone():
                 self._lines_of(done(item))
             case Noted():
-                self._lines_of(map(warning, item.text.split("\n")))
+                self._lines_of(trouble(item.text))
             case Ended():
                 self._break()
                 self.failed = item.why != "done"

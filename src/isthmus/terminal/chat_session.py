@@ -15,7 +15,7 @@ from isthmus.host.turns import ConversationEvent, ToolDone
 from isthmus.host.view import HostView, ServerDo
 from isthmus.terminal.chat_lines import shown
 from isthmus.terminal.chat_typing import COMMANDS, filled, named_resources, words_of
-from isthmus.terminal.lines import Line, brief, field, head, name, warning
+from isthmus.terminal.lines import Line, brief, field, head, name, trouble, warning
 from isthmus.terminal.rows import written
 from isthmus.wire import Prompt
 
@@ -73,7 +73,7 @@ class Session:
         """What a person should know from the beginning: what of the configuration cannot be used."""
         broken = [f"{server}: {why}" for server, why in self.host.config.broken.items()]
         policy = self.host.kernel.pipeline.policy.broken
-        return [warning(text) for text in (*policy, *broken)]
+        return [line for text in (*policy, *broken) for line in trouble(text)]
 
     async def enter(self, text: str) -> AsyncGenerator[Item, None]:
         """Do what a line says; never raises for what is wrong with it.
@@ -89,7 +89,8 @@ class Session:
                         self._last = item
                     yield item
         except IsthmusError as error:
-            yield warning(str(error))
+            for line in trouble(str(error)):
+                yield line
 
     async def _enter(self, text: str) -> AsyncGenerator[Item, None]:
         if text.startswith("/"):
@@ -168,7 +169,9 @@ class Session:
             for tool in offer.tools
         ]
         left = [warning(f"{one.name} is left out: {one.reason}") for one in offer.left_out]
-        absent = [warning(f"{server}: {why}") for server, why in offer.absent.items()]
+        absent = [
+            line for server, why in offer.absent.items() for line in trouble(f"{server}: {why}")
+        ]
         return [head(f"tools, about {offer.tokens} tokens"), *tools, *left, *absent]
 
     async def _on_review(self, *words: str) -> Sequence[Line]:

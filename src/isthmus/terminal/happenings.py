@@ -59,7 +59,7 @@ TOLD: Mapping[type, Callable[[Any], str]] = {
     Began: lambda event: f"began    {_attempt(event.attempt)}",
     Ended: ended,
     ServerMoved: moved,
-    Noticed: lambda event: f"{event.about:8} {name(event.server)} {name(event.text)}",
+    Noticed: lambda event: f"{event.about:8} {name(event.server)} {brief(event.text)}",
 }
 
 

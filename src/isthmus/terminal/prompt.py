@@ -15,14 +15,14 @@ from msgspec import UNSET, UnsetType
 from isthmus.core.answers import Accepted, Declined
 from isthmus.core.plain_text import visible
 from isthmus.host.events import Answered, Asked
-from isthmus.host.interaction import Decision, FormAsked, Interaction, Verdict
+from isthmus.host.interaction import CallAsked, Decision, FormAsked, Interaction, Verdict
 from isthmus.host.policy.trace import Assurance
 from isthmus.host.view import HostView
 from isthmus.terminal.cards import card, why
 from isthmus.terminal.editing import Draft, as_json, in_editor, read_draft
 from isthmus.terminal.filling import fill
 from isthmus.terminal.guard import Guard
-from isthmus.terminal.lines import text_of
+from isthmus.terminal.lines import block, pretty, text_of
 from isthmus.terminal.payloads import editable
 from isthmus.terminal.scopes import Kept, kept
 from isthmus.terminal.tty import NoTerminal, Tty
@@ -32,7 +32,7 @@ __all__ = ["Prompt", "prompting"]
 RULE = "-" * 60
 
 LONG = 30
-"""Lines of a card after which its question is repeated below it."""
+"""Lines of a card after which its question, and arguments that are fewer, are repeated below it."""
 
 
 class Prompt:
@@ -211,6 +211,10 @@ class Asking:
         self.say(f"{RULE}\n{found.text()}")
         if len(found.lines) > LONG:  # its beginning is out of sight, and the end is theirs to write
             self.say(f"{RULE}\n{found.title}")
+            payload = self._interaction.payload
+            if isinstance(payload, CallAsked) and draft is None:
+                wanted = [*block(pretty(payload.arguments))]
+                self.say(text_of(wanted if len(wanted) <= LONG else wanted[:0]))
         if self._high:
             self.say("  ! high risk: only the whole word yes allows it")
 
