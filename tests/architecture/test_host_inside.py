@@ -18,7 +18,6 @@ PURE = {
     "host/catalog/names.py",
     "host/catalog/offer.py",
     "host/config/jsonc.py",
-    "host/context/counting.py",
     "host/context/fitting.py",
     "host/differences.py",
     "host/framing.py",

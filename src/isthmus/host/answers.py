@@ -161,12 +161,12 @@ class Answers:
 
     def reached(self, entry: ServerEntry) -> "ClientTarget":
         """Where a server is."""
-        from isthmus.host.supervisor.reach import by_handshake, reach  # what is not in this process
+        from isthmus.host.supervisor.reach import opened_as_said, reach  # elsewhere
 
         found = self._targets.get(entry.name)
         plain = isinstance(found, str) and entry.url  # tokens of an earlier login go with it
         if found is not None and not plain and not entry.command:
-            return by_handshake(found, entry) if entry.options.era == "legacy" else found
+            return opened_as_said(found, entry)
         return reach(entry) if self.confine is None else reach(entry, self.confine(entry))
 
     def line(self, server: str, isolation: str) -> "Line | None":
@@ -193,7 +193,7 @@ class Answers:
         task = "" if asked is None else asked.task
         parent, labels = None, frozenset[str]()
         if task and servers.tasks is not None:
-            parent = servers.tasks.parent(identity, task)
+            parent = servers.tasks.parent(entry.name, isolation, identity, task)
         if parent is None and route != "request":
             from isthmus.host.pipeline import CURRENT
 

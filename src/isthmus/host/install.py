@@ -277,16 +277,16 @@ class ConnectAct(InstallAct):
         """Where it is, and what is dangerous about the way there."""
         return connecting(self._entry)
 
-    async def dispatch(self, attempt: Attempt) -> None:
+    async def dispatch(self, attempt: Attempt) -> None:  # noqa: ARG002 - as above
         """Write down what the user agreed to; what a rule allows lasts as long as the rule."""
         if self._by != "policy":
-            await super().dispatch(attempt)
+            await self._give(self._entry, self._by)
 
 
 def connecting(entry: ServerEntry) -> Connecting:
     """What the user has to see before a server is connected to, without secrets."""
     return Connecting(
-        where=shown(entry.url),
+        where=address(entry),
         headers=tuple(sorted(entry.headers)),
         source=entry.source,
         warnings=dangers_of_url(entry.url),
@@ -317,6 +317,11 @@ def masked(entry: ServerEntry) -> tuple[str, ...]:
     return tuple(without(part, held) for part in entry.command)
 
 
+def address(entry: ServerEntry) -> str:
+    """Where a server is, with the user's own secrets hidden that are in its address."""
+    return without(shown(entry.url), own_secrets(entry)) if entry.url else ""
+
+
 def own_secrets(entry: ServerEntry) -> list[str]:
     """The secrets of an entry that are the user's, and stand in no file; the longest first."""
     found = {one.reveal() for one in entry.secrets} - {one.reveal() for one in entry.written}
@@ -339,7 +344,7 @@ def loading(entry: ServerEntry) -> dict[str, str]:
 def arguments_of(entry: ServerEntry) -> dict[str, Any]:
     """What an attempt to install a server has as its arguments, for rules to look at."""
     if entry.url:
-        return {"url": shown(entry.url)}
+        return {"url": address(entry)}
     return {"command": list(masked(entry)), "cwd": entry.cwd, "env": sorted(entry.env)}
 
 
@@ -357,7 +362,7 @@ def consent_digest(entry: ServerEntry) -> str:
         loading(entry),
         entry.cwd,
         options.pin,
-        shown(entry.url) if entry.url else "",
+        address(entry),
         sorted(name.lower() for name in entry.headers),
         box if entry.command else None,
     ]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from isthmus.client.targets import ClientTarget, Target, launched, resolve
+from isthmus.client.targets import ClientTarget, launched, resolve
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.errors import ConfigError
 from isthmus.host.supervisor.identity import identity
@@ -16,13 +16,13 @@ from isthmus.transports.http.address import Http, HttpSse
 if TYPE_CHECKING:
     from isthmus.transports.http.bearer import Authorization
 
-__all__ = ["by_handshake", "credentials", "pinned", "reach"]
+__all__ = ["credentials", "opened_as_said", "pinned", "reach"]
 
 WITH_TOKENS = frozenset({"http", "sse", "ws"})
 """Kinds of servers that can be shown a token."""
 
 
-def reach(entry: ServerEntry, confine: Callable[[Command], Command] = lambda c: c) -> Target:
+def reach(entry: ServerEntry, confine: Callable[[Command], Command] = lambda c: c) -> ClientTarget:
     """Where a server is, for a :class:`~isthmus.client.Client`.
 
     What revision it speaks is remembered by its identity: another program is asked anew.
@@ -43,11 +43,13 @@ def reach(entry: ServerEntry, confine: Callable[[Command], Command] = lambda c: 
         where: Http | str = at
         timeout = entry.options.timeouts.connect
         target = resolve(where, dict(entry.headers), timeout, credentials(entry))
-    return by_handshake(target, entry) if entry.options.era == "legacy" else target
+    return opened_as_said(target, entry)
 
 
-def by_handshake(target: ClientTarget, entry: ServerEntry) -> Target:
+def opened_as_said(target: ClientTarget, entry: ServerEntry) -> ClientTarget:
     """A server that is said to be of before 2026-07-28: nothing but the handshake is tried."""
+    if entry.options.era != "legacy":
+        return target
     found = resolve(target, None, entry.options.timeouts.connect)
     return structs.replace(found, handshake=True)
 
