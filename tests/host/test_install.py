@@ -13,7 +13,7 @@ from isthmus.auth.secret import Secret
 from isthmus.host.config.entries import Sandbox, ServerEntry, ServerOptions
 from isthmus.host.config.load import load
 from isthmus.host.errors import Denied
-from isthmus.host.install import Installs, connecting, consent_digest, installing
+from isthmus.host.install import Installs, arguments_of, connecting, consent_digest, installing
 from isthmus.testing.faults import until
 
 LONG = "x" * 5000
@@ -274,6 +274,19 @@ def test_what_makes_a_program_load_other_code_is_seen_and_agreed_to(tmp_path):
     assert any("it is --require ./evil.js" in one for one in installing(after).warnings)
     assert consent_digest(before) == consent_digest(renewed)
     assert consent_digest(before) != consent_digest(after)
+
+
+@pytest.mark.covers("hostconfig.variables.no-leak")
+def test_a_secret_within_an_address_is_not_shown():
+    """Ours: some services have their keys in the path; a renewed one is no other server."""
+    first, second = (
+        ServerEntry(name="z", url=f"https://x.example/{k}/mcp", kind="http", secrets=(Secret(k),))
+        for k in ("path-canary", "new-canary")
+    )
+
+    assert "https://x.example/[secret]/mcp" == connecting(first).where
+    assert {"url": "https://x.example/[secret]/mcp"} == arguments_of(first)
+    assert consent_digest(first) == consent_digest(second)
 
 
 def test_a_server_at_a_url_shows_where_it_is():

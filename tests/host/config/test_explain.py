@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isthmus.host.config.explain import explain, overview
+from isthmus.host.config.explain import explain, hidden, overview
 from isthmus.host.config.load import load_documents, read_layers
 from isthmus.host.errors import ConfigError
 
@@ -71,3 +71,20 @@ def test_a_server_that_is_not_there_is_told_with_those_that_are(tmp_path):
     """Ours: the message is the help."""
     with pytest.raises(ConfigError, match="there is no server 'b'; there are: a"):
         explain(loaded(tmp_path, a=ENTRY), "b")
+
+
+@pytest.mark.covers("hostconfig.variables.no-leak")
+def test_an_entry_that_is_shown_has_no_secret():
+    """Ours: also not in how tokens are got, however deep."""
+    auth = {
+        "kind": "static",
+        "token": "t-canary",
+        "keys": ["k-canary"],
+        "x": {"secret": "s-canary"},
+    }
+    said = hidden({**ENTRY, "host": {"auth": auth | {"clientId": "me", "scopes": ["a"]}}})
+
+    assert "canary" not in repr(said)
+    assert ("static", "me", ["a"]) == tuple(
+        said["host"]["auth"][key] for key in ("kind", "clientId", "scopes")
+    )

@@ -102,12 +102,25 @@ def hidden(entry: Any) -> Any:
             found[part] = {
                 k: _shown((part, k), v) if isinstance(v, str) else v for k, v in found[part].items()
             }
+    host = found.get("host")
+    if isinstance(host, dict) and isinstance(host.get("auth"), dict):
+        auth = {k: _within_auth(k, v) for k, v in host["auth"].items()}
+        found["host"] = {**host, "auth": auth}
     if isinstance(found.get("args"), list):
         words = [str(one) for one in found["args"]]
         found["args"] = [_argument(words, i) for i in range(len(words))]
     if isinstance(found.get("url"), str):
         found["url"] = _shown(("url",), found["url"])
     return found
+
+
+def _within_auth(key: str, value: Any) -> Any:
+    """A member of ``host.auth``; what is no name of something is hidden at any depth."""
+    if isinstance(value, dict):
+        return {k: _within_auth(k, v) for k, v in value.items()}
+    if isinstance(value, list) and secretive(key):
+        return [_within_auth(key, one) for one in value]
+    return _shown(("auth", key), value) if isinstance(value, str) else value
 
 
 def _options(loaded: Loaded, name: str, entry: ServerEntry) -> Iterator[Line]:
