@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from isthmus import Client
 from isthmus.host.catalog.catalog import Catalog
 from isthmus.host.config.entries import HostConfig, ServerEntry
+from isthmus.host.context.counting import Estimators
 from isthmus.host.errors import Denied
 from isthmus.host.events import Events
 from isthmus.host.interaction import CallAsked
@@ -41,6 +42,7 @@ class PlainHost:
         self.config = HostConfig()
         self.kernel = SimpleNamespace(pipeline=SimpleNamespace(policy=SimpleNamespace(broken=())))
         self.calls = []
+        self.estimators = Estimators()
         self.told = Events()
         self._runs = Runs(time.monotonic)
         self._clients = {}

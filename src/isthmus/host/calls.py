@@ -84,7 +84,7 @@ class Calls:
             # What was found goes the way of every call; that it was found changes nothing.
             name, arguments, origin = asked.name, asked.arguments, "search"
         own = name if server else ""
-        attempt = self._attempt("tool.call", server, own, arguments, principal, run, origin)
+        attempt = self.attempt("tool.call", server, own, arguments, principal, run, origin)
         act = ToolCall(
             self._live.servers,
             "" if server else name,
@@ -130,7 +130,7 @@ class Calls:
         """
         if not server and uri.startswith(f"{SCHEME}://"):
             return self._kept(uri, principal, run)
-        attempt = self._attempt("resource.read", server, uri, None, principal, run)
+        attempt = self.attempt("resource.read", server, uri, None, principal, run)
         return await self._do(attempt, Reading(self._live.servers, fresh=fresh))
 
     def _kept(self, uri: str, principal: str, run: Run | str | None) -> "ReadResourceResult":
@@ -152,7 +152,7 @@ class Calls:
         run: Run | str | None = None,
     ) -> None:
         """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
-        attempt = self._attempt("resource.subscribe", server, uri, None, principal, run)
+        attempt = self.attempt("resource.subscribe", server, uri, None, principal, run)
         await self._do(attempt, Subscribing(self._live.servers, on=on))
 
     async def prompt(
@@ -170,7 +170,7 @@ class Calls:
             HostError, IsthmusError: as :meth:`call`.
         """
         own = name if server else ""
-        attempt = self._attempt("prompt.get", server, own, arguments, principal, run)
+        attempt = self.attempt("prompt.get", server, own, arguments, principal, run)
         return await self._do(attempt, Prompting(self._live.servers, "" if server else name))
 
     async def complete(
@@ -197,7 +197,7 @@ class Calls:
         """
         named = getattr(ref, "name", "") or getattr(ref, "uri", "")
         typed = {"argument": argument, "value": value, "context": dict(context or {})}
-        attempt = self._attempt("completion", server, named, typed, principal, run)
+        attempt = self.attempt("completion", server, named, typed, principal, run)
         act = Completing(self._live.servers, ref)
         return await self._do(attempt, act)
 
@@ -205,13 +205,13 @@ class Calls:
         self, server: str, task: str, *, principal: str = "user:local", run: Run | str | None = None
     ) -> None:
         """Have a server stop a task, by its name there."""
-        attempt = self._attempt("task.cancel", server, task, None, principal, run)
+        attempt = self.attempt("task.cancel", server, task, None, principal, run)
         await self._do(attempt, Cancelling(self._live.servers))
 
     async def _do(self, attempt: Attempt, act: Act[T]) -> T:
         return await self._live.pipeline.run(attempt, act)
 
-    def _attempt(  # noqa: PLR0917 - an attempt is of these
+    def attempt(  # noqa: PLR0917 - an attempt is of these
         self,
         action: Action,
         server: str,
@@ -221,6 +221,12 @@ class Calls:
         run: Run | str | None,
         origin: Origin = "local",
     ) -> Attempt:
+        """Something that somebody wants done, as the pipeline takes it.
+
+        Raises:
+            UsageError: a principal has no such form.
+            Unknown: there is no such run.
+        """
         kernel, parent = self._live, CURRENT.get()
         if ":" not in principal:
             raise UsageError(f"a principal is user:NAME or agent:NAME, not {principal!r}")

@@ -5,12 +5,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from isthmus.core.conversation import blocks
 from isthmus.errors import IsthmusError, UsageError
 from isthmus.host.catalog.merged import Viewer
 from isthmus.host.catalog.offer import Offer, tokens
+from isthmus.host.context.counting import pictured
 from isthmus.host.errors import Unknown
 from isthmus.host.events import Asked
 from isthmus.host.framing import as_blocks, instructed, resource_blocks
@@ -207,6 +209,16 @@ class Conversation:
         return Viewer(self.principal, self.run.id)
 
     @property
+    def voice(self) -> str:
+        """Who writes: ``provider/model``."""
+        return f"{self.provider.name}/{self.model}"
+
+    def enclose(self, messages: Sequence[SamplingMessage]) -> None:
+        """Have a context that was built go along with the user's next words."""
+        for message in messages:
+            self._attached += blocks(message.content)
+
+    @property
     def busy(self) -> bool:
         """Whether a turn is under way."""
         return self._turn is not None
@@ -333,6 +345,9 @@ class Conversation:
             read = tokens([completion.system, completion.messages, completion.tools])
         if wrote is None:
             wrote = tokens(done.result.content)
+        elif not pictured(completion.messages):
+            seen = [completion.system, completion.messages, completion.tools]
+            self.host.estimators.of(self.voice).learn(len(msgspec.json.encode(seen)), read)
         turn.tokens_in += read
         turn.tokens_out += wrote
         self.run.spend(Outcome(tokens_in=read, tokens_out=wrote))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.broker import Broker
     from isthmus.host.catalog.catalog import Catalog
+    from isthmus.host.context.building import Context
+    from isthmus.host.context.counting import Estimators
     from isthmus.host.elicitation import Opener
     from isthmus.host.grants import Grants
     from isthmus.host.policy.policy import Policy
@@ -87,6 +89,7 @@ class Host(Calls):
         self._config = config or HostConfig()
         self._targets: dict[str, ClientTarget] = {}
         self._opened = False
+        self._context: Context | None = None
         self._followed: dict[str, Any] | None = None
         self._kernel = Kernel(
             self._config,
@@ -230,6 +233,8 @@ class Host(Calls):
         self._opened = True
         try:
             await self._kernel.open(self._config, self._resumed)
+            if self._kernel.sampler is not None:
+                self._kernel.sampler.context = self.context
             if self._followed is not None:
                 self._kernel.beside(self._watch(self._followed))
                 self._kernel.follow_rules()
@@ -253,6 +258,20 @@ class Host(Calls):
     def catalog(self) -> "Catalog":
         """What all servers have."""
         return self._live.catalog
+
+    @property
+    def context(self) -> "Context":
+        """Builds contexts for models from what servers have."""
+        if self._context is None:
+            from isthmus.host.context.building import Context  # few hosts build any
+
+            self._context = Context(self)
+        return self._context
+
+    @property
+    def estimators(self) -> "Estimators":
+        """How many tokens texts take, by model: learned from what providers report."""
+        return self._kernel.estimators
 
     @property
     def policy(self) -> Ruling:

@@ -18,6 +18,7 @@ from isthmus.host.catalog.catalog import Catalog
 from isthmus.host.catalog.kept import Kept
 from isthmus.host.catalog.metatools import search_settings
 from isthmus.host.config.entries import HostConfig, HostOptions, ServerEntry, ServerLimits
+from isthmus.host.context.counting import Estimators
 from isthmus.host.decisions import Decisions
 from isthmus.host.errors import ConfigError, Denied, Quarantined
 from isthmus.host.events import Events, Noticed
@@ -91,6 +92,7 @@ class Kernel:
         options = config.options
         self.events = Events()
         self.clock = clock or time.time
+        self.estimators = Estimators()
         self.state = HostState(state or options.state, clock=self.clock)
         self.audit = audit_log(self.state, options.audit)
         self.decisions = Decisions(self.state, self.clock)

@@ -1,9 +1,20 @@
 """How many tokens a text takes: estimated, and better so the more a provider says."""
 
+from base64 import b64decode
+from collections.abc import Iterable
 from math import ceil
-from typing import Protocol
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
 
-__all__ = ["Counter", "Estimator"]
+from isthmus.core.conversation import blocks
+from isthmus.host.errors import ConfigError
+from isthmus.wire import AudioContent, ImageContent, SamplingMessage
+
+__all__ = ["Counter", "Estimator", "Estimators", "Vocabulary", "pictured"]
+
+PARTS = r"\s?\p{L}+|\s?\p{N}{1,3}|\s?[^\s\p{L}\p{N}]+|\s+"
+"""What a text is cut into before its tokens are counted."""
 
 BYTES_PER_TOKEN = 3.6
 """Bytes of UTF-8 to a token, as a first guess; what models read is between 2 and 5."""
@@ -14,13 +25,12 @@ SMOOTHING = 0.2
 
 
 class Counter(Protocol):
-    """Counts tokens.
+    """Counts tokens."""
 
-    Attributes:
-        name: for the manifest.
-    """
-
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is, for the manifest."""
+        ...
 
     def count(self, text: str) -> int:
         """Tokens of a text; a longer text never has fewer."""
@@ -51,3 +61,73 @@ class Estimator:
         if tokens > 0 and text_bytes > 0:
             seen = min(MOST, max(LEAST, text_bytes / tokens))
             self.ratio += SMOOTHING * (seen - self.ratio)
+
+
+def pictured(messages: Iterable[SamplingMessage]) -> bool:
+    """Whether some message has a picture or a sound, whose bytes say nothing about tokens."""
+    return any(
+        isinstance(part, ImageContent | AudioContent)
+        for message in messages
+        for part in blocks(message.content)
+    )
+
+
+MOST_MODELS = 1_000
+"""Models whose ratio is remembered."""
+
+
+class Estimators:
+    """One estimator for each model, which learns what its provider reports."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Estimator] = {}
+
+    def of(self, model: str) -> Estimator:
+        """The estimator of a model.
+
+        Args:
+            model: ``provider/model``.
+        """
+        found = self._of.get(model)
+        if found is None:
+            if len(self._of) >= MOST_MODELS:
+                self._of.clear()
+            found = self._of[model] = Estimator()
+        return found
+
+
+class Vocabulary:
+    """Counts as a model does, by the package ``tiktoken`` and a vocabulary that is on this machine.
+
+    Nothing is fetched: the vocabulary is a file of lines, each a token in base64 and its rank, as
+    that package keeps them.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        name: for the manifest.
+
+    Raises:
+        ConfigError: the package, or the file, is not there, or is something else.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        try:
+            import tiktoken  # type: ignore[import-not-found]  # where somebody has installed it
+        except ImportError:
+            raise ConfigError("to count by a vocabulary: pip install tiktoken") from None
+        try:
+            lines = Path(path).read_bytes().splitlines()
+            pairs = [line.split() for line in lines if line]
+            ranks = {b64decode(token, validate=True): int(rank) for token, rank in pairs}
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"the vocabulary {path} cannot be read: {error}") from None
+        self.name = f"tiktoken, {Path(path).name}"
+        self._encoding: Any = tiktoken.Encoding(
+            self.name, pat_str=PARTS, mergeable_ranks=ranks, special_tokens={}
+        )
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        return len(self._encoding.encode_ordinary(text))

@@ -8,12 +8,12 @@ the budget and every share grows with it, a larger budget keeps all that a small
 from collections.abc import Sequence
 from hashlib import sha256
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from isthmus.host.context.counting import Counter
-from isthmus.host.context.frame import framed
 from isthmus.host.context.piece import Manifest, Piece, Placed
 from isthmus.host.context.ranking import ranked
+from isthmus.host.framing import framed
 
 __all__ = ["Fitted", "fit"]
 
@@ -32,11 +32,13 @@ class Fitted(Struct, frozen=True):
 
     Attributes:
         texts: each in its frame, in the order of rank.
+        pieces: the same without frames, cut as they are.
         media: pictures and sounds that are included.
         manifest: every candidate and what became of it.
     """
 
     texts: tuple[str, ...]
+    pieces: tuple[Piece, ...]
     media: tuple[Piece, ...]
     manifest: Manifest
 
@@ -85,6 +87,7 @@ class Fitting:
         self.over = False
         self.seen: dict[str, str] = {}
         self.texts: list[str] = []
+        self.pieces: list[Piece] = []
         self.pictures: list[Piece] = []
 
     def run(self, candidates: Sequence[tuple[Piece, float]]) -> Fitted:
@@ -96,7 +99,8 @@ class Fitting:
             budget=self.budget,
             counter=self.counter.name,
         )
-        return Fitted(tuple(self.texts), tuple(self.pictures), manifest)
+        pieces, pictures = tuple(self.pieces), tuple(self.pictures)
+        return Fitted(tuple(self.texts), pieces, pictures, manifest)
 
     def place(self, piece: Piece, score: float) -> Placed:
         """Include one, in part or whole, or say why not."""
@@ -170,6 +174,7 @@ class Fitting:
         if piece.media:
             self.pictures.append(piece)
         else:
+            self.pieces.append(structs.replace(piece, text=text))
             self.texts.append(framed(piece.server, piece.uri, text))
 
     def size(self, piece: Piece, text: str) -> int:

@@ -1,4 +1,4 @@
-"""What the pipeline has to know of a sampling: the request, what was written, what is shared."""
+"""What the pipeline has to know of a sampling: the request, and what was written."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from isthmus.host.act import Act, Outcome
 from isthmus.host.answers import Asking
 from isthmus.host.attempt import Attempt
 from isthmus.host.errors import BadArguments
-from isthmus.host.interaction import Decision, SamplingAsked, SamplingWritten, Sharing
+from isthmus.host.interaction import Decision, SamplingAsked, SamplingWritten
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Review, Trace
 from isthmus.host.sampling.asked import (
@@ -31,7 +31,7 @@ from isthmus.wire import CreateMessageParams, CreateMessageResult
 if TYPE_CHECKING:
     from isthmus.host.sampling.sampler import Sampler
 
-__all__ = ["RequestAct", "ShareAct", "Text", "WrittenAct", "facts_of"]
+__all__ = ["RequestAct", "Text", "WrittenAct", "facts_of"]
 
 BEFORE: frozenset[Review | None] = frozenset({"both", "before"})
 AFTER: frozenset[Review | None] = frozenset({None, "both", "after"})
@@ -395,28 +395,3 @@ def message(plain: dict[str, Any]) -> CreateMessageResult:
         return msgspec.convert(plain, CreateMessageResult)
     except msgspec.ValidationError as error:
         raise BadEdit(f"the message is malformed: {error}") from error
-
-
-class ShareAct(Act[bool]):
-    """Whether context of servers may be added to a request of one of them.
-
-    Args:
-        asking: who asks for it.
-        what: what it would be, a line each.
-    """
-
-    def __init__(self, asking: Asking, what: tuple[str, ...]) -> None:
-        self._asking = asking
-        self._what = what
-
-    def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
-        """What policy is to know."""
-        return facts_of(self._asking)
-
-    def payload(self, attempt: Attempt, trace: Trace) -> Sharing:  # noqa: ARG002 - as called
-        """What would be shared, and with whom."""
-        return Sharing(to=self._asking.principal, what=self._what)
-
-    async def dispatch(self, attempt: Attempt) -> bool:  # noqa: ARG002 - as called
-        """Nothing more is needed than that it may be."""
-        return True

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import UNSET, Struct, structs
+from msgspec import UNSET, structs
 
 from isthmus.client.gate import BadQuestion
 from isthmus.core.answers import Declined
@@ -29,12 +29,13 @@ from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Trace
 from isthmus.host.providers.failures import ProviderError
 from isthmus.host.providers.provider import Provider
-from isthmus.host.sampling.acts import RequestAct, ShareAct, facts_of
+from isthmus.host.sampling.acts import RequestAct, facts_of
 from isthmus.host.sampling.asked import BadEdit, arguments, need, rounds, unfit
 from isthmus.host.sampling.budgets import Budgets
 from isthmus.host.sampling.models import Model, Models
 from isthmus.host.sampling.selection import NoModel, Selection, select
 from isthmus.host.sampling.writing import Progress, Writing, Written
+from isthmus.host.sharing import ShareAct, Shared
 from isthmus.host.state import HostState
 from isthmus.revisions.codes import LIMITED
 from isthmus.store.meter import MemoryMeter, Rate
@@ -58,20 +59,6 @@ MOST_LOOPS = 10_000
 
 CONTEXT_SHARE = 4
 """A part of this size of a model's context may be taken by what is added."""
-
-
-class Shared(Struct, frozen=True, kw_only=True):
-    """Context of a server that could be added to a request.
-
-    Attributes:
-        server: whose it is.
-        what: what it is, in a line.
-        text: all of it.
-    """
-
-    server: str
-    what: str
-    text: str
 
 
 class ContextSource(Protocol):
@@ -103,7 +90,7 @@ class Sampler:
         models: the models there are.
         providers: how they are reached, by name.
         state: where budgets are kept.
-        context: gathers context; None adds none.
+        context: gathers context; None adds none, until there is one.
         clock: gives seconds that never go back.
 
     Attributes:
@@ -128,7 +115,7 @@ class Sampler:
         self.state = state
         self.budgets = Budgets(state)
         self._writing = Writing(providers, at_once(models), clock)
-        self._context = context
+        self.context = context
         self._clock = clock
         self._meters: dict[str, tuple[float, MemoryMeter]] = {}
         self._slots: dict[str, Slots] = {}
@@ -345,7 +332,7 @@ class Sampler:
         """
         include = params.include_context
         plain = structs.replace(params, include_context=UNSET)
-        if not include or include == "none" or self._context is None:
+        if not include or include == "none" or self.context is None:
             return plain, ()
         attempt = asking.attempt("context.share", include, {"includeContext": include})
         facts = facts_of(asking)
@@ -353,13 +340,13 @@ class Sampler:
         if not self.ruled(attempt, facts):
             return plain, ()
         budget = max((model.context for model in self.models), default=0) // CONTEXT_SHARE
-        found = await self._context.gather(asking, everybody=include == "allServers", budget=budget)
+        found = await self.context.gather(asking, everybody=include == "allServers", budget=budget)
         if not found:
             return plain, ()
         what = tuple(f"{one.server}: {one.what}" for one in found)
         attempt = structs.replace(attempt, arguments={**attempt.arguments, "what": list(what)})
         try:
-            await self.pipeline.run(attempt, ShareAct(asking, what))
+            await self.pipeline.run(attempt, ShareAct(facts, asking.principal, what))
         except Denied:
             return plain, ()
         added = "\n\n".join(framed(one.server, one.what, one.text) for one in found)
