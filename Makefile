@@ -14,7 +14,7 @@ help: ## This list
 
 setup: $(READY) ## The environment in .venv (every other verb makes it when needed)
 
-run: $(READY) ## The main job on real input: our server and client, other people's, five revisions
+run: $(READY) ## The main job on real input: our server, client and host, other people's, five revisions
 	$(BIN)/python examples/tour.py
 
 test: $(READY) ## Every test that needs nothing from outside; PYTEST='-k name' narrows it

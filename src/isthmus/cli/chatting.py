@@ -1,4 +1,4 @@
-"""A conversation from its beginning to its end: the host, the model, and the face that there is."""
+"""A conversation from its beginning to its end: the host, the model, and the surface that there is."""
 
 import asyncio
 import signal

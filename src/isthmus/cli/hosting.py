@@ -1,4 +1,4 @@
-"""What ``isthmus host`` does: a host, its control socket, and a face at this terminal."""
+"""What ``isthmus host`` does: a host, its control socket, and a surface at this terminal."""
 
 import asyncio
 import importlib.util

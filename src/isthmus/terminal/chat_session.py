@@ -1,4 +1,4 @@
-"""What a line that somebody types in a conversation does, whichever face it was typed into."""
+"""What a line that somebody types in a conversation does, whichever surface it was typed into."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Item", "Session", "Voice"]
 
 Item: TypeAlias = Line | ConversationEvent
-"""What a face shows: a line of ours, or what happens in the conversation."""
+"""What a surface shows: a line of ours, or what happens in the conversation."""
 
 
 class Voice(Struct, frozen=True):
