@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from isthmus.errors import IsthmusError
+from isthmus.errors import ConnectionLost, IsthmusError
 from isthmus.host.catalog.listed import CHANGED, KINDS, Listed, Lister, fetch
 from isthmus.host.catalog.merged import Isolation, Item, View, Viewer, bound_to, chosen, items
 from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
@@ -95,7 +95,9 @@ class Catalog:
             isolation: whose connection it is.
         """
         key = server, isolation
-        if self._clients.get(key) is not client:
+        heard = self._heard.get(key)
+        broke = heard is not None and heard.done() and not heard.cancelled() and heard.exception()
+        if broke or self._clients.get(key) is not client:
             self._clients[key] = client
             self._heard[key] = asyncio.ensure_future(self._learn(key, client, tuple(KINDS)))
         # Two may say so at once: the supervisor, and who has had the server started to be known.
@@ -179,7 +181,8 @@ class Catalog:
     def _load(self, server: str, isolation: Isolation) -> asyncio.Task[None] | None:
         """The task that learns about a server; None where there is nothing to learn now."""
         key = server, self._of(server, isolation)
-        if self._listed(*key) is not None:
+        listed = self._listed(*key)
+        if listed is not None and not self._lacks(listed):
             return None
         failed = self._failed.get(key)
         if failed is not None and self._clock() < failed[0]:
@@ -189,6 +192,10 @@ class Catalog:
             task = self._loading[key] = asyncio.ensure_future(self._find_out(key))
             task.add_done_callback(lambda _: self._loading.pop(key, None))
         return task
+
+    def _lacks(self, listed: Listed) -> bool:
+        """Whether a list of it may be had at another try."""
+        return bool(listed.missing) and self._clock() >= listed.fetched + AGAIN
 
     async def _find_out(self, key: tuple[str, str]) -> None:
         server, isolation = key
@@ -203,10 +210,14 @@ class Catalog:
                     return
             async with self._use(server, isolation) as client:
                 await self.on_ready(server, client, isolation)
+                known = self._known.get(key)
+                if known is not None and self._lacks(known):
+                    await self._renewal(key).renew(*known.missing)
         except IsthmusError as error:
             # A person who has said no is not asked again for every list that a model is given.
             final = isinstance(error, Denied) or getattr(error, "state", "") in FINAL
-            self._failed[key] = math.inf if final else self._clock() + AGAIN, str(error)
+            later = 0.0 if isinstance(error, ConnectionLost) else AGAIN
+            self._failed[key] = math.inf if final else self._clock() + later, str(error)
             self._tell(server, f"what {server} has cannot be known: {error}")
 
     async def _learn(self, key: tuple[str, str], client: Lister, kinds: tuple[str, ...]) -> None:
@@ -243,7 +254,7 @@ class Catalog:
         Raises:
             Unknown: no known server has it; the message has the nearest names.
         """
-        return self._owner(self.view(isolation).tool_names, name, "tool")
+        return self.view(isolation).tool_names.owner(name, "tool")
 
     def resolve_prompt(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
         """The server and its own name of a prompt.
@@ -251,7 +262,7 @@ class Catalog:
         Raises:
             Unknown: no known server has it.
         """
-        return self._owner(self.view(isolation).prompt_names, name, "prompt")
+        return self.view(isolation).prompt_names.owner(name, "prompt")
 
     def resolve_resource(self, text: str, isolation: Isolation = "") -> tuple[str, str]:
         """The server and the URI of a resource: ``server+uri``, or a URI that one server lists.
@@ -476,15 +487,6 @@ class Catalog:
             prompt_names,
             {(naming.server, naming.own): tool for naming, tool in tools},
         )
-
-    def _owner(self, table: Table, name: str, what: str) -> tuple[str, str]:
-        found = table.owners.get(name)
-        if found is not None:
-            return found
-        import difflib  # only for those who mistype
-
-        near = ", ".join(difflib.get_close_matches(name, table.owners, 3, 0.5))
-        raise Unknown(f"there is no {what} {name!r}" + (f"; near it: {near}" if near else ""))
 
     def _why_not(self, server: str, isolation: Isolation) -> str:
         if server not in self._entries:

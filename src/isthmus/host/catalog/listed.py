@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from isthmus.errors import CapabilityMissing, IsthmusError
+from isthmus.errors import CallTimedOut, CapabilityMissing, ConnectionLost, IsthmusError
 from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
 
 __all__ = ["CHANGED", "KINDS", "Listed", "Lister", "Lists", "fetch"]
@@ -38,6 +38,7 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         cached: whether they are from an earlier run, the server not being asked yet in this one.
         faults: what was wrong with a list, a sentence by its kind; what is said of there is
             missing above.
+        missing: kinds whose list did not come in time, and may at another.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -48,6 +49,7 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fetched: float = 0.0
     cached: bool = False
     faults: Mapping[str, str] = {}
+    missing: tuple[str, ...] = ()
 
 
 class Lister(Protocol):
@@ -105,13 +107,19 @@ async def fetch(
         before: what was known; it stays for the kinds that are not fetched.
         only: which kinds to fetch.
         patience: seconds that one list may take in all.
+
+    Raises:
+        ConnectionLost: nobody can know what the server has.
     """
     known = before or Listed()
     got = await asyncio.gather(*(_one(client, kind, patience) for kind in only))
     changes: dict[str, Any] = {}
     faults = {kind: text for kind, text in known.faults.items() if kind not in only}
+    missing = [kind for kind in known.missing if kind not in only]
     for kind, (items, fault) in zip(only, got, strict=True):
-        changes[kind] = items
+        changes[kind] = () if items is None else items
+        if items is None:
+            missing.append(kind)
         if fault:
             faults[kind] = fault
     return structs.replace(
@@ -121,11 +129,12 @@ async def fetch(
         fetched=now(),
         cached=False,
         faults=faults,
+        missing=tuple(missing),
     )
 
 
-async def _one(client: Lister, kind: str, patience: float) -> tuple[tuple[Any, ...], str]:
-    """A list, and what is wrong with it."""
+async def _one(client: Lister, kind: str, patience: float) -> tuple[tuple[Any, ...] | None, str]:
+    """A list, and what is wrong with it; None for one that did not come in time."""
     method, key = KINDS[kind]
     ask: Callable[..., Awaitable[list[Any]]] = getattr(client, method)
     try:
@@ -133,8 +142,12 @@ async def _one(client: Lister, kind: str, patience: float) -> tuple[tuple[Any, .
             found = await ask(fresh=True)
     except CapabilityMissing:
         return (), ""
+    except ConnectionLost:
+        raise
+    except CallTimedOut as error:
+        return None, f"the list of {kind} did not come: {error}"
     except TimeoutError:
-        return (), f"the list of {kind} was not at its end after {patience:g} seconds"
+        return None, f"the list of {kind} was not at its end after {patience:g} seconds"
     except IsthmusError as error:
         return (), f"the list of {kind} cannot be had: {error}"
     return _kept(kind, found, key)

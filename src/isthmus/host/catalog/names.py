@@ -15,6 +15,8 @@ from hashlib import sha256
 
 from msgspec import Struct
 
+from isthmus.host.errors import Unknown
+
 __all__ = [
     "Clash",
     "Naming",
@@ -148,3 +150,17 @@ class Table:
         self.clashes: tuple[Clash, ...] = tuple(
             Clash(name, tuple(of)) for name, of in found.items() if len(of) > 1
         )
+
+    def owner(self, name: str, what: str) -> tuple[str, str]:
+        """The server and its own name of what is called so; ``what`` it is, for the error.
+
+        Raises:
+            Unknown: nothing is; the message has the nearest names.
+        """
+        found = self.owners.get(name)
+        if found is not None:
+            return found
+        import difflib  # only for those who mistype
+
+        near = ", ".join(difflib.get_close_matches(name[:LONGEST], self.owners, 3, 0.5))
+        raise Unknown(f"there is no {what} {name!r}" + (f"; near it: {near}" if near else ""))
