@@ -130,6 +130,26 @@ def test_a_person_is_asked_before_a_workspace_is_trusted(place, monkeypatch, typ
         config._ask("? ")
 
 
+def test_trust_stands_where_the_users_file_says(place):
+    """Ours: in the state that their host has, which a workspace has no say in."""
+    user(place, host={"state": str(place.parent / "other")})
+    workspace(place, w={"command": "x"})
+    run("trust", "--yes")
+
+    assert "ok      w: x\n" == run("check")[1]
+    assert [True, False] == [
+        (folder / "host.db").exists()
+        for folder in (place.parent / "other", place.parent / "state" / "isthmus" / "host")
+    ]
+
+
+def test_marks_in_a_file_are_seen_before_it_is_trusted(place):
+    """Ours: what turns the reading direction round is no secret of the file's author."""
+    (place / "mcp.json").write_text('{"mcpServers": {"w": {"command": "x\u202ey\u200b"}}}')
+
+    assert '"x<U+202E>y<U+200B>"' in run("trust", "--yes")[1]
+
+
 def test_a_folder_without_files_is_not_trusted(place):
     """Ours: a mistyped folder is told."""
     assert "there is nothing to trust" in run("trust", "--yes")[2]

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -48,11 +49,16 @@ Folder: TypeAlias = Annotated[
 ]
 
 
-def state_of(options_state: str | None = None) -> "HostState":
-    """The state of the user's host."""
-    from isthmus.host.state import HostState, user_folder
+def state_of() -> "HostState":
+    """The state of the user's host: where their configuration says, which is where a host looks.
 
-    return HostState(options_state or user_folder(os.environ))
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+    from isthmus.host.config.trust import load_trusting
+    from isthmus.host.state import HostState
+
+    return HostState(load_trusting()[1])
 
 
 def loaded_of(files: Sequence[Path] | None) -> "Loaded":
@@ -66,7 +72,8 @@ def loaded_of(files: Sequence[Path] | None) -> "Loaded":
     from isthmus.host.state import user_folder
 
     layers, notes = read_layers(list(files) if files else None)
-    return load_documents(layers, notes, trusted=TrustedIn(user_folder()))
+    place = load_documents(layers, notes).config.options.state or user_folder()
+    return load_documents(layers, notes, trusted=TrustedIn(place))
 
 
 @app.command()
@@ -245,6 +252,10 @@ def _ask(question: str) -> None:
     """
     if not sys.stdin.isatty():
         raise UsageError("nobody is there to be asked: --yes says that you have looked at it")
+    with suppress(ImportError, OSError, ValueError):  # what was typed before is no answer
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     print(question, end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise UsageError("nothing was trusted")
