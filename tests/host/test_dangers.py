@@ -42,6 +42,11 @@ MANY = [
     (["uvx", "--from", "pack>=1", "server"], "uvx fetches pack>=1"),
     (["uv", "tool", "run", "server"], "uv fetches server"),
     (["npm", "exec", "--package=p", "server"], "npm fetches p"),
+    (["npm", "--silent", "--yes", "exec", "server"], "npm fetches server"),
+    (["yarn", "--cwd", "/work", "dlx", "server"], "yarn fetches server"),
+    (["pnpm", "-C", "/work", "dlx", "server"], "pnpm fetches server"),
+    (["uv", "--quiet", "--offline", "tool", "run", "server"], "uv fetches server"),
+    (["pipx", "run", "server"], "pipx fetches server"),
 ]  # fmt: skip
 
 
@@ -59,6 +64,12 @@ def test_what_is_dangerous_is_warned_of(argv, says):
         ["uvx", "--from", "pack==1.2", "server"],
         ["npx", "-y", "@modelcontextprotocol/server-filesystem@2025.8.21", "/work/app"],
         ["python", "-m", "server"],
+        ["uv", "run", "server.py"],
+        ["uv", "--directory", "/work/app", "run", "server.py"],
+        ["npm", "run", "start"],
+        ["npm", "start"],
+        ["pnpm", "exec", "server"],
+        ["uv", "tool", "run", "server==1.0"],
         ["python3.12", "-u", "server.py"],
         ["node", "dist/index.js", "--port", "80"],
         ["/opt/form/bin/rmtool", "add", "confirm"],

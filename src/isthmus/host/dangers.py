@@ -90,6 +90,11 @@ FETCHERS = {
 }  # fmt: skip
 """Programs that fetch a package and run it, and from where."""
 
+FETCHING = {
+    "npm": {"exec", "x"}, "yarn": {"dlx"}, "pnpm": {"dlx"}, "uv": {"tool"},
+}  # fmt: skip
+"""What those are told to do then that do other things as well."""
+
 VERBS = frozenset({"exec", "dlx", "x", "run", "tool"})
 VALUED = frozenset(
     {
@@ -190,12 +195,13 @@ def program(argv: Sequence[str]) -> str:
 def _unpinned(argv: Sequence[str]) -> Iterator[str]:
     """Whether a package is fetched whose version nobody has fixed."""
     name = program(argv).removesuffix(".cmd").removesuffix(".exe")
-    index = FETCHERS.get(name)
-    if index is None or (
-        name in {"npm", "yarn", "pnpm", "uv"} and not VERBS.intersection(argv[1:3])
-    ):
+    index, verbs, words = FETCHERS.get(name), FETCHING.get(name), argv[1:]
+    if verbs is not None:  # wherever it stands: flags, and what is theirs, may come first
+        at = next((number for number, word in enumerate(words, 1) if word in verbs), None)
+        words = [] if at is None else words[at:]
+    if index is None or not words:
         return
-    package = _package(argv[1:])
+    package = _package(words)
     if package and not EXACT.search(package) and not package.startswith((".", "/", "file:")):
         yield f"{name} fetches {package} from {index} in whatever version there is: fix one to have the same each time"
 
