@@ -13,7 +13,14 @@ from isthmus.auth.secret import Secret
 from isthmus.host.config.entries import Sandbox, ServerEntry, ServerOptions
 from isthmus.host.config.load import load
 from isthmus.host.errors import Denied
-from isthmus.host.install import Installs, arguments_of, connecting, consent_digest, installing
+from isthmus.host.install import (
+    Installs,
+    arguments_of,
+    connecting,
+    consent_digest,
+    installing,
+    masked,
+)
 from isthmus.testing.faults import until
 
 LONG = "x" * 5000
@@ -354,3 +361,25 @@ async def test_what_comes_between_the_agreement_and_the_start_is_done():
         await Installs(person.state, person.pipeline, prepare=prepare).consented(ENTRY)
 
     assert ["files"] == prepared
+
+
+def test_of_secrets_that_hold_one_another_nothing_is_shown():
+    """Ours: the longest is hidden first, or its end would be seen."""
+    short, long = Secret("canary-12345"), Secret("canary-12345-67890")
+    entry = ServerEntry(
+        name="files",
+        command=("server", "--key=canary-12345-67890", "--id=canary-12345"),
+        secrets=(short, long),
+    )
+
+    assert ("server", "--key=[secret]", "--id=[secret]") == masked(entry)
+
+
+def test_rules_see_where_a_server_is():
+    """Ours: the address of one that is connected to, the command of one that is run."""
+    assert {"url": "https://example.com/mcp"} == arguments_of(
+        ServerEntry(name="far", kind="http", url="https://example.com/mcp")
+    )
+    assert {"command": ["server", "-v"], "cwd": "/srv", "env": ["A", "B"]} == arguments_of(
+        ServerEntry(name="near", command=("server", "-v"), cwd="/srv", env={"B": "1", "A": "2"})
+    )

@@ -378,3 +378,14 @@ def test_links_are_followed_to_the_end(tmp_path):
     two.symlink_to(one)
 
     assert [] == list(needed(Command(str(Path(one))), "/", "/home/x"))
+
+
+def test_a_certificate_that_stands_elsewhere_is_seen_by_its_name_and_where_that_leads(home):
+    """Ours: a company's own authority works in a sandbox as it does outside."""
+    real, link = home / "other" / "ca.pem", home / "work" / "ca.pem"
+    real.write_text("")
+    link.symlink_to(real)
+    env = {"SSL_CERT_FILE": str(link), "REQUESTS_CA_BUNDLE": "/etc/ssl/certs/ca.pem"}
+    found = set(needed(Command(sys.executable, env=env), str(home / "work"), str(home)))
+
+    assert {str(real), str(link)} == {one for one in found if one.endswith(".pem")}
