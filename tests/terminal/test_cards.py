@@ -118,7 +118,7 @@ CARDS = {
         ),
         [
             *("  0: sh", "  1: -c", "  3: " + "a" * 5000, "program: /bin/sh"),
-            *("<U+000A>rm -rf /", "variables: TOKEN", "  ! a shell runs", "your privileges"),
+            *("<U+000A>rm -rf /", "variables: TOKEN", "  ! a shell runs", "with your rights"),
             "written in: mcp.json",
         ],
     ),

@@ -203,7 +203,7 @@ def _install(payload: Installing) -> Iterator[Line]:
 
 def _confinement(sandbox: Iterable[str]) -> Iterator[Line]:
     found = [field("confined", line) for line in sandbox]
-    yield from found or [warning("it runs with your privileges")]
+    yield from found or [warning("it runs with your rights")]
 
 
 def _connect(payload: Connecting) -> Iterator[Line]:
