@@ -108,6 +108,37 @@ async def test_a_allows_once():
         assert 1 == len(screen.rows)
 
 
+@pytest.mark.covers("hostterminal.keys.group")
+async def test_g_shows_all_of_one_kind_and_allows_each_of_them_once():
+    """Ours: what is of another tool or of high risk, or comes later, is asked by itself."""
+    paths = (CallAsked(tool=TOOL, arguments={"path": f"/work/{n}"}) for n in range(9))
+    first, second, other, grave, late = (
+        asked("q1", next(paths)),
+        asked("q2", next(paths)),
+        asked("q3", next(paths), object="other"),
+        asked("q4", next(paths), risk="high"),
+        asked("q5", next(paths)),
+    )
+    screen = Screen(WaitingHost(second, first, other, grave))
+
+    async with screen.run((100, 60)) as pilot:
+        await screen.press(pilot, "g")
+        assert "No other question is of this kind." == screen.told
+        await screen.press(pilot, "down", "down")
+        await screen.press(pilot, "g")
+        await pilot.press("y")
+        assert {} == screen.host.decided
+        both = "\n".join(shown(screen.app))
+        screen.host.ask(late)
+        await screen.press(pilot, "y")
+        assert {"q1", "q2"} == set(screen.host.decided)
+        await screen.press(pilot, "g", "escape")
+
+    assert all(f"/work/{n}" in both for n in (0, 1))
+    assert not any(f"/work/{n}" in both for n in (2, 3))
+    assert {"once"} == {one.remember for one in screen.host.decided.values()}
+
+
 @pytest.mark.covers("hostterminal.keys.three-answers")
 @pytest.mark.parametrize(("key", "verdict"), [("d", "deny"), ("c", "cancel")])
 async def test_no_and_turning_away_are_two_answers(key, verdict):

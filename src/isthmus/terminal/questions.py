@@ -16,6 +16,7 @@ from isthmus.host.events import Answered
 from isthmus.host.interaction import Decision, FormAsked, Interaction
 from isthmus.host.policy.trace import Assurance
 from isthmus.host.view import HostView
+from isthmus.terminal.batch import Batch, alike
 from isthmus.terminal.cards import Card, card, question, why
 from isthmus.terminal.choosing import Reading, Remembering
 from isthmus.terminal.detail import Detail
@@ -87,6 +88,7 @@ class Questions(Container):
         Binding("r", "remember", "remember"),
         Binding("e", "edit", "edit"),
         Binding("u", "undo", show=False),
+        Binding("g", "group", "group"),
         Binding("d", "deny", "deny"),
         Binding("c", "cancel", "cancel"),
         Binding("question_mark", "why", "why"),
@@ -281,6 +283,25 @@ class Questions(Container):
 
         self._over = (chosen.id, Remembering(choices))
         self.app.push_screen(self._over[1], done)
+
+    def action_group(self) -> None:
+        """Yes to several of one kind, once each, after all of them have been read."""
+        chosen = self._ready()
+        if chosen is None:
+            return
+        waiting = [one for one in ordered(self._view.pending()) if one.id not in self._drafts]
+        several = alike(chosen, waiting)
+        if len(several) < 2:
+            self.say("No other question is of this kind.")
+            return
+
+        def done(yes: bool | None) -> None:
+            self.guard.moved()
+            for one in several if yes else ():
+                if one.id not in self._sent and self._still(one):
+                    self._allow(one, Kept("once", "once"))
+
+        self.app.push_screen(Batch(several, Guard(self._surface.clock)), done)
 
     def action_confirm(self) -> None:
         """The second key of a yes."""
