@@ -280,6 +280,7 @@ class Connected:
             sample=self._sample if samples else None,
             roots=roots,
             sample_tools=samples and offered.sampling_tools,
+            sample_context=samples and offered.sampling_context,
             answer_tasks=offered.tasks and (elicits or samples),
             on_log=self._heard,
             on_change=self._changed,

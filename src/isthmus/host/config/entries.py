@@ -43,7 +43,8 @@ class Advertise(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a server is told that it may ask for.
 
     Attributes:
-        sampling: the user's model; with ``sampling_tools`` also with tools.
+        sampling: the user's model; with ``sampling_tools`` also with tools, with
+            ``sampling_context`` also with what servers have, as far as policy lets it be shared.
         elicitation: the ways to ask the user.
         roots: where it may work.
         tasks: answers as tasks.
@@ -51,6 +52,7 @@ class Advertise(Struct, frozen=True, kw_only=True, rename="camel"):
 
     sampling: bool = False
     sampling_tools: bool = False
+    sampling_context: bool = False
     elicitation: tuple[Literal["form", "url"], ...] = ("form", "url")
     roots: bool = True
     tasks: bool = True
