@@ -207,7 +207,8 @@ class ToolCall(OfServer[ToolResult]):
             self.servers.tasks.over(attempt.id)
 
     async def review(self, attempt: Attempt, result: ToolResult) -> ToolResult:
-        """Keep what is too large behind a link."""
+        """Keep what is too large behind a link, and what the server links to."""
+        self.servers.links.take(attempt, result.wire)
         most = self.servers.entry(attempt.server).options.limits.result_bytes
         wire, results, source = result.wire, self.servers.results, (attempt, self.known.facts)
         kept = results.cap(wire, most, call=attempt.id, principal=attempt.principal, source=source)

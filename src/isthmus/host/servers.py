@@ -11,6 +11,7 @@ from isthmus.client.client import Client
 from isthmus.host.attempt import Attempt
 from isthmus.host.catalog.catalog import Catalog
 from isthmus.host.config.entries import Labels, ServerEntry
+from isthmus.host.context.links import Links
 from isthmus.host.errors import Denied, Quarantined, Unknown
 from isthmus.host.fingerprints import Change, Fingerprints
 from isthmus.host.policy.facts import Facts
@@ -77,6 +78,7 @@ class Servers:
         self.fingerprints = fingerprints
         self.schemas = Schemas()
         self.results = KeptResults()
+        self.links = Links()
         self.release: Release = refuse
         self.tasks: Tasks | None = None
         self._workspace = workspace
