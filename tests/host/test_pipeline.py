@@ -6,7 +6,7 @@ import pytest
 
 from isthmus import Server
 from isthmus.errors import Refused
-from isthmus.host import Decision, Denied, Host
+from isthmus.host import BadArguments, Decision, Denied, Host
 from isthmus.host.config.entries import Labels
 from isthmus.host.grants import STALE, Grants
 from isthmus.host.policy.policy import Policy
@@ -65,6 +65,27 @@ async def test_the_words_of_an_error_are_words_of_the_server():
             await host.read("shop://gone", server="shop", run=run)
 
     assert {"private", "untrusted"} <= run.labels
+
+
+async def test_rows_say_what_a_run_had_read_by_then():
+    """Ours: a replay decides again on what was known, also where nothing came of it."""
+    host = Host(approver=says(True))
+    host.add("shop", shop(), labels=Labels(reads=("private",)))
+    async with host:
+        with host.run() as run:
+            await host.read("shop://list", server="shop", run=run)
+            await host.call("shop__buy", {"what": "tea"}, run=run)
+            with pytest.raises(BadArguments):
+                await host.call("shop__buy", {}, run=run)
+        rows = await host.view.audit_tail(100)
+    found = [(row.kind, row.labels) for row in rows if row.object == "buy"]
+
+    assert [
+        ("decision", ()),
+        ("intent", ("private", "untrusted")),
+        ("outcome", ("private", "untrusted")),
+        ("outcome", ("private", "untrusted")),
+    ] == found
 
 
 async def test_what_a_person_gives_as_reason_is_told():

@@ -106,3 +106,33 @@ def test_the_oldest_make_room():
         kept.cap(big, 1000, call=f"c{number}", principal=ME)
 
     assert 2 == len(kept)
+
+
+def test_structured_content_that_fits_is_kept_and_takes_its_part_of_the_room():
+    """Ours: it is what a program reads; the text beside it is cut the shorter."""
+    structured = {"said": "s" * 388}  # 399 bytes as JSON
+    result = capped(
+        CallToolResult(content=[TextContent(text="x" * 5000)], structured_content=structured)
+    )
+    text, _link = result.content
+
+    assert structured == result.structured_content
+    assert 1000 - len('{"said":""}') - 388 - 64 == text.text.count("x")
+
+
+def test_half_of_the_room_is_the_most_that_structured_content_takes():
+    """Ours: exactly half is kept, and a byte more is linked."""
+    kept = [
+        capped(CallToolResult(content=[TextContent(text="x" * 600)], structured_content={"a": "s" * n}))
+        for n in (492, 493)
+    ]  # fmt: skip
+
+    assert [True, False] == [one.structured_content is not UNSET for one in kept]
+
+
+def test_the_last_one_is_kept_however_large_it_is():
+    """Ours: a link that has just been given leads somewhere."""
+    kept = KeptResults(most=100)
+    result = capped(CallToolResult(content=[TextContent(text="x" * 5000)]), 1000, kept)
+
+    assert "x" * 5000 == read_all(kept, result.content[1].uri)
