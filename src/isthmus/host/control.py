@@ -283,6 +283,8 @@ class Surface:
         return VERSION
 
     async def _attend(self, ask: AskAttend) -> None:
+        if ask.id in self._attending:
+            raise ControlUnavailable(f"somebody looks here under {ask.id} already: take another id")
         if len(self._attending) >= MOST_ATTENDING:
             raise ControlUnavailable(f"{MOST_ATTENDING} look here already from this process")
         stack = self._attending[ask.id] = AsyncExitStack()

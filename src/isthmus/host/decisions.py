@@ -8,25 +8,37 @@ import msgspec
 from msgspec import Struct
 
 from isthmus.host.interaction import Decision
+from isthmus.host.kept_rows import understood
 from isthmus.host.state import HostState
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Decisions", "Question"]
+__all__ = ["Decisions", "Question", "connection"]
 
 MOST_AGE = 30 * 86400.0
 """Seconds after which a decision that nobody came for is forgotten."""
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Decision).decode
+_decoder = msgspec.json.Decoder(Decision)
+
+
+def connection(server: str, isolation: str, identity: str) -> str:
+    """What names of tasks are names within: others may have tasks of the same name.
+
+    Args:
+        server: the server's name in the configuration.
+        isolation: whose connection it is.
+        identity: what the server is bound to.
+    """
+    return _encode((server, isolation, identity)).decode()
 
 
 class Question(Struct, frozen=True):
     """What names a question for as long as its task lasts, over any number of restarts.
 
     Attributes:
-        identity: what the server is bound to.
+        identity: which server, on whose connection; see :func:`connection`.
         task: the task's name on its server.
         key: the question's name within the task, and what is wanted.
     """
@@ -61,7 +73,9 @@ class Decisions:
             return db.execute("SELECT identity, task, key, decision FROM decision").fetchall()
 
         for identity, task, key, decision in await self._state.write(work):
-            self._known[Question(identity, task, key)] = _decode(decision)
+            known = understood(_decoder, decision, "a decision")
+            if known is not None:
+                self._known[Question(identity, task, key)] = known
 
     def find(self, question: Question) -> Decision | None:
         """What was decided; None where nothing was."""

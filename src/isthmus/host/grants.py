@@ -7,9 +7,9 @@ denied, what a managed rule asks, and what would carry private data away it does
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import Struct, structs
@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from isthmus.host.attempt import Attempt, new_id
 from isthmus.host.errors import Exhausted
 from isthmus.host.interaction import Decision
+from isthmus.host.kept_rows import understood
 from isthmus.host.policy.compiled import hints_of
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.obligations import ASSURANCES, SCOPES
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from isthmus.host.state import HostState
 
 __all__ = ["Grant", "Grants"]
+
+T = TypeVar("T")
 
 EVERY = 0.4
 """Seconds between two looks at what other processes did."""
@@ -200,8 +203,7 @@ class Grants:
         self._seen = max(self._seen, seen_us / 1e6, self._state.clock())
         if rows is None:
             return
-        decode = msgspec.json.Decoder(Grant).decode
-        grants = [structs.replace(decode(body), uses=uses) for body, uses in rows]
+        grants = [structs.replace(grant, uses=uses) for grant, uses in read(rows)]
         self._known = {grant.id: grant for grant in grants}
         self._shapes = {id: shape for id, shape in self._shapes.items() if id in self._known}
         self._by_server = {}
@@ -392,8 +394,8 @@ class Grants:
                 (most,),
             ).fetchall()
         )
-        decode = msgspec.json.Decoder(Grant).decode
-        return [structs.replace(decode(b), uses=uses, ended=ended) for b, uses, ended in rows]
+        found = read((body, (uses, ended)) for body, uses, ended in rows)
+        return [structs.replace(grant, uses=uses, ended=ended) for grant, (uses, ended) in found]
 
     async def _change(self, work: "Callable[[sqlite3.Connection], int]") -> int:
         """Change something, tell other processes, and know what holds now."""
@@ -416,6 +418,15 @@ class Grants:
         self._learned(changes, seen, rows)
         self._read_at = began
         return done
+
+
+def read(rows: Iterable[tuple[bytes, T]]) -> Iterator[tuple[Grant, T]]:
+    """The grants that can be read, each with what stands beside it."""
+    decoder = msgspec.json.Decoder(Grant)
+    for body, beside in rows:
+        grant = understood(decoder, body, "a grant")
+        if grant is not None:
+            yield grant, beside
 
 
 def _bound(scope: Remember, attempt: Attempt, facts: Facts) -> tuple[tuple[str, ...], str | None]:

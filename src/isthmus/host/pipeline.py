@@ -6,7 +6,6 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-import msgspec
 from msgspec import UNSET, structs
 
 from isthmus.client.asked import ASKED
@@ -15,7 +14,7 @@ from isthmus.errors import IsthmusError, PeerError, Rejected
 from isthmus.host.act import Act, Outcome
 from isthmus.host.attempt import Action, Attempt, new_id
 from isthmus.host.broker import Broker, level
-from isthmus.host.decisions import Question
+from isthmus.host.decisions import Question, connection
 from isthmus.host.errors import Denied, OutcomeUnknown, UserDeclined
 from isthmus.host.events import Began, Ended, Events
 from isthmus.host.interaction import Decision, Interaction
@@ -25,6 +24,7 @@ from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.trace import Trace
 from isthmus.host.runs import Runs
+from isthmus.host.shapes import digest
 from isthmus.store.database import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -339,8 +339,12 @@ class Pipeline:
         if asked is None or not asked.task:
             return None
         attempt = passage.attempt
-        name = asked.key or msgspec.json.encode(attempt.arguments).decode()
-        return Question(passage.facts.identity, asked.task, f"{attempt.action} {name}")
+        # What is asked is part of its name: an answer is none to another question of that name.
+        asks = digest((attempt.object, attempt.arguments))
+        if asks is None:
+            return None
+        where = connection(attempt.server, attempt.isolation, passage.facts.identity)
+        return Question(where, asked.task, f"{attempt.action} {asked.key} {asks}")
 
     # Dispatch
 

@@ -11,8 +11,9 @@ from msgspec import Struct, structs
 from isthmus.client.results import ToolResult
 from isthmus.client.tasks import OnTask, ToolTask
 from isthmus.host.attempt import Attempt
-from isthmus.host.decisions import Decisions
+from isthmus.host.decisions import Decisions, connection
 from isthmus.host.errors import Unknown
+from isthmus.host.kept_rows import understood
 from isthmus.host.state import HostState
 
 if TYPE_CHECKING:
@@ -34,15 +35,15 @@ OURS = """
 """Those that no process follows that is there: the calls of those who are gone are ours by now."""
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Attempt).decode
-_names = msgspec.json.Decoder(tuple[str, ...]).decode
+_decoder = msgspec.json.Decoder(Attempt)
+_names = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Handle(Struct, frozen=True, kw_only=True):
     """One call that became a task.
 
     Attributes:
-        identity: what the server is bound to, and ``task`` the task's name there.
+        identity: which server, on whose connection, and ``task`` the task's name there.
         attempt: the call; its id is the one in the audit log.
         answered: names of the task's questions whose answers have reached the server.
     """
@@ -90,21 +91,21 @@ class Tasks:
             return db.execute(OURS, (node,)).fetchall()
 
         for identity, task, attempt, answered in await self._state.write(work):
-            handle = Handle(
-                identity=identity,
-                task=task,
-                attempt=_decode(attempt),
-                answered=_names(answered),
-            )
-            self._handles[handle.attempt.id] = handle
+            call = understood(_decoder, attempt, "a task")
+            names = understood(_names, answered, "a task")
+            if call is not None and names is not None:
+                self._handles[call.id] = Handle(
+                    identity=identity, task=task, attempt=call, answered=names
+                )
 
     @property
     def open(self) -> Mapping[str, Handle]:
         """Those that are not over, by the id of the call."""
         return self._handles
 
-    def parent(self, identity: str, task: str) -> Attempt | None:
-        """The call that became this task."""
+    def parent(self, server: str, isolation: str, identity: str, task: str) -> Attempt | None:
+        """The call that became this task of a server, on this connection."""
+        identity = connection(server, isolation, identity)
         found = (h for h in self._handles.values() if (h.identity, h.task) == (identity, task))
         handle = next(found, None)
         return None if handle is None else handle.attempt
@@ -115,8 +116,9 @@ class Tasks:
         """What keeps a call, once it has become a task; durable before the task is waited for."""
 
         async def keep(task: ToolTask) -> None:
-            handle = Handle(identity=identity, task=task.id or "", attempt=attempt)
-            row = identity, handle.task, int(self._clock() * 1e6), _encode(attempt)
+            where = connection(attempt.server, attempt.isolation, identity)
+            handle = Handle(identity=where, task=task.id or "", attempt=attempt)
+            row = where, handle.task, int(self._clock() * 1e6), _encode(attempt)
             await self._state.write(
                 lambda db: db.execute(
                     "INSERT OR REPLACE INTO task_handle (identity, task, at_us, attempt) "

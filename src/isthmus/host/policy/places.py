@@ -27,6 +27,8 @@ FOLDS = sys.platform in {"darwin", "win32"}
 _URL = re.compile(r"(?:https?|wss?)://([^/?#]*)", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::[0-9]{0,5})?")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_VARIABLE = re.compile(r"\$\{|\$[A-Z_][A-Z0-9_]*(?:/|$)|%[A-Za-z_][A-Za-z0-9_]*%")
+_OF_PROCESS = re.compile(r"//?(?:proc/(?:self|thread-self|[0-9]+)|dev/(?:fd|std[a-z]+))(?:/|$)")
 _UNSEEN = re.compile(r"[\x00-\x20\x7f\\]")
 
 
@@ -67,10 +69,15 @@ def canonical(text: str, cwd: str = "") -> str | None:
         cwd: the folder that relative paths start from; empty where that is not known.
 
     Returns:
-        None where it is not known: it is relative to nobody knows what, begins with ``~``, which
-        some programs expand and others do not, or is no path at all.
+        None where it is not known: it is relative to nobody knows what, begins with ``~`` or a
+        variable, or begins or ends with blanks, which some programs expand or take away and others
+        do not, is another place for each process, or is no path at all.
     """
     if not text or len(text) > LONGEST_PATH or "\0" in text or text.startswith("~"):
+        return None
+    if text[0] in "$%" and _VARIABLE.match(text):
+        return None
+    if text[0].isspace() or text[-1].isspace():
         return None
     if text[:5].lower() == "file:":
         local = _local_part(text)
@@ -84,6 +91,8 @@ def canonical(text: str, cwd: str = "") -> str | None:
         if not os.path.isabs(cwd):  # noqa: PTH117 - see above
             return None
         text = os.path.join(cwd, text)  # noqa: PTH118 - see above
+    if ("/proc" in text or "/dev" in text) and _OF_PROCESS.match(os.path.normpath(text)):
+        return None
     try:
         return os.path.normcase(real(text))
     except (OSError, ValueError):

@@ -242,9 +242,12 @@ def _in(text: str) -> Judge:
     if not isinstance(values, list) or None in (wanted := [_scalar(v) for v in values]):
         raise BadPredicate(f"{text!r} is not a list of texts, numbers, true and false")
 
+    kinds = {scalar[0] for scalar in wanted if scalar is not None}
+
     def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
         scalar = _scalar(value)
-        return None if scalar is None else scalar in wanted
+        # many servers read "5" as 5, and 1 as true
+        return None if scalar is None or scalar[0] not in kinds else scalar in wanted
 
     return judge
 
@@ -256,7 +259,8 @@ def _equal(text: str) -> Judge:
 
     def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
         scalar = _scalar(value)
-        return None if scalar is None else scalar == wanted
+        # as above: of a value of another kind nobody knows what its server makes of it
+        return None if scalar is None or scalar[0] is not wanted[0] else scalar == wanted
 
     return judge
 
