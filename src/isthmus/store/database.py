@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from isthmus.errors import IsthmusError, UsageError
 from isthmus.store.ahead import log_ahead
+from isthmus.store.checkpoints import LARGEST, Checkpoints
 from isthmus.store.work import Ask, settle
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class Database:
         self._file: tuple[int, int] | None = None
         self._known = False
         self._set: dict[str, object] = {}
+        self._checkpoints = Checkpoints(self.path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
@@ -253,6 +255,7 @@ class Database:
             batch = self._gather()
             last = batch[-1] if batch[-1].work is None else None
             self._do(batch[:-1] if last else batch)
+            self._checkpoints.committed()
             if last is not None:
                 self._shut()
                 with self._woken:
@@ -416,6 +419,7 @@ class Database:
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         db.execute(f"PRAGMA busy_timeout = {int(self.patience * 1000)}")
         log_ahead(db, self.patience)
+        db.execute(f"PRAGMA wal_autocheckpoint = {LARGEST}")
         db.execute(f"PRAGMA synchronous = {self.durability}")
         return db
 
@@ -464,6 +468,7 @@ class Database:
 
     def _shut(self) -> None:
         db, self._db = self._db, None
+        self._checkpoints.end()
         if db is not None:
             import sqlite3
 
