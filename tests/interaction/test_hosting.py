@@ -20,6 +20,7 @@ from isthmus.wire.jsonrpc import encode
 from small_server import Small, text, tool
 
 CALLS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = "tool.call" }\n'
+TASKS = ("2025-11-25", "2026-07-28")
 MODELS = '[[model]]\nid = "m"\nprovider = "p"\ncontext = 8000\n'
 
 
@@ -281,10 +282,36 @@ def workshop(revision):
             return type(answer).__name__
         return f"row {answer.value.row}"
 
+    @server.tool(task="required")
+    async def write(ctx: Context) -> str:
+        """Have a model write."""
+        return (await ctx.sample("Write", max_tokens=5)).text
+
     return server
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("revision", TASKS)
+@pytest.mark.covers("hostkernel.asked.routes", "hostkernel.asked.sampling")
+async def test_a_model_writes_for_a_task_as_for_any_other_call(revision):
+    """Ours: the request and the answer are looked at, and belong to the call that became a task."""
+    asked = []
+
+    def person(interaction):
+        asked.append(interaction.attempt)
+        return True
+
+    async with hosted(workshop(revision), person) as host:
+        assert "Well." == (await host.call("shop__write")).text
+        rows = await host.view.audit_tail(50)
+
+    (call,) = {row.call for row in rows if row.action == "tool.call"}
+    assert [("sampling.request", call, "task"), ("sampling.respond", "task")] == [
+        (asked[0].action, asked[0].parent, asked[0].origin),
+        (asked[1].action, asked[1].origin),
+    ]
+
+
+@pytest.mark.parametrize("revision", TASKS)
 @pytest.mark.covers("hostkernel.asked.routes")
 @pytest.mark.parametrize(
     ("verdict", "heard"), [("allow", "row 3"), ("deny", "Declined"), ("cancel", "Cancelled")]
