@@ -229,6 +229,20 @@ def test_nothing_that_calls_itself_a_part_of_the_program_shows_keys(home):
 
 
 @REAL
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="for root only")
+def test_what_only_root_can_do_cannot_be_done(home):
+    """Ours: a server of root's changes no setting of the machine, and reads no passwords."""
+    assert {"write_core": False, "read_core": True} == tried(
+        Sandbox(),
+        [],
+        write_core="/proc/sys/kernel/core_pattern",
+        read_core="/proc/sys/kernel/ostype",
+    )
+    command = confined(Command("cat", "/etc/shadow"), Sandbox())
+    assert b"" == subprocess.run(command.argv, capture_output=True, check=False).stdout
+
+
+@REAL
 def test_sockets_of_the_system_are_not_there(home):
     """Ours: no agent with keys, no Docker, nothing of other programs in /tmp."""
     assert {"list": False, "read": False} == tried(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from glob import glob
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,6 +29,15 @@ SYSTEM = (
     "/var/lib/ca-certificates",
 )  # fmt: skip
 """What every program needs; it is shown read-only. Sockets of the system stand in none of them."""
+
+SETTINGS = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/sysrq-trigger")
+"""What root can change the whole machine with, in whatever namespace."""
+
+PRIVATE = (
+    "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssh/ssh_host_*_key", "/etc/ssl/private",
+    "/etc/krb5.keytab", "/etc/wireguard", "/etc/ppp", "/etc/NetworkManager/system-connections",
+)  # fmt: skip
+"""What only root can read of the system."""
 
 PROJECT = ("package.json", "node_modules", "pyproject.toml", "Cargo.toml", "deno.json")
 """What says that a folder is the whole of a program."""
@@ -99,6 +109,7 @@ def confined(
         parts += ["--tmpfs", home]
     for path in sorted(binds, key=len):  # what lies within comes after what is around it
         parts += ["--bind" if binds[path] else "--ro-bind", path, path]
+    parts += _of_root()
     for path in mine:
         parts += _hidden(path) if os.path.isdir(path) else ["--ro-bind-try", path, path]  # noqa: PTH112 - a text
     for path in hide:
@@ -313,6 +324,21 @@ def _folder(path: str, what: str) -> str:
             state="failed",
         )
     return real
+
+
+def _of_root() -> list[str]:
+    """What keeps a program of root's, who needs no right for it, from the whole machine's settings.
+
+    What is the system's own, and only root may read, nobody else reads anyway.
+    """
+    if os.getuid() != 0:
+        return []
+    parts: list[str] = []
+    for path in SETTINGS:
+        parts += ["--ro-bind-try", path, path]
+    for path in (one for pattern in PRIVATE for one in sorted(glob(pattern))):
+        parts += _hidden(os.path.realpath(path))
+    return parts
 
 
 def _fixed(paths: Sequence[str], binds: Mapping[str, bool]) -> dict[str, bool]:
