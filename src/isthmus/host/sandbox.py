@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from glob import glob
 from pathlib import Path
 
 from msgspec import Struct
@@ -336,7 +335,7 @@ def _of_root() -> list[str]:
     parts: list[str] = []
     for path in SETTINGS:
         parts += ["--ro-bind-try", path, path]
-    for path in (one for pattern in PRIVATE for one in sorted(glob(pattern))):
+    for path in (one for pattern in PRIVATE for one in sorted(Path("/").glob(pattern[1:]))):
         parts += _hidden(os.path.realpath(path))
     return parts
 
