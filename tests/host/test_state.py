@@ -89,3 +89,16 @@ def test_a_state_of_somebody_elses_is_refused(tmp_path, what):
 
     with pytest.raises(StoreUnusable, match="belongs to another user"):
         HostState(folder)
+
+
+@pytest.mark.covers("hostaudit.store.owner-only")
+def test_folders_on_the_way_are_the_owners_too(tmp_path):
+    """Ours: whoever could rename the folder could put another one in its place."""
+    before = os.umask(0)
+    try:
+        HostState(tmp_path / "a" / "b" / "state")
+    finally:
+        os.umask(before)
+
+    assert {0o700} == {stat.S_IMODE(one.stat().st_mode) for one in (tmp_path / "a").rglob("*")}
+    assert 0o700 == stat.S_IMODE((tmp_path / "a").stat().st_mode)
