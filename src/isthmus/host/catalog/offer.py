@@ -9,14 +9,13 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from isthmus.core.plain_text import clean
+from isthmus.host.context.counting import BYTES_PER_TOKEN
 from isthmus.wire import Tool
 
 if TYPE_CHECKING:
     from isthmus.host.catalog.metatools import SearchSettings
 
 __all__ = ["Candidate", "LeftOut", "Offer", "offer", "searched", "tokens"]
-
-BYTES_PER_TOKEN = 3.6
 
 DESCRIPTION = 8_192
 """Characters of a description that a model is given."""

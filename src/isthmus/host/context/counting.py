@@ -11,7 +11,7 @@ from isthmus.core.conversation import blocks
 from isthmus.host.errors import ConfigError
 from isthmus.wire import AudioContent, ImageContent, SamplingMessage
 
-__all__ = ["Counter", "Estimator", "Estimators", "Vocabulary", "pictured"]
+__all__ = ["BYTES_PER_TOKEN", "Counter", "Estimator", "Estimators", "Vocabulary", "pictured"]
 
 PARTS = r"\s?\p{L}+|\s?\p{N}{1,3}|\s?[^\s\p{L}\p{N}]+|\s+"
 """What a text is cut into before its tokens are counted."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from isthmus.core.conversation import blocks, senseless
+from isthmus.host.context.counting import BYTES_PER_TOKEN
 from isthmus.host.errors import BadArguments
 from isthmus.host.interaction import SamplingAsked
 from isthmus.host.sampling.selection import Need
@@ -43,7 +44,6 @@ __all__ = [
     "wanted",
 ]
 
-BYTES_PER_TOKEN = 3.6
 PER_MESSAGE = 4
 PER_IMAGE = 1_000
 BYTES_PER_SOUND_TOKEN = 1_500

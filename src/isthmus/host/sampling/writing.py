@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from isthmus.core.conversation import blocks, overstepped
+from isthmus.host.context.counting import BYTES_PER_TOKEN
 from isthmus.host.errors import Exhausted
 from isthmus.host.providers.failures import ProviderBroke, ProviderError, ProviderUnavailable
 from isthmus.host.providers.provider import Completion, Delta, Done, Provider
-from isthmus.host.sampling.asked import BYTES_PER_TOKEN
 from isthmus.host.sampling.models import Model
 from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent, ToolUseContent
 
