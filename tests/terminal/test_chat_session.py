@@ -3,6 +3,7 @@
 import pytest
 
 from isthmus import Server
+from isthmus.host.config.entries import HostConfig, HostOptions
 from isthmus.host.conversation import Conversation
 from isthmus.host.host import Host
 from isthmus.host.interaction import Changed
@@ -79,3 +80,36 @@ async def test_what_is_wrong_with_a_line_is_a_line():
             assert await entered(chat, text)
         assert not await entered(chat, "")
         assert not chat.quitting
+
+
+@pytest.mark.covers("hostcontext.context.manifest")
+async def test_a_context_is_shown_with_what_became_of_each_thing():
+    """We demand: what goes along, what does not, and why; and the model reads it with the next words."""
+    server = Server("library")
+
+    @server.resource("books://boats")
+    def boats() -> str:
+        return "Boats are sailed."
+
+    host = Host(approver=lambda _: True)
+    host.add("library", server)
+    async with host:
+        chat = session(host)
+        shown = await entered(chat, "/context how are boats moved")
+        await entered(chat, "Well?")
+
+    assert "of 8000 tokens go along with your next words" in shown
+    assert "included" in shown
+    assert "library books://boats: by its rank" in shown
+    assert "Boats are sailed." in str(chat.talk.messages[0])
+
+
+async def test_tools_that_are_searched_are_counted():
+    """We demand: a person sees that there are more than the model is told of."""
+    config = HostConfig(options=HostOptions(search={"mode": "always"}))
+    host = Host(config, approver=lambda _: True)
+    host.add("shop", shop("Book a day."))
+    async with host:
+        shown = await entered(session(host), "/tools")
+
+    assert ("search_tools" in shown, "and 1 that the model finds" in shown) == (True, True)

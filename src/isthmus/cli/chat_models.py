@@ -94,7 +94,7 @@ def voices(host: "Host", spec: str, model: str) -> tuple[dict[str, "Voice"], str
     from isthmus.terminal.chat_session import Voice
 
     found = {
-        one.id: Voice(host.providers[one.provider], one.called)
+        one.id: Voice(host.providers[one.provider], one.called, one.context)
         for one in host.models
         if one.enabled and one.provider in host.providers and spec in {"", one.provider}
     }

@@ -61,7 +61,9 @@ async def talk(wanted: Wanted) -> Exit:
         spec = "" if provider is not None else wanted.provider
         found, first = voices(host, spec, wanted.model)
         voice = found[first]
-        talk = Conversation(host, voice.provider, voice.model, system=wanted.system)
+        talk = Conversation(
+            host, voice.provider, voice.model, system=wanted.system, window=voice.window
+        )
         session = Session(host, talk, found, first)
         if full_screen(plain=wanted.plain):
             from isthmus.terminal.chat import chat

@@ -132,7 +132,7 @@ class Conversation:
         self._max_rounds = max_rounds
         self._max_tokens = max_tokens
         self._tool_tokens = tool_tokens
-        self._window = window
+        self.window = window
         self._temperature = temperature
         self._instructions = instructions
         self._attached: list[SamplingMessageContentBlock] = []
@@ -283,7 +283,7 @@ class Conversation:
             self.principal,
             run=self.run.id,
             budget_tokens=self._tool_tokens,
-            window=self._window,
+            window=self.window,
             before=self._offer,
             held=lambda: bool(self.host.view.pending()),
         )

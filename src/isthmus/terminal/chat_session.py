@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Item", "Session", "Voice"]
 
+CONTEXT = 8_000
+"""Tokens of a context that somebody has go along with their words."""
+
 Item: TypeAlias = Line | ConversationEvent
 """What a surface shows: a line of ours, or what happens in the conversation."""
 
@@ -34,10 +37,12 @@ class Voice(Struct, frozen=True):
     Attributes:
         provider: has it write.
         model: the provider's name of it.
+        window: tokens that it reads at most; 0 where that is not known.
     """
 
     provider: Provider
     model: str
+    window: int = 0
 
 
 class Session:
@@ -163,7 +168,9 @@ class Session:
         return [head("servers"), *(found or [Line("  none", "dim")])]
 
     async def _on_tools(self, *_words: str) -> Sequence[Line]:
-        offer = await self.host.catalog.for_model(self.talk.principal, run=self.talk.run.id)
+        offer = await self.host.catalog.for_model(
+            self.talk.principal, run=self.talk.run.id, window=self.talk.window
+        )
         tools = [
             Line(f"  {tool.name}: {name(' '.join((tool.description or '').split())[:100])}")
             for tool in offer.tools
@@ -172,7 +179,9 @@ class Session:
         absent = [
             line for server, why in offer.absent.items() for line in trouble(f"{server}: {why}")
         ]
-        return [head(f"tools, about {offer.tokens} tokens"), *tools, *left, *absent]
+        searched = [Line(f"  and {offer.found} that the model finds by these, by searching")]
+        whole = searched if offer.searching else []
+        return [head(f"tools, about {offer.tokens} tokens"), *tools, *whole, *left, *absent]
 
     async def _on_review(self, *words: str) -> Sequence[Line]:
         if len(words) != 1:
@@ -214,6 +223,30 @@ class Session:
         ]
         return [head("resources"), *found]
 
+    async def _on_context(self, *words: str) -> Sequence[Line]:
+        talk = self.talk
+        built = await self.host.context.build(
+            " ".join(words),
+            budget_tokens=CONTEXT,
+            to=talk.voice,
+            run=talk.run,
+            principal=talk.principal,
+            instructions=False,  # they go along in any case
+            resources=True,
+        )
+        talk.enclose(built.messages)
+        manifest = built.manifest
+        rows = [
+            Line(
+                f"  {one.state:9} {one.tokens:6}  {name(one.server)} {name(one.uri)}: "
+                f"{name(one.reason)}",
+                "dim" if one.state == "dropped" else "text",
+            )
+            for one in manifest.placed
+        ]
+        said = f"{manifest.tokens} of {manifest.budget} tokens go along with your next words"
+        return [head(f"{said} ({manifest.counter})"), *(rows or [Line("  nothing", "dim")])]
+
     async def _on_grants(self, *words: str) -> Sequence[Line]:
         if words:
             if len(words) != 2 or words[0] != "revoke":
@@ -240,6 +273,7 @@ class Session:
             if voice is None:
                 raise UsageError(f"there is no model {words[0]!r}: {', '.join(self._voices)}")
             self.talk.provider, self.talk.model = voice.provider, voice.model
+            self.talk.window = voice.window
             self.voice = words[0]
         rows = [Line(f"  {'>' if id == self.voice else ' '} {name(id)}") for id in self._voices]
         return [head("models"), *rows]

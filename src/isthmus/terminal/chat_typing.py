@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "review": "/review NAME shows how a tool has changed that is kept from the model, and releases it",
     "prompts": "the prompts of all servers, each of which is a command",
     "resources": "what can be attached with @",
+    "context": "/context WORDS has what fits them, of all that is listed, go along with what you say next",
     "grants": "every yes that lasts; /grants revoke ID ends one",
     "audit": "the last rows of the audit log; /audit 50 shows so many",
     "model": "the models there are; /model NAME takes another one",

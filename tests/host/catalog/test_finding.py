@@ -5,6 +5,7 @@ import pytest
 from isthmus import Server
 from isthmus.host import BadArguments, Denied, Host, Quarantined, Unknown
 from isthmus.host.catalog.metatools import META_TOOLS, SearchSettings, search_settings
+from isthmus.host.catalog.offer import tokens as size
 from isthmus.host.config.entries import HostConfig, HostOptions, ToolChoice
 from isthmus.host.conversation import Conversation
 from isthmus.host.errors import ConfigError
@@ -226,9 +227,8 @@ async def test_arguments_that_do_not_fit_are_told(name, arguments):
     ("search", "window", "searching"),
     [
         ({}, 200_000, False),
-        ({}, 2_000, True),
         ({"threshold": 30}, 0, True),
-        ({"threshold": "50%"}, 2_000, False),
+        ({"threshold": "0%"}, 2_000, False),
         ({"mode": "never"}, 10, False),
         ({"mode": "always"}, 0, True),
     ],
@@ -241,6 +241,19 @@ async def test_tools_are_searched_where_they_would_take_too_much(search, window,
     names = [one.name for one in offer.tools]
     assert searching is offer.searching
     assert ([one.name for one in META_TOOLS] == names) is searching
+
+
+@pytest.mark.covers("hostcontext.search.threshold")
+@pytest.mark.parametrize(
+    ("tokens", "window", "searching"),
+    [(4_001, 200_000, True), (4_000, 200_000, False), (4_001, 0, True), (700, 8_000, False)],
+)
+def test_the_threshold_is_a_share_of_the_window(tokens, window, searching):
+    """We demand: 2% by default, and no less than the finding tools would take themselves."""
+    taken = sum(size(one) for one in META_TOOLS)
+
+    assert searching is SearchSettings().wants(tokens, window)
+    assert SearchSettings().most(1) // 2 < taken < SearchSettings().most(1)
 
 
 async def test_what_is_pinned_stays_direct():

@@ -30,6 +30,10 @@ __all__ = [
 WINDOW = 200_000
 """Tokens of a model's window, where nobody says how many they are."""
 
+LEAST = 800
+"""Tokens below which nothing is searched because of a share of the window: about what the tools that
+find others take themselves."""
+
 PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
@@ -55,7 +59,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         if isinstance(self.threshold, int):
             return self.threshold
         said = PER_CENT.fullmatch(self.threshold.strip())
-        return int((window or WINDOW) * float(said[1]) / 100) if said else int(self.threshold)
+        if said is None:
+            return int(self.threshold)
+        return max(LEAST, int((window or WINDOW) * float(said[1]) / 100))
 
     def wants(self, tokens: int, window: int) -> bool:
         """Whether tools are searched, that would take so many tokens."""
