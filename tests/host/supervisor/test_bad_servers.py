@@ -136,6 +136,7 @@ async def test_a_server_that_ignores_the_end_of_its_input_is_ended(monkeypatch):
             os.kill(pid, 0)
 
 
+@pytest.mark.covers("hostservers.junk.passed-over")
 async def test_junk_on_standard_output_is_passed_over():
     """Ours: a banner does not end a connection."""
     async with supervisor_of(entry("a", "print('Welcome!\\x00', flush=True)")) as supervisor:
