@@ -68,13 +68,13 @@ class Surface:
 @pytest.mark.covers("hostaudit.control.attends-once")
 async def test_a_surface_that_attends_twice_under_one_name_leaves_nobody_behind(tmp_path):
     """Ours: when it is gone nobody is there, and what has to be asked is denied at once."""
-    async with Host(state=tmp_path) as host, Control(host.view, tmp_path):
-        async with Surface(tmp_path) as surface:
-            first = await surface.says(AskAttend(id=1, name="one"))
-            again = await surface.says(AskAttend(id=1, name="two"))
-            attended = host.broker.attended
-            await surface.says(AskLeave(id=2, attended=1))
-            left = host.broker.attended
+    host = Host(state=tmp_path)
+    async with host, Control(host.view, tmp_path), Surface(tmp_path) as surface:
+        first = await surface.says(AskAttend(id=1, name="one"))
+        again = await surface.says(AskAttend(id=1, name="two"))
+        attended = host.broker.attended
+        await surface.says(AskLeave(id=2, attended=1))
+        left = host.broker.attended
 
     assert ("answer", "failed") == (first["is"], again["is"])
     assert (True, False) == (attended, left)

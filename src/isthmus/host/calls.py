@@ -12,6 +12,7 @@ from isthmus.host.acts import Cancelling, Completing, Prompting, Reading, Subscr
 from isthmus.host.attempt import Action, Attempt, Origin, new_id
 from isthmus.host.catalog.merged import Viewer
 from isthmus.host.catalog.metatools import CallWanted, is_meta, wanted
+from isthmus.host.errors import BadArguments
 from isthmus.host.events import Progressed
 from isthmus.host.kernel import Kernel
 from isthmus.host.pipeline import CURRENT
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["Calls"]
 
 T = TypeVar("T")
+
+
+def plain(name: str, arguments: Any) -> Any:
+    """Arguments as plain data of their own.
+
+    Raises:
+        BadArguments: they hold what cannot be sent.
+    """
+    try:
+        return to_builtins(arguments)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadArguments(f"the arguments of {name!r} cannot be sent: {error}") from error
 
 
 class Calls:
@@ -237,7 +250,7 @@ class Calls:
             server=server,
             object=object,
             # What is decided on is what is sent, whatever its caller does to it meanwhile.
-            arguments=to_builtins(arguments) if arguments else {},
+            arguments=plain(name=object, arguments=arguments) if arguments else {},
             run=kernel.runs.named(run),
             parent="" if parent is None else parent.id,
             origin=origin,

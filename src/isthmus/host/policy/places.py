@@ -73,30 +73,37 @@ def canonical(text: str, cwd: str = "") -> str | None:
         variable, or begins or ends with blanks, which some programs expand or take away and others
         do not, is another place for each process, or is no path at all.
     """
-    if not text or len(text) > LONGEST_PATH or "\0" in text or text.startswith("~"):
+    path = None if _read_otherwise(text) else _absolute(text, cwd)
+    if path is None:
         return None
-    if text[0] in "$%" and _VARIABLE.match(text):
-        return None
-    if text[0].isspace() or text[-1].isspace():
-        return None
-    if text[:5].lower() == "file:":
-        local = _local_part(text)
-        if local is None:
-            return None
-        text = local
-    elif _SCHEME.match(text):
-        return None
-    # Texts and no Path objects: this is done within the microseconds of a decision.
-    if not os.path.isabs(text):  # noqa: PTH117 - see above
-        if not os.path.isabs(cwd):  # noqa: PTH117 - see above
-            return None
-        text = os.path.join(cwd, text)  # noqa: PTH118 - see above
-    if ("/proc" in text or "/dev" in text) and _OF_PROCESS.match(os.path.normpath(text)):
+    if ("/proc" in path or "/dev" in path) and _OF_PROCESS.match(os.path.normpath(path)):
         return None
     try:
-        return os.path.normcase(real(text))
+        return os.path.normcase(real(path))
     except (OSError, ValueError):
         return None
+
+
+def _read_otherwise(text: str) -> bool:
+    """Whether it is no path at all, or one that some programs take for another."""
+    if not text or len(text) > LONGEST_PATH or "\0" in text:
+        return True
+    first = text[0]
+    expanded = first == "~" or (first in "$%" and _VARIABLE.match(text) is not None)
+    return expanded or first.isspace() or text[-1].isspace()
+
+
+def _absolute(text: str, cwd: str) -> str | None:
+    """The path from the root that a text names; None where it names none."""
+    # Texts and no Path objects: this is done within the microseconds of a decision.
+    path: str | None = text
+    if text[:5].lower() == "file:":
+        path = _local_part(text)
+    elif _SCHEME.match(text):
+        path = None
+    if path is None or os.path.isabs(path):  # noqa: PTH117 - see above
+        return path
+    return os.path.join(cwd, path) if os.path.isabs(cwd) else None  # noqa: PTH117, PTH118 - see above
 
 
 def _local_part(uri: str) -> str | None:
