@@ -39,6 +39,9 @@ def test_a_terminal_gets_no_text_it_would_obey(text, shown):
         ("hidden\U000e0101", "hidden<U+E0101>"),
         ("de\u200dlete", "de<U+200D>lete"),
         ("👩\u200d", "👩<U+200D>"),
+        ("👩\u200d" * 6 + "👩", "👩<U+200D>" * 6 + "👩"),
+        ("a" + "\u0301" * 6, "a" + "\u0301" * 4 + "<U+0301>" * 2),
+        ("บ" + "\u0e49" * 5, "บ" + "\u0e49" * 4 + "<U+0E49>"),
         ("Grüße, 世界 👩\u200d🚀", "Grüße, 世界 👩\u200d🚀"),
     ],
 )

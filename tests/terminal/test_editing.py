@@ -31,6 +31,11 @@ def test_what_is_opened_means_what_was_asked_and_hides_nothing(value):
     assert text == visible(text)
 
 
+def test_marks_piled_upon_a_letter_are_escaped():
+    """Ours: an editor would draw them over the lines above."""
+    assert r'"a\u0301\u0301\u0301\u0301\u0301"' == as_json("a" + "\u0301" * 5).strip()
+
+
 def test_what_is_of_another_kind_is_no_edit():
     """Ours: arguments stay an object, folders stay a list."""
     assert "this is no object" == read_draft("[]", {}).error

@@ -23,6 +23,14 @@ _JOINER = "\u200d"
 _JOINS_NO_PICTURES = re.compile(
     "(?<![\u2190-\u2bff\ufe0f\U0001f000-\U0001faff])\u200d|\u200d(?![\u2190-\u2bff\U0001f000-\U0001faff])"
 )
+_CHAIN = re.compile(
+    "(?:[\u2190-\u2bff\U0001f000-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff]*\u200d){6,}"
+)
+_MARK = (
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302f\u3099\u309a\ufe20-\ufe2f]"
+)
+_PILED = re.compile(f"(?<={_MARK * 4}){_MARK}+")  # more than any language puts upon one letter
 _SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")  # with letters alike
 
 
@@ -88,6 +96,8 @@ def visible(text: str, *, line: bool = False) -> str:
         return text
     if _JOINER in text:  # elsewhere than in emoji it only makes two words that look the same
         text = _JOINS_NO_PICTURES.sub("<U+200D>", text)
+        text = _CHAIN.sub(lambda found: found[0].replace(_JOINER, "<U+200D>"), text)
+    text = _PILED.sub(lambda found: "".join(f"<U+{ord(c):04X}>" for c in found[0]), text)
     return text.translate(_SHOWN_IN_LINE if line else _SHOWN)
 
 

@@ -36,9 +36,13 @@ class Draft(Struct, frozen=True):
 
 def as_json(value: Any) -> str:
     """Plain data as JSON for an editor, with what cannot be seen escaped."""
-    text = json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False)
+    plain = msgspec.to_builtins(value)
+    text = json.dumps(plain, indent=2, ensure_ascii=False)
     # Outside of strings JSON is ASCII, so that whatever is replaced stands within one.
-    return "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in text) + "\n"
+    text = "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in text)
+    if visible(text) != text:  # each can be seen alone, and not so many upon each other
+        text = json.dumps(plain, indent=2)
+    return text + "\n"
 
 
 def read_draft(text: str, before: Any) -> Draft:
