@@ -1,6 +1,7 @@
 """Where servers may work: declared, granted, told."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -11,8 +12,9 @@ from isthmus.host.answers import Asking
 from isthmus.host.config.entries import Advertise, RootEntry, Sandbox, ServerEntry, ServerOptions
 from isthmus.host.errors import BadArguments
 from isthmus.host.roots import RootManager
-from isthmus.host.sandbox import Granted
+from isthmus.host.sandbox import Granted, unavailable
 from isthmus.host.state import HostState
+from isthmus.transports.command import Command
 from isthmus.wire import Root
 
 ENTRY = ServerEntry(name="files", command=("files",))
@@ -286,6 +288,22 @@ async def test_a_confined_server_is_started_with_what_it_was_granted(work):
         assert (Granted(str(work / "a")), Granted(str(work / "b"))) == roots.granted(entry)
         await roots.revoke(entry, [str(work / "a")], "command line")
     assert (1, ["files"]) == (len(person.asked), changed)
+
+
+@pytest.mark.skipif(bool(unavailable()), reason="no sandbox here")
+@pytest.mark.covers("hostconfig.roots.sandbox")
+async def test_a_command_is_put_into_a_sandbox_where_one_is_asked_for(work):
+    """Ours: with the folders that were granted, and as it stands elsewhere."""
+    entry = structs.replace(ENTRY, options=ServerOptions(sandbox=Sandbox()))
+    command = Command("cat", "file")
+    async with desk(("allow",)) as person:
+        roots = manager(person, work)
+        await roots.prepare(entry)
+        inside = roots.confine(entry)(command)
+        assert command is roots.confine(ENTRY)(command)
+
+    assert ("bwrap", ["cat", "file"]) == (Path(inside.argv[0]).name, list(inside.argv[-2:]))
+    assert str(work / "a") in inside.argv
 
 
 async def test_without_a_pipeline_only_grants_count(work):

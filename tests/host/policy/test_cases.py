@@ -54,6 +54,7 @@ def test_a_case_can_have_every_circumstance():
     [
         ("[[cases]]", "it has [[case]] tables"),
         ("x", "is not TOML"),
+        ("a = " + "[" * 5000, "is not TOML: it is nested too deep"),
         ("case = [3]", "is no table"),
         (case(more='expect = "perhaps"'), "expect is 'perhaps'"),
         (case(more="expects = 3"), "did you mean 'expect'?"),

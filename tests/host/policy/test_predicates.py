@@ -164,7 +164,7 @@ def test_more_values_than_anybody_looks_at_cannot_be_judged():
         ("args.x host-in 'B.example'", "no host"), ("args.x size 3", "after size"), ("args.x < 'a'", "not a number"),
         ("args.x regex '(a'", "without"), ("args.x == [1]", "not a text"), ("args.x in 3", "not a list"),
         ("args.x glob 3\ny = 4", "not a glob"), ("args.x exists 3", "no value"), ("args.x glob []", "not a glob"),
-        ("args.x in [[1]]", "not a list"), ("args.x < nan", "not a number"), ("args.x == ", "not a text"),
+        ("args.x in [[1]]", "not a list"), ("args.x in " + "[" * 5000, "not a list"), ("args.x < nan", "not a number"), ("args.x == ", "not a text"),
     ],
 )  # fmt: skip
 @pytest.mark.covers("hostpolicy.grammar.closed")

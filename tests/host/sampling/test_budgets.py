@@ -49,6 +49,9 @@ async def test_a_price_that_nobody_knows_costs_nothing_and_counts_in_tokens(stat
     budgets = Budgets(state)
     charge = await budgets.charge("a", LIMITS, Model(id="m", provider="p"), 100, 5000)
     assert (900, 0) == (charge.max_tokens, charge.cost)
+    for half in ("cost_in", "cost_out"):
+        model = Model(id="m", provider="p", **{half: 1.0})
+        assert 500 == (await budgets.charge(half, LIMITS, model, 100, 500)).max_tokens
     unlimited = SamplingLimits(tokens=None, cost=None)
     assert 5000 == (await budgets.charge("a", unlimited, LARGE, 100, 5000)).max_tokens
 

@@ -59,6 +59,7 @@ def test_what_a_file_says_is_read_in_its_order():
         (("base_url", "url"), "line 9: providers.local, url: .*known are kind"),
         (("[[model]]", "[[models]]"), "line 11: 'models' is none of weights"),
         (('id = "b"', "id = "), r"\(at line 17"),
+        (('id = "b"', "id = " + "[" * 5000), "nested too deep"),
     ],
 )
 def test_what_is_wrong_with_a_file_has_its_line_and_key(change, message):

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from isthmus.host import toml
 from isthmus.host.config import jsonc
 from isthmus.host.errors import ConfigError
 
@@ -24,7 +25,6 @@ HEADER = re.compile(r"\s*\[\[?.*\]\]?\s*(?:#.*)?$")
 ASSIGNED = re.compile(
     r"""\s*((?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*)\s*="""
 )
-AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
 class Document(Struct):
@@ -140,15 +140,11 @@ def _json(path: Path, text: str, digest: str) -> Document:
 
 
 def _toml(path: Path, text: str, digest: str) -> Document:
-    import tomllib  # most configurations are JSON
-
     try:
-        value = tomllib.loads(text.removeprefix("\ufeff"))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = AT_LINE.search(str(error))
-        where = f":{found[1]}:{found[2]}" if found else ""
-        said = AT_LINE.sub("", str(error)).strip()
-        raise ConfigError(f"{path}{where}: {path.name} is not TOML: {said}") from None
+        value = toml.parse(text)
+    except toml.BadToml as error:
+        where = f":{error.line}:{error.column}" if error.line else ""
+        raise ConfigError(f"{path}{where}: {path.name} is not TOML: {error.said}") from None
     return Document(path, text, value, digest, lines=_lines(text))
 
 
@@ -167,11 +163,9 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
 
 def _path(line: str) -> tuple[str, ...]:
     """The names that one line of TOML opens, outermost first."""
-    import tomllib
-
     try:
-        part: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
+        part: Any = toml.parse(line)
+    except toml.BadToml:
         return ()  # it only looked like one, within a text of several lines
     keys: list[str] = []
     while isinstance(part, (dict, list)) and part:

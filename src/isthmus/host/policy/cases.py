@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 
 from msgspec import Struct
 
+from isthmus.host import toml
 from isthmus.host.attempt import Action, Attempt, Origin
 from isthmus.host.config.entries import Labels
 from isthmus.host.errors import PolicyError
@@ -88,12 +89,10 @@ def read_cases(text: str, *, source: str = "") -> tuple[Case, ...]:
     Raises:
         PolicyError: something in it cannot be; the message has the case and how to mend it.
     """
-    from tomllib import TOMLDecodeError, loads  # only where a policy is tested
-
     where = source or "the cases"
     try:
-        said = loads(text)
-    except TOMLDecodeError as error:
+        said = toml.parse(text)
+    except toml.BadToml as error:
         raise PolicyError(f"{where} is not TOML: {error}") from error
     tables = said.get("case")
     if not isinstance(tables, list) or set(said) != {"case"}:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
+from isthmus.host import toml
 from isthmus.host.attempt import Attempt
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.patterns import Globs
@@ -176,11 +177,9 @@ def _no_text(value: Any) -> bool | None:
 
 def _read(text: str, what: str) -> Any:
     """A value as TOML writes it."""
-    from tomllib import TOMLDecodeError, loads  # policies are read when a host starts, not before
-
     try:
-        found = loads(f"value = {text}")
-    except TOMLDecodeError:
+        found = toml.parse(f"value = {text}")
+    except toml.BadToml:
         found = {}
     if set(found) != {"value"}:
         raise BadPredicate(f"{text!r} is not {what}; write texts as 'text', lists as ['a', 'b']")

@@ -7,6 +7,7 @@ from typing import Any, cast, get_args
 
 from msgspec import Struct, structs
 
+from isthmus.host import toml
 from isthmus.host.errors import PolicyError
 from isthmus.host.policy.checks import near, problems
 from isthmus.host.policy.obligations import ASSURANCES, SCOPES
@@ -92,12 +93,10 @@ def read_layers(text: str, layer: LayerName, *, source: str = "") -> list[Policy
     Raises:
         PolicyError: something in it cannot be; the message has all of it, a line each.
     """
-    from tomllib import TOMLDecodeError, loads  # policies are read when a host starts, not before
-
     where = source or "the policy"
     try:
-        said = loads(text)
-    except (TOMLDecodeError, RecursionError) as error:
+        said = toml.parse(text)
+    except toml.BadToml as error:
         raise PolicyError(f"{where} is not TOML: {error}") from error
     reader = _File(text, where, layer)
     rules = reader.rules(said)

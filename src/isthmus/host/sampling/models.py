@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
+from isthmus.host import toml
 from isthmus.host.errors import ConfigError
 
 __all__ = ["EXAMPLE", "Modality", "Model", "Models", "ProviderEntry", "Weights"]
@@ -211,11 +212,9 @@ class Models:
         Raises:
             ConfigError: it says what cannot be: with line and key.
         """
-        from tomllib import TOMLDecodeError, loads  # read once, where there is a file at all
-
         try:
-            said = loads(text)
-        except TOMLDecodeError as error:
+            said = toml.parse(text)
+        except toml.BadToml as error:
             raise ConfigError(f"{source}: {error}") from error
         unknown = set(said) - {"weights", "equivalents", "providers", "model"}
         if unknown:
