@@ -5,9 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from isthmus import Server
+from isthmus.errors import Misbehaved
+from isthmus.host.config.entries import ServerLimits
+from isthmus.host.conversation import Conversation
 from isthmus.host.errors import Unknown
+from isthmus.host.host import Host
+from isthmus.host.providers.scripted import Scripted
 from isthmus.host.results import KeptResults, size_of
+from isthmus.host.turns import ToolDone
 from isthmus.types import CallToolResult, ImageContent, ResourceLink, TextContent
+from isthmus.wire import Tool, ToolUseContent
+from small_server import Small, text
 
 ME = "user:local"
 
@@ -136,3 +145,109 @@ def test_the_last_one_is_kept_however_large_it_is():
     result = capped(CallToolResult(content=[TextContent(text="x" * 5000)]), 1000, kept)
 
     assert "x" * 5000 == read_all(kept, result.content[1].uri)
+
+
+LONG = "".join(f"{number} " for number in range(400))
+
+
+def library():
+    """A host whose server gives long texts, of which 600 bytes are passed on."""
+    server = Server("library")
+
+    @server.tool
+    def book() -> str:
+        """A long text."""
+        return LONG
+
+    host = Host(approver=lambda _: True)
+    host.add("library", server, limits=ServerLimits(result_bytes=600))
+    return host
+
+
+def link_of(result):
+    """The link that a result ends with."""
+    return next(block.uri for block in result.content if isinstance(block, ResourceLink))
+
+
+@pytest.mark.covers("hostcontext.results.capped", "hostcontext.results.audited")
+async def test_the_rest_of_a_result_is_read_through_the_host():
+    """We demand: its beginning, a link, every page of the whole, and a row for each read."""
+    host = library()
+    async with host:
+        with host.run() as run:
+            result = await host.call("library__book", run=run)
+            uri, whole = link_of(result), ""
+            while uri:
+                (page,) = (await host.read(uri, run=run)).contents
+                body, _, after = page.text.partition("\n[it goes on at ")
+                whole, uri = whole + body, after.removesuffix("]")
+        rows = [row for row in await host.view.audit_tail() if row.action == "resource.read"]
+        call = next(r for r in await host.view.audit_tail() if r.action == "tool.call")
+
+    assert len(result.text) < 700
+    assert LONG == whole
+    assert {("library", False, call.call, run.id)} == {
+        (row.server, row.failed, row.parent, row.run) for row in rows
+    }
+    assert len(rows) >= 3
+
+
+@pytest.mark.covers("hostcontext.results.own")
+async def test_somebody_else_is_told_nothing_of_it():
+    """We demand: that it was tried is written down."""
+    host = library()
+    async with host:
+        uri = link_of(await host.call("library__book"))
+        with pytest.raises(Unknown):
+            await host.read(uri, principal="user:other")
+        rows = [row for row in await host.view.audit_tail() if row.action == "resource.read"]
+
+    assert [("user:other", True, "Unknown")] == [(r.principal, r.failed, r.error) for r in rows]
+
+
+@pytest.mark.covers("hostcontext.results.capped")
+async def test_a_model_reads_on_where_a_result_was_cut():
+    """We demand: it gets a tool for that as soon as there is something to read, and not before."""
+    uses = [ToolUseContent(id="1", name="library__book", input={})]
+
+    def reads(completion):
+        (result,) = completion.messages[-1].content
+        return ToolUseContent(id="2", name="read_rest", input={"uri": link_of(result)})
+
+    model = Scripted([uses[0], reads, "Done."])
+    host = library()
+    async with host:
+        talk = Conversation(host, model, "m")
+        events = [event async for event in talk.say("read the book")]
+
+    names = [[tool.name for tool in asked.tools] for asked in model.asked]
+    done = [event.result.content[0].text for event in events if isinstance(event, ToolDone)]
+    assert [["library__book"], *[["library__book", "read_rest"]] * 2] == names
+    assert done[1].startswith("0 1 2 3 ")
+    assert "[it goes on at isthmus://results/" in done[1]
+
+
+@pytest.mark.covers("hostcontext.results.whole")
+@pytest.mark.parametrize("last", [1, "one"])
+async def test_a_result_is_held_against_its_schema_whole(last):
+    """The spec: structured content conforms to the output schema; also the part that is cut off."""
+    schema = {
+        "type": "object",
+        "properties": {"rows": {"type": "array", "items": {"type": "integer"}}},
+    }
+    rows = {"rows": [*range(900), last]}
+    tool = Tool(name="rows", input_schema={"type": "object"}, output_schema=schema)
+
+    async def answer(_params, _inbound):
+        return text("", structured_content=rows)
+
+    host = Host(approver=lambda _: True)
+    server = Small({"tools/call": answer}, tools=[tool])
+    host.add("many", server, limits=ServerLimits(result_bytes=600))
+    async with host:
+        if last == "one":
+            with pytest.raises(Misbehaved):
+                await host.call("many__rows")
+        else:
+            result = await host.call("many__rows")
+            assert "899,1]" in read_all(host.kernel.servers.results, link_of(result))

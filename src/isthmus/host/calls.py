@@ -10,14 +10,16 @@ from isthmus.errors import UsageError
 from isthmus.host.act import Act
 from isthmus.host.acts import Cancelling, Completing, Prompting, Reading, Subscribing, ToolCall
 from isthmus.host.attempt import Action, Attempt, Origin, new_id
+from isthmus.host.audit.row import Row
 from isthmus.host.catalog.merged import Viewer
-from isthmus.host.catalog.metatools import CallWanted, is_meta, wanted
-from isthmus.host.errors import BadArguments
+from isthmus.host.catalog.metatools import REST, CallWanted, RestWanted, is_meta, wanted
+from isthmus.host.errors import BadArguments, Unknown
 from isthmus.host.events import Progressed
 from isthmus.host.kernel import Kernel
 from isthmus.host.pipeline import CURRENT
-from isthmus.host.results import SCHEME
+from isthmus.host.results import HOST, SCHEME, Source
 from isthmus.host.runs import Run
+from isthmus.wire import CallToolResult, TextContent
 
 if TYPE_CHECKING:
     from isthmus.client.results import ToolResult
@@ -90,10 +92,10 @@ class Calls:
             UserDeclined: the user refused what the server asked in its course.
             IsthmusError: what the server answered, or how it broke the rules.
         """
-        if not server and origin == "local" and is_meta(name) and self._searching:
+        if not server and origin == "local" and is_meta(name) and self._serves(name):
             asked = wanted(name, arguments or {})
             if not isinstance(asked, CallWanted):
-                return self._looked_up(name, asked, principal, run)
+                return await self._looked_up(name, asked, principal, run)
             # What was found goes the way of every call; that it was found changes nothing.
             name, arguments, origin = asked.name, asked.arguments, "search"
         own = name if server else ""
@@ -106,17 +108,20 @@ class Calls:
         )
         return await self._live.pipeline.run(attempt, act)
 
-    @property
-    def _searching(self) -> bool:
+    def _serves(self, name: str) -> bool:
         search = self._live.catalog.search
-        return search is not None and search.mode != "never"
+        return name == REST or (search is not None and search.mode != "never")
 
-    def _looked_up(
+    async def _looked_up(
         self, name: str, asked: Any, principal: str, run: Run | str | None
     ) -> "ToolResult":
         """What the tools that find tools give; no server is asked for it."""
         from isthmus.client.results import ToolResult
 
+        if isinstance(asked, RestWanted):
+            page = await self._kept(asked.uri, principal, run)
+            texts = [TextContent(text=part.text or "") for part in page.contents]
+            return ToolResult(name, CallToolResult(content=list(texts)))
         viewer = Viewer(principal, self._live.runs.named(run))
         return ToolResult(name, self._live.finder.answer(asked, viewer))
 
@@ -142,15 +147,25 @@ class Calls:
             HostError, IsthmusError: as :meth:`call`.
         """
         if not server and uri.startswith(f"{SCHEME}://"):
-            return self._kept(uri, principal, run)
+            return await self._kept(uri, principal, run)
         attempt = self.attempt("resource.read", server, uri, None, principal, run)
         return await self._do(attempt, Reading(self._live.servers, fresh=fresh))
 
-    def _kept(self, uri: str, principal: str, run: Run | str | None) -> "ReadResourceResult":
-        """The rest of a result, which is labelled as its beginning was."""
+    async def _kept(self, uri: str, principal: str, run: Run | str | None) -> "ReadResourceResult":
+        """The rest of a result, which is labelled as its beginning was; written down before it is read.
+
+        Raises:
+            Unknown: there is none, or it is somebody else's.
+        """
         live = self._live
-        within = live.runs.find(live.runs.named(run))
-        source = live.servers.results.source(uri, principal)
+        attempt = self.attempt("resource.read", HOST, uri, None, principal, run)
+        try:
+            source = live.servers.results.source(uri, principal)
+        except Unknown as error:
+            await live.audit.write(read_of(attempt, failed=type(error).__name__))
+            raise
+        await live.audit.write(read_of(attempt, of=source))
+        within = live.runs.find(attempt.run)
         if within is not None and source is not None:
             within.taken.take(*source)
         return live.servers.results.read(uri, principal)
@@ -270,3 +285,20 @@ class Calls:
             return None if told is None else told(progress)
 
         return progressed
+
+
+def read_of(attempt: Attempt, *, of: Source | None = None, failed: str = "") -> Row:
+    """The row about a read of the rest of a result: nobody but the host itself was asked."""
+    return Row(
+        kind="outcome",
+        call=attempt.id,
+        parent=attempt.parent or ("" if of is None else of[0].id),
+        run=attempt.run,
+        principal=attempt.principal,
+        action=attempt.action,
+        server=HOST if of is None else of[0].server,
+        object=attempt.object,
+        origin=attempt.origin,
+        failed=bool(failed),
+        error=failed,
+    )

@@ -18,7 +18,7 @@ from isthmus.host.events import Asked
 from isthmus.host.framing import as_blocks, instructed, resource_blocks
 from isthmus.host.pipeline import Outcome
 from isthmus.host.providers.provider import Completion, Delta, Done, Provider
-from isthmus.host.toolreplies import answered, distinct, found, refusal, told
+from isthmus.host.toolreplies import answered, distinct, found, refusal, told, with_rest
 from isthmus.host.turns import (
     ConversationEvent,
     Ended,
@@ -288,11 +288,12 @@ class Conversation:
             held=lambda: bool(self.host.view.pending()),
         )
         if offer.note and offer.note != self._noted:
-            turn.put(Noted(offer.note))
+            turn.put(Noted(offer.told))
         self._noted = offer.note
         for number in range(self._max_rounds + 1):
             if self._spent():
                 return "budget"
+            offer = with_rest(offer, self.messages)
             last = number == self._max_rounds
             done = await self._ask(offer, turn, last=last)
             uses = [p for p in blocks(self.messages[-1].content) if type(p) is ToolUseContent]

@@ -5,12 +5,23 @@ from typing import Any
 
 from msgspec import UNSET, structs
 
+from isthmus.core.conversation import blocks
 from isthmus.errors import IsthmusError
+from isthmus.host.catalog.metatools import META_TOOLS, REST
+from isthmus.host.catalog.offer import Offer
 from isthmus.host.errors import Denied, OutcomeUnknown, UserDeclined
+from isthmus.host.results import SCHEME
 from isthmus.host.turns import ToolDone
-from isthmus.wire import CallToolResult, TextContent, ToolResultContent, ToolUseContent
+from isthmus.wire import (
+    CallToolResult,
+    ResourceLink,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+)
 
-__all__ = ["answered", "distinct", "found", "refusal", "told"]
+__all__ = ["answered", "distinct", "found", "refusal", "told", "with_rest"]
 
 
 def distinct(parts: Sequence[Any]) -> list[Any]:
@@ -48,6 +59,21 @@ def answered(use: ToolUseContent, result: CallToolResult) -> ToolResultContent:
         structured_content=result.structured_content,
         is_error=result.is_error,
     )
+
+
+def with_rest(offer: Offer, messages: Sequence[SamplingMessage]) -> Offer:
+    """The tools, with the one that reads on where some result in the history was cut."""
+    cut = any(
+        isinstance(block, ResourceLink) and block.uri.startswith(f"{SCHEME}://results/")
+        for message in messages
+        for part in blocks(message.content)
+        if isinstance(part, ToolResultContent)
+        for block in part.content
+    )
+    if not cut or any(tool.name == REST for tool in offer.tools):
+        return offer
+    rest = next(tool for tool in META_TOOLS if tool.name == REST)
+    return structs.replace(offer, tools=(*offer.tools, rest))
 
 
 def refusal(use: ToolUseContent, text: str, error: str = "Exhausted") -> ToolDone:

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.host.context.counting import Estimator
+from isthmus.host.context.counting import Estimator, Vocabulary
 from isthmus.host.context.fitting import fit
 from isthmus.host.context.piece import Piece
+from isthmus.host.errors import ConfigError
 
 COUNTER = Estimator()
 
@@ -41,6 +42,7 @@ PIECES = st.lists(
 )
 
 
+@pytest.mark.covers("hostcontext.context.budget")
 @settings(max_examples=60)
 @given(PIECES, st.integers(0, 3000), st.sampled_from(["", "w5-1 w7"]))
 def test_the_budget_is_never_exceeded(pieces, budget, query):
@@ -51,6 +53,7 @@ def test_the_budget_is_never_exceeded(pieces, budget, query):
     assert fitted.manifest.tokens == sum(COUNTER.count(text) for text in fitted.texts)
 
 
+@pytest.mark.covers("hostcontext.context.budget")
 @settings(max_examples=60)
 @given(PIECES, st.integers(0, 2500), st.integers(0, 2500), st.sampled_from([0.3, 0.5, 1.0]))
 def test_a_larger_budget_keeps_all_that_a_smaller_one_had(pieces, budget, more, share):
@@ -69,6 +72,7 @@ def test_a_larger_budget_keeps_all_that_a_smaller_one_had(pieces, budget, more, 
             )  # the count of what is missing has digits
 
 
+@pytest.mark.covers("hostcontext.context.order")
 @settings(max_examples=40)
 @given(PIECES, st.integers(0, 3000), st.randoms())
 def test_the_order_of_the_candidates_does_not_matter(pieces, budget, random):
@@ -158,3 +162,9 @@ def test_an_estimate_gets_better_with_reports():
     counter.learn(10, 100_000)
 
     assert 1.5 < counter.ratio < 2.1
+
+
+def test_a_vocabulary_that_is_not_there_is_not_fetched(tmp_path):
+    """Ours: what counts by a package counts by a file on this machine, or says what is missing."""
+    with pytest.raises(ConfigError, match=r"tiktoken|cannot be read"):
+        Vocabulary(tmp_path / "nothing")

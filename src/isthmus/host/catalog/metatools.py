@@ -17,8 +17,10 @@ from isthmus.wire import Tool
 
 __all__ = [
     "META_TOOLS",
+    "REST",
     "CallWanted",
     "DetailsWanted",
+    "RestWanted",
     "SearchSettings",
     "SearchWanted",
     "ServersWanted",
@@ -29,6 +31,9 @@ __all__ = [
 
 WINDOW = 200_000
 """Tokens of a model's window, where nobody says how many they are."""
+
+REST = "read_rest"
+"""The tool that reads the rest of a result; it is there where there is a rest, searched or not."""
 
 LEAST = 800
 """Tokens below which nothing is searched because of a share of the window: about what the tools that
@@ -123,6 +128,12 @@ class ServersWanted(Struct, frozen=True, forbid_unknown_fields=True):
     """What ``list_servers`` takes: nothing."""
 
 
+class RestWanted(Struct, frozen=True, forbid_unknown_fields=True):
+    """What ``read_rest`` takes."""
+
+    uri: Annotated[str, Meta(description="The link, isthmus://results/…, as the result has it.")]
+
+
 FORMS: Mapping[str, tuple[type[Struct], str]] = {
     "search_tools": (
         SearchWanted,
@@ -143,6 +154,10 @@ schema asks for. The user may be asked before anything happens.""",
     "list_servers": (
         ServersWanted,
         """The servers whose tools search_tools finds: how many each has, and what it is for.""",
+    ),
+    REST: (
+        RestWanted,
+        """Read on where the result of a tool was cut: a page at a time, at the link that it ends with.""",
     ),
 }
 """What each takes, and what a model is told of it."""
