@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
@@ -132,8 +133,7 @@ def columns(
     known = sorted(taken.known, key=len, reverse=True)
     arguments, result = bytes(row.arguments), bytes(row.result)
     values: dict[str, Any] = {"seq": seq, "ts_us": int(taken.at * 1e6), "node": node}
-    for column, name in TEXTS.items():
-        values[column] = _named(getattr(row, name), known)
+    values |= zip(TEXTS, [_named(one, known) if one else None for one in _texts(row)], strict=True)
     for column, name in FREE_TEXTS.items():
         values[column] = brief(getattr(row, name), partial(redactor.without, known=known)) or None
     for column, name in NUMBERS.items():
@@ -262,7 +262,12 @@ def _tamed(value: Any) -> Any:
 _cleaned = lru_cache(maxsize=4096)(partial(cleaned, chance=False))
 
 
+_texts = attrgetter(*TEXTS.values())
+
+
 def _named(text: str, known: Sequence[str]) -> str | None:
+    if not known and len(text) <= LONGEST_NAME:
+        return _cleaned(text)
     return brief(text, partial(_named_clean, known)) or None
 
 

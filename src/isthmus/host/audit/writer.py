@@ -1,11 +1,11 @@
 """What the store's thread does for the audit log: rows into the chain, and what goes along with it."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isthmus.host.audit.bodies import Bodies, Keeper
 from isthmus.host.audit.chain import head, sign_checkpoint
-from isthmus.host.audit.columns import INSERT, Snapshot, chained, columns, snapshot
+from isthmus.host.audit.columns import COLUMNS, INSERT, Snapshot, chained, columns, snapshot
 from isthmus.host.audit.index import index_some
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.presence import Presence, orphans
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 __all__ = ["Writer"]
+
+SEQ, CALL = COLUMNS.index("seq"), COLUMNS.index("call_id")
 
 SEGMENT = 1_000
 """Rows between two checkpoints, at most."""
@@ -118,21 +120,22 @@ class Writer:
             values, row = columns(taken, seq, self._node, self._redactor, self._keys.digests)
             hash = chained(values, prev)
             db.execute(INSERT, (*values, prev, hash))
-            self._along(db, row, taken, seq)
+            self._along(db, row, taken, values)
             if seq % SEGMENT == 0:
                 self._checkpoint(db, seq, hash)
             prev = hash
         if self._clock() - self._checked > SEGMENT_LIFE:
             self._checkpoint(db, seq, prev)
 
-    def _along(self, db: "sqlite3.Connection", row: Row, taken: Snapshot, seq: int) -> None:
+    def _along(
+        self, db: "sqlite3.Connection", row: Row, taken: Snapshot, values: Sequence[Any]
+    ) -> None:
         """What goes along with a row: calls that are open, bodies, the index."""
-        if row.call and row.kind == "intent":
-            db.execute(
-                "INSERT OR REPLACE INTO open_call VALUES (?, ?, ?)", (row.call, seq, self._node)
-            )
-        elif row.call and row.kind == "outcome":
-            db.execute("DELETE FROM open_call WHERE call_id = ?", (row.call,))
+        seq, call = values[SEQ], values[CALL]  # as they stand in the table: without secrets
+        if call and row.kind == "intent":
+            db.execute("INSERT OR REPLACE INTO open_call VALUES (?, ?, ?)", (call, seq, self._node))
+        elif call and row.kind == "outcome":
+            db.execute("DELETE FROM open_call WHERE call_id = ?", (call,))
         if self._keeper is not None:
             self._keeper.keep(db, row, taken)
         if seq % INDEXED_AT_ONCE == 0:
