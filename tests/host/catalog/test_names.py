@@ -116,3 +116,11 @@ def test_what_would_have_the_same_name_has_none():
 def test_names_that_no_server_may_have(name):
     """Ours: lower case, digits, dot and hyphen, 31 at most."""
     assert not is_server_name(name)
+
+
+def test_a_name_is_kept_as_long_as_it_fits_and_cut_to_fit_otherwise():
+    """Ours: to the last character that there is room for."""
+    fits, cut = joined("a", "b" * 61), joined("a", "b" * 62)
+
+    assert "a__" + "b" * 61 == fits
+    assert (64, "a__" + "b" * 52 + "_") == (len(cut), cut[:56])
