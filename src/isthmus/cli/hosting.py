@@ -34,6 +34,7 @@ MOST_WAITING = 100
 NONE = (
     "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"
 )
+FIXED = "changes of the files count from the next start; pip install 'isthmus[host]' follows them"
 HERE = "what waits is denied, and the servers are ended"
 THERE = "where nobody else is there, what waits is denied"
 
@@ -105,6 +106,8 @@ async def _hosted(said: Hosting) -> Exit:
         note(f"isthmus: {passed}")
     if not (host.config.servers or host.config.broken):
         note(f"isthmus: {NONE}")
+    if importlib.util.find_spec("watchfiles") is None:
+        note(f"isthmus: {FIXED}")
     async with AsyncExitStack() as stack:
         end = stack.enter_context(_ending())
         folder = host.kernel.state.folder

@@ -195,8 +195,8 @@ class Finder:
         return "\n".join(lines + self._absent(viewer))
 
     def _absent(self, viewer: Viewer) -> list[str]:
-        absent = self._catalog.absent(viewer)
-        return [f"\nThe server {name} has no tools now: {why}." for name, why in absent.items()]
+        # without the reason, in which a server may speak to the model as if it were us
+        return [f"\nThe server {name} has no tools now." for name in self._catalog.absent(viewer)]
 
     def _said(self, item: Item[Tool], detail: str) -> str:
         """A tool in one line, so that no text of a server looks like another one's tool."""

@@ -60,7 +60,8 @@ class Offer(Struct, frozen=True, kw_only=True):
         left_out: those that it is not told of.
         absent: servers of which nothing is known, and why.
         tokens: what the definitions take, estimated.
-        note: the same in words, for a person or a model; empty where nothing is missing.
+        note: what is missing, in words for a model; empty where nothing is. Why a server is absent is
+            not in it: the server itself may have written that.
         searching: whether ``tools`` are those that find all others.
         found: how many those find; 0 where they are not searched.
     """
@@ -72,6 +73,11 @@ class Offer(Struct, frozen=True, kw_only=True):
     note: str = ""
     searching: bool = False
     found: int = 0
+
+    @property
+    def told(self) -> str:
+        """What is missing, and why, in words for a person."""
+        return noted(self.left_out, self.absent, why=True)
 
 
 def tokens(value: Any) -> int:
@@ -192,12 +198,15 @@ def shortened(text: str) -> str:
     return f"{text[:DESCRIPTION]}\n[The description goes on for {len(text) - DESCRIPTION} characters, left out here.]"
 
 
-def noted(left_out: Sequence[LeftOut], absent: Mapping[str, str]) -> str:
+def noted(left_out: Sequence[LeftOut], absent: Mapping[str, str], *, why: bool = False) -> str:
     """What is missing, in words."""
     lines = []
     if left_out:
         shown = ", ".join(f"{one.name} ({one.reason})" for one in left_out[:NAMED])
         more = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
         lines.append(f"Tools left out: {shown}{more}.")
-    lines += [f"The server {name} has no tools now: {why}." for name, why in absent.items()]
+    lines += [
+        f"The server {name} has no tools now{f': {reason}' if why else ''}."
+        for name, reason in absent.items()
+    ]
     return "\n".join(lines)
