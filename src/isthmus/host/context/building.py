@@ -1,7 +1,7 @@
 """A context for a model: gathered, chosen within a budget, agreed to, and accounted for."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
@@ -105,22 +105,12 @@ class Context:
             gatherer.resources()
         await gatherer.prompts(prompts or {})
         gathered = self._redacted(await gatherer.gathered())
-        share_ = _Share(self._host, viewer, to)
-        pieces, barred = await share_.let(gathered.pieces)
-        fitted = fit(
-            pieces,
-            budget_tokens,
-            counter or self._host.estimators.of(to),
-            query=query,
-            share=share,
-            media=media,
-        )
-        refused = await share_.agreed(fitted.manifest)
-        share_.label(set(of(fitted)) - refused.keys())
-        return Built(
-            messages(fitted, refused),
-            accounted(fitted.manifest, refused, (*barred, *gathered.dropped)),
-        )
+        count = counter or self._host.estimators.of(to)
+
+        def choose(pieces: Sequence[Piece]) -> Fitted:
+            return fit(pieces, budget_tokens, count, query=query, share=share, media=media)
+
+        return await agreed(_Share(self._host, viewer, to), gathered, choose)
 
     async def gather(self, asking: "Asking", *, everybody: bool, budget: int) -> Sequence[Shared]:
         """What there is for a server whose request asks for context: its own, or everybody's.
@@ -257,6 +247,18 @@ class _Share:
         facts = servers.facts(server, isolation)
         # It is not the server that anything is sent to.
         return attempt, structs.replace(facts, target=structs.replace(facts.target, egress=False))
+
+
+async def agreed(
+    share: _Share, gathered: Gathered, choose: Callable[[Sequence[Piece]], Fitted]
+) -> Built:
+    """What fits of what may be shared, once it is agreed to."""
+    pieces, barred = await share.let(gathered.pieces)
+    fitted = choose(pieces)
+    refused = await share.agreed(fitted.manifest)
+    share.label(of(fitted) - refused.keys())
+    manifest = accounted(fitted.manifest, refused, (*barred, *gathered.dropped))
+    return Built(messages(fitted, refused), manifest)
 
 
 def of(fitted: Fitted) -> set[str]:
