@@ -132,6 +132,36 @@ class Fingerprints:
         now = self._fingerprint(tool)
         return now if now == known[0] else self._change(server, identity, tool, known)
 
+    def hides(self, server: str, identity: str, tool: Tool) -> bool:
+        """Whether a tool is kept from models, since it is not what it was when they were told of it.
+
+        One that was never seen is known from now on: what a model reads of a tool has its effect
+        without any call of it. That is durable within milliseconds.
+        """
+        found = self.check(server, identity, tool)
+        if found is None:
+            if self._full(server, identity):
+                return True
+            self._post(server, identity, tool)
+        return isinstance(found, Change)
+
+    def _post(self, server: str, identity: str, tool: Tool) -> None:
+        now, kept = self._fingerprint(tool), _kept(tool)
+        row = (server, identity, tool.name, now, int(self._state.clock() * 1_000_000), kept)
+        self._known[server, identity, tool.name] = now, kept
+        self._counts[server, identity] = self._counts.get((server, identity), 0) + 1
+        self._state.post(
+            lambda db: db.execute(
+                "INSERT INTO fingerprint (server, identity, tool, hash, first_us, definition) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                row,
+            )
+        )
+
+    def _full(self, server: str, identity: str) -> bool:
+        of_server = self._counts.get((server, identity), 0)
+        return of_server >= MOST_OF_A_SERVER or len(self._known) >= MOST_TOOLS
+
     async def learn(self, server: str, identity: str, tool: Tool) -> str | Change:
         """Know a tool that was never seen.
 
@@ -144,10 +174,7 @@ class Fingerprints:
         found = self.check(server, identity, tool)
         if found is not None:
             return found
-        if (
-            self._counts.get((server, identity), 0) >= MOST_OF_A_SERVER
-            or len(self._known) >= MOST_TOOLS
-        ):
+        if self._full(server, identity):
             raise Exhausted(
                 f"server {server!r} has had more than {MOST_OF_A_SERVER} tools: nobody can know "
                 f"them all, and {tool.name[:80]!r} is not used"

@@ -322,7 +322,7 @@ class Kernel:
 
     def _quarantined(self, server: str, tool: Tool) -> bool:
         bound = self.servers.identity(server)
-        return isinstance(self.fingerprints.check(server, bound, tool), Change)
+        return self.fingerprints.hides(server, bound, tool)
 
     # What servers do
 

@@ -7,7 +7,6 @@ from msgspec import UNSET, structs
 from isthmus.host.attempt import Attempt
 from isthmus.host.catalog.merged import Item, Viewer
 from isthmus.host.errors import HostError
-from isthmus.host.fingerprints import Change
 from isthmus.host.pipeline import Pipeline
 from isthmus.host.policy.facts import Facts
 from isthmus.host.servers import Servers, labels_of
@@ -56,7 +55,7 @@ class Visibility:
 
     def _hides(self, item: Item[Tool], facts: Facts, viewer: Viewer) -> bool:
         server, tool = item.server, item.what
-        if isinstance(self._servers.fingerprints.check(server, facts.identity, tool), Change):
+        if self._servers.fingerprints.hides(server, facts.identity, tool):
             return True
         attempt = Attempt(
             id="",
