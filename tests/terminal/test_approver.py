@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from msgspec import UNSET, structs
+from textual.widgets import Static
 
 from isthmus.core.plain_text import clean, visible
 from isthmus.host.interaction import CallAsked, Decision, FormAsked
@@ -399,6 +400,19 @@ async def test_a_policy_that_wants_more_than_a_terminal_is_told():
         await screen.press(pilot, "d")
 
         assert "deny" == screen.host.decided["q1"].verdict
+
+
+@pytest.mark.parametrize(
+    "object", ["[/x]", "[@click=app.quit]x[/]", "/\\[@]", "[link=http://x]y[/link]"]
+)
+async def test_no_name_is_markup(object):
+    """Ours: a tool's name neither ends the screen nor puts something to click on into it."""
+    screen = Screen(WaitingHost(asked("q1", object=object)))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "question_mark")
+        title = screen.app.screen.query_one("#reading-title", Static)
+        assert f"May the tool {object} of files be called?" == str(title.visual)
 
 
 async def test_why_and_search_answer_nothing():

@@ -62,6 +62,7 @@ class Reading(ModalScreen[None]):
 
     DEFAULT_CSS = """
     Reading > Vertical { border: solid $foreground; }
+    #reading-title { height: auto; text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss", show=False)
@@ -74,8 +75,8 @@ class Reading(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """All of them, to be scrolled through."""
-        with Vertical() as box:
-            box.border_title = self._title
+        with Vertical():
+            yield Static(self._title, id="reading-title", markup=False)  # a border's reads markup
             yield Detail(id="reading")
             yield Static(" Esc  back", markup=False)
 
