@@ -9,7 +9,7 @@ from msgspec import UNSET, structs
 from isthmus.client.client import Client
 from isthmus.client.results import ToolResult
 from isthmus.client.settings import OnProgress
-from isthmus.errors import ConnectionLost
+from isthmus.errors import CallTimedOut, ConnectionLost, HttpRefused
 from isthmus.host.act import Outcome, members
 from isthmus.host.attempt import Attempt
 from isthmus.host.catalog.names import namespace
@@ -188,6 +188,14 @@ class ToolCall(OfServer[ToolResult]):
                     on_progress=self._on_progress,
                     on_task=keep,
                 )
+        except (CallTimedOut, HttpRefused) as error:
+            self.over(attempt)
+            if not ambiguous(error):
+                raise
+            raise OutcomeUnknown(
+                f"{attempt.server} was asked, and gave no answer: nobody can tell whether it was "
+                f"done, and it is not sent again. {error}"
+            ) from error
         except (OutcomeUnknown, ServerUnavailable) as error:
             if tasks is not None and attempt.id in tasks.open:
                 raise OutcomeUnknown(
@@ -221,6 +229,15 @@ class ToolCall(OfServer[ToolResult]):
     def outcome(self, result: ToolResult) -> Outcome:
         """Whether the tool failed, and what it gave."""
         return Outcome(failed=result.is_error, result=result.wire)
+
+
+def ambiguous(error: Exception) -> bool:
+    """Whether a server may have done what it gave no answer to of its own.
+
+    A status that says that the request was wrong says that nothing was done; one of a server that
+    failed, or of somebody on the way who waited no longer, says nothing about it.
+    """
+    return not isinstance(error, HttpRefused) or not 300 <= error.status < 500
 
 
 class Reading(Fixed[ReadResourceResult]):

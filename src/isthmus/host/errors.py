@@ -94,7 +94,7 @@ class UserDeclined(HostError):
 
 
 class OutcomeUnknown(HostError):
-    """It was sent, and the connection broke before an answer: it is not sent again.
+    """It was sent, and no answer came, or none of the server's own: it is not sent again.
 
     Attributes:
         call: the attempt's id, as it stands in the audit log.

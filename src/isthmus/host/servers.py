@@ -1,18 +1,20 @@
 """What acts need to know of servers, and how they reach them: worked out once, kept while it holds."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, structs
 
 from isthmus.client.client import Client
+from isthmus.errors import ConnectionLost
 from isthmus.host.attempt import Attempt
 from isthmus.host.catalog.catalog import Catalog
 from isthmus.host.config.entries import Labels, ServerEntry
 from isthmus.host.context.links import Links
-from isthmus.host.errors import Denied, Quarantined, Unknown
+from isthmus.host.errors import Denied, Quarantined, ServerUnavailable, Unknown
 from isthmus.host.fingerprints import Change, Fingerprints
 from isthmus.host.policy.facts import Facts
 from isthmus.host.results import KeptResults
@@ -209,7 +211,8 @@ class Servers:
         if waited:
             async with self.supervisor.use(server, isolation, again=True) as client:
                 if client is known.client:
-                    await self.catalog.on_changed(server, "tools", isolation)
+                    with unsaid(server):
+                        await self.catalog.on_changed(server, "tools", isolation)
                 else:
                     await self.learned(server, client, isolation)
             self.same(attempt, known.entry, known.facts.identity)
@@ -251,16 +254,18 @@ class Servers:
     def _has_learned(self, server: str, client: Client, isolation: str) -> bool:
         """Whether this client has said what it has: what is known may be of an earlier run."""
         learning = self._learning.get((server, isolation))
-        return learning is not None and learning[0] is client and learning[1].done()
+        return learning is not None and learning[0] is client and succeeded(learning[1])
 
     async def learned(self, server: str, client: Client, isolation: str = "") -> None:
         """See to it that the catalog has heard this client: once for each."""
         key = server, isolation
         learning = self._learning.get(key)
-        if learning is None or learning[0] is not client:
+        broke = learning is not None and learning[1].done() and not succeeded(learning[1])
+        if learning is None or learning[0] is not client or broke:
             task = asyncio.ensure_future(self.catalog.on_ready(server, client, isolation))
             learning = self._learning[key] = client, task
-        await asyncio.shield(learning[1])
+        with unsaid(server):
+            await asyncio.shield(learning[1])
 
     def gone(self, server: str, isolation: str = "") -> None:
         """A connection is no more."""
@@ -281,6 +286,26 @@ def labels_of(entry: ServerEntry, object: str) -> Labels:
         if object and fnmatchcase(object, glob):
             return labels
     return entry.options.labels
+
+
+def succeeded(task: "asyncio.Task[None]") -> bool:
+    """Whether it is done, and nothing went wrong."""
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+@contextmanager
+def unsaid(server: str) -> Iterator[None]:
+    """While a server is asked what it has: a connection that breaks has carried no call.
+
+    Raises:
+        ServerUnavailable: it broke.
+    """
+    try:
+        yield
+    except ConnectionLost as error:
+        raise ServerUnavailable(
+            f"{server} has not said what it has, so nothing was sent: {error}", server=server
+        ) from error
 
 
 async def refuse(attempt: Attempt, tool: Tool, change: Change) -> None:

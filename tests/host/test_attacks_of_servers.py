@@ -1,0 +1,126 @@
+"""Servers that leave open whether they did what they were asked: nothing is sent twice, or thought undone."""
+
+import asyncio
+import json
+
+import pytest
+from msgspec import structs
+
+from isthmus import Server
+from isthmus.client.targets import resolve
+from isthmus.errors import HttpRefused
+from isthmus.host import Host
+from isthmus.host.config.entries import Timeouts
+from isthmus.host.errors import OutcomeUnknown, ServerUnavailable
+from isthmus.testing.faults import Faulty, break_after
+from local_web import answer, as_json, serving
+
+RESULTS = {
+    "initialize": {
+        "protocolVersion": "2025-11-25",
+        "serverInfo": {"name": "s", "version": "1"},
+        "capabilities": {"tools": {}},
+    },
+    "tools/list": {"tools": [{"name": "buy", "inputSchema": {"type": "object"}}]},
+}
+
+
+def shop(said, calls):
+    """A server that answers calls with what the test says, and counts them."""
+
+    def handle(asked):
+        if asked.method != "POST":
+            return answer(status=405)
+        message = json.loads(asked.body)
+        method, id = message.get("method"), message.get("id")
+        if method == "tools/call":
+            calls.append(message)
+            return said
+        if id is None:
+            return answer(status=202)
+        return as_json({"jsonrpc": "2.0", "id": id, "result": RESULTS.get(method, {})})
+
+    return handle
+
+
+@pytest.mark.covers("hostservers.call.ambiguous")
+@pytest.mark.parametrize("status", [202, 204, 500, 502, 503, 504])
+async def test_a_status_that_does_not_say_that_nothing_was_done_leaves_it_open(status):
+    """Ours: a gateway that waited no longer does not know whether the server went on."""
+    calls = []
+    async with serving(shop(answer(status=status), calls)) as web:
+        host = Host(approver=lambda _: True)
+        host.add("shop", f"{web.url}/mcp", era="legacy")
+        async with host:
+            with pytest.raises(OutcomeUnknown, match=f"HTTP {status}") as caught:
+                await host.call("shop__buy")
+            (row,) = [row for row in await host.audit.tail(9) if row.kind == "outcome"]
+
+    assert (1, "outcome-unknown", row.call) == (len(calls), row.error, caught.value.call)
+
+
+@pytest.mark.covers("hostservers.call.ambiguous")
+@pytest.mark.parametrize("status", [307, 400, 403, 413, 429])
+async def test_a_status_that_says_that_nothing_was_done_is_told_as_it_is(status):
+    """Ours: who knows that nothing happened may try again."""
+    calls = []
+    async with serving(shop(answer(status=status), calls)) as web:
+        host = Host(approver=lambda _: True)
+        host.add("shop", f"{web.url}/mcp", era="legacy")
+        async with host:
+            with pytest.raises(HttpRefused, match=f"HTTP {status}"):
+                await host.call("shop__buy")
+
+    assert 1 == len(calls)
+
+
+@pytest.mark.covers("hostservers.call.ambiguous")
+async def test_a_call_whose_time_is_up_may_have_been_done():
+    """Ours: the server was told to stop; whether it did, nobody can tell."""
+    server, never = Server("shop"), asyncio.Event()
+
+    @server.tool
+    async def buy() -> str:
+        await never.wait()
+        return "bought"
+
+    host = Host(approver=lambda _: True)
+    host.add("shop", server, timeouts=Timeouts(call=0.01))
+    async with host:
+        with pytest.raises(OutcomeUnknown, match="nobody can tell"):
+            await host.call("shop__buy")
+
+
+@pytest.mark.covers("hostservers.call.ambiguous")
+@pytest.mark.parametrize("at", range(2, 12))
+async def test_wherever_a_connection_breaks_each_call_is_made_once_at_most(at):
+    """Ours: and what the host says of it is what the server has counted."""
+    server, done = Server("shop"), []
+
+    @server.tool
+    async def buy(number: int) -> str:
+        done.append(number)
+        return "bought"
+
+    target, dialled = resolve(server, None, 5.0), []
+
+    async def dial():
+        channel = await target.dial()
+        dialled.append(channel)
+        return Faulty(channel, break_after(at)) if len(dialled) == 1 else channel
+
+    host = Host(approver=lambda _: True)
+    host.add("shop", structs.replace(target, dial=dial))
+    said = {}
+    async with host:
+        for number in range(8):
+            try:
+                await host.call("shop__buy", {"number": number})
+                said[number] = (1,)
+            except OutcomeUnknown:
+                said[number] = (0, 1)
+            except ServerUnavailable:
+                said[number] = (0,)
+
+    assert [] == [n for n, times in said.items() if done.count(n) not in times]
+    assert (1,) == said[7]
