@@ -9,11 +9,10 @@ from msgspec import structs
 from consent_desk import desk
 from isthmus import Client, Context, Server
 from isthmus.host.answers import Asking
-from isthmus.host.config.entries import Advertise, RootEntry, Sandbox, ServerEntry, ServerOptions
+from isthmus.host.config.entries import RootEntry, Sandbox, ServerEntry, ServerOptions
 from isthmus.host.errors import BadArguments
 from isthmus.host.roots import RootManager
 from isthmus.host.sandbox import Granted, unavailable
-from isthmus.host.state import HostState
 from isthmus.transports.command import Command
 from isthmus.wire import Root
 
@@ -247,7 +246,10 @@ async def test_a_legacy_session_is_told_and_asks_again(work):
 
     async with desk(("allow",)) as person:
         roots = manager(person, work)
-        places = roots.for_server(ENTRY)
+
+        async def places():
+            return await roots.answer(Asking(entry=ENTRY))
+
         async with Client(server, roots=places, revision="2025-11-25") as client:
             first = (await client.call_tool("where")).text
 
@@ -262,15 +264,6 @@ async def test_a_legacy_session_is_told_and_asks_again(work):
             second = (await client.call_tool("where")).text
 
     assert ("a b", "b") == (first, second)
-
-
-def test_a_server_that_is_offered_no_roots_has_none(work):
-    """Ours: advertise is per server."""
-    entry = structs.replace(ENTRY, options=ServerOptions(advertise=Advertise(roots=False)))
-
-    state = HostState(None)
-
-    assert RootManager([], state).for_server(entry) is None
 
 
 @pytest.mark.covers("hostconfig.roots.sandbox")

@@ -6,7 +6,7 @@ confined server gets exactly its granted folders bound into its sandbox.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,18 +116,6 @@ class RootManager:
         return self._granted.get((who, folder.path), False) or (who, folder.path) in self._passing
 
     # What servers are told
-
-    def for_server(
-        self, entry: ServerEntry, isolation: str = ""
-    ) -> Callable[[], Awaitable[list[Root]]] | None:
-        """What a client of a server is given as ``roots``; None where it offers none."""
-        if not entry.options.advertise.roots:
-            return None
-
-        async def places() -> list[Root]:
-            return await self.answer(Asking(entry=entry, isolation=isolation))
-
-        return places
 
     async def answer(self, asking: Asking) -> list[Root]:
         """The folders that a server is told; the user is asked about those they never were.
