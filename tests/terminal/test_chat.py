@@ -9,7 +9,7 @@ from isthmus import Context, Server
 from isthmus.core.conversation import unbalanced
 from isthmus.host.conversation import Conversation
 from isthmus.host.host import Host
-from isthmus.host.interaction import FormAsked
+from isthmus.host.interaction import FormAsked, SamplingAsked, SamplingWritten
 from isthmus.host.providers.scripted import Scripted, Slow, words
 from isthmus.terminal.chat import Chat
 from isthmus.terminal.chat_session import Session, Voice
@@ -17,7 +17,14 @@ from isthmus.terminal.chat_widgets import ChatLine, Suggestions, Transcript
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.forms import Form
 from isthmus.terminal.questions import Questions, Surface
-from isthmus.wire import ElicitParams, ToolUseContent
+from isthmus.wire import (
+    CreateMessageParams,
+    CreateMessageResult,
+    ElicitParams,
+    SamplingMessage,
+    TextContent,
+    ToolUseContent,
+)
 from plain_host import PlainHost
 from waiting_host import asked
 
@@ -302,6 +309,32 @@ async def test_a_form_is_filled_in_inside_the_conversation():
 
         assert {"row": 12} == screen.host.view.decided["q1"].edited
         assert ("half a sen", True) == (screen.line.value, screen.line.has_focus)
+
+
+@pytest.mark.covers("hostchat.face.sampling")
+async def test_what_a_server_has_written_is_looked_at_inside_the_conversation():
+    """Ours: the request before and the answer after are cards here, each with its own yes or no."""
+    said = SamplingMessage(role="user", content=TextContent(text="Write a poem"))
+    params = CreateMessageParams(messages=[said], max_tokens=50)
+    wrote = CreateMessageResult(
+        role="assistant", content=TextContent(text="Roses"), model="small", stop_reason="endTurn"
+    )
+    before = SamplingAsked(params=params, model="small", tokens=12, models=("small", "large"))
+    after = SamplingWritten(params=params, result=wrote, tokens_in=12, tokens_out=3)
+    async with Screens([]) as screen:
+        view = screen.host.view
+        for id, payload, action, key, text in (
+            ("q1", before, "sampling.request", "a", "Write a poem"),
+            ("q2", after, "sampling.respond", "d", "Roses"),
+        ):
+            view.ask(asked(id, payload, action=action))
+            await screen.until(lambda text=text: screen.asking and text in screen.card)
+            await screen.settled()
+            screen.at += 1
+            await screen.press(key)
+            await screen.settled()
+
+    assert ["allow", "deny"] == [view.decided[id].verdict for id in ("q1", "q2")]
 
 
 SAID = [
