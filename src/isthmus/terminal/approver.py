@@ -7,13 +7,14 @@ import asyncio
 import os
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import ContentSwitcher, Static
 
 from isthmus.host.events import Answered, Asked, HostEvent, ServerMoved
 from isthmus.host.view import HostView
 from isthmus.terminal.detail import Detail
+from isthmus.terminal.discreet import Discreet
 from isthmus.terminal.editing import in_editor
 from isthmus.terminal.happenings import Happenings
 from isthmus.terminal.inbox import Inbox
@@ -30,7 +31,7 @@ KEYS = {
 PANES = "1 questions  2 servers  3 log  q quit"
 
 
-class TerminalApprover(App[None]):
+class TerminalApprover(Discreet):
     """The approver in a terminal.
 
     Args:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static
 
@@ -23,6 +23,7 @@ from isthmus.terminal.chat_lines import asked, bar, done, ended, inserted
 from isthmus.terminal.chat_session import Item, Session
 from isthmus.terminal.chat_typing import suggestions
 from isthmus.terminal.chat_widgets import ChatLine, Suggestions, Transcript
+from isthmus.terminal.discreet import Discreet
 from isthmus.terminal.editing import in_editor
 from isthmus.terminal.inbox import Inbox
 from isthmus.terminal.lines import Line, name, trouble
@@ -42,7 +43,7 @@ AGAIN = 2.0
 """Seconds in which a second Ctrl-C leaves."""
 
 
-class Chat(App[None]):
+class Chat(Discreet):
     """The conversation in a terminal.
 
     Args:

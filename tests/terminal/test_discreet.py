@@ -1,0 +1,28 @@
+"""An app that fails."""
+
+from isthmus.terminal.approver import TerminalApprover
+from isthmus.terminal.chat import Chat
+from isthmus.terminal.discreet import Discreet
+
+
+class Failing(Discreet):
+    """Fails at once, and knows something."""
+
+    def on_mount(self):
+        """Fail."""
+        known = "yranac-eht"[::-1]
+        raise RuntimeError(f"something is wrong with {len(known)} letters")
+
+
+async def test_a_screen_that_fails_does_not_tell_what_it_knew(capsys):
+    """Ours: what stands on the terminal afterwards is where it failed, and no value."""
+    await Failing().run_async(headless=True)
+    told = capsys.readouterr()
+
+    assert "something is wrong with 10 letters" in told.err + told.out
+    assert "canary" not in told.err + told.out
+
+
+def test_both_screens_are_discreet():
+    """Ours: whichever one looks at."""
+    assert [True, True] == [issubclass(one, Discreet) for one in (TerminalApprover, Chat)]
