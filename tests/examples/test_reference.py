@@ -36,9 +36,13 @@ SAYING |= {"NobodyCame"}  # an AuthRequired
 SAYING |= {"UpstreamDenied", "UpstreamFailed", "UpstreamUnavailable", "StoreBroken", "StoreBusy"}
 SAYING |= {"StoreLocked", "StoreUnavailable", "StoreUnusable", "AuditUnavailable"}
 SAYING |= {"HostGone", "HostRuns", "ControlUnavailable", "CannotOpen"}
+SAYING |= {"Denied", "Quarantined", "UserDeclined", "Exhausted", "ServerUnavailable"}
+SAYING |= {"OutcomeUnknown"}
 # What an author or a person at a terminal is told before anything was sent says what to do about
 # it in its own words; the index has the parts of isthmus that say it.
-SELF_EXPLAINED = {"UsageError"}
+SELF_EXPLAINED = {"UsageError", "Unknown", "BadArguments", "ConfigError", "PolicyError"}
+SELF_EXPLAINED |= {"Misfit", "Unfilled"}
+SAYING |= SELF_EXPLAINED
 UNLISTED = {"linter", "testing"}  # the first talks of other servers, the second to tests
 ANY = "…"
 
