@@ -13,7 +13,7 @@ from audit_rows import until
 from isthmus.host.attached import Attached, HostGone
 from isthmus.host.attachment import LONGEST_ASK, VERSION
 from isthmus.host.attempt import Attempt
-from isthmus.host.control import MOST, Control, ControlUnavailable, HostRuns, at_most, peer
+from isthmus.host.control import MOST, Control, ControlUnavailable, HostRuns, at_most
 from isthmus.host.errors import Unknown
 from isthmus.host.events import Asked, Events, Noticed
 from isthmus.host.interaction import Decision, Interaction, PromptAsked
@@ -106,11 +106,6 @@ async def test_another_user_is_refused(control, tmp_path, monkeypatch):
     with pytest.raises(HostGone, match="another user's"):
         async with Attached(tmp_path):
             pass
-
-
-async def test_a_system_that_does_not_tell_is_believed():
-    """Ours: the modes of folder and socket stand before it."""
-    assert peer(None, "plan9") is None
 
 
 @pytest.mark.covers("hostaudit.control.second-host")

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import socket
+import sys
 from collections import Counter
 
 import pytest
@@ -22,6 +23,7 @@ from isthmus.transports.sockets import (
     place_of,
     prepared,
     tcp_url,
+    user_of,
 )
 from line_wire import echoing, listening
 
@@ -324,3 +326,11 @@ async def test_a_server_in_the_same_process_is_reached_by_many(tmp_path):
         doubled = await asyncio.gather(*(one(url, number) for number in range(50)))
 
     assert [2 * number for number in range(50)] == doubled
+
+
+@pytest.mark.skipif(sys.platform not in {"linux", "darwin"}, reason="nobody tells it here")
+def test_who_is_at_the_other_end_of_a_unix_socket_is_asked_of_the_kernel():
+    """Ours: it cannot be claimed; where the system does not tell, nobody knows."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with ours, theirs:
+        assert (os.getuid(), None) == (user_of(ours), user_of(ours, "plan9"))

@@ -115,9 +115,9 @@ class Attached:
                 f"no host runs on {self._path.parent} ({error.strerror}): start one with "
                 "`isthmus host`"
             ) from None
-        from isthmus.host.control import peer  # a surface needs nothing else of it
+        from isthmus.transports.sockets import user_of  # not needed until it connects
 
-        user = peer(writer.get_extra_info("socket"))
+        user = user_of(writer.get_extra_info("socket"))
         if user is not None and user != os.getuid():
             writer.close()  # whoever made the socket would show us questions of their own
             raise HostGone(f"the host at {self._path} is another user's: it is not attached to")

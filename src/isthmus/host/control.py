@@ -2,9 +2,6 @@
 
 import asyncio
 import os
-import socket
-import struct
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -44,6 +41,7 @@ from isthmus.host.events import Noticed, Progressed
 from isthmus.host.policy.trace import Assurance
 from isthmus.host.state import private
 from isthmus.host.view import HostView, ServerStatus
+from isthmus.transports.sockets import user_of
 
 __all__ = ["Control", "ControlUnavailable", "HostRuns"]
 
@@ -166,7 +164,7 @@ class Control:
 
     def _refusal(self, writer: asyncio.StreamWriter) -> str:
         """Why this one is not served; empty where it is."""
-        user = peer(writer.get_extra_info("socket"))
+        user = user_of(writer.get_extra_info("socket"))
         if user is not None and user != os.getuid():
             return "this host is another user's"
         if len(self._surfaces) >= MOST:
@@ -323,18 +321,3 @@ def taken(path: Path) -> int:
     raise HostRuns(
         f"a host runs on {path.parent} already: attach to it, stop it, or choose another state folder"
     )
-
-
-def peer(sock: socket.socket, platform: str = sys.platform) -> int | None:
-    """The user id of the process at the other end; None where the system does not tell."""
-    if platform == "linux":
-        size = struct.calcsize("3i")
-        user: int = struct.unpack(
-            "3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        )[1]
-        return user
-    if platform == "darwin":
-        # struct xucred: its version, then the user id; level 0 is SOL_LOCAL, option 1 LOCAL_PEERCRED
-        with suppress(OSError, struct.error):
-            return int(struct.unpack("2I", sock.getsockopt(0, 1, 76)[:8])[1])
-    return None

@@ -34,6 +34,7 @@ __all__ = [
     "prepared",
     "tcp_url",
     "unix_url",
+    "user_of",
 ]
 
 SCHEMES = ("unix://", "tcp://")
@@ -155,7 +156,7 @@ def origin_of(sock: socket.socket, number: int) -> Origin:
     """Where the messages of an accepted connection come from.
 
     Its principal is the user at the other end of a Unix socket, with ``"uid:1000"`` as subject,
-    where the kernel tells (Linux). Nothing is known of who is at the other end of a TCP connection.
+    where the kernel tells (Linux, macOS). Nothing is known of who is at the other end of a TCP connection.
 
     Args:
         sock: the connection.
@@ -163,13 +164,27 @@ def origin_of(sock: socket.socket, number: int) -> Origin:
     """
     if sock.family != socket.AddressFamily.AF_UNIX:
         return Origin("tcp", session=f"tcp-{number}")
-    principal = None
-    if sys.platform == "linux":
+    user = user_of(sock)
+    principal = None if user is None else Principal(issuer="unix", subject=f"uid:{user}")
+    return Origin("unix", principal=principal, session=f"unix-{number}")
+
+
+def user_of(sock: socket.socket, platform: str = sys.platform) -> int | None:
+    """The user id of the process at the other end of a Unix socket; None where nobody tells it.
+
+    Args:
+        sock: the connection.
+        platform: the system.
+    """
+    if platform == "linux":
         size = struct.calcsize("3i")
         told = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        user = struct.unpack("3i", told)[1]
-        principal = Principal(issuer="unix", subject=f"uid:{user}")
-    return Origin("unix", principal=principal, session=f"unix-{number}")
+        return int(struct.unpack("3i", told)[1])
+    if platform == "darwin":
+        # struct xucred: its version, then the user id; level 0 is SOL_LOCAL, option 1 LOCAL_PEERCRED
+        with suppress(OSError, struct.error):
+            return int(struct.unpack("2I", sock.getsockopt(0, 1, 76)[:8])[1])
+    return None
 
 
 # Places
