@@ -56,7 +56,12 @@ class Act(Protocol[T]):
     """One kind of thing that can be done, as the pipeline needs to know it.
 
     Subclass it: what is not abstract has a default.
+
+    Attributes:
+        begun: it was let through before, and goes on: nobody has to be there for that.
     """
+
+    begun: bool = False
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """Find out what exactly is meant; the attempt with it.

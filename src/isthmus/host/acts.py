@@ -435,6 +435,8 @@ class Resuming(ToolCall):
         answered: names of its questions that were answered before.
     """
 
+    begun = True
+
     def __init__(self, servers: Servers, task: str, answered: tuple[str, ...] = ()) -> None:
         super().__init__(servers)
         self._task = task

@@ -20,7 +20,7 @@ from isthmus.host.events import Answered, Asked, Events, Noticed
 from isthmus.host.interaction import Approver, Decision, Interaction, Verdict
 from isthmus.host.policy.trace import Assurance
 
-__all__ = ["Broker", "Recorder", "level"]
+__all__ = ["LEVELS", "Broker", "Recorder", "level"]
 
 MOST_OF_SERVER = 16
 """Questions of one server that may wait; more are refused, so that others are heard."""

@@ -13,7 +13,7 @@ from isthmus.core.plain_text import clean
 from isthmus.errors import IsthmusError, PeerError, Rejected
 from isthmus.host.act import Act, Outcome
 from isthmus.host.attempt import Action, Attempt, new_id
-from isthmus.host.broker import Broker, level
+from isthmus.host.broker import LEVELS, Broker, level
 from isthmus.host.decisions import Question, connection
 from isthmus.host.errors import Denied, OutcomeUnknown, UserDeclined
 from isthmus.host.events import Began, Ended, Events
@@ -42,6 +42,9 @@ TO_SERVERS: frozenset[Action] = frozenset({
     "tool.call", "resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel",
 })  # fmt: skip
 """What goes to a server of the configuration, within its limits."""
+
+REASON = 2_000
+"""Characters of an error that those who watch are told."""
 
 ROUNDS = 5
 """How often a person may edit an attempt so that it has to be asked anew."""
@@ -191,8 +194,8 @@ class Pipeline:
             labels=facts.labels if run is None else facts.labels | run.labels,
             chain=facts.chain if run is None else (*facts.chain, *run.chain),
             now=self._clock(),
-            attended=broker.attended,
-            assurance=broker.assurance,
+            attended=act.begun or broker.attended,
+            assurance=LEVELS[-1] if act.begun else broker.assurance,
             calls=self.runs.outside(attempt.principal) if run is None else run.counts,
         )
 
@@ -398,7 +401,7 @@ class Pipeline:
                     id=passage.attempt.id,
                     failed=True,
                     error=type(error).__name__,
-                    reason=clean(said),
+                    reason=clean(said[:REASON]),
                     seconds=passage.seconds(),
                 )
             )

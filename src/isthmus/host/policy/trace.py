@@ -28,7 +28,8 @@ class Obligations(Struct, frozen=True, kw_only=True):
     Attributes:
         assurance: how sure one must be that a person decided.
         timeout: seconds a person has to answer; None for the host's own limit.
-        max_calls: how many attempts of a run the rule lets through; None for any number.
+        max_calls: how many attempts of a run the rule lets through; None for any number. What is in
+            no run counts together, for each principal.
         redact: JSON pointers into arguments and results of what is never shown or kept.
         remember: what the answer may be remembered for.
         review: when a person looks at a sampling; None for both times.
