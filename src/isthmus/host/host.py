@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.broker import Broker
     from isthmus.host.catalog.catalog import Catalog
-    from isthmus.host.context.building import Context
+    from isthmus.host.context.building import ContextBuilder
     from isthmus.host.context.counting import Estimators
     from isthmus.host.elicitation import Opener
     from isthmus.host.grants import Grants
@@ -89,7 +89,7 @@ class Host(Calls):
         self._config = config or HostConfig()
         self._targets: dict[str, ClientTarget] = {}
         self._opened = False
-        self._context: Context | None = None
+        self._context: ContextBuilder | None = None
         self._followed: dict[str, Any] | None = None
         self._kernel = Kernel(
             self._config,
@@ -260,12 +260,12 @@ class Host(Calls):
         return self._live.catalog
 
     @property
-    def context(self) -> "Context":
+    def context(self) -> "ContextBuilder":
         """Builds contexts for models from what servers have."""
         if self._context is None:
-            from isthmus.host.context.building import Context  # few hosts build any
+            from isthmus.host.context.building import ContextBuilder  # few hosts build any
 
-            self._context = Context(self)
+            self._context = ContextBuilder(self)
         return self._context
 
     @property

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from isthmus.host.policy.facts import Facts
     from isthmus.host.runs import Run
 
-__all__ = ["Built", "Context"]
+__all__ = ["Built", "ContextBuilder"]
 
 PATIENCE = 10.0
 """Seconds to wait for servers of which nothing is known yet."""
@@ -42,7 +42,7 @@ class Built(Struct, frozen=True):
     manifest: Manifest
 
 
-class Context:
+class ContextBuilder:
     """Builds contexts from what servers have.
 
     Args:
