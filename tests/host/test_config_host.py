@@ -182,10 +182,11 @@ async def test_nothing_is_sent_to_a_server_before_the_user_agrees_to_connect(hou
 
 @pytest.mark.covers("hostconfig.sandbox.host-own")
 @pytest.mark.skipif(bool(unavailable()), reason=unavailable())
-async def test_a_confined_server_cannot_reach_its_host_by_a_root(tmp_path):
-    """Ours: a state, rules or a configuration within a root are kept from who works there."""
-    work = tmp_path / "work"
-    work.mkdir()
+async def test_a_confined_server_cannot_reach_its_host_by_a_root(tmp_path, monkeypatch):
+    """Ours: a state, rules, a configuration or kept tokens within a root are not for who works there."""
+    work, kept = tmp_path / "work", tmp_path / "work" / "isthmus"
+    kept.mkdir(parents=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(work))
     (work / "rules.toml").write_text("")
     host = {"state": "./state", "policy": "./rules.toml", "roots": [{"path": ".", "name": "work"}]}
     server = {"command": sys.executable, "args": ["x"], "host": {"sandbox": {}}}
@@ -194,8 +195,8 @@ async def test_a_confined_server_cannot_reach_its_host_by_a_root(tmp_path):
         entry = one.config.servers["x"]
         await one.kernel.roots.grant(entry, [str(work)], "me")
         argv = one.kernel._confine(entry)(Command("true")).argv
-    places = (work, work / "state", work / "rules.toml", work / "mcp.json")
+    places = (work, work / "state", kept, work / "rules.toml", work / "mcp.json")
 
-    assert ["--bind", "--tmpfs", "--ro-bind-try", "--ro-bind-try"] == [
+    assert ["--bind", "--tmpfs", "--tmpfs", "--ro-bind-try", "--ro-bind-try"] == [
         argv[argv.index(str(place)) - 1] for place in places
     ]

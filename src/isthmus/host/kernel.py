@@ -31,7 +31,7 @@ from isthmus.host.releasing import Releasing
 from isthmus.host.rereading import Rereading, renew, rule_files
 from isthmus.host.runs import Runs
 from isthmus.host.servers import Servers
-from isthmus.host.state import HostState
+from isthmus.host.state import HostState, user_folder
 from isthmus.host.supervisor.identity import identity
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.host.tasks import Handle, Tasks
@@ -318,6 +318,8 @@ class Kernel:
         config = self.supervisor.config
         rules = rule_files(self._policy, self._given, config.options)
         folder = [] if self.state.folder is None else [self.state.folder]
+        with suppress(IsthmusError):  # nobody says where the user's home is
+            folder.append(user_folder().parent)  # what clients were logged in with, and secrets
         return [*map(str, (*folder, *rules)), *config.sources]
 
     def _quarantined(self, server: str, tool: Tool) -> bool:

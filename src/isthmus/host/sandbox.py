@@ -97,7 +97,8 @@ def confined(
     write = [_folder(path, "sandbox.allowWrite") for path in sandbox.allow_write]
     binds = dict.fromkeys(shown, False) | {one.path: one.writable for one in map(_same, roots)}
     binds |= dict.fromkeys(write, True)
-    mine = [real for path in own if _within(real := os.path.realpath(path), [*binds])]
+    visible = [*binds, *SYSTEM]
+    mine = [real for path in own if _within(real := os.path.realpath(path), visible)]
     hide = [os.path.realpath(os.path.expanduser(path)) for path in sandbox.deny_read]  # noqa: PTH111 - a text
     binds |= _fixed([*mine, *hide], binds)
     parts = ["bwrap", *FIXED, *(() if sandbox.network else ("--unshare-net",))]
