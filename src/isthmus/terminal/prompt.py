@@ -220,7 +220,10 @@ class Asking:
 
     def _prompt(self) -> str:
         yes = "yes" if self._high else "y"
-        words = [f"{yes} once" if not self._elicits else f"{yes} go on", "n no"]
+        action = self._interaction.attempt.action
+        # an agreement to run a server, or to connect to it, is kept until that is another one
+        lasting = "go on" if self._elicits else "agree" if action.startswith("server.") else "once"
+        words = [f"{yes} {lasting}", "n no"]
         words += ["c cancel"] if self._elicits else []
         words += ["s session"] if any(one.remember == "session" for one in self._kept) else []
         words += ["r remember"] if self._kept else []

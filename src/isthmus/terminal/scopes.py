@@ -39,9 +39,10 @@ class Kept(Struct, frozen=True):
 def kept(interaction: Interaction) -> list[Kept]:
     """The choices there are, of what policy offers, in its order and with times spelt out.
 
-    None for what servers ask their user: somebody answers that each time.
+    None for what servers ask their user: somebody answers that each time; nor for the consent to
+    run a server or connect to it, which is kept until the server is another one.
     """
-    if interaction.attempt.action.startswith("elicit."):
+    if interaction.attempt.action.startswith(("elicit.", "server.")):
         return []
     offered: Iterable[Remember] = interaction.trace.obligations.remember
     found: list[Kept] = []
