@@ -3,12 +3,13 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 from msgspec import structs
 
-from isthmus import Server
+from isthmus import Context, Refuse, Server, ToolError
 from isthmus.client.targets import resolve
-from isthmus.errors import HttpRefused
+from isthmus.errors import HttpRefused, Refused
 from isthmus.host import Host
 from isthmus.host.config.entries import Timeouts
 from isthmus.host.errors import OutcomeUnknown, ServerUnavailable
@@ -124,3 +125,78 @@ async def test_wherever_a_connection_breaks_each_call_is_made_once_at_most(at):
 
     assert [] == [n for n, times in said.items() if done.count(n) not in times]
     assert (1,) == said[7]
+
+
+def odd(tool):
+    """What answers as the shop, with this tool."""
+
+    def handle(asked):
+        message = json.loads(asked.body) if asked.method == "POST" else {}
+        if message.get("method") != "tools/list":
+            return shop(as_json(told(message.get("id"))), [])(asked)
+        return as_json({"jsonrpc": "2.0", "id": message["id"], "result": {"tools": [tool]}})
+
+    return handle
+
+
+def told(id):
+    """The answer to a call."""
+    return {"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "yes"}]}}
+
+
+def nested(depth):
+    """Lists within lists."""
+    return [] if not depth else [nested(depth - 1)]
+
+
+@pytest.mark.covers("hostchat.catalog.odd-numbers")
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"minProperties": -(10**30)},
+        {"maxProperties": 10**30},
+        {"default": 10**400},
+        {"x": nested(400)},
+        {"$ref": "#"},
+        {"properties": {"a": {"$ref": "http://127.0.0.1:1/never"}}},
+    ],
+    ids=range(6),
+)
+async def test_a_tool_whose_definition_has_odd_values_can_be_called(tmp_path, more):
+    """Ours: a number that a store cannot hold is no reason not to have the tool."""
+    tool = {"name": "buy", "inputSchema": {"type": "object", **more}, "_meta": {"n": 10**30}}
+    async with serving(odd(tool)) as web:
+        host = Host(approver=lambda _: True, state=tmp_path)
+        host.add("shop", f"{web.url}/mcp", era="legacy")
+        async with host:
+            assert "yes" == (await host.call("shop__buy")).text
+            assert "yes" == (await host.call("shop__buy")).text
+
+
+@pytest.mark.covers("hostservers.flood.bounded")
+async def test_who_watches_is_told_the_beginning_of_what_a_server_says():
+    """Ours: a thousand events wait for a face that is slow, and each may be of megabytes."""
+    server = Server("shop")
+
+    @server.tool
+    async def buy(ctx: Context) -> str:
+        await ctx.progress(1, message="m" * 100_000)
+        raise ToolError("e" * 100_000)
+
+    @server.prompt
+    def order() -> str:
+        raise Refuse(-32001, "e" * 100_000)
+
+    host = Host(approver=lambda _: True)
+    host.add("shop", server)
+    async with host:
+        events = host.events()
+        await host.call("shop__buy")
+        with pytest.raises(Refused):
+            await host.prompt("shop__order")
+        await events.aclose()
+        heard = [event async for event in events]
+
+    sizes = {type(event).__name__: len(msgspec.json.encode(event)) for event in heard}
+    assert {"Progressed", "Ended"} <= set(sizes)
+    assert [] == [name for name, size in sizes.items() if size > 5_000]

@@ -29,6 +29,9 @@ __all__ = ["Calls"]
 
 T = TypeVar("T")
 
+MESSAGE = 1_000
+"""Characters of what a server says with its progress that are told: there may be much of it."""
+
 
 def plain(name: str, arguments: Any) -> Any:
     """Arguments as plain data of their own.
@@ -277,7 +280,7 @@ class Calls:
             return told
 
         def progressed(progress: Any) -> Any:
-            total, message = progress.total or None, progress.message or ""
+            total, message = progress.total or None, (progress.message or "")[:MESSAGE]
             said = Progressed(
                 id=attempt.id, progress=progress.progress, total=total, message=message
             )

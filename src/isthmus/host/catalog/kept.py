@@ -56,13 +56,17 @@ class Kept:
             return None
         try:
             listed = msgspec.msgpack.decode(row[0], type=Listed)
-        except msgspec.MsgspecError:  # an earlier version wrote it
+        except (msgspec.MsgspecError, RecursionError):  # an earlier version wrote it
             return None
         return structs.replace(listed, cached=True)
 
     async def keep(self, identity: str, listed: Listed) -> None:
-        """Keep the lists of a server; lists with faults, and large ones, are not kept."""
-        data = msgspec.msgpack.encode(listed)
+        """Keep the lists of a server; lists with faults, large ones and odd ones are not kept."""
+        try:
+            data = msgspec.msgpack.encode(listed)
+        except (OverflowError, RecursionError, ValueError):  # JSON has numbers that this has not
+            await self.forget(identity)
+            return
         if listed.faults or len(data) > MOST_BYTES:
             await self.forget(identity)
             return
