@@ -18,7 +18,7 @@ from isthmus.host.events import Asked
 from isthmus.host.framing import as_blocks, instructed, resource_blocks
 from isthmus.host.pipeline import Outcome
 from isthmus.host.providers.provider import Completion, Delta, Done, Provider
-from isthmus.host.toolreplies import answered, distinct, found, refusal, told, with_rest
+from isthmus.host.tool_replies import answered, distinct, found, refusal, told, with_rest
 from isthmus.host.turns import (
     ConversationEvent,
     Ended,
