@@ -22,7 +22,10 @@ MADE = "Made by `python tools/pages.py` from the tables that the code itself rea
 YES, NO = "●", "-"
 LINK = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
-
+HOSTED = (
+    "isthmus has all of it, on both sides. Its [host](../concepts/host.md) puts what servers ask to "
+    "its user, by whichever way a revision has for that."
+)
 ASKED = (
     "Since 2026-07-28 a server asks inside its results: `elicitation/create`, "
     "`sampling/createMessage` and `roots/list` live on as questions there."
@@ -70,7 +73,7 @@ def features() -> str:
     ]
     parts = [
         "# What each revision has",
-        f"{MADE} isthmus has all of it, on both sides.",
+        f"{MADE} {HOSTED}",
         "## The wire",
         table(("what", *NAMES), wire),
         "## Requests",
