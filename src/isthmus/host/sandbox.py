@@ -336,8 +336,8 @@ def _of_root() -> list[str]:
     parts: list[str] = []
     for path in SETTINGS:
         parts += ["--ro-bind-try", path, path]
-    for path in (one for pattern in PRIVATE for one in sorted(Path("/").glob(pattern[1:]))):
-        parts += _hidden(os.path.realpath(path))
+    for one in (one for pattern in PRIVATE for one in sorted(Path("/").glob(pattern[1:]))):
+        parts += _hidden(os.path.realpath(one))
     return parts
 
 
