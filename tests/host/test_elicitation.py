@@ -7,6 +7,7 @@ import pytest
 from msgspec import UNSET
 
 from isthmus import Context, Server
+from isthmus.client.gate import BadQuestion
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.host.answers import Asking
 from isthmus.host.audit.log import AuditLog
@@ -310,3 +311,40 @@ async def test_a_tool_of_a_hosted_server_asks_in_both_eras(revision):
     assert (1 if revision == "2026-07-28" else 0) == len(done)
     assert "value=7" in result.text
     assert "Accepted" in result.text.split(" ", 1)[1]
+
+
+@pytest.mark.covers("hostterminal.elicitation.readable")
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"message": "q" * 300_000}, "bytes"),
+        ({"blanks": {f"a{n}": {"type": "string"} for n in range(201)}}, "201 fields"),
+        ({"blanks": {"a": {"type": "string", "enum": [str(n) for n in range(99_999)]}}}, "bytes"),
+    ],
+    ids=["message", "fields", "choices"],
+)
+async def test_what_nobody_can_read_is_asked_of_nobody(more, why):
+    """Ours: the server is told why, and the user that it tried."""
+    blanks = more.get("blanks", {})
+    question = ElicitParams(
+        message=more.get("message", "?"),
+        requested_schema={"type": "object", "properties": blanks},
+    )
+    async with house(("allow", {})) as (elicitor, person, _):
+        heard = elicitor._events.listen()
+        with pytest.raises(BadQuestion, match=why):
+            await elicitor.answer(Asking(entry=ENTRY), question)
+        heard.close()
+        (notice,) = [event async for event in heard]
+
+    assert ([], "strike") == (person.asked, notice.about)
+
+
+async def test_a_form_that_cannot_be_checked_is_not_sent():
+    """Ours: a pattern that is none is the server's mistake, and ends in an error, not in a crash."""
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}
+    async with house(("allow", {"a": "x"})) as (elicitor, _, _):
+        with pytest.raises(BadArguments):
+            await elicitor.answer(
+                Asking(entry=ENTRY), ElicitParams(message="?", requested_schema=schema)
+            )

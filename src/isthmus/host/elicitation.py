@@ -10,13 +10,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import UNSET, structs
 
 from isthmus.client.elicitation import concerns, filled_in
+from isthmus.client.gate import BadQuestion
 from isthmus.client.telling import given
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.plain_text import mixed
-from isthmus.errors import UsageError
+from isthmus.errors import Misbehaved, UsageError
 from isthmus.host.act import Act, Outcome
 from isthmus.host.answers import Asking
 from isthmus.host.attempt import Attempt
@@ -36,6 +38,10 @@ Opener: TypeAlias = Callable[[str], Awaitable[bool] | bool]
 
 RATE = Rate(30, seconds=60)
 """Questions of one server to the user."""
+
+MOST_FIELDS = 200
+MOST_BYTES = 256 * 1024
+"""How large a question to a person may be, with its form."""
 
 SECRET = re.compile(
     r"pass(word|wd|phrase|code)|\bpin\b|secret|token|api.?key|private.?key|credential|"
@@ -86,11 +92,13 @@ class Elicitor:
             params: the question; its form is one that may be put to a user.
 
         Raises:
+            BadQuestion: nobody could read or fill in so much.
             BadArguments: what a surface gave does not fit the form.
             AuditUnavailable: what is done cannot be written down.
         """
         try:
             await self._count(asking)
+            self._measure(asking, params)
             if params.mode == "url":
                 return await self._visit(asking, params)
             return await self._fill_in(asking, params)
@@ -120,6 +128,25 @@ class Elicitor:
                 f"server {asking.entry.name!r} asks the user more often than it may",
                 retry_after=wait,
             )
+
+    def _measure(self, asking: Asking, params: ElicitParams) -> None:
+        """See that the question is one that a person can read.
+
+        Raises:
+            BadQuestion: it is not.
+        """
+        fields = len((params.requested_schema or {}).get("properties", {}))
+        size = len(msgspec.json.encode(params))
+        wrong = ""
+        if fields > MOST_FIELDS:
+            wrong = f"the form has {fields} fields, and {MOST_FIELDS} are the most"
+        elif size > MOST_BYTES:
+            wrong = f"the question has {size} bytes, and {MOST_BYTES} are the most"
+        if wrong:
+            self._notice(
+                "strike", f"a question of {asking.entry.name} was not asked: {wrong}", asking
+            )
+            raise BadQuestion(-32602, f"Invalid params: {wrong}")
 
     async def _fill_in(self, asking: Asking, params: ElicitParams) -> Answer[Any]:
         arguments = {"message": params.message, "requestedSchema": params.requested_schema or {}}
@@ -215,7 +242,7 @@ class FormAct(UserQuestion):
         try:
             # spec 2026-07-28 client/elicitation#form-mode-security: SHOULD validate all responses
             fitting = filled_in(content, self.params.requested_schema or {})
-        except UsageError as error:
+        except (Misbehaved, UsageError) as error:
             raise BadArguments(str(error)) from None
         return structs.replace(attempt, arguments={**attempt.arguments, "content": fitting})
 
