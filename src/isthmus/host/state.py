@@ -108,7 +108,9 @@ def private(folder: Path) -> None:
         StoreUnusable: it cannot be made.
     """
     try:
-        for one in reversed((folder, *folder.parents)):  # whatever mask we have: mkdir's own parents
+        for one in reversed(
+            (folder, *folder.parents)
+        ):  # whatever mask we have: mkdir's own parents
             one.mkdir(mode=0o700, exist_ok=True)  # would be open to all with some
         stranger = not_ours(folder)
         if stranger:

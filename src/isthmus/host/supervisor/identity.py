@@ -49,9 +49,8 @@ def executable(entry: ServerEntry) -> str:
     if os.sep in program and not os.path.isabs(program):  # noqa: PTH117 - as above
         program = os.path.join(base, program)  # noqa: PTH118 - as above
     # relative folders are looked for where it is run, not where we are
-    places = (
-        os.path.join(base, one) for one in variables.get("PATH", os.defpath).split(os.pathsep)
-    )  # noqa: PTH118 - as above
+    along = variables.get("PATH", os.defpath).split(os.pathsep)
+    places = (os.path.join(base, one) for one in along)  # noqa: PTH118 - as above
     found = shutil.which(program, path=os.pathsep.join(places))
     return os.path.realpath(found) if found else ""
 
