@@ -5,13 +5,17 @@ import asyncio
 import pytest
 from msgspec import Raw, structs
 
+from isthmus import Context, Server
 from isthmus.client.asked import Asked, asked_by
 from isthmus.host import Host
 from isthmus.host.answers import MOST_STRIKES
 from isthmus.host.attempt import Attempt
-from isthmus.host.config.entries import Advertise, Labels
+from isthmus.host.config.entries import Advertise, Labels, Timeouts
+from isthmus.host.errors import OutcomeUnknown
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.reading import read_layers
+from isthmus.host.providers.scripted import Scripted
+from isthmus.host.sampling.models import Model, Models
 from isthmus.revisions import BY_NAME
 from isthmus.wire import ElicitParams
 from small_server import LEGACY_NAME, Small, text, tool
@@ -101,3 +105,40 @@ async def test_strikes_are_written_down_so_often_and_no_more():
 
     assert MOST_STRIKES == sum(row.error == "undeclared" for row in rows)
     assert MOST_STRIKES + 10 == host.strikes["shop"]
+
+
+@pytest.mark.parametrize("tools", [True, False])
+@pytest.mark.parametrize("context", [True, False])
+async def test_what_a_model_may_be_given_is_offered_as_the_entry_says(tools, context):
+    """Ours: tools and context are for servers that were given them."""
+    offered = Advertise(sampling=True, sampling_tools=tools, sampling_context=context)
+    host = Host(
+        policy=Policy.of(read_layers(ALL, "user")),
+        models=Models([Model(id="m", provider="scripted")]),
+        providers={"scripted": Scripted("short")},
+    )
+    server = Small(tools=[tool()], revisions=["2025-11-25"])
+    host.add("shop", server, advertise=offered)
+    async with host:
+        await host.call("shop__add")
+        declared = host.servers["shop"].lines[""].client._answering.capabilities.sampling
+
+    assert (tools, context) == (bool(declared.tools == {}), bool(declared.context == {}))
+
+
+async def test_a_call_takes_no_longer_in_all_than_the_entry_says():
+    """Ours: however often its server says that it goes on."""
+    server = Server("shop")
+
+    @server.tool
+    async def buy(ctx: Context) -> str:
+        """Never done."""
+        while True:
+            await ctx.progress(1)
+            await asyncio.sleep(0.001)  # what a server does that is never done
+
+    host = Host(policy=Policy.of(read_layers(ALL, "user")))
+    host.add("shop", server, timeouts=Timeouts(call=0.1, total=0.1))
+    async with host:
+        with pytest.raises(OutcomeUnknown, match="nobody can tell"):
+            await host.call("shop__buy", on_progress=lambda *_: None)
