@@ -164,6 +164,7 @@ async def test_what_cannot_be_called_is_refused_before_anybody_is_asked(
 
     assert [] == person.asked
     assert [("outcome", error.__name__)] == [(row.kind, row.error) for row in found]
+    assert "shop" * name.startswith("shop__") == found[0].server
 
 
 @pytest.mark.covers("hostkernel.validate.app-only")
@@ -283,7 +284,9 @@ async def test_a_tool_that_is_another_one_since_the_last_run_is_shown_with_what_
         else:
             with pytest.raises(Quarantined):
                 await host.call("shop__buy", {"what": "tea"})
+        last = (await rows(host, "outcome"))[-1]
 
+    assert ("tool.call", "shop", "buy") == (last.action, last.server, last.object)
     asked = person.asked[0]
     assert ("tool.change", "high") == (asked.attempt.action, asked.risk)
     assert isinstance(asked.payload, Changed)

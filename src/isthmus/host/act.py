@@ -59,9 +59,12 @@ class Act(Protocol[T]):
 
     Attributes:
         begun: it was let through before, and goes on: nobody has to be there for that.
+        meant: the attempt, as far as it is known what is meant; for what is written down where that
+            cannot be found out, or cannot be done.
     """
 
     begun: bool = False
+    meant: Attempt | None = None
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """Find out what exactly is meant; the attempt with it.

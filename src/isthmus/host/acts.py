@@ -50,6 +50,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+LONGEST = 200
+"""Characters of a name that are written down where it cannot be looked up."""
+
 
 class ToolCall(OfServer[ToolResult]):
     """A call of a tool.
@@ -78,6 +81,7 @@ class ToolCall(OfServer[ToolResult]):
     async def resolve(self, attempt: Attempt) -> Attempt:
         """Find the tool, and see whether it is what it was."""
         attempt = await self._named(attempt) if self._name else self._told(attempt)
+        self.meant = attempt
         if attempt.server:
             await self._heard(attempt.server, attempt.isolation)
         known = self._known = await self.servers.known(attempt)
@@ -110,6 +114,8 @@ class ToolCall(OfServer[ToolResult]):
         before = name.partition("__")[0]
         owner = next((one for one in servers.supervisor.servers if namespace(one) == before), "")
         isolation = servers.isolation(owner, attempt.principal, attempt.run) if owner else ""
+        if owner:
+            self.meant = structs.replace(attempt, server=owner, object=name[:LONGEST])
         try:
             server, own = servers.catalog.resolve(name, isolation)
         except Unknown:

@@ -15,7 +15,7 @@ from isthmus.host.act import Act, Outcome
 from isthmus.host.attempt import Action, Attempt, new_id
 from isthmus.host.broker import LEVELS, Broker, level
 from isthmus.host.decisions import Question, connection
-from isthmus.host.errors import Denied, OutcomeUnknown, UserDeclined
+from isthmus.host.errors import Denied, HostError, OutcomeUnknown, UserDeclined
 from isthmus.host.events import Began, Ended, Events
 from isthmus.host.interaction import Decision, Interaction
 from isthmus.host.limits import Limits, Slots
@@ -153,7 +153,11 @@ class Pipeline:
         return self.policy.decide(attempt, self._facts(attempt, act), self.grants)
 
     async def _through(self, passage: Passage, act: Act[T]) -> T:
-        attempt = passage.attempt = await act.resolve(passage.attempt)
+        try:
+            attempt = passage.attempt = await act.resolve(passage.attempt)
+        except HostError:
+            passage.attempt = act.meant or passage.attempt
+            raise
         passage.facts = self._facts(attempt, act)
         act.check(attempt)
         if self.grants is not None:
