@@ -126,7 +126,7 @@ class Calls:
             texts = [TextContent(text=part.text or "") for part in page.contents]
             return ToolResult(name, CallToolResult(content=list(texts)))
         viewer = Viewer(principal, self._live.runs.named(run))
-        return ToolResult(name, self._live.finder.answer(asked, viewer))
+        return ToolResult(name, await self._live.finder.answer(asked, viewer))
 
     async def read(
         self,

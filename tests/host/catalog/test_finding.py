@@ -82,6 +82,25 @@ async def test_tools_are_found_by_what_they_do():
     assert "- notes__save(what*): Write a note." in found
 
 
+@pytest.mark.covers("hostcontext.search.visible")
+async def test_what_one_may_know_of_another_may_not():
+    """We demand: each principal finds what policy leaves them, by the same index."""
+    rule = """
+[[rule]]
+id = "not-for-bob"
+effect = "deny"
+when = { action = "tool.call", principal = "user:bob", tool = "save" }
+"""
+    async with hosted(policy=rule) as host:
+        await host.catalog.load()
+        found = [
+            (await host.call("search_tools", {"query": "write"}, principal=who)).text
+            for who in ("user:ann", "user:bob")
+        ]
+
+    assert [True, False] == ["notes__save" in text for text in found]
+
+
 async def test_how_much_is_said_of_a_tool_can_be_chosen():
     """We demand: only names, or the whole definition."""
     async with hosted() as host:

@@ -11,7 +11,7 @@ from isthmus.errors import ConnectionLost, IsthmusError
 from isthmus.host.catalog.listed import CHANGED, KINDS, Listed, Lister, fetch
 from isthmus.host.catalog.merged import Isolation, Item, View, Viewer, bound_to, chosen, items
 from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
-from isthmus.host.catalog.offer import Candidate, Offer, offer, searched
+from isthmus.host.catalog.offer import Candidate, Offer, offer, searched, still
 from isthmus.host.catalog.renewing import Renewing
 from isthmus.host.config.entries import ServerEntry, ToolChoice
 from isthmus.host.errors import Denied, Unknown
@@ -49,7 +49,7 @@ class Catalog:
         use: lends a client of one of them.
         kept: lists of earlier runs; None keeps none.
         identity: what a server is bound to, under which its lists are kept.
-        search: when a model finds tools by searching; None for never. May be another at any time.
+        search: when a model finds tools by searching; None for never.
         quarantined: says whether a tool of a server is not to be offered to a model now.
         notice: told of what a person should know.
         clock: says the seconds since the epoch.
@@ -408,18 +408,17 @@ class Catalog:
                 if held():
                     continue
             break  # who has not answered is in the note
-        candidates = []
+        absent, candidates = self.absent(isolation), []
+        if before is not None and before.searching and self.search and self.search.mode != "never":
+            return still(before, absent)
         for item in self.tools(isolation):
             describe = self._entries[item.server].options.tools.describe
             hidden = self._quarantined(item.server, item.what)
             candidates.append(
                 Candidate(item.name, item.server, item.what, describe.get(item.what.name), hidden)
             )
-        absent = self.absent(isolation)
-        given = offer(candidates, budget_tokens, absent)
-        if self.search is None:
-            return given
-        return searched(candidates, given, self.search, window=window, before=before)
+        given, search = offer(candidates, budget_tokens, absent), self.search
+        return given if search is None else searched(candidates, given, search, window=window)
 
     def absent(self, isolation: Isolation) -> dict[str, str]:
         """Servers of which nothing is known, and why."""
@@ -457,7 +456,7 @@ class Catalog:
         ]
 
     def view(self, isolation: Isolation) -> View:
-        """Everything that somebody sees, put together; another object once anything changes."""
+        """Everything that somebody sees; another object once anything changes."""
         view = self._views.get(isolation)
         if view is None:
             if len(self._views) > 1000:

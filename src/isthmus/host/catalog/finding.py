@@ -1,5 +1,6 @@
 """What the tools that find tools give: looked up here, without asking any server."""
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -64,12 +65,13 @@ class Finder:
         self._index = ToolIndex()
         self._indexed: dict[tuple[str, str], tuple[Listed, ToolChoice]] = {}
         self._seen: dict[Viewer, Seen] = {}
+        self._followed: dict[Viewer, tuple[View, Mapping[str, str]]] = {}
 
     def close(self) -> None:
         """Let go of the index."""
         self._index.close()
 
-    def answer(self, asked: Any, viewer: Viewer) -> CallToolResult:
+    async def answer(self, asked: Any, viewer: Viewer) -> CallToolResult:
         """What one of the tools gives.
 
         Args:
@@ -81,7 +83,7 @@ class Finder:
         """
         match asked:
             case SearchWanted():
-                text = self._found(asked, viewer)
+                text = await self._found(asked, viewer)
             case DetailsWanted():
                 text = self._details(asked.names, viewer)
             case ServersWanted():
@@ -104,10 +106,10 @@ class Finder:
         self._seen[viewer] = view, marks, found
         return found
 
-    def search(self, query: str, viewer: Viewer, *, server: str | None, limit: int) -> Found:
+    async def search(self, query: str, viewer: Viewer, *, server: str | None, limit: int) -> Found:
         """The tools that fit a query best, among those that somebody may know of."""
         visible = self.visible(viewer)
-        isolations = self._follow(viewer)
+        isolations = await self._follow(viewer)
         return self._index.search(
             query,
             server=server,
@@ -116,15 +118,18 @@ class Finder:
             isolations=isolations,
         )
 
-    def _follow(self, viewer: Viewer) -> Mapping[str, str]:
+    async def _follow(self, viewer: Viewer) -> Mapping[str, str]:
         """Have in the index what the catalog has for somebody; whose connection it is, by server."""
+        view, known = self._catalog.view(viewer), self._followed.get(viewer)
+        if known is not None and known[0] is view:
+            return known[1]
         sources, of = self._catalog.sources(viewer), self._catalog.choice
         stale = [server for server in sources if not self._is_indexed(server, *sources[server])]
         if stale:
             if self._indexed and len(self._indexed) + len(stale) > MOST_GROUPS:
                 self._index.close()
-                self._index, self._indexed = ToolIndex(), {}
-                return self._follow(viewer)
+                self._index, self._indexed, self._followed = ToolIndex(), {}, {}
+                return await self._follow(viewer)
             tools: dict[str, list[tuple[str, Tool]]] = {server: [] for server in stale}
             for item in self._catalog.tools(viewer):
                 if item.server in tools:
@@ -137,7 +142,14 @@ class Finder:
                 key, listed = sources[server]
                 self._index.replace(server, named, isolation=key)
                 self._indexed[server, key] = listed, of(server)
-        return {server: key for server, (key, _) in sources.items()}
+                await asyncio.sleep(
+                    0
+                )  # thousands of tools take a while, and others have work to do
+        if len(self._followed) >= MOST_VIEWERS:
+            self._followed.clear()
+        isolations = {server: key for server, (key, _) in sources.items()}
+        self._followed[viewer] = view, isolations
+        return isolations
 
     def _is_indexed(self, server: str, key: str, listed: Listed) -> bool:
         known = self._indexed.get((server, key))
@@ -145,12 +157,12 @@ class Finder:
 
     # What a model reads
 
-    def _found(self, asked: SearchWanted, viewer: Viewer) -> str:
+    async def _found(self, asked: SearchWanted, viewer: Viewer) -> str:
         visible = self.visible(viewer)
         if asked.server is not None and asked.server not in self._catalog.sources(viewer):
             known = ", ".join(sorted({item.server for item in visible.values()}))
             raise BadArguments(f"there is no server {asked.server[:100]!r}; there are: {known}")
-        found = self.search(asked.query, viewer, server=asked.server, limit=asked.limit)
+        found = await self.search(asked.query, viewer, server=asked.server, limit=asked.limit)
         lines = [f"{len(found.names)} of {len(visible)} tools"]
         if not found.names:
             lines[0] = (

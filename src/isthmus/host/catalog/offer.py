@@ -6,7 +6,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from isthmus.core.plain_text import clean
 from isthmus.host.context.counting import BYTES_PER_TOKEN
@@ -15,7 +15,7 @@ from isthmus.wire import Tool
 if TYPE_CHECKING:
     from isthmus.host.catalog.metatools import SearchSettings
 
-__all__ = ["Candidate", "LeftOut", "Offer", "offer", "searched", "tokens"]
+__all__ = ["Candidate", "LeftOut", "Offer", "offer", "searched", "still", "tokens"]
 
 DESCRIPTION = 8_192
 """Characters of a description that a model is given."""
@@ -136,7 +136,6 @@ def searched(
     search: "SearchSettings",
     *,
     window: int = 0,
-    before: Offer | None = None,
 ) -> Offer:
     """What a model is told; where that would be too much, the tools by which it finds all others.
 
@@ -145,29 +144,29 @@ def searched(
         given: those that it would be told of.
         search: when tools are searched.
         window: tokens that the model reads at most; 0 where that is not known.
-        before: what it was told before.
     """
     whole = offer(candidates, None, given.absent) if given.left_out else given
-    stays = before is not None and before.searching and search.mode != "never"
-    if not stays and not search.wants(whole.tokens, window):
+    if not search.wants(whole.tokens, window):
         return given
     from isthmus.host.catalog.metatools import META_TOOLS  # few hosts have so many tools
 
-    if stays and before is not None:
-        tools, left_out = before.tools, before.left_out
-    else:
-        budget = search.most(window) if search.mode == "auto" else None
-        pinned = offer([one for one in candidates if search.pins(one.name)], budget, {})
-        tools, left_out = (*META_TOOLS, *pinned.tools), pinned.left_out
+    budget = search.most(window) if search.mode == "auto" else None
+    pinned = offer([one for one in candidates if search.pins(one.name)], budget, {})
+    tools = (*META_TOOLS, *pinned.tools)
     return Offer(
         tools=tools,
-        left_out=left_out,
+        left_out=pinned.left_out,
         absent=given.absent,
         tokens=sum(tokens(tool) for tool in tools),
-        note=noted(left_out, given.absent),
+        note=noted(pinned.left_out, given.absent),
         searching=True,
         found=len(whole.tools),
     )
+
+
+def still(before: Offer, absent: Mapping[str, str]) -> Offer:
+    """What a model is told that searched before: the same tools, and which servers are missing now."""
+    return structs.replace(before, absent=absent, note=noted(before.left_out, absent))
 
 
 def for_models(tool: Tool) -> bool:
