@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec import UNSET
 
+from fuzz.host_targets import HOST_TARGETS
 from isthmus.auth.challenge import parse_challenges, write_challenge
 from isthmus.auth.dpop import InvalidProof, ReplayCache, check_proof
 from isthmus.auth.jose import InvalidToken, Keys, PrivateKey, read_token, sign, verify
@@ -448,5 +449,6 @@ TARGETS = {
     "challenges": Target(challenges, authentications),
     "jwts": Target(jwts, signed),
     "proofs": Target(proofs, proven),
+    **{name: Target(*made) for name, made in HOST_TARGETS.items()},
 }
 """Every target by its name."""
