@@ -108,10 +108,8 @@ def private(folder: Path) -> None:
         StoreUnusable: it cannot be made.
     """
     try:
-        for one in reversed(
-            (folder, *folder.parents)
-        ):  # whatever mask we have: mkdir's own parents
-            one.mkdir(mode=0o700, exist_ok=True)  # would be open to all with some
+        for one in reversed((folder, *folder.parents)):  # parents=True would obey the mask
+            one.mkdir(mode=0o700, exist_ok=True)
         stranger = not_ours(folder)
         if stranger:
             raise StoreUnusable(

@@ -1,5 +1,7 @@
 """Rules from TOML."""
 
+import os
+
 import pytest
 
 from isthmus.host.errors import PolicyError
@@ -130,6 +132,19 @@ def test_a_file_too_large_or_not_a_text_is_broken(tmp_path):
     assert "is larger than" in load_layers(str(huge), "user")[0].broken
     assert "cannot be read" in load_layers(str(bytes_), "user")[0].broken
     assert "cannot be read" in load_layers("~nobody-there/p.toml", "user")[0].broken
+
+
+@pytest.mark.parametrize("what", ["pipe", "device"])
+def test_what_never_ends_is_no_policy(tmp_path, what):
+    """Ours: a workspace's rules may become a link to anything after it was trusted."""
+    path = tmp_path / "p.toml"
+    if what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    (layer,) = load_layers(str(path), "workspace")
+
+    assert f"{path} is no file" == layer.broken
 
 
 def test_a_shipped_policy_tightens_a_workspace_by_what_it_asks_and_denies():

@@ -74,9 +74,13 @@ def load_layers(place: str, layer: LayerName) -> list[PolicyLayer]:
 
 def _text_of(place: str) -> str:
     path = Path(place).expanduser()
-    if path.stat().st_size > LARGEST:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise PolicyError(f"{place} is no file")  # a pipe or a device ends when it likes, if at all
+    with path.open("rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
         raise PolicyError(f"{place} is larger than {LARGEST} bytes, which no policy needs")
-    return path.read_text(encoding="utf-8")
+    return data.decode()
 
 
 def read_layers(text: str, layer: LayerName, *, source: str = "") -> list[PolicyLayer]:
