@@ -281,3 +281,11 @@ async def test_keeping_up_ends_when_it_is_closed(tmp_path):
 
     assert "isthmus grants" not in {task.get_name() for task in asyncio.all_tasks()}
     await state.close()
+
+
+async def test_an_end_beyond_all_time_is_kept_as_one(grants):
+    """Ours: a surface may name any number; what it means is that the yes lasts."""
+    made = await grants.remember(HERE, facts(), yes("until", until=1e300))
+
+    assert made is not None
+    assert [made.id] == [grant.id for grant in grants.all()]

@@ -44,6 +44,9 @@ STALE = 1.0
 MOST = 10_000
 """Grants that hold at a time."""
 
+LATEST_US = 2.0**62
+"""The latest time that a state can hold, in microseconds since the epoch."""
+
 LEFT_OVER = 7 * 86_400.0
 """Seconds after which what is bound to a run, or to a host that is gone, is tidied away."""
 
@@ -314,7 +317,7 @@ class Grants:
         if len(self._known) >= MOST:
             raise Exhausted(f"{MOST} grants hold already: revoke some with isthmus grants revoke")
         body = msgspec.json.encode(structs.replace(grant, uses=None))
-        until_us = None if grant.until is None else int(grant.until * 1e6)
+        until_us = None if grant.until is None else int(min(grant.until * 1e6, LATEST_US))
         row = (grant.id, int(grant.created * 1e6), until_us, uses, body)
         await self._change(
             lambda db: (
