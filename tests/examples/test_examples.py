@@ -31,6 +31,7 @@ RUN = {
     "host_audited",
     "host_embedded",
     "host_policy",
+    "host_reading",
     "machines",
     "polled",
     "sessions",
@@ -372,6 +373,21 @@ def test_a_program_has_a_host_inside():
     assert ["0", "note 1", "denied: no secrets in notes"] == said[:3]
     assert "outcome add deny Denied" in said
     assert "['buy tea']" == said[-1]
+
+
+def test_a_model_searches_and_reads_on():
+    """Many tools and long texts: what is given, what is asked, and what the model does about it."""
+    said = run_command("python host_reading.py").splitlines()
+
+    assert [
+        "asked: context.share scripted/pebble",
+        "included: library books://catalogue, by its rank",
+        "included: library its instructions, by its rank",
+        "the model wants search_tools",
+        "the model wants read_book",
+        "the model wants read_rest",
+        "Boats are on every page.",
+    ] == said
 
 
 def test_a_policy_is_asked_in_a_program():
