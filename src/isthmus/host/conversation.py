@@ -29,6 +29,7 @@ from isthmus.host.turns import (
     ToolAsked,
     ToolDone,
     ToolRunning,
+    Waiting,
     Why,
 )
 from isthmus.wire import (
@@ -235,11 +236,11 @@ class Conversation:
     ) -> AsyncGenerator[ConversationEvent, None]:
         if self._turn is not None:
             raise UsageError("the turn before is not over: cancel() stops it")
-        events: asyncio.Queue[ConversationEvent] = asyncio.Queue()
-        listening = asyncio.ensure_future(self._listen(events.put_nowait))
-        turn = self._turn = asyncio.ensure_future(self._whole(begin, events.put_nowait))
+        events = Waiting()
+        listening = asyncio.ensure_future(self._listen(events.tell))
+        turn = self._turn = asyncio.ensure_future(self._whole(begin, events.tell))
         # A task that is cancelled before it began says nothing itself.
-        turn.add_done_callback(lambda _: events.put_nowait(Ended(why="cancelled")))
+        turn.add_done_callback(lambda _: events.tell(Ended(why="cancelled")))
         try:
             event: ConversationEvent = Noted("")
             while not isinstance(event, Ended):
@@ -412,15 +413,13 @@ class Conversation:
         """Call a tool; whatever becomes of it is something that the model can read."""
         if use.name not in known:
             near = ", ".join(sorted(known)[:20])
-            return refusal(use, f"there is no tool {use.name!r}; there are: {near}", "Unknown")
+            asked = use.name[:100]
+            return refusal(use, f"there is no tool {asked!r}; there are: {near}", "Unknown")
 
         def progress(params: ProgressParams) -> None:
             total = None if params.total is UNSET else params.total
-            put(
-                ToolRunning(
-                    id=use.id, progress=params.progress, total=total, message=params.message or ""
-                )
-            )
+            said = (params.message or "")[:1_000]
+            put(ToolRunning(id=use.id, progress=params.progress, total=total, message=said))
 
         try:
             result = await self.host.call(

@@ -23,6 +23,9 @@ from isthmus.wire import (
 
 __all__ = ["answered", "distinct", "found", "refusal", "told", "with_rest"]
 
+LONGEST = 8_000
+"""Characters of an error that a model reads."""
+
 
 def distinct(parts: Sequence[Any]) -> list[Any]:
     """The blocks of a model's message, each use of a tool with an id of its own."""
@@ -84,12 +87,15 @@ def refusal(use: ToolUseContent, text: str, error: str = "Exhausted") -> ToolDon
 
 def told(error: IsthmusError) -> str:
     """An error as a model should read it: what it means for what it does next."""
+    said = str(error)
+    if len(said) > LONGEST:
+        said = f"{said[:LONGEST]} [… {len(said) - LONGEST} more characters are left out]"
     match error:
         case Denied():
-            return f"this call was not allowed: {error}. Do not try it again in another way."
+            return f"this call was not allowed: {said}. Do not try it again in another way."
         case UserDeclined():
-            return f"the user refused what the server asked for in the course of it: {error}"
+            return f"the user refused what the server asked for in the course of it: {said}"
         case OutcomeUnknown():
-            return f"nobody knows whether it was done: {error}. Do not repeat it without asking."
+            return f"nobody knows whether it was done: {said}. Do not repeat it without asking."
         case _:
-            return str(error)
+            return said

@@ -1,0 +1,29 @@
+"""Events of a turn on their way to a face, and errors on their way to a model: no more than is read."""
+
+import pytest
+
+from isthmus.errors import Refused
+from isthmus.host.tool_replies import refusal, told
+from isthmus.host.turns import MOST_WAITING, Text, ToolRunning, Waiting
+from isthmus.wire import ToolUseContent
+
+
+@pytest.mark.covers("hostchat.talk.progress-flood")
+def test_progress_without_end_waits_for_nobody():
+    """Ours: a server that tells of each byte fills no memory, and hides nothing else."""
+    events = Waiting()
+    for number in range(MOST_WAITING + 500):
+        events.tell(ToolRunning(id="1", progress=number))
+    events.tell(Text("done"))
+
+    assert MOST_WAITING + 1 == events.qsize()
+
+
+@pytest.mark.covers("hostchat.talk.long-errors")
+def test_of_a_long_error_a_model_reads_the_beginning():
+    """Ours: what results are held to, errors are held to as well."""
+    use = ToolUseContent(id="1", name="shop__buy", input={})
+    (block,) = refusal(use, told(Refused(-32001, "e" * 1_000_000))).result.content
+
+    assert 8_100 > len(block.text)
+    assert "more characters are left out" in block.text
