@@ -35,18 +35,16 @@ def reads_on(completion: Completion) -> ToolUseContent:
     return ToolUseContent(id="3", name="read_rest", input={"uri": result.content[-1].uri})  # type: ignore[union-attr]  # as above
 
 
-model = Scripted(
-    [
-        ToolUseContent(id="1", name="search_tools", input={"query": "get a text"}),
-        ToolUseContent(
-            id="2",
-            name="call_tool",
-            input={"name": "library__read_book", "arguments": {"title": "boats"}},
-        ),
-        reads_on,
-        "Boats are on every page.",
-    ]
-)
+script: list[Any] = [
+    ToolUseContent(id="1", name="search_tools", input={"query": "get a text"}),
+    ToolUseContent(
+        id="2",
+        name="call_tool",
+        input={"name": "library__read_book", "arguments": {"title": "boats"}},
+    ),
+    reads_on,
+    "Boats are on every page.\n",
+]
 
 
 async def person(asked: Interaction) -> bool:
@@ -61,7 +59,7 @@ async def main() -> None:
     host = Host(HostConfig(options=options), approver=person, policy="personal-read-only")
     host.add("library", library, trust="annotations", limits=ServerLimits(result_bytes=2_000))
     async with host:
-        talk = Conversation(host, model, "pebble")
+        talk = Conversation(host, Scripted(script), "pebble")
         built = await host.context.build(
             "which books are there",
             budget_tokens=500,
