@@ -176,11 +176,18 @@ async def test_what_cannot_be_had_is_dropped_and_costs_the_others_nothing():
 
 @pytest.mark.covers("hostcontext.context.secrets")
 async def test_secrets_are_not_in_it():
-    """We demand: what looks like a key is taken out before anything is chosen."""
+    """We demand: what looks like a key is taken out before anything is chosen, of addresses, too."""
     async with hosted() as host:
-        built = await host.context.build(budget_tokens=900, to=TO, pins=["notes://secret"])
+        built = await host.context.build(
+            budget_tokens=900,
+            to=TO,
+            pins=["notes://secret"],
+            templates={"notes+notes://day/{day}": {"day": SECRET}},
+        )
 
-    assert ("the key is [redacted]" in text_of(built), SECRET in text_of(built)) == (True, False)
+    assert "the key is [redacted]" in text_of(built)
+    assert "What was on [redacted]" in text_of(built)
+    assert SECRET not in text_of(built) + str(built.manifest)
 
 
 @pytest.mark.covers("hostcontext.context.consent")

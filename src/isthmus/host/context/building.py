@@ -150,9 +150,15 @@ class ContextBuilder:
             pass  # who has not answered has nothing to give
 
     def _redacted(self, gathered: Gathered) -> Gathered:
-        """The same without secrets."""
+        """The same without secrets, in names as in texts."""
+        hide = self._redactor.text
         pieces = tuple(
-            piece if piece.media else structs.replace(piece, text=self._redactor.text(piece.text))
+            structs.replace(
+                piece,
+                uri=hide(piece.uri),
+                title=hide(piece.title),
+                text=piece.text if piece.media else hide(piece.text),
+            )
             for piece in gathered.pieces
         )
         return structs.replace(gathered, pieces=pieces)
