@@ -369,6 +369,16 @@ async def test_each_command_says_what_it_found_or_what_is_wrong_with_it():
             assert shown in screen.text[before:], command
 
 
+async def test_a_list_is_one_part_of_the_conversation():
+    """Ours: its lines stand below each other, without a gap between any two."""
+    async with Screens([]) as screen:
+        await screen.say("/help")
+        await screen.settled()
+        parts = [str(part.content) for part in screen.app.query_one(Transcript).children]
+
+    assert [True] == ["/servers: " in part for part in parts if "/quit: " in part]
+
+
 async def test_another_model_answers_from_then_on():
     """Ours: the conversation is the same, with another voice."""
     async with Screens(["small"]) as screen:

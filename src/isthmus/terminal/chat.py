@@ -222,7 +222,7 @@ class Chat(Discreet):
         transcript = self._transcript
         match item:
             case Line():
-                transcript.lines([item])
+                transcript.line(item)
             case Text():
                 transcript.stream(item.text)
             case Inserted():

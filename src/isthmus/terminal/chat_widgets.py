@@ -35,6 +35,7 @@ class Transcript(VerticalScroll, can_focus=False):
         super().__init__(id=id)
         self._written = ""
         self._open: Static | None = None
+        self._listed: tuple[Static, Text] | None = None
         self._bars: dict[str, Static] = {}
         self._texts: deque[str] = deque(maxlen=MOST_LINES_KEPT)
 
@@ -57,7 +58,7 @@ class Transcript(VerticalScroll, can_focus=False):
         """What comes next is another part."""
         if self._open is not None:
             self._texts.append(self._written)
-        self._open, self._written = None, ""
+        self._open, self._written, self._listed = None, "", None
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Add lines, as one part."""
@@ -69,6 +70,16 @@ class Transcript(VerticalScroll, can_focus=False):
         text = Text("\n").join(Text(line.text, STYLES[line.role]) for line in found)
         self._add(Static(text))
 
+    def line(self, line: Line) -> None:
+        """Add a line, to the part of the lines before it."""
+        if self._listed is None:
+            self.close()
+            self._listed = self._add(Static("", markup=False)), Text()
+        part, text = self._listed
+        self._texts.append(line.text)
+        text.append("\n" if text else "").append(Text(line.text, STYLES[line.role]))
+        part.update(text.copy())
+
     def user(self, text: str) -> None:
         """Add what the user said."""
         self.lines([Line(f"> {clean(text)}", "title")])
@@ -76,6 +87,7 @@ class Transcript(VerticalScroll, can_focus=False):
     def stream(self, text: str) -> None:
         """Go on with what the model writes."""
         if self._open is None:
+            self.close()
             self._open = self._add(Static("", markup=False))
         self._written += clean(text)
         self._open.update(Text(self._written))
