@@ -88,6 +88,26 @@ async def test_rows_say_what_a_run_had_read_by_then():
     ] == found
 
 
+async def test_what_is_over_is_no_longer_under_way():
+    """Ours: who asks us something later does not do so in the course of it."""
+    seen, host = [], Host(approver=says(True))
+    server = Server("shop")
+
+    @server.tool
+    async def look(*, fail: bool) -> str:
+        seen.append(len(host.kernel.pipeline.flying.at("shop")))
+        if fail:
+            raise ValueError("broken")
+        return "seen"
+
+    host.add("shop", server)
+    async with host:
+        for fail in (False, True):
+            await host.call("shop__look", {"fail": fail})
+            assert () == host.kernel.pipeline.flying.at("shop")
+    assert [1, 1] == seen
+
+
 async def test_what_a_person_gives_as_reason_is_told():
     """Ours: to whoever wanted it, with who said no."""
     person = says(Decision(verdict="deny", by="Ann", reason="not on Mondays"))
@@ -109,7 +129,7 @@ async def test_what_was_taken_back_elsewhere_is_asked_about_again(tmp_path, monk
     host = Host(approver=person, state=tmp_path, policy=asking())
     host.add("shop", shop())
     async with host:
-        grants, late = host._kernel.grants, [0.0]
+        grants, late = host.kernel.grants, [0.0]
         steady = grants._steady
         monkeypatch.setattr(grants, "_steady", lambda: steady() + late[0])
         await host.call("shop__buy", {"what": "tea"})
