@@ -80,6 +80,14 @@ def test_a_file_can_be_named(place):
 
     assert (0, "ok      o: x\n") == (code, said)
     assert 2 == run("check", "--config", "none.json")[0]
+    assert said == run("check", "other.json")[1]
+
+
+def test_a_file_without_servers_is_told(place):
+    """Ours: silence would leave one wondering."""
+    (place / "empty.json").write_text("{}")
+
+    assert run("check", "empty.json")[2].startswith("no server stands in ")
 
 
 @pytest.mark.covers("hostconfig.variables.no-leak")

@@ -77,13 +77,20 @@ def loaded_of(files: Sequence[Path] | None) -> "Loaded":
 
 
 @app.command()
-def check(*, config: Files = None, as_json: AsJson = False) -> None:
+def check(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="The same as --config.")
+    ] = None,
+    *,
+    config: Files = None,
+    as_json: AsJson = False,
+) -> None:
     """Read the configuration, and say what is wrong with it."""
 
     def checked() -> Exit:
         from isthmus.host.config.explain import overview
 
-        found = loaded_of(config).config
+        found = loaded_of([*(files or ()), *(config or ())]).config
         if as_json:
             print_json(
                 {
@@ -113,6 +120,8 @@ def check(*, config: Files = None, as_json: AsJson = False) -> None:
                 note(f"note: {said}")
             if not found.sources:
                 note("there is no configuration; isthmus servers add makes one")
+            elif not (found.servers or found.broken):
+                note(f"no server stands in {', '.join(found.sources)}")
         return Exit.TOOL_FAILED if found.broken else Exit.OK
 
     finish(checked)
