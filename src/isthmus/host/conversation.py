@@ -19,6 +19,7 @@ from isthmus.host.framing import as_blocks, instructed, resource_blocks
 from isthmus.host.pipeline import Outcome
 from isthmus.host.providers.provider import Completion, Delta, Done, Provider
 from isthmus.host.tool_replies import answered, distinct, found, refusal, told, with_rest
+from isthmus.host.turn_queue import Waiting
 from isthmus.host.turns import (
     ConversationEvent,
     Ended,
@@ -29,7 +30,6 @@ from isthmus.host.turns import (
     ToolAsked,
     ToolDone,
     ToolRunning,
-    Waiting,
     Why,
 )
 from isthmus.wire import (

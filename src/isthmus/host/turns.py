@@ -1,6 +1,5 @@
 """What happens in a conversation, for whoever shows it."""
 
-import asyncio
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -18,12 +17,8 @@ __all__ = [
     "ToolAsked",
     "ToolDone",
     "ToolRunning",
-    "Waiting",
     "Why",
 ]
-
-MOST_WAITING = 1_000
-"""Events that wait for a slow face before it is spared what servers say of their progress."""
 
 Why: TypeAlias = Literal["done", "length", "rounds", "budget", "cancelled", "failed"]
 """How a turn ends: the model is done, or has written as much as it may; tools were used in too many
@@ -120,12 +115,3 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
 ConversationEvent: TypeAlias = (
     Text | Inserted | ToolAsked | ToolRunning | ToolDone | Question | Noted | Ended
 )
-
-
-class Waiting(asyncio.Queue[ConversationEvent]):
-    """Events on their way to whoever shows them."""
-
-    def tell(self, event: ConversationEvent) -> None:
-        """One more; progress is left out where there is no end of it."""
-        if not isinstance(event, ToolRunning) or self.qsize() < MOST_WAITING:
-            self.put_nowait(event)

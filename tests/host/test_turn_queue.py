@@ -4,7 +4,8 @@ import pytest
 
 from isthmus.errors import Refused
 from isthmus.host.tool_replies import refusal, told
-from isthmus.host.turns import MOST_WAITING, Text, ToolRunning, Waiting
+from isthmus.host.turn_queue import MOST_WAITING, Waiting
+from isthmus.host.turns import Text, ToolRunning
 from isthmus.wire import ToolUseContent
 
 
