@@ -39,9 +39,9 @@ PLACES = (
     *("INSERT OR REPLACE INTO decision:1", "INSERT OR REPLACE INTO task_handle:0"),
     *("UPDATE task_handle:0", "UPDATE task_handle:2", "DELETE FROM task_handle:0"),
     *("DELETE FROM decision:0", "INSERT INTO grant_:0", "INSERT OR REPLACE INTO checkpoint:1"),
-    *("INSERT INTO event_fts:0", "wal_checkpoint:0"),
+    *("INSERT INTO event_fts:0", "checkpoint"),
 )
-"""Statements before which a host is killed, each after so many of its kind."""
+"""Where a host is killed: before a statement, after so many of its kind, or in a checkpoint."""
 
 DROPPING = ("DELETE FROM event WHERE:0", "DELETE FROM checkpoint:0", "DELETE FROM body:0")
 

@@ -13,6 +13,7 @@ import os
 import random
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from isthmus.host.errors import HostError
 from isthmus.host.events import Asked
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.reading import read_layers
+from isthmus.store import checkpoints
 from isthmus.transports.command import Command
 
 WITNESS = str(Path(__file__).with_name("witness.py"))
@@ -146,6 +148,9 @@ class Work:
 
     def arm(self, point: str) -> None:
         """Be killed at a statement of the store, at one of its first turns."""
+        if point == "checkpoint":
+            checkpoints.EVERY = 5
+            self.arm_checkpoints(checkpoints.Checkpoints._checkpoint)
         if ":" not in point:
             return
         statement, _, turn = point.partition(":")
@@ -158,6 +163,16 @@ class Work:
             return db
 
         self.host.state.database.connect = connected  # type: ignore[method-assign]  # to watch it
+
+    @staticmethod
+    def arm_checkpoints(plain: Callable[[Any], None]) -> None:
+        """Be killed in the middle of what is moved into the file."""
+
+        def checkpoint(self: Any) -> None:
+            threading.Thread(target=plain, args=(self,)).start()
+            dead()
+
+        checkpoints.Checkpoints._checkpoint = checkpoint  # type: ignore[method-assign]  # to meddle
 
 
 def counting(statement: str, left: Any) -> Callable[[str], None]:
