@@ -21,7 +21,7 @@ async def host(tmp_path):
     grants = Grants(state)
     await grants.refresh()
     await grants.remember(
-        call("write", {"path": "/work/app/a"}), facts(), Decision(verdict="allow", remember="shape", until=4e9, by="terminal"), uses=3
+        call("write", {"path": "/code/app/a"}), facts(), Decision(verdict="allow", remember="shape", until=4e9, by="terminal"), uses=3
     )  # fmt: skip
     yield state, grants
     await state.close()
@@ -37,7 +37,7 @@ async def test_grants_are_listed_and_shown(host, tmp_path, capsys):
 
     await show(str(tmp_path), grant.id, as_json=False)
     out = capsys.readouterr().out
-    assert 'shape        /path under "/work/app"' in out
+    assert 'shape        /path under "/code/app"' in out
     assert "by           terminal" in out
     await show(str(tmp_path), grant.id, as_json=True)
     assert grant.id == json.loads(capsys.readouterr().out)["id"]

@@ -62,10 +62,10 @@ def test_what_is_dangerous_is_warned_of(argv, says):
     [
         ["uvx", "mcp-server-time==2025.8.4", "--local-timezone=Europe/Berlin"],
         ["uvx", "--from", "pack==1.2", "server"],
-        ["npx", "-y", "@modelcontextprotocol/server-filesystem@2025.8.21", "/work/app"],
+        ["npx", "-y", "@modelcontextprotocol/server-filesystem@2025.8.21", "/code/app"],
         ["python", "-m", "server"],
         ["uv", "run", "server.py"],
-        ["uv", "--directory", "/work/app", "run", "server.py"],
+        ["uv", "--directory", "/code/app", "run", "server.py"],
         ["npm", "run", "start"],
         ["npm", "start"],
         ["pnpm", "exec", "server"],

@@ -46,7 +46,7 @@ def test_folders_that_are_nobodys_work_are_refused(path):
 
 @pytest.mark.parametrize(
     "path",
-    ["/home/ada/work", "/home/ada/.dotfiles", "/srv/data", "/tmp/x", "/home/bob", "/work/.github"],
+    ["/home/ada/work", "/home/ada/.dotfiles", "/srv/data", "/tmp/x", "/home/bob", "/code/.github"],
 )
 def test_folders_that_are_are_not(path):
     """Ours: who works there is not kept from it."""

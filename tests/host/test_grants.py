@@ -43,7 +43,7 @@ def yes(remember, **more):
 
 
 READING = facts(trust="full", annotations=READS)
-HERE = call("write", {"path": "/work/app/a.txt", "n": 1})
+HERE = call("write", {"path": "/code/app/a.txt", "n": 1})
 
 OTHERS = {
     "principal": (call("write", HERE.arguments, principal="agent:1"), facts()),
@@ -51,9 +51,9 @@ OTHERS = {
     "identity": (HERE, facts(identity="another program")),
     "tool": (call("wr\u0456te", HERE.arguments), facts()),
     "fingerprint": (HERE, facts(fingerprint="another definition")),
-    "arguments": (call("write", {"path": "/work/app/b.txt", "n": 1}), facts()),
-    "shape": (call("write", {"path": "/work/app/b.txt", "n": 2}), facts()),
-    "escape": (call("write", {"path": "/work/app/../x", "n": 1}), facts()),
+    "arguments": (call("write", {"path": "/code/app/b.txt", "n": 1}), facts()),
+    "shape": (call("write", {"path": "/code/app/b.txt", "n": 2}), facts()),
+    "escape": (call("write", {"path": "/code/app/../x", "n": 1}), facts()),
     "more": (call("write", {**HERE.arguments, "more": 1}), facts()),
     "run": (call("write", HERE.arguments, run="another"), facts()),
     "action": (call("write", HERE.arguments, action="prompt.get"), facts()),

@@ -112,7 +112,7 @@ async def test_a_allows_once():
 @pytest.mark.covers("hostterminal.keys.group")
 async def test_g_shows_all_of_one_kind_and_allows_each_of_them_once():
     """Ours: what is of another tool or of high risk, or comes later, is asked by itself."""
-    paths = (CallAsked(tool=TOOL, arguments={"path": f"/work/{n}"}) for n in range(9))
+    paths = (CallAsked(tool=TOOL, arguments={"path": f"/code/{n}"}) for n in range(9))
     first, second, other, grave, late = (
         asked("q1", next(paths)),
         asked("q2", next(paths)),
@@ -135,8 +135,8 @@ async def test_g_shows_all_of_one_kind_and_allows_each_of_them_once():
         assert {"q1", "q2"} == set(screen.host.decided)
         await screen.press(pilot, "g", "escape")
 
-    assert all(f"/work/{n}" in both for n in (0, 1))
-    assert not any(f"/work/{n}" in both for n in (2, 3))
+    assert all(f"/code/{n}" in both for n in (0, 1))
+    assert not any(f"/code/{n}" in both for n in (2, 3))
     assert {"once"} == {one.remember for one in screen.host.decided.values()}
 
 

@@ -62,7 +62,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _of("keys", "argument", rf"(?i)(?:^|[/\\=:~\"'\s]){KEYS}(?:$|[/\\\"'\s:,])",
         "an argument names a place where keys and passwords are kept"),
     _of("home", "argument", r"(?i)^(?:[\w-]*=)?(?:~[/\\]?|\$HOME/?|%USERPROFILE%\\?|/home/[^/]+/?|/Users/[^/]+/?|"
-        r"/root/?|[A-Z]:\\Users\\[^\\]+\\?)$", "it is given your whole home folder"),
+        r"/root(?:/)?|[A-Z]:\\Users\\[^\\]+\\?)$", "it is given your whole home folder"),
     _of("everything", "argument", r"^(?:[\w-]*=)?(?:/|[A-Za-z]:[/\\]?)$",
         "it is given the whole file system"),
     _of("system", "argument", r"(?i)(?:^|[=:\s])(?:/etc(?:/(?:shadow|passwd|sudoers|ssh)\S*)?/?|/boot\S*|/sys\S*|/proc\S*|"

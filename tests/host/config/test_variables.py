@@ -34,8 +34,8 @@ def scope(**more):
             "none": {"id": "none", "description": "the region"},
             "set": {"id": "set", "default": "eu"},
         },
-        roots={"App": "/work/app"},
-        folder="/work",
+        roots={"App": "/code/app"},
+        folder="/code",
         **more,
     )
 
@@ -51,9 +51,9 @@ def scope(**more):
         ("${NONE:-}", ""),
         ("${secret:files/token}", "kept-secret"),
         ("${input:gh} ${input:org} ${input:set}", "typed-secret acme eu"),
-        ("${root:App}/src", "/work/app/src"),
-        ("${workspaceFolder}/x", "/work/x"),
-        ("${workspaceFolderBasename}", "work"),
+        ("${root:App}/src", "/code/app/src"),
+        ("${workspaceFolder}/x", "/code/x"),
+        ("${workspaceFolderBasename}", "code"),
         ("${userHome}", str(Path.home())),
         ("$HOST {HOST} $${HOST}", "$HOST {HOST} $localhost"),
     ],

@@ -9,23 +9,23 @@ from isthmus.host.policy.places import canonical, expanded, host_fits, host_of, 
 
 @pytest.fixture
 def tree(tmp_path):
-    (tmp_path / "work/app").mkdir(parents=True)
+    (tmp_path / "code/app").mkdir(parents=True)
     (tmp_path / "secret").mkdir()
-    (tmp_path / "work/link").symlink_to(tmp_path / "secret")
+    (tmp_path / "code/link").symlink_to(tmp_path / "secret")
     return tmp_path
 
 
 @pytest.mark.parametrize(
     ("path", "inside"),
     [
-        ("work/app/new.txt", True),
-        ("work", True),
-        ("work/../work/app", True),
-        ("work/../secret/key", False),
-        ("work/link/key", False),
-        ("work/link/../work/app", True),
-        ("workshop", False),
-        ("work/./app//x", True),
+        ("code/app/new.txt", True),
+        ("code", True),
+        ("code/../code/app", True),
+        ("code/../secret/key", False),
+        ("code/link/key", False),
+        ("code/link/../code/app", True),
+        ("codeshop", False),
+        ("code/./app//x", True),
     ],
 )
 @pytest.mark.covers("hostpolicy.under.no-escape")
@@ -33,15 +33,15 @@ def test_a_path_is_where_it_leads(tree, path, inside):
     """Ours: links are followed and .. is resolved before anything is compared."""
     found = canonical(f"{tree}/{path}")
 
-    assert inside is is_under(found, canonical(str(tree / "work")))
+    assert inside is is_under(found, canonical(str(tree / "code")))
 
 
 @pytest.mark.parametrize(
-    "path", ["work/app", "work/link", "work/link/gone", "gone/deeper", "work/odd (deleted)", "loop"]
+    "path", ["code/app", "code/link", "code/link/gone", "gone/deeper", "code/odd (deleted)", "loop"]
 )
 def test_links_are_followed_as_the_standard_library_does(tree, path, monkeypatch):
     """Ours: by the kernel where that can be had, and elsewhere in small steps."""
-    (tree / "work/odd (deleted)").touch()
+    (tree / "code/odd (deleted)").touch()
     (tree / "loop").symlink_to(tree / "loop")
     expected = os.path.realpath(tree / path)
 
@@ -65,7 +65,7 @@ def test_looking_where_paths_lead_keeps_nothing_open(tree):
     opened = os.open(tree, os.O_RDONLY)
     os.close(opened)
     for _ in range(100):
-        real(f"{tree}/work")
+        real(f"{tree}/code")
     again = os.open(tree, os.O_RDONLY)
     os.close(again)
 
@@ -85,16 +85,16 @@ def test_what_leads_nobody_knows_where_has_no_place(text):
 
 def test_a_file_uri_is_the_path_it_names(tree):
     """Ours: with its escapes, and with no host or this one."""
-    wanted = canonical(str(tree / "work/a b"))
+    wanted = canonical(str(tree / "code/a b"))
 
     assert [wanted] * 2 == [
-        canonical(f"{kind}{tree}/work/a%20b") for kind in ("file://", "FILE://localhost")
+        canonical(f"{kind}{tree}/code/a%20b") for kind in ("file://", "FILE://localhost")
     ]
 
 
 def test_a_relative_path_starts_in_the_servers_folder_where_that_is_known(tree):
     """Ours: otherwise nobody can tell what it names."""
-    assert canonical(str(tree / "work/a")) == canonical("work/a", str(tree))
+    assert canonical(str(tree / "code/a")) == canonical("code/a", str(tree))
     assert canonical("a", "not/absolute") is None
 
 
