@@ -8,6 +8,7 @@ breaks) is a no.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from msgspec import UNSET, structs
@@ -113,6 +114,7 @@ class Broker:
         self._decisions = decisions
         self._clock = clock
         self._approvers: list[Approver] = []
+        self._somebody = asyncio.Event()
         self._open: dict[str, Open] = {}
         self._said: dict[str, Decision] = {}
 
@@ -129,10 +131,17 @@ class Broker:
         found = (approver.assurance for approver in self._approvers)
         return max(found, key=level, default="callback")
 
+    async def wait_attended(self, seconds: float) -> None:
+        """Wait until somebody is there to be asked, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._somebody.wait()
+
     def attach(self, approver: Approver) -> None:
         """Put questions to this surface, also those that wait already."""
         if approver not in self._approvers:
             self._approvers.append(approver)
+            self._somebody.set()
             for open in self._open.values():
                 self._offer(open, approver)
 
@@ -140,6 +149,8 @@ class Broker:
         """Put no more questions to it; where nobody is left, what waits is denied."""
         if approver in self._approvers:
             self._approvers.remove(approver)
+            if not self._approvers:
+                self._somebody.clear()
         for open in list(self._open.values()):
             offer = open.offers.pop(approver, None)
             if offer is not None:

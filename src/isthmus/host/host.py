@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Ask", "Host"]
 
+SURFACES = 5.0
+"""Seconds that tasks of an earlier run wait for somebody who can be asked, and no longer."""
+
 Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision | bool] | Decision | bool]
 """A function that is asked: gets the question, gives a decision, or just yes or no."""
 
@@ -250,7 +253,13 @@ class Host(Calls):
         kernel = self._kernel
         kernel.runs.begin(handle.attempt.principal, id=handle.attempt.run)
         act = Resuming(kernel.servers, handle.task, handle.answered)
-        return asyncio.ensure_future(kernel.pipeline.run(handle.attempt, act))
+
+        async def go_on() -> "ToolResult":
+            # What it asks meets nobody where the surfaces are attached a moment after the host.
+            await kernel.broker.wait_attended(SURFACES)
+            return await kernel.pipeline.run(handle.attempt, act)
+
+        return asyncio.ensure_future(go_on())
 
     # Parts
 
