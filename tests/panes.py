@@ -21,7 +21,9 @@ class Tmux:
     def __init__(self, folder, environ):
         self.socket = folder / "tmux"
         self.environ = {**os.environ, "TERM": "xterm-256color", **environ}
-        self.environ.pop("TMUX", None)
+        # Who runs the tests may be in a terminal of another size, and says so to what it starts.
+        for name in ("TMUX", "LINES", "COLUMNS"):
+            self.environ.pop(name, None)
 
     def do(self, *words):
         """Run a tmux command; what it prints."""
