@@ -1,6 +1,8 @@
 """Calls that became tasks: followed to their end, also by the next process."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pytest
 from msgspec import Struct
@@ -100,6 +102,29 @@ async def test_a_task_that_is_over_is_forgotten(revision, tmp_path):
     async with hosted(workshop(revision), person, tmp_path) as host:
         assert {} == dict(host.tasks.open)
         assert 0 == len(host.kernel.decisions)
+
+
+@REVISIONS
+async def test_a_task_whose_end_was_written_down_ends_no_second_time(revision, tmp_path):
+    """Ours: a host may be killed after the outcome of a task, and before it has let go of it."""
+    file, kept = tmp_path / "host.db", []
+
+    async def person(interaction):
+        if "Second" in interaction.payload.params.message:
+            with closing(sqlite3.connect(file)) as db:
+                kept.append(db.execute("SELECT * FROM task_handle").fetchone())
+        return colour("red")
+
+    async with hosted(workshop(revision), person, tmp_path) as host:
+        await host.call("shop__paint")
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("INSERT INTO task_handle VALUES (?, ?, ?, ?, ?)", kept[0])
+    async with hosted(workshop(revision), person, tmp_path) as host:
+        assert {} == dict(host.tasks.open)
+        rows = await host.view.audit_tail(100)
+
+    ends = [row for row in rows if row.kind == "outcome" and row.action == "tool.call"]
+    assert 1 == len(ends)
 
 
 @REVISIONS

@@ -24,6 +24,15 @@ __all__ = ["Handle", "Tasks"]
 MOST_AGE = 30 * 86400.0
 """Seconds after which a task that nobody came for is forgotten."""
 
+ENDED = """
+    DELETE FROM task_handle WHERE EXISTS (
+        SELECT 1 FROM event WHERE kind = 'outcome'
+        AND call_id = json_extract(CAST(attempt AS TEXT), '$.id') AND coalesce(error_class, '')
+        NOT IN ('cancelled', 'ConnectionLost', 'ServerUnavailable', 'outcome-unknown')
+    )
+"""
+"""Those whose end was written down just before their host was killed; the others go on without us."""
+
 OURS = """
     SELECT identity, task, attempt, answered FROM task_handle
     WHERE NOT EXISTS (
@@ -88,6 +97,7 @@ class Tasks:
 
         def work(db: "sqlite3.Connection") -> list[tuple[str, str, bytes, str]]:
             db.execute("DELETE FROM task_handle WHERE at_us < ?", (oldest,))
+            db.execute(ENDED)
             return db.execute(OURS, (node,)).fetchall()
 
         for identity, task, attempt, answered in await self._state.write(work):
