@@ -113,16 +113,20 @@ async def test_a_task_whose_end_was_written_down_ends_no_second_time(revision, t
         if "Second" in interaction.payload.params.message:
             with closing(sqlite3.connect(file)) as db:
                 kept.append(db.execute("SELECT * FROM task_handle").fetchone())
+                kept.append(db.execute("SELECT * FROM decision").fetchone())
         return colour("red")
 
     async with hosted(workshop(revision), person, tmp_path) as host:
         await host.call("shop__paint")
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("INSERT INTO task_handle VALUES (?, ?, ?, ?, ?)", kept[0])
+        db.execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?)", kept[1])
     async with hosted(workshop(revision), person, tmp_path) as host:
         assert {} == dict(host.tasks.open)
         rows = await host.view.audit_tail(100)
 
+    with closing(sqlite3.connect(file)) as db:
+        assert [] == db.execute("SELECT * FROM decision").fetchall()
     ends = [row for row in rows if row.kind == "outcome" and row.action == "tool.call"]
     assert 1 == len(ends)
 

@@ -134,8 +134,8 @@ class Kernel:
         await self.audit.open()
         await self.grants.load()
         await self.fingerprints.load()
+        await self.tasks.load()  # before what was decided on them: some of that is over, too
         await self.decisions.load()
-        await self.tasks.load()
         await self.installs.load()
         await self.roots.load()
         self._ready = True

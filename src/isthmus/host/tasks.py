@@ -33,6 +33,14 @@ ENDED = """
 """
 """Those whose end was written down just before their host was killed; the others go on without us."""
 
+UNASKED = """
+    DELETE FROM decision WHERE NOT EXISTS (
+        SELECT 1 FROM task_handle AS open
+        WHERE open.identity = decision.identity AND open.task = decision.task
+    )
+"""
+"""What was decided on questions of tasks that nobody follows any more."""
+
 OURS = """
     SELECT identity, task, attempt, answered FROM task_handle
     WHERE NOT EXISTS (
@@ -98,6 +106,7 @@ class Tasks:
         def work(db: "sqlite3.Connection") -> list[tuple[str, str, bytes, str]]:
             db.execute("DELETE FROM task_handle WHERE at_us < ?", (oldest,))
             db.execute(ENDED)
+            db.execute(UNASKED)
             return db.execute(OURS, (node,)).fetchall()
 
         for identity, task, attempt, answered in await self._state.write(work):
