@@ -321,6 +321,9 @@ async def test_a_tool_that_was_never_called_cannot_change_what_a_model_reads_of_
         server = Small(tools=[tool("buy", description=words), tool("look")])
         async with hosted(server, state=tmp_path) as host:
             await host.servers["shop"].start()
+            # until then a model is told what an earlier run knew
+            client = host.servers["shop"].lines[""].client
+            await host._live.servers.learned("shop", client)
             offer = await host.catalog.for_model("user:local")
             offered.append([one.name for one in offer.tools])
 
