@@ -123,7 +123,7 @@ async def in_lines(session: "Session", host: "Host") -> Exit:
         host.detach(approver)
         if keyboard is not None:
             keyboard.close()
-        with suppress(NotImplementedError, RuntimeError):
+        with suppress(NotImplementedError, RuntimeError):  # nor was one set there
             loop.remove_signal_handler(signal.SIGINT)
     return Exit.TOOL_FAILED if plain.failed and keyboard is None else Exit.OK
 

@@ -198,7 +198,7 @@ def _handling(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
     handled = []
     for name, handler in handlers.items():
         number = getattr(signal, name, None)
-        with suppress(NotImplementedError, RuntimeError, ValueError):
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # not everywhere
             if number is not None:
                 loop.add_signal_handler(number, handler)
                 handled.append(number)
