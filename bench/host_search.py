@@ -5,8 +5,13 @@ it takes. It prints the time to make the index, milliseconds of a search (every 
 met before among them; then all of them again; by the clock, and by the processor's time, which other
 programs do not lengthen), and the recall among the first five for the queries that
 words and weights were chosen by, and for the third that was held out. The target is p99 below 5 ms.
+
+Then the same for the tools of real servers: sentences about some servers, by which words and weights were chosen, and
+about others. Only names and parameters of those tools are kept here; a file that tools/tool_facts.py wrote, as the
+argument, has their descriptions, too.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -15,7 +20,17 @@ from statistics import quantiles
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from isthmus.host.catalog.search import ToolIndex
-from tool_shelf import asked, held_out, misses, shelf, tuned
+from tool_shelf import (
+    asked,
+    held_out,
+    measured,
+    misses,
+    real_held_out,
+    real_shelf,
+    real_tuned,
+    shelf,
+    tuned,
+)
 
 TOOLS = 5_000
 
@@ -61,6 +76,23 @@ def main() -> None:
     for name, queries in (("chosen by", tuned()), ("held out", held_out())):
         recall = 1 - len(misses(small, queries)) / len(queries)
         print(f"recall@5, {name:9}: {recall:.3f} of {len(queries)} queries, {len(small)} tools")
+    real(None)
+    for path in sys.argv[1:2]:
+        real(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def real(descriptions: dict[str, str] | None) -> None:
+    """Print how the tools of real servers are found."""
+    index = ToolIndex()
+    for server, tools in real_shelf(descriptions).items():
+        index.replace(server, tools)
+    of = "names and parameters" if descriptions is None else "whole definitions"
+    print(f"{len(index)} tools of real servers, {of}:")
+    for name, queries in (("chosen by", real_tuned()), ("other servers", real_held_out())):
+        one, five, mean = measured(index, queries)
+        print(
+            f"  {name:13}: recall@1 {one:.3f}, recall@5 {five:.3f}, MRR {mean:.3f} of {len(queries)}"
+        )
 
 
 if __name__ == "__main__":

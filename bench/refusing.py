@@ -111,6 +111,7 @@ def asking(
     raw = [*{name.lower().encode(): value.encode() for name, value in named.items()}.items()]
     scope = {
         "type": "http",
+        "http_version": "1.1",
         "method": "POST",
         "path": "/mcp",
         "root_path": "",

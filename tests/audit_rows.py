@@ -1,9 +1,13 @@
 """Rows and logs for the tests of the audit log."""
 
 import asyncio
-from contextlib import asynccontextmanager
+import hashlib
+import json
+import sqlite3
+from contextlib import asynccontextmanager, closing
 
 from isthmus.host.attempt import new_id
+from isthmus.host.audit.columns import COLUMNS
 from isthmus.host.audit.log import AuditLog
 from isthmus.host.audit.row import Row
 from isthmus.host.state import HostState
@@ -73,3 +77,22 @@ async def until(holds):
             if await found if asyncio.iscoroutine(found) else found:
                 return
             await asyncio.sleep(0.002)
+
+
+def rechain(path, seq, statement, upto=2**60):
+    """Do something to a row, and compute its hash and those after it anew, as anybody can."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("DROP TRIGGER IF EXISTS event_stays")
+        db.execute("DROP TRIGGER IF EXISTS event_stays_as_it_is")
+        db.execute(statement)
+        before = db.execute("SELECT hash FROM event WHERE seq = ?", (seq - 1,)).fetchone()
+        prev = before[0] if before else bytes(32)
+        names = ", ".join(COLUMNS)
+        where = "seq BETWEEN ? AND ? ORDER BY seq"
+        rows = db.execute(f"SELECT {names} FROM event WHERE {where}", (seq, upto))  # noqa: S608 - columns
+        for values in rows.fetchall():
+            plain = [one.hex() if isinstance(one, bytes) else one for one in values]
+            text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
+            hash = hashlib.blake2b(prev + text, digest_size=32).digest()
+            db.execute("UPDATE event SET prev = ?, hash = ? WHERE seq = ?", (prev, hash, values[0]))
+            prev = hash

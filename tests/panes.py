@@ -72,6 +72,17 @@ class Pane:
             time.sleep(0.05)
         return seen
 
+    def look_at(self, count, prompt):
+        """Look until a prompt stands there so often, and then for as long as an answer needs.
+
+        Answers to a prompt count after a silence, and it stands there no earlier than that begins.
+        """
+        end = time.monotonic() + PATIENCE
+        while (seen := self.text()).count(prompt) < count:
+            assert time.monotonic() < end, f"{prompt!r} does not come {count} times:\n{seen}"
+            time.sleep(0.05)
+        time.sleep(0.6)
+
     def type(self, *keys):
         """Press keys."""
         self.tmux.do("send-keys", "-t", self.name, *keys)

@@ -7,7 +7,10 @@ from msgspec import UNSET
 from isthmus.host.catalog.names import joined
 from isthmus.wire import Tool
 
-__all__ = ["asked", "held_out", "misses", "shelf", "tuned"]
+__all__ = [
+    "asked", "held_out", "measured", "misses", "real_held_out", "real_shelf", "real_tuned", "shelf",
+    "tuned",
+]  # fmt: skip
 
 FOLDER = Path(__file__).parent / "host" / "catalog" / "shelf"
 
@@ -71,3 +74,49 @@ def misses(index, queries, limit=5):
         if not set(names) & set(right):
             found.append((query, right, names))
     return found
+
+
+def real_shelf(descriptions=None):
+    """The tools of real servers, under the names that they have in a catalog.
+
+    ``descriptions`` has a text by the name in a catalog, as tools/tool_facts.py writes them; without
+    them a tool is its name and its parameters.
+    """
+    servers = {}
+    for line in lines("real_tools.txt"):
+        before, _, after = (part.strip() for part in line.partition("|"))
+        if line.startswith("## "):
+            server, tools = before.removeprefix("## "), []
+            servers[server] = tools
+        else:
+            name = joined(server, before)
+            tools.append((name, tool(before, (descriptions or {}).get(name, ""), after)))
+    return servers
+
+
+def real_tuned():
+    """What is said of some servers: words and weights are chosen by it."""
+    return _real(0)
+
+
+def real_held_out():
+    """What is said of other servers."""
+    return _real(1)
+
+
+def _real(part):
+    text = (FOLDER / "real_queries.txt").read_text(encoding="utf-8")
+    parts = text.partition("# chosen by\n")[2].split("# held out\n")
+    found = [line.split(" => ") for line in parts[part].splitlines() if line]
+    return [(query, tuple(names.split(" / "))) for query, names in found]
+
+
+def measured(index, queries):
+    """Recall at 1 and at 5, and the mean reciprocal rank among the first ten."""
+    ranks = []
+    for query, right in queries:
+        names = index.search(query, limit=10).names
+        ranks.append(next((place for place, name in enumerate(names, 1) if name in right), 0))
+    first, five = (sum(0 < rank <= most for rank in ranks) for most in (1, 5))
+    mean = sum(1 / rank for rank in ranks if rank)
+    return tuple(each / len(ranks) for each in (first, five, mean))

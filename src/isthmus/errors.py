@@ -37,8 +37,9 @@ other side's, and both from a broken wire::
             └── UrlRequired       by a server: the user must visit a page first
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 __all__ = [
     "AuthError",
@@ -58,6 +59,7 @@ __all__ = [
     "InvalidRequest",
     "IssuerChanged",
     "IsthmusError",
+    "LifespanFailed",
     "MethodNotFound",
     "Misbehaved",
     "NotInRevision",
@@ -83,8 +85,48 @@ __all__ = [
 ]
 
 
+E = TypeVar("E", bound=BaseException)
+
+MAX_QUOTED_CHARS = 4000
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def quote_text(text: object) -> str:
+    """Text that may hold words of the other side, as the message of an exception has it.
+
+    It is at most 4,000 characters long and has no control characters and no direction marks, so that
+    it can be logged and printed. Line ends and tabs stay.
+    """
+    whole = str(text)
+    shown = _UNSAFE.sub("", whole[:MAX_QUOTED_CHARS])
+    more = len(whole) - MAX_QUOTED_CHARS
+    return shown if more <= 0 else f"{shown} [… {more} more characters are left out]"
+
+
 class IsthmusError(Exception):
     """The root of everything isthmus raises on purpose."""
+
+
+def anew(error: E) -> E:
+    """A copy of an exception that was kept, to be raised.
+
+    One that is raised itself, time and again, would keep the frames of everybody it reached, with
+    all that is in them.
+    """
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    copy.__cause__ = error.__cause__
+    return copy
+
+
+class QuotingError(IsthmusError):
+    """An error whose message may repeat what the other side said; see :func:`quote_text`."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(quote_text(message))
 
 
 class UsageError(IsthmusError):
@@ -111,7 +153,14 @@ class OutOfPhase(UsageError):
     """The connection is not open yet, or no longer."""
 
 
-class PeerError(IsthmusError):
+class LifespanFailed(IsthmusError):
+    """A server's lifespan raised when it was entered, so that nothing is served.
+
+    ``__cause__`` is what it raised.
+    """
+
+
+class PeerError(QuotingError):
     """The other side said no, or broke the rules."""
 
 
@@ -120,7 +169,8 @@ class Refused(PeerError):
 
     Attributes:
         code: the JSON-RPC error code, an integer.
-        message: the other side's words.
+        message: the other side's words, as they came; the exception's own text is made from them,
+            cleaned and cut to a length that can be printed.
         data: whatever came along, decoded JSON, or None.
         status: the HTTP status it came with, as far as that was looked at.
     """
@@ -257,11 +307,11 @@ class Misbehaved(PeerError):
     """The other side sent what no revision allows."""
 
 
-class ConnectFailed(IsthmusError):
+class ConnectFailed(QuotingError):
     """No connection came about: the message says which step failed and what to try."""
 
 
-class ConnectionLost(IsthmusError):
+class ConnectionLost(QuotingError):
     """The connection ended while this call was in flight.
 
     Attributes:
@@ -269,6 +319,13 @@ class ConnectionLost(IsthmusError):
     """
 
     sent = True
+
+
+def unsent(why: str, kind: type[ConnectionLost] = ConnectionLost) -> ConnectionLost:
+    """A loss before any byte of the call can have left."""
+    lost = kind(why)
+    lost.sent = False
+    return lost
 
 
 class SessionEnded(ConnectionLost):
@@ -282,7 +339,7 @@ class CallTimedOut(IsthmusError, TimeoutError):
     """No answer came in time; the call was cancelled."""
 
 
-class AuthError(IsthmusError):
+class AuthError(QuotingError):
     """No authorization was to be had: the message says at which step, and what to do."""
 
 

@@ -9,7 +9,7 @@ from isthmus.host.config import entries
 OUTSIDE = {
     *("asyncio", "socket", "select", "threading", "subprocess", "signal", "sqlite3"),
     *("time", "random", "secrets", "uuid", "os", "io", "pathlib", "tempfile", "shutil"),
-    *("aiohttp", "textual", "watchfiles", "tomlkit"),
+    *("aiohttp", "textual", "watchfiles", "tomlkit", "yaml"),
 }
 """What does I/O, keeps time or rolls dice."""
 

@@ -137,6 +137,29 @@ def test_where_nothing_was_done_yet_it_is_told(audit, tmp_path):
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.covers("hostaudit.chain.head")
+def test_what_cannot_be_known_is_unproved_with_an_exit_code_of_its_own(audit, state):
+    """Ours: neither good, which scripts would believe, nor a fault."""
+    (state / "host.head").unlink()
+    code, out, _ = audit("verify")
+    again, told, _ = audit("verify", "--json")
+
+    assert (6, 6) == (code, again)
+    assert "unproved: there is no host.head beside the database" in out
+    assert "nothing was changed" not in out
+    assert (False, "unproved") == (json.loads(told)["good"], json.loads(told)["state"])
+
+
+@pytest.mark.covers("hostaudit.chain.head")
+def test_a_log_that_is_gone_is_missed_by_its_head(audit, state):
+    """Ours: a folder without database and head is one where nothing was done."""
+    (state / "host.db").unlink()
+    code, _, err = audit("verify")
+
+    assert 1 == code
+    assert "has the head of an audit log, and the log is gone" in err
+
+
 def test_the_key_is_needed_to_check_and_is_not_made_anew(audit, state):
     """Ours: a new one would call every signature wrong."""
     (state / "host.key").unlink()

@@ -17,10 +17,12 @@ import pytest
 from house import request_url
 from isthmus import Client, Server
 from isthmus.auth import JWTVerifier, MemoryTokenStore, OAuth, Principal, ResourceAuth
+from isthmus.auth.authorization_server.clients import RegisteredClient
 from isthmus.auth.authorization_server.keys import Keyring
 from isthmus.auth.authorization_server.passwords import PasswordUsers
 from isthmus.auth.authorization_server.records import Grant
 from isthmus.auth.authorization_server.store import SQLiteAuthStore
+from isthmus.cli.auth_config import load
 from isthmus.cli.main import main
 from isthmus.testing.connect import bound
 from isthmus.testing.person import Person
@@ -200,6 +202,42 @@ def test_what_there_is_is_listed_for_people_and_for_programs(run, folder):
     assert ["users", "grants"] == list(found)
     assert [{"id": "alice", "name": "Alice", "disabled": False}] == found["users"]
     assert ["g1"] == [grant["id"] for grant in found["grants"]]
+
+
+def test_a_registered_name_moves_no_cursor_and_makes_no_row(run, folder):
+    """We demand that names that strangers chose are shown as they are, in a pipe as on a terminal."""
+    evil = "Good\x1b[2J\x1b]0;owned\x07\u202eAPP\n2 clients  trusted\x9b31m"
+    client = RegisteredClient(
+        client_id="app\x1b[1A", name=evil, redirect_uris=("https://app.example/\u202ecb",),
+        grant_types=("authorization_code",), auth_method="none",
+    )  # fmt: skip
+    stored(folder, lambda records: records.save_client(client, None))
+    code, out, _ = run("list", "clients")
+    assert 0 == code
+    assert [] == [c for c in out if c != "\n" and not c.isprintable()]
+    assert 3 == len(out.splitlines())
+    assert "Good<U+001B>[2J" in out
+    assert "<U+202E>APP<U+000A>" in out
+
+
+def test_limits_and_lifetimes_are_settings_of_the_file(folder):
+    """We demand that whatever limits a server can be set where it is run."""
+    (folder / "isthmus-auth.toml").write_text(
+        'resources = ["https://mcp.example/mcp"]\nrotation_grace = 5.0\ncode_ttl = 30.0\n'
+        "key_life = 86400.0\nlogin_idle = 60.0\nlogin_life = 600.0\nrequest_ttl = 120.0\n"
+        "requests_per_minute = 10\ntoken_requests_per_minute = 20\nregistrations_per_hour = 2\n"
+        "head_limit = 65536\nmax_token_bytes = 40000\n"
+    )
+    config = load(None)
+    authority = config.authority()
+    settings, limits = authority.settings, config.limits()
+    assert (5.0, 30.0, 86400.0) == (settings.rotation_grace, settings.code_ttl, settings.key_life)
+    login = settings.login
+    assert (60.0, 600.0, 120.0) == (login.idle, login.life, login.request_ttl)
+    assert (40000, 65536) == (settings.max_token_bytes, config.head_limit)
+    assert 10 == limits._addresses.rate.amount
+    assert 20 == limits._clients.rate.amount
+    assert 2 == limits._registrations.rate.amount
 
 
 def test_what_cannot_be_listed_is_told_with_what_can(run):
@@ -469,3 +507,15 @@ def test_a_client_gets_no_scope_that_the_file_does_not_have(run, folder):
     assert "it has files:read" in err
     code, _, err = run("add-client", "nightly", "--scope", "a b")
     assert (2, True) == (code, "repeat --scope" in err)
+
+
+@pytest.mark.timeout(60)
+def test_a_head_without_an_end_is_refused_by_an_authorization_server_too(running, folder):
+    """Ours: whatever serves HTTP has the same bounds, before anybody is known."""
+    _process, url, _said = running("--resource", "https://m.example/mcp")
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 40_000)
+        said = connection.recv(1000)
+
+    assert said.startswith(b"HTTP/1.1 431 ")

@@ -16,6 +16,7 @@ from isthmus.cli.main import main
 
 SHOP = str(Path(__file__).with_name("shop.py"))
 ISTHMUS = (sys.executable, "-m", "isthmus")
+MUTE = (sys.executable, "-c", "import sys; sys.stdin.read()")
 
 
 @pytest.fixture
@@ -31,6 +32,13 @@ def run(capsys, monkeypatch):
 
     yield command
     sys.stdin.close()
+
+
+def test_an_era_is_opened_whatever_the_server_offers(run):
+    """Ours: the shop speaks every revision."""
+    _, out, _ = run("inspect", SHOP, "--era", "legacy", "--json")
+
+    assert "2025-11-25" == json.loads(out)["revision"]
 
 
 def test_a_tools_result_is_all_there_is_on_stdout(run):
@@ -96,6 +104,66 @@ def test_a_tool_that_fails_says_so_on_stderr(run):
     assert (1, "", "the tool failed: out of apples\n") == run("call", SHOP, "fail")
 
 
+@pytest.mark.parametrize("where", [["--http", "0"], ["--unix", "s.sock"], ["--tcp", "0"], []])
+def test_a_lifespan_that_fails_is_not_told_as_an_address(run, tmp_path, monkeypatch, where):
+    """The author reads what was raised, and nothing about listening."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.py").write_text(
+        "import contextlib\n"
+        "from isthmus import Server\n"
+        "@contextlib.asynccontextmanager\n"
+        "async def life(server):\n"
+        "    raise RuntimeError('db is down')\n"
+        "    yield\n"
+        "server = Server('s', lifespan=life)\n"
+    )
+    ended, _, err = run("run", "broken.py", *where)
+
+    assert 3 == ended
+    assert "isthmus: the server's lifespan failed: RuntimeError: db is down" in err
+    assert "cannot listen" not in err
+    assert "broken.py" in err
+
+
+LOUD = """
+import sys
+from isthmus import Context, Server
+from isthmus.errors import ToolError
+
+server = Server("loud")
+LONG = "x" * 20_000 + chr(0x202E) + chr(27) + "[2J"
+
+@server.tool
+async def shout() -> str:
+    raise ToolError(LONG)
+
+@server.tool
+async def log(ctx: Context) -> str:
+    await ctx.log("error", LONG)
+    return "logged"
+
+@server.tool
+def crash() -> str:
+    print(LONG, file=sys.stderr, flush=True)
+    raise SystemExit(3)
+
+@server.tool(name="n" * 120)
+def named() -> str:
+    return ""
+"""
+
+
+@pytest.mark.parametrize("tool", ["shout", "log", "crash", "none"])
+def test_what_a_server_says_of_a_failure_is_bounded_and_cleaned_in_a_pipe_too(run, tmp_path, tool):
+    """Ours: an error is read at a terminal in the end, and one line of it may be megabytes."""
+    (tmp_path / "loud.py").write_text(LOUD)
+    _, _, err = run("call", str(tmp_path / "loud.py"), tool)
+
+    assert 0 < len(err) < 10_000
+    assert [] == [c for c in err if c not in "\n\t" and not c.isprintable()]
+    assert "n" * 101 not in err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -110,7 +178,10 @@ def test_a_tool_that_fails_says_so_on_stderr(run):
         (["list", "http://127.0.0.1:9/mcp"], 3, "127.0.0.1"),
         (["read", SHOP, "shop://nowhere"], 4, "shop://nowhere"),
         (["prompt", SHOP, "insult"], 4, "insult"),
-        (["call", SHOP, "wait", "--timeout", "0.5"], 5, "--timeout SECONDS allows more"),
+        (["call", SHOP, "wait", "--timeout", "5"], 5, "--timeout SECONDS allows more"),
+        (["list", "--timeout", "1", "--", *MUTE], 3, "no connection within 1 s"),
+        (["list", "--timeout", "1", "--", *MUTE], 3, "--timeout SECONDS allows more"),
+        (["list", SHOP, "--era", "modern", "--revision", "2025-06-18"], 2, "of the modern era"),
         (["run", "nowhere.py"], 2, "there is no file"),
         (["run", SHOP, "--http", "somewhere"], 2, "write HOST:PORT"),
         (["run", SHOP, "--tcp", "somewhere"], 2, "--tcp somewhere: write HOST:PORT"),

@@ -87,7 +87,12 @@ def test_a_file_without_servers_is_told(place):
     """Ours: silence would leave one wondering."""
     (place / "empty.json").write_text("{}")
 
-    assert run("check", "empty.json")[2].startswith("no server stands in ")
+    code, _, told = run("check", "empty.json")
+
+    assert told.startswith("no server stands in ")
+    assert 1 == code  # it was named to be checked
+    code, _, told = run("import", "--from", "empty.json")
+    assert (1, True) == (code, "has no servers" in told)
 
 
 @pytest.mark.covers("hostconfig.variables.no-leak")
@@ -118,6 +123,36 @@ def test_trust_is_given_to_what_is_seen(place):
     assert (0, True) == (code, '"command": "x"' in said)
     assert ("ok      w: x\n", True) == (after, "not trusted" in run("check")[1])
     assert [True, False] == ["trusted no more" in run("untrust")[2] for _ in range(2)]
+
+
+def test_trust_shows_what_of_the_users_goes_where(place):
+    """Ours: variables in addresses and headers by name, with their destination, before the yes."""
+    headers = {"Authorization": "Bearer ${A_TOKEN}", "X": "${secret:x}"}
+    workspace(place, w={"url": "https://u@evil.example/mcp?k=${B}", "headers": headers})
+    _, said, _ = run("trust", "--yes")
+
+    assert [
+        f"warning: w: {name} is sent to https://evil.example"
+        for name in ("${B}", "${A_TOKEN}", "${secret:x}")
+    ] == [line for line in said.splitlines() if line.startswith("warning:")]
+
+
+def test_an_import_that_would_lose_a_restriction_fails(place):
+    """Ours: by line, with what is taken over all the same, and previews show what names a secret."""
+    headers = {"Authorization": "Bearer ${AUTH_TOKEN}", "X-Key": "the-canary"}
+    servers = {
+        "a": {"url": "https://x/mcp", "headers": headers},
+        "b": {"command": "x", "toolFilter": "safe"},
+    }
+    (place / "theirs.json").write_text(json.dumps({"mcpServers": servers}, indent=1))
+    code, said, told = run("import", "--from", "theirs.json")
+
+    assert 1 == code
+    assert {"Authorization": "Bearer ${AUTH_TOKEN}", "X-Key": "[secret]"} == json.loads(said)[
+        "mcpServers"
+    ]["a"]["headers"]
+    assert "theirs.json:12:4: mcpServers.b.toolFilter: isthmus does not know" in told
+    assert "b" in json.loads(run("import", "--from", "theirs.json", "--json")[1])["refused"]
 
 
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])

@@ -1,8 +1,12 @@
 """A server's question at the terminal, with a person whose lines are written down beforehand."""
 
+import os
+import pty
+import select
+
 import pytest
 
-from isthmus.cli.elicit import answer
+from isthmus.cli.elicit import answer, forget_typing
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.wire import ElicitParams
 
@@ -80,3 +84,17 @@ async def test_a_page_is_shown_whole_and_not_opened_without_a_yes():
 
     assert Declined() == await answer(question, person)
     assert any("https://example.com/login?a=b" in line for line in person.shown)
+
+
+def test_what_was_typed_before_a_question_is_no_answer_to_it():
+    """Ours: a line that waits in the terminal was meant for something else."""
+    master, slave = pty.openpty()
+    try:
+        os.write(master, b"y\n")
+        select.select([slave], [], [], 5)
+        forget_typing(slave)
+
+        assert ([], [], []) == select.select([slave], [], [], 0)
+    finally:
+        os.close(master)
+        os.close(slave)

@@ -68,6 +68,30 @@ async def test_tokens_that_are_over_are_renewed_by_any_command(shell):
     assert 1 <= place.authority.counts["refresh_token"]
 
 
+@pytest.mark.covers("auth.client.parent-by-setting")
+async def test_a_resource_above_the_server_is_named_at_the_login_and_counts_for_that_server(shell):
+    """Ours: the other commands renew such a token without being told again, and show it nowhere else."""
+    async with town() as place:
+        place.resource["resource"] = place.origin
+        refused = await shell("login", place.url)
+        entered = await shell("login", place.url, "--resource", place.origin)
+        called = await shell("call", place.url, "hello")
+        place.revoked |= set(place.authority.tokens)
+        renewed = await shell("call", place.url, "hello")
+        below = await shell("call", f"{place.url}/mallory", "hello")
+        left = await shell("logout", place.url)
+        shown = [path for _, path, headers in place.seen if "authorization" in headers]
+
+    assert 4 == refused[0]
+    assert f"isthmus login --resource {place.origin}" in refused[2]
+    assert f"logged in to {place.origin}\n" in entered[1]
+    assert [(0, "hello\n", "")] * 2 == [called, renewed]
+    assert 1 == place.authority.counts["refresh_token"]
+    assert 0 != below[0]
+    assert {"/mcp"} == set(shown)
+    assert (0, "", "forgot 1 record(s)\n") == left
+
+
 async def test_scopes_and_json_are_as_they_were_asked_for(shell):
     """Ours: --scope asks for more than the server does, and --json is for programs."""
     async with town() as place:

@@ -1,6 +1,6 @@
 """What is printed."""
 
-from isthmus.cli.output import blocks, contents, size
+from isthmus.cli.output import blocks, contents, print_line, print_lines, size
 from isthmus.wire import (
     BlobResourceContents,
     EmbeddedResource,
@@ -36,6 +36,16 @@ def test_bytes_of_a_resource_are_named_not_shown():
     part = BlobResourceContents(uri="file:///b", blob="AAAA", mime_type="image/png")
 
     assert "[image/png, 3 B of file:///b]" == contents([part])
+
+
+def test_a_line_that_names_what_others_made_is_one_line_of_plain_text(capsys):
+    """Ours: what a terminal would obey is made visible, in a pipe, too."""
+    print_line("a\x1b[31m\nb\u202ec\u200bd")
+    print_lines("ours\nb\x1b]0;x\x07")
+
+    assert "a<U+001B>[31m<U+000A>b<U+202E>c<U+200B>d\nours\nb<U+001B>]0;x<U+0007>\n" == (
+        capsys.readouterr().out
+    )
 
 
 def test_sizes_read_as_people_say_them():

@@ -137,3 +137,42 @@ async def small_host():
     host.add("desk", Server("desk"))
     async with host, Control(host.view, user_folder()):
         yield host
+
+
+@pytest.mark.covers("hostservers.cli.state")
+async def test_the_host_that_runs_is_found_by_its_state(home, tmp_path, capsys):
+    """Ours: also where it runs on another one than the user's, or on the file that is named."""
+    file = home.parent / "mcp.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"mcpServers": {"shop": {"command": "true"}}}))
+    with tempfile.TemporaryDirectory() as short:
+        host = Host.from_config(str(file), state=short)
+        async with Control(host.view, short), host:
+            await show(None, short, as_json=True)
+            by_state = json.loads(capsys.readouterr().out)
+            await show(None, as_json=True)
+            without = json.loads(capsys.readouterr().out)
+    with tempfile.TemporaryDirectory() as short:
+        file.write_text(
+            json.dumps({"mcpServers": {"shop": {"command": "true"}}, "host": {"state": short}})
+        )
+        host = Host.from_config(str(file))
+        async with Control(host.view, short), host:
+            await show(str(file), as_json=True)
+            by_file = json.loads(capsys.readouterr().out)
+
+    assert ["idle", "not running", "idle"] == [
+        one[0]["state"] for one in (by_state, without, by_file)
+    ]
+
+
+@pytest.mark.covers("hostservers.cli.pipe")
+def test_a_table_in_a_pipe_is_not_cut(home, isthmus, monkeypatch):
+    """Ours: a program that reads it gets all of it, whatever the width of somebody's terminal."""
+    monkeypatch.setenv("COLUMNS", "40")
+    words = [f"argument-{number}" for number in range(40)]
+    assert 0 == isthmus("add", "a-server-with-a-name", "--", "uvx", "mcp-server-time", *words)[0]
+    out = isthmus()[1]
+
+    assert [2] == [len(out.splitlines())]
+    assert " ".join(words) in out

@@ -420,6 +420,49 @@ async def test_an_error_answer_is_an_exception(revision):
     await client.close()
 
 
+GOOD = {"name": "good", "inputSchema": {"type": "object"}}
+BAD_TOOL = {"name": "bad\x1b[2J", "inputSchema": "anything"}
+LISTS = {
+    "list_tools": ("tools", {}, {"tools": [GOOD, BAD_TOOL, {**GOOD, "annotations": None}]}),
+    "list_prompts": ("prompts", {}, {"prompts": [{"name": "good"}, {"name": 7}, {"name": "good"}]}),
+    "list_resources": (
+        "resources",
+        {},
+        {"resources": [{"uri": "a:b", "name": "good"}, "what?", {"uri": "a:c", "name": "good"}]},
+    ),
+    "list_resource_templates": (
+        "resources",
+        {},
+        {"resourceTemplates": [{"uriTemplate": "a:{b}", "name": "good"}, {"name": "bad"}] * 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
+@pytest.mark.parametrize("method", LISTS)
+async def test_a_malformed_item_is_left_out_of_its_list_and_logged(revision, method, caplog):
+    """Ours: one mistake hides no other tool; the log says which item it was, and why."""
+    capability, offered, result = LISTS[method]
+    puppet = Puppet()
+    client = Client(puppet.channel, revision=revision)
+    opening = asyncio.create_task(client.open())
+    answer = puppet.discovered if revision == MODERN_NAME else puppet.greeted
+    await answer(**{capability: offered})
+    await opening
+
+    listing = asyncio.create_task(getattr(client, method)())
+    await puppet.answers(result)
+    found = await listing
+    await client.close()
+
+    assert ["good", "good"] == [item.name for item in found]
+    said = [record.getMessage() for record in caplog.records]
+    assert said
+    assert all("[1]" in line or "[3]" in line for line in said)
+    assert all("is left out of" in line for line in said)
+    assert all(line.isprintable() for line in said)
+
+
 @EITHER
 async def test_a_malformed_result_is_the_servers_fault(revision):
     """Ours: the message has the JSON path."""
@@ -784,3 +827,20 @@ async def test_who_asked_is_told_once_that_the_connection_has_ended():
     assert [ConnectionLost, "the connection was closed"] == told
     with pytest.raises(OutOfPhase):
         await client.list_tools()
+
+
+@EITHER
+async def test_progress_is_asked_for_where_a_call_listens_to_it(revision):
+    """Ours, as the guide says: only there does progress lengthen the timeout."""
+    puppet = Puppet()
+    client = await connected(puppet, revision)
+    asked = []
+    for listener in (None, lambda _: None):
+        call = asyncio.create_task(client.call_tool("add", on_progress=listener))
+        request = await puppet.heard()
+        asked.append("progressToken" in request["params"].get("_meta", {}))
+        await puppet.says(id=request["id"], result={"content": [], "resultType": "complete"})
+        await call
+    await client.close()
+
+    assert [False, True] == asked

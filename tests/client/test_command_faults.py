@@ -31,6 +31,8 @@ for line in sys.stdin:
         if what == "garbage":
             print("Traceback: this is no JSON", flush=True)
             print('{"jsonrpc": "2.0", "id": true}', flush=True)
+        if what == "ask":
+            say(id=77, method="roots/list")
         if what != "silent":
             say(id=id, result={"content": [], "resultType": "complete"})
 """
@@ -80,3 +82,77 @@ async def test_a_server_that_only_prints_is_a_failed_connection():
     said = r"(?s)accept initialize: the server .*port 8000\nA server over stdio goes on until"
     with pytest.raises(ConnectFailed, match=said):
         await Client(chatty).open()
+
+
+async def test_a_message_that_is_dropped_is_logged_once_with_what_it_is(caplog):
+    """Ours: a server's request in 2026-07-28 gets no answer, and its author should learn why."""
+    async with Client(server()) as client:
+        for what in ("ask", "garbage", "ask", "garbage"):
+            await client.call_tool(what)
+
+    said = [record.getMessage() for record in caplog.records]
+    assert 2 == len(said)
+    assert said[0].endswith(
+        " sent a request for 'roots/list', which servers of this revision do not send"
+    )
+    assert " sent what is no message: " in said[1]
+    assert all(line.startswith(str(server())) for line in said)
+
+
+PARTICULAR = """
+import json, sys
+
+def say(**members):
+    print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
+
+first = None
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    first = first or method
+    if first != "initialize":
+        say(id=id, error={"code": -32600, "message": "initialize must come first"})
+    elif method == "initialize":
+        info = {"name": "particular", "version": "1"}
+        version = message["params"]["protocolVersion"]
+        say(id=id, result={"protocolVersion": version, "capabilities": {}, "serverInfo": info})
+"""
+
+
+async def test_a_server_that_wants_initialize_first_is_started_anew_without_the_probe():
+    """Ours: supergateway answers nothing any more once something else came before initialize."""
+    async with Client(Command(sys.executable, "-c", PARTICULAR)) as client:
+        assert ("particular", "2025-11-25") == (client.info.name, client.revision.name)
+
+
+HANGS = """
+import sys, time
+print("waiting for the database", file=sys.stderr, flush=True)
+for line in sys.stdin:
+    pass
+"""
+
+REFUSES = """
+import json, sys
+print("no key: set FOO_KEY", file=sys.stderr, flush=True)
+for line in sys.stdin:
+    id = json.loads(line).get("id")
+    error = {"code": -32600, "message": "not today"}
+    print(json.dumps({"jsonrpc": "2.0", "id": id, "error": error}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (HANGS, "(?s)no connection within .*waiting for the database$"),
+        (REFUSES, "(?s)not today.*no key: set FOO_KEY$"),
+        ("raise SystemExit('no such table')", "(?s)exit code 1.*no such table$"),
+    ],
+)
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_a_server_that_does_not_start_says_why_in_the_error(source, says, era):
+    """Ours: its standard error mostly says what it lacks, whether it ends, refuses or hangs."""
+    client = Client(Command(sys.executable, "-c", source), era=era, connect_timeout=3.0)
+    with pytest.raises(ConnectFailed, match=says):
+        await client.open()

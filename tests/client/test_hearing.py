@@ -284,3 +284,41 @@ async def test_a_new_session_that_refuses_says_so_in_the_log(caplog):
     await client.close()
 
     assert "a new session is not what the one before was: not again" in caplog.text
+
+
+class Pipe:
+    """The client's end of a channel that can stop reading, as a launched server's can."""
+
+    def __init__(self, channel):
+        self._channel = channel
+        self.rested = 0
+
+    def rest(self, _seconds):
+        """It was told to."""
+        self.rested += 1
+
+    def __getattr__(self, name):
+        return getattr(self._channel, name)
+
+
+@pytest.mark.covers("clientlimits.notifications.changes")
+@pytest.mark.parametrize("kind", ["tools/list_changed", "resources/updated"])
+async def test_a_server_that_tells_of_changes_without_a_pause_waits_at_its_own_end(kind):
+    """Ours: every change is heard of, and reading rests, so that nobody else pays for it."""
+    puppet = Puppet()
+    pipe, told = Pipe(puppet.channel), []
+    client = Client(pipe, revision=LEGACY_NAME, on_change=told.append)
+    opening = asyncio.create_task(client.open())
+    await puppet.greeted(**CAN)
+    await opening
+    method, params = f"notifications/{kind}", {"uri": "a://b"} if "updated" in kind else {}
+    rests = []
+    for number in (6_000, 12_000):
+        for _ in range(6_000):
+            await puppet.says(method=method, params=params)
+        await until(lambda number=number: len(told) == number)
+        rests.append(pipe.rested)
+    await client.close()
+
+    assert 0 == rests[0]
+    assert rests[1] >= 1

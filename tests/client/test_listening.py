@@ -70,6 +70,18 @@ async def test_a_modern_client_listens_on_a_stream():
     await client.close()
 
 
+async def test_a_change_that_names_no_stream_reaches_those_who_asked_for_it():
+    """Ours: servers MUST name the subscription, and mcp-go does not over stdio."""
+    client, puppet = await connected(MODERN_NAME)
+    stream, changes, _ = await listening(client, puppet, tools=True)
+    await changed(puppet, "prompts/list_changed")
+    await changed(puppet, "tools/list_changed")
+
+    assert Change("tools") == await anext(changes)
+    await stream.__aexit__(None, None, None)
+    await client.close()
+
+
 @pytest.mark.covers("listening.streams.correlated")
 async def test_two_streams_are_kept_apart_by_their_ids():
     """Spec 2026-07-28 basic/patterns/subscriptions: clients MUST correlate by the id."""
@@ -308,7 +320,7 @@ async def test_a_client_that_cannot_listen_says_so_in_the_log(caplog):
         await call
     await client.close()
 
-    assert "changes will not be heard of: no listening here" in caplog.text
+    assert "its changes will not be heard of: no listening here" in caplog.text
 
 
 async def test_a_server_that_will_not_unsubscribe_harms_nobody():

@@ -8,7 +8,7 @@ import pytest
 
 from isthmus.client import known
 from isthmus.client.client import Client
-from isthmus.client.sessions import SETTLE
+from isthmus.client.sessions import SETTLE, Renewal
 from isthmus.client.targets import Target
 from isthmus.errors import CallTimedOut, ConnectionLost, HttpRefused, MethodNotFound, OutOfPhase
 from isthmus.testing import VirtualLoop
@@ -533,3 +533,30 @@ async def test_a_call_that_learns_of_the_end_while_the_client_closes():
 
     assert 1 == server.opened
     assert {asyncio.current_task()} == asyncio.all_tasks()
+
+
+class Leaving:
+    """A link that was replaced, and counts how often it is ended."""
+
+    def __init__(self):
+        self.ends = 0
+
+    async def over(self):
+        """Never by itself."""
+        await asyncio.Event().wait()
+
+    async def end(self):
+        """End it."""
+        self.ends += 1
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+async def test_a_link_that_was_just_replaced_is_ended_with_its_client(turns):
+    """Ours: also where the task that ends it is cancelled before it began."""
+    link, renewal = Leaving(), Renewal(lambda: None, lambda _: None)
+    renewal.leave(link)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await renewal.close()
+
+    assert link.ends >= 1

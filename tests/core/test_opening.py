@@ -1,8 +1,11 @@
 """The negotiation as a table: every answer a server may give, and what the client makes of it."""
 
+import contextlib
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import Raw
 
 from isthmus.core.opening import (
@@ -139,6 +142,30 @@ TABLE = {
         offer(),
         [Gone("exit code 1"), greeted(LEGACY)],
         [f"{PROBE} {MODERN}", f"{AGAIN} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a server that refuses initialize because the probe came first": (
+        offer(startable=True),
+        [UNKNOWN, Error(-32600, "initialize must be the first request"), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{AGAIN} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a server that dies of initialize after the probe": (
+        offer(startable=True),
+        [UNKNOWN, Gone("exit code 1"), greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{AGAIN} {LEGACY}", DONE],
+        LEGACY,
+    ),
+    "a server that refuses initialize without a probe, too": (
+        offer(startable=True),
+        [UNKNOWN, Error(-32600, "no"), Error(-32600, "never")],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}", f"{AGAIN} {LEGACY}"],
+        "the server did not accept initialize: never (-32600)",
+    ),
+    "a slow server that refuses initialize, and again after it was found to be no modern one": (
+        offer(startable=True),
+        [Silence(2), NOT_YET, UNKNOWN, NOT_YET, greeted(LEGACY)],
+        [f"{PROBE} {MODERN}", f"{GREET} {LEGACY}"] * 2 + [f"{AGAIN} {LEGACY}", DONE],
         LEGACY,
     ),
     "a legacy HTTP server: 400 with a body of its own": (
@@ -624,3 +651,63 @@ def test_a_modern_server_may_keep_its_name_to_itself(meta):
         steps.send(discovered(MODERN, _meta=meta))
 
     assert end.value.value.info is None
+
+
+def test_versions_that_discover_does_not_confirm_are_given_up():
+    """Ours: an answer to ``initialize`` that lists the modern revision, and a probe that says no."""
+    refusal = unsupported(MODERN)
+    taken, said = walk(offer(), UNKNOWN, *[refusal, UNKNOWN] * 1, refusal)
+
+    assert [PROBE, GREET, PROBE, GREET] == [step.split()[0] for step in taken]
+    assert f"no revision in common: the server speaks {MODERN}" in said
+    assert "Unsupported protocol version" in said
+
+
+VERSIONS = st.lists(st.sampled_from([*BY_NAME, "1999-01-01", ""]), max_size=6)
+OUTCOMES = st.one_of(
+    VERSIONS.map(lambda versions: discovered(*versions)),
+    st.sampled_from([*BY_NAME, "1999-01-01"]).map(greeted),
+    st.builds(
+        lambda versions, code: unsupported(*versions, code=code),
+        VERSIONS,
+        st.sampled_from([-32022, -32602, -32600, -32000]),
+    ),
+    st.sampled_from([UNKNOWN, NOT_YET, PAGE, NO_STREAM, Silence(1), Gone("gone"), answer()]),
+    st.sampled_from([HttpStatus(code) for code in (400, 405, 500)]),
+    st.just(Nonsense("what?")),
+)
+OFFERS = st.builds(
+    offer,
+    pin=st.sampled_from([None, *BY_NAME]),
+    known=st.sampled_from([None, *BY_NAME]),
+    handshake=st.booleans(),
+    startable=st.booleans(),
+    sse=st.booleans(),
+    known_sse=st.booleans(),
+)
+MOST_ATTEMPTS = 12
+"""What the answers lead to by themselves; the bound for whatever they may be lies above it."""
+
+
+@given(OFFERS, st.lists(OUTCOMES, min_size=1, max_size=4))
+@settings(max_examples=2000)
+def test_no_answers_make_an_opening_go_on_for_ever(brought, answers):
+    """Ours: a server that gives the same answers again and again is given up."""
+    steps, sent = negotiate(brought), 0
+    with contextlib.suppress(StopIteration, ConnectFailed):
+        attempt = next(steps)
+        while True:
+            outcome = Silence(0) if attempt.note else answers[sent % len(answers)]
+            if isinstance(outcome, NoStream) and not attempt.sse:
+                outcome = PAGE  # there is no other attempt that can have it
+            sent += 1
+            assert sent <= MOST_ATTEMPTS
+            attempt = steps.send(outcome)
+
+
+def test_no_outcome_at_all_makes_an_opening_go_on_for_ever():
+    """Ours: the last bound, met by what no transport reports."""
+    taken, said = walk(offer(), *[NO_STREAM] * 16)
+
+    assert 16 == len(taken)
+    assert "the server's answers lead nowhere: it was asked 16 times" == said

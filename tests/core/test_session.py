@@ -8,6 +8,7 @@ from isthmus.core.batch import MAX_TAKEN
 from isthmus.core.events import (
     Answered,
     Called,
+    Dropped,
     Expired,
     Failed,
     Noted,
@@ -24,6 +25,11 @@ MODERN = {
         "io.modelcontextprotocol/clientCapabilities": {},
     }
 }
+
+
+def acted_on(events):
+    """The events that something comes of."""
+    return [event for event in events if not isinstance(event, Dropped)]
 
 
 def frame(**members):
@@ -180,7 +186,7 @@ def test_initialize_cannot_be_withdrawn():
 @pytest.mark.parametrize("params", [{}, {"requestId": None}, {"requestId": 77}, {"requestId": []}])
 def test_a_senseless_cancellation_is_ignored(params):
     """Invalid cancellations SHOULD be ignored (spec: cancellation error handling)."""
-    assert [] == opened().receive(frame(method="notifications/cancelled", params=params))
+    assert [] == acted_on(opened().receive(frame(method="notifications/cancelled", params=params)))
 
 
 def test_our_call_is_answered_once():
@@ -222,7 +228,9 @@ def test_an_error_without_id_is_dropped_where_it_could_be_anyones():
     session.call("tools/list")
     session.call("tools/list")
 
-    assert [] == session.receive(frame(id=None, error={"code": -32700, "message": "what?"}))
+    assert [] == acted_on(
+        session.receive(frame(id=None, error={"code": -32700, "message": "what?"}))
+    )
 
 
 def test_progress_reaches_its_call_and_moves_the_deadline():
@@ -241,7 +249,9 @@ def test_progress_reaches_its_call_and_moves_the_deadline():
 @pytest.mark.parametrize("params", [{}, {"progressToken": 5}, {"progressToken": []}])
 def test_senseless_progress_is_ignored(params):
     """Progress that says nothing is dropped (our promise)."""
-    assert [] == Session("client").receive(frame(method="notifications/progress", params=params))
+    assert [] == acted_on(
+        Session("client").receive(frame(method="notifications/progress", params=params))
+    )
 
 
 @pytest.mark.parametrize(("side", "heard"), [("client", [Noted]), ("server", [])])
@@ -310,7 +320,7 @@ def test_a_question_does_not_lift_the_limit():
 @pytest.mark.parametrize("data", [b"{", b"hello", b"[]", b"[1]", b"{}", b"7"])
 def test_a_client_answers_no_garbage(data):
     """The client MUST NOT write responses (spec 2026-07-28: stdio), least of all to a banner."""
-    assert [] == Session("client").receive(data)
+    assert [] == acted_on(Session("client").receive(data))
 
 
 def test_a_client_takes_no_more_out_of_an_array_than_it_may_have_to_answer():
@@ -319,7 +329,7 @@ def test_a_client_takes_no_more_out_of_an_array_than_it_may_have_to_answer():
     few, many = (b"[%b]" % b",".join(ping % n for n in range(c)) for c in (MAX_TAKEN, 1001))
 
     assert MAX_TAKEN == len(Session("client", in_flight=None).receive(few))
-    assert [] == Session("client", in_flight=None).receive(many)
+    assert [] == acted_on(Session("client", in_flight=None).receive(many))
 
 
 def test_a_client_takes_a_batch_apart():
@@ -384,3 +394,45 @@ def test_a_closed_server_serves_nothing():
 def test_a_client_takes_requests_in_any_phase():
     """Which requests a client serves is the router's and the revision's business."""
     assert isinstance(only(Session("client").receive(frame(id=1, method="ping"))), Called)
+
+
+DROPPED = {
+    "a request where none may be sent": (
+        frame(id=5, method="roots/list"),
+        "a request for 'roots/list', which servers of this revision do not send",
+    ),
+    "a banner": (b"hello", "what is no message: "),
+    "an answer to nothing": (frame(id=77, result={}), "an answer to 77, the id of no request"),
+    "an error about nothing": (
+        frame(id=None, error={"code": -32700, "message": "\x1b[2Jwhat?"}),
+        "an error that names no request: '\\x1b[2Jwhat?'",
+    ),
+    "malformed progress": (
+        frame(method="notifications/progress", params={}),
+        "a malformed notifications/progress",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_a_dropped_message_is_reported_in_words(name):
+    """Ours: what is dropped can be logged, with nothing in it that a terminal obeys."""
+    data, words = DROPPED[name]
+    session = Session("client")
+    session.deaf = True
+
+    event = only(session.receive(data))
+
+    assert isinstance(event, Dropped)
+    assert event.what.startswith(words)
+    assert event.what.isprintable()
+
+
+def test_a_dropped_message_is_repeated_in_part():
+    """Ours: the other side does not fill our log."""
+    session = Session("client")
+    session.deaf = True
+
+    event = only(session.receive(frame(id=1, method="x" * 10_000)))
+
+    assert len(event.what) < 200

@@ -57,8 +57,10 @@ def test_every_block_says_what_it_is(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_short(page):
-    """Ours: 200 lines, or it is two pages."""
-    assert len(page.read_text(encoding="utf-8").splitlines()) <= 200
+    """Ours: 200 lines, or it is two pages; the index has one more for each decision."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+
+    assert len([line for line in lines if "](decisions/" not in line]) <= 200
 
 
 @pytest.mark.parametrize(

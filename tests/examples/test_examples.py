@@ -155,7 +155,7 @@ async def test_pydantic_speaks_for_its_models(example):
         refused = await client.call_tool("order", {"lines": [{"article": "beer"}]})
 
     assert {"lines": [{"article": "tea", "count": 2}], "totalEuro": 8.0} == bought.structured
-    assert "lines[0].article: Value error, there is only tea, and cups" in refused.text
+    assert "lines[0].article: there is only tea, and cups" in refused.text
 
 
 async def test_the_mounted_server_is_reached_beside_the_application(example):

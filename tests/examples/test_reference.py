@@ -1,6 +1,7 @@
 """The pages of ``docs/reference/``: those made from tables are current, the others are whole."""
 
 import ast
+import gc
 import importlib.util
 import re
 from pathlib import Path
@@ -38,6 +39,7 @@ SAYING |= {"StoreLocked", "StoreUnavailable", "StoreUnusable", "AuditUnavailable
 SAYING |= {"HostGone", "HostRuns", "ControlUnavailable", "CannotOpen"}
 SAYING |= {"Denied", "Quarantined", "UserDeclined", "Exhausted", "ServerUnavailable"}
 SAYING |= {"OutcomeUnknown"}
+SAYING |= {"AnswerMisfit"}  # a Refuse
 # What an author or a person at a terminal is told before anything was sent says what to do about
 # it in its own words; the index has the parts of isthmus that say it.
 SELF_EXPLAINED = {"UsageError", "Unknown", "BadArguments", "ConfigError", "PolicyError"}
@@ -58,9 +60,18 @@ def template(node):
     return None
 
 
+def syntax_tree(path):
+    """A module's syntax tree, made without a collection in between, at which this Python gives up."""
+    gc.disable()
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    finally:
+        gc.enable()
+
+
 def said_by(path):
     """The messages of one file: who says them, and their words."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax_tree(path)):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else ""

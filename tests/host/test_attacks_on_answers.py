@@ -7,7 +7,7 @@ import pytest
 
 from isthmus.client.asked import Asked, asked_by
 from isthmus.host import Host
-from isthmus.host.attachment import AskAttend, AskLeave, line
+from isthmus.host.attachment import AskAttend, AskHello, AskLeave, line
 from isthmus.host.attempt import Attempt
 from isthmus.host.control import Control
 from isthmus.host.passage import Passage
@@ -51,6 +51,7 @@ class Surface:
 
     async def __aenter__(self):
         self._reader, self._writer = await asyncio.open_unix_connection(self._folder / "host.sock")
+        await self.says(AskHello(id=0, name="test"))
         return self
 
     async def __aexit__(self, *_):

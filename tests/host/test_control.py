@@ -11,7 +11,7 @@ import pytest
 
 from audit_rows import until
 from isthmus.host.attached import Attached, HostGone
-from isthmus.host.attachment import LONGEST_ASK, VERSION
+from isthmus.host.attachment import LONGEST_ASK, VERSION, AskHello, AskLeave, line
 from isthmus.host.attempt import Attempt
 from isthmus.host.control import MOST, Control, ControlUnavailable, HostRuns, at_most
 from isthmus.host.errors import Unknown
@@ -19,6 +19,7 @@ from isthmus.host.events import Asked, Events, Noticed
 from isthmus.host.interaction import Decision, Interaction, PromptAsked
 from isthmus.host.policy.trace import Trace
 from isthmus.host.view import ServerStatus
+from isthmus.transports.sockets import read_ancestry
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -284,6 +285,28 @@ async def test_what_fails_in_one_answer_does_not_end_the_others(control, tmp_pat
         await slow
 
 
+@pytest.mark.covers("hostaudit.control.bounded")
+@pytest.mark.parametrize("part", ["surface", "program"])
+async def test_a_surface_that_reads_nothing_does_not_keep_the_host(small, tmp_path, part):
+    """Ours: one that is stopped, by Ctrl-Z for example, keeps no host from its end."""
+    control = Control(small, tmp_path)
+    await control.__aenter__()
+    reader, writer = await asyncio.open_unix_connection(control.path, limit=1)
+    reader._transport.pause_reading()
+    writer.write(line(AskHello(id=1, part=part)))
+    for number in range(30):
+        writer.write(line(AskLeave(id=2 + number, attended=0)))
+    small.states = [ServerStatus(name="s" * 1_000_000, state="idle")]
+    await until(lambda: control._surfaces)
+    for _ in range(10):
+        small.told.tell(Noticed(about="x", text="y" * 1_000_000))
+        await asyncio.sleep(0)
+    await asyncio.wait_for(control.close(), 20)
+    writer.transport.abort()
+
+    assert not control._surfaces
+
+
 @pytest.mark.covers("hostaudit.view.ends")
 async def test_when_the_host_goes_the_surface_is_told(small, tmp_path):
     """Ours: its questions go, its events end, and whatever it asks for says so."""
@@ -341,3 +364,56 @@ async def test_a_host_of_another_user_is_not_attached_to(tmp_path):
     finally:
         process.kill()
         await process.wait()
+
+
+CHILD = """
+import os, socket, sys, time
+
+def attach():
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(sys.argv[1])
+        return sock.makefile().readline()
+
+if sys.argv[2] == "child":
+    print(attach())
+elif sys.argv[2] == "grandchild":
+    if os.fork() == 0:
+        print(attach())
+    else:
+        os.wait()
+else:  # handed on to init, once the server itself has ended
+    ready, go = os.pipe()
+    if os.fork() == 0:
+        os.close(go)
+        os.read(ready, 1)
+        print(attach(), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells where a process comes from")
+@pytest.mark.covers("hostaudit.socket.children")
+@pytest.mark.parametrize("how", ["child", "grandchild", "orphan"])
+async def test_what_a_host_has_started_cannot_attach_to_it(tmp_path, how):
+    """Ours: a server could answer its own questions; also a child of its own that outlives it."""
+    view = Small()
+    async with Control(view, tmp_path):
+        words = [sys.executable, "-c", CHILD, str(tmp_path / "host.sock"), how]
+        process = await asyncio.create_subprocess_exec(
+            *words, stdout=asyncio.subprocess.PIPE, process_group=0
+        )
+        view.states = [ServerStatus(name="s", state="ready", pid=process.pid)]
+        said = await process.stdout.read()
+        await process.wait()
+
+    assert b"does not attach to it" in said
+    assert [] == view.attending
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells where a process comes from")
+def test_where_a_process_comes_from():
+    """Ours: itself, its parents, its group and its session; nothing of one that is gone."""
+    found = read_ancestry(os.getpid())
+
+    assert os.getpid() == found[0]
+    assert {os.getppid(), os.getpgrp(), os.getsid(0)} - {0, 1} <= set(found)
+    assert () == read_ancestry(2**22 + 1)

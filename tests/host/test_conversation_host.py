@@ -61,3 +61,49 @@ async def test_no_is_told_to_the_model_and_nothing_is_sent():
     assert "was not allowed" in done.result.content[0].text
     assert "intent" not in {row.kind for row in rows}
     assert "done" == next(e for e in events if isinstance(e, Ended)).why
+
+
+def growing():
+    """A server with a tool that makes another one."""
+    server = Server("shop")
+
+    async def price() -> str:
+        """The price."""
+        return "three"
+
+    @server.tool
+    async def unlock() -> str:
+        """Make another tool."""
+        server.tool(price)
+        return "there is price now"
+
+    return server
+
+
+@pytest.mark.covers("hostchat.catalog.appeared")
+async def test_a_tool_that_has_only_just_appeared_can_be_called_at_once():
+    """Ours: a result told the model of it, and its server tells the host beside that, or later."""
+    host = Host(approver=lambda _interaction: True)
+    host.add("shop", growing())
+    async with host:
+        unlock = ToolUseContent(id="1", name="shop__unlock", input={})
+        price = ToolUseContent(id="2", name="shop__price", input={})
+        talk = Conversation(host, Scripted([unlock, price, "Three."]), "m")
+        events = [event async for event in talk.say("what does it cost?")]
+
+    assert [False, False] == [e.failed for e in events if isinstance(e, ToolDone)]
+    assert "done" == next(e for e in events if isinstance(e, Ended)).why
+
+
+@pytest.mark.covers("hostchat.catalog.appeared")
+@pytest.mark.parametrize("name", [("shop__price", ""), ("price", "shop")])
+async def test_a_program_calls_a_tool_that_has_only_just_appeared(name):
+    """Ours: by its name in the catalog, and by its server's."""
+    tool, server = name
+    host = Host(approver=lambda _interaction: True)
+    host.add("shop", growing())
+    async with host:
+        await host.call("shop__unlock")
+        result = await host.call(tool, server=server)
+
+    assert "three" == result.text

@@ -114,6 +114,9 @@ def test_variables_that_load_code_are_warned_of():
         ("git_ssh_command", True), ("GIT_CONFIG_COUNT", True), ("npm_config_registry", True),
         ("PYTHONSTARTUP", True), ("DYLD_X", True), ("BASH_FUNC_ls", True), ("HTTPS_PROXY", True),
         ("UV_INDEX_URL", True), ("GITHUB_TOKEN", False), ("API_KEY", False), ("LANG", False),
+        ("PYTHONUNBUFFERED", False), ("pythondontwritebytecode", False), ("PYTHONUTF8", False),
+        ("PYTHONPYCACHEPREFIX", True), ("PYTHONWARNINGS", True), ("GIT_TERMINAL_PROMPT", False),
+        ("UV_NO_PROGRESS", False), ("NPM_CONFIG_LOGLEVEL", False), ("DOTNET_NOLOGO", False),
     ],
 )  # fmt: skip
 def test_which_variables_load_code(name, loading):

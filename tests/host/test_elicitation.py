@@ -1,10 +1,10 @@
 """What servers ask the user, on its way through the pipeline to a person and back."""
 
 import webbrowser
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from isthmus import Context, Server
 from isthmus.client.gate import BadQuestion
@@ -14,7 +14,7 @@ from isthmus.host.audit.log import AuditLog
 from isthmus.host.broker import Broker
 from isthmus.host.config.entries import ServerEntry, ServerLimits
 from isthmus.host.elicitation import Elicitor, host_of, in_browser, secrets_of
-from isthmus.host.errors import BadArguments
+from isthmus.host.errors import BadArguments, UserDeclined
 from isthmus.host.events import Noticed
 from isthmus.host.host import Host
 from isthmus.host.interaction import Decision
@@ -26,6 +26,13 @@ from isthmus.host.runs import Runs
 from isthmus.host.state import HostState
 from isthmus.store.meter import Rate
 from isthmus.wire import ElicitParams
+
+
+class Seat(Struct):
+    """Where to sit."""
+
+    row: int
+
 
 ENTRY = ServerEntry(name="shop", command=("shop",))
 SEAT = ElicitParams(
@@ -164,6 +171,32 @@ async def test_a_form_that_asks_for_a_secret_is_warned_of_and_may_be_refused_by_
         ("code", {"description": "The one-time code from your phone"}, True),
         ("card", {"title": "Card number"}, True),
         ("accessToken", {}, True),
+        ("Kennwort", {}, True),
+        ("x", {"title": "Votre mot de passe"}, True),
+        ("x", {"title": "Contraseña"}, True),
+        ("contrasena", {}, True),
+        ("x", {"description": "Sua senha do banco"}, True),
+        ("haslo", {"title": "Hasło"}, True),
+        ("x", {"title": "Şifreniz"}, True),
+        ("x", {"title": "Пароль"}, True),
+        ("x", {"title": "Κωδικός πρόσβασης"}, True),
+        ("x", {"title": "كلمة المرور"}, True),
+        ("x", {"title": "סיסמה"}, True),
+        ("x", {"title": "पासवर्ड"}, True),
+        ("x", {"title": "รหัสผ่าน"}, True),
+        ("密码", {}, True),
+        ("x", {"title": "パスワード"}, True),
+        ("x", {"title": "비밀번호"}, True),
+        ("x", {"title": "Mật khẩu"}, True),
+        ("p\u0430ssw\u043erd", {}, True),
+        ("pass\u200bword", {}, True),
+        ("x", {"title": "".join(chr(ord(c) + 0xFEE0) for c in "PASSWORD")}, True),
+        ("secretary", {"title": "Name of the secretary"}, False),
+        ("passport", {"title": "Country of your passport"}, False),
+        ("keywords", {"title": "Palabras clave"}, False),
+        ("pineapple", {"title": "Ananas"}, False),
+        ("città", {"title": "Città di nascita"}, False),
+        ("名前", {"title": "お名前"}, False),
         ("opinion", {}, False),
         ("compass", {"title": "Direction"}, False),
         ("shipping", {"description": "Where to?"}, False),
@@ -176,6 +209,34 @@ def test_what_looks_like_a_secret(name, blank, secret):
     assert ([name] if secret else []) == secrets_of(
         ElicitParams(message="?", requested_schema=schema)
     )
+
+
+@pytest.mark.covers("hostterminal.elicitation.secrets-by-message")
+@pytest.mark.parametrize(
+    ("message", "blanks", "secret"),
+    [
+        ("Please enter your password", ["value"], ["value"]),
+        ("Please enter your password", ["city"], ["city"]),
+        ("Bitte geben Sie Ihr Passwort ein", ["eingabe"], ["eingabe"]),
+        ("Saisissez le code de vérification", ["reponse"], ["reponse"]),
+        ("请输入您的密码", ["x"], ["x"]),
+        ("パスワードを入力してください", ["x"], ["x"]),
+        ("Введите пароль", ["x"], ["x"]),
+        ("Paste your API key", ["value"], ["value"]),
+        ("Log in", ["user", "password"], ["password"]),
+        ("Which name shall the new token have?", ["name"], []),
+        ("Delete the password of ada?", [], []),
+        ("Which city do you fly to?", ["value"], []),
+    ],
+)
+def test_a_question_that_speaks_of_a_secret_gives_its_fields_away(message, blanks, secret):
+    """Ours: a field of another name asks for the same; a yes or no asks for none."""
+    properties = {name: {"type": "string"} for name in blanks}
+    properties["sure"] = {"type": "boolean"}
+    properties["kind"] = {"type": "string", "enum": ["a", "b"]}
+    schema = {"type": "object", "properties": properties}
+
+    assert secret == secrets_of(ElicitParams(message=message, requested_schema=schema))
 
 
 @pytest.mark.covers("hostterminal.elicitation.page-consent")
@@ -348,3 +409,30 @@ async def test_a_form_that_cannot_be_checked_is_not_sent():
             await elicitor.answer(
                 Asking(entry=ENTRY), ElicitParams(message="?", requested_schema=schema)
             )
+
+
+async def test_a_true_to_a_form_is_told_as_a_mistake():
+    """Ours: it fills nothing in, so it is no answer; a form without blanks it agrees to."""
+    server = Server("shop")
+
+    @server.tool
+    async def seat(ctx: Context) -> str:
+        """Choose a seat."""
+        return str(await ctx.elicit("Which seat?", Seat))
+
+    told = []
+    host = Host(approver=lambda _interaction: True)
+    host.add("shop", server)
+    async with host:
+        events = host.events()
+        with suppress(UserDeclined):
+            await host.call("shop__seat")
+        host.kernel.events.close()
+        told = [event.text async for event in events if isinstance(event, Noticed)]
+
+    assert [
+        (
+            "the approver <lambda> failed: <lambda> said True to a form, which fills nothing in: "
+            "return Decision(verdict='allow', edited={...}) with row, or False"
+        )
+    ] == told

@@ -7,7 +7,7 @@ from host_policies import READS, tool
 from isthmus.host.errors import Exhausted
 from isthmus.host.fingerprints import Change, Fingerprints, fingerprint
 from isthmus.host.state import HostState
-from isthmus.wire import Tool
+from isthmus.wire import Icon, Tool, ToolExecution
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
 TURNED = {"properties": {"b": {"type": "integer"}, "a": {"type": "string"}}, "type": "object"}
@@ -37,7 +37,7 @@ def test_the_order_of_members_is_no_difference():
 @pytest.mark.parametrize(
     "other",
     [{"description": "y"}, {"title": "t"}, {"input_schema": SCHEMA}, {"output_schema": SCHEMA}, {"annotations": READS},
-     {"meta": {"ui": {"resourceUri": "ui://a"}}}, {"name": "re\u0430d"}, {"description": "x\u200b"}],
+     {"execution": ToolExecution(task_support="required")}, {"meta": {"ui": {"resourceUri": "ui://a"}}}, {"name": "re\u0430d"}, {"description": "x\u200b"}],
 )  # fmt: skip
 @pytest.mark.covers("hostpolicy.fingerprints.change", "hostpolicy.names.exact")
 def test_whatever_a_model_reads_of_a_tool_or_it_claims_is_in_its_fingerprint(other):
@@ -48,6 +48,7 @@ def test_whatever_a_model_reads_of_a_tool_or_it_claims_is_in_its_fingerprint(oth
 def test_what_nobody_reads_is_not():
     """Ours: other metadata and pictures change without a change of the tool."""
     assert fingerprint(tool()) == fingerprint(tool(meta={"build": 7}))
+    assert fingerprint(tool()) == fingerprint(tool(icons=[Icon(src="https://a.example/i.png")]))
 
 
 @pytest.mark.covers("hostpolicy.fingerprints.change")

@@ -261,6 +261,30 @@ async def test_what_holds_for_a_session_ends_with_it(tmp_path, clock):
     await state.close()
 
 
+@pytest.mark.covers("hostpolicy.grants.dead")
+async def test_what_was_granted_for_a_host_that_was_killed_holds_for_nobody(tmp_path, clock):
+    """Ours: it is not listed as if it did; what another host that lives was granted is."""
+    state = HostState(tmp_path, clock=clock)
+    killed, alive, other = (Grants(state, session=name) for name in ("one", "two", "three"))
+    await killed.load()
+    await alive.load()
+    await killed.remember(HERE, facts(), yes("session"))
+    living = await alive.remember(HERE, facts(), yes("arguments"))
+    lasting = await killed.remember(HERE, facts(), yes("until"))
+    killed._presence.end()  # as the system does it for a process that is gone
+    await other.refresh()
+    await other.end_dead()
+
+    assert {living.id, lasting.id} == {one.id for one in other.all()}
+    assert ["expired"] == [one.ended for one in await other.history() if one.ended]
+    await alive.refresh()
+    assert living == alive.find(HERE, facts(), remember=("arguments",))
+    await killed.close()
+    await alive.close()
+    assert [lasting.id] == [one.id for one in other.all() if not one.session]
+    await state.close()
+
+
 async def test_more_grants_than_anybody_could_look_through_are_refused(grants, monkeypatch):
     """Ours: everything has an end."""
     monkeypatch.setattr("isthmus.host.grants.MOST", 1)

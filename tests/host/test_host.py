@@ -2,11 +2,13 @@
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
 
+from audit_rows import until
 from isthmus import Accepted, Command, Context, Server
 from isthmus.errors import Misbehaved, OutOfPhase, UsageError
 from isthmus.host import (
@@ -249,6 +251,8 @@ async def test_a_tool_that_changes_while_a_person_looks_is_not_called():
             server.bought.append((what, count, cc))
             return "bought"
 
+        listed = partial(host.catalog.tool, "shop", "buy")
+        await until(lambda: "address book" in listed().description)  # the server has said so
         return True
 
     async with hosted(server, person) as host:

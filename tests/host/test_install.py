@@ -134,6 +134,29 @@ def test_what_makes_no_other_program_of_it_is_not(change):
     assert consent_digest(ENTRY) == consent_digest(structs.replace(ENTRY, **change))
 
 
+@pytest.mark.covers("hostconfig.install.changed-reasked")
+async def test_a_yes_is_for_the_folder_in_which_it_runs(tmp_path, monkeypatch):
+    """Ours: also where none is written down: python3 server.py is another program elsewhere."""
+    entry = ServerEntry(name="a", command=(sys.executable, "server.py"))
+    folders = [tmp_path / name for name in ("mine", "theirs")]
+    for one in folders:
+        one.mkdir()
+    async with desk(("allow",)) as person:
+        installs = Installs(person.state, person.pipeline)
+        monkeypatch.chdir(folders[0])
+        assert await installs.consented(entry)
+        assert installs.agreed(entry)
+        monkeypatch.chdir(folders[1])
+        elsewhere = installs.agreed(entry)
+        with pytest.raises(Denied):
+            await installs.consented(entry)
+    (first, second) = person.asked
+
+    assert not elsewhere
+    assert [str(one) for one in folders] == [first.payload.cwd, second.payload.cwd]
+    assert str(folders[1]) == second.attempt.arguments["cwd"]
+
+
 @pytest.mark.covers("hostconfig.install.silence-denies")
 @pytest.mark.parametrize("answers", [(), (("deny",),), (("cancel",),)])
 async def test_without_a_yes_it_does_not_start(answers):

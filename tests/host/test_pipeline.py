@@ -6,12 +6,13 @@ import pytest
 
 from isthmus import Server
 from isthmus.errors import Refused
-from isthmus.host import BadArguments, Decision, Denied, Host
-from isthmus.host.config.entries import Labels
+from isthmus.host import BadArguments, Decision, Denied, Exhausted, Host
+from isthmus.host.config.entries import Labels, ServerLimits
 from isthmus.host.grants import STALE, Grants
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.reading import read_layers
 from isthmus.host.state import HostState
+from isthmus.testing.faults import until
 
 
 def shop():
@@ -165,3 +166,162 @@ async def test_a_host_keeps_up_with_what_others_take_back(tmp_path, monkeypatch)
 
     await elsewhere.close()
     assert 1 == len(person.asked)
+
+
+RULES = '[[rule]]\nid = "calls"\neffect = "{}"\nwhen = {{ action = ["tool.call"] }}\n'
+
+
+def rules(effect, more=""):
+    """A policy that says one thing about calls."""
+    return Policy.of(read_layers(RULES.format(effect) + more, "user"))
+
+
+class Queue:
+    """A host whose server does one call at a time: one is inside, others wait for its place."""
+
+    def __init__(self, policy, person=True):
+        self.gate, self.inside, self.done = asyncio.Event(), asyncio.Event(), []
+        server = Server("shop")
+
+        @server.tool
+        async def buy(what: str) -> str:
+            """Buy something."""
+            self.inside.set()
+            await self.gate.wait()
+            self.done.append(what)
+            return what
+
+        self.host = Host(approver=person, policy=policy)
+        self.host.add("shop", server, limits=ServerLimits(concurrency=1))
+
+    async def around(self, change, **call):
+        """What becomes of a call that waits while something changes."""
+        async with self.host:
+            first = asyncio.create_task(self.host.call("shop__buy", {"what": "first"}))
+            await self.inside.wait()
+            second = asyncio.create_task(self.host.call("shop__buy", {"what": "second"}, **call))
+            slots = self.host._kernel.limits._place("shop").slots
+            await until(lambda: slots.waiting or second.done())
+            await change()
+            self.gate.set()
+            said = await asyncio.gather(first, second, return_exceptions=True)
+            rows = await self.host.view.audit_tail(100)
+        self.rows = [row.kind for row in rows if row.object == "buy"]
+        return said[1]
+
+
+@pytest.mark.covers("hostkernel.limits.judged-again")
+async def test_a_call_that_waited_for_a_place_is_denied_by_rules_of_now():
+    """Ours: they were changed while it stood in the queue; nothing is sent, and its place is free."""
+    queue = Queue(rules("allow"))
+
+    async def change():
+        queue.host._kernel.pipeline.policy = rules("deny")
+
+    found = await queue.around(change)
+
+    assert isinstance(found, Denied)
+    assert ["first"] == queue.done
+    assert ["intent", "outcome", "outcome"] == sorted(queue.rows)
+    assert 0 == queue.host._kernel.limits._place("shop").slots.taken
+
+
+@pytest.mark.covers("hostkernel.limits.judged-again")
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_a_call_that_waited_for_a_place_is_asked_about_by_rules_of_now(verdict):
+    """Ours: nobody waits for the answer, since the place is given back meanwhile."""
+    person = says(Decision(verdict=verdict, by="ada"))
+    queue = Queue(rules("allow"), person)
+
+    async def change():
+        queue.host._kernel.pipeline.policy = rules("ask")
+
+    found = await queue.around(change)
+
+    assert 1 == len(person.asked)
+    assert (["first", "second"] if verdict == "allow" else ["first"]) == queue.done
+    assert isinstance(found, Denied) == (verdict == "deny")
+
+
+@pytest.mark.covers("hostkernel.limits.judged-again")
+async def test_a_grant_that_was_taken_back_meanwhile_lets_nothing_through():
+    """Ours: also for the call that it had let through into the queue."""
+    answers = [Decision(verdict="allow", remember="tool_always", by="ada"), False]
+    asked = []
+
+    async def person(interaction):
+        asked.append(interaction)
+        return answers[len(asked) - 1]
+
+    queue = Queue(asking(), person)
+
+    async def change():
+        for grant in await queue.host.view.grants():
+            await queue.host.view.revoke(grant.id)
+
+    found = await queue.around(change)
+
+    assert isinstance(found, Denied)
+    assert 2 == len(asked)
+    assert ["first"] == queue.done
+
+
+@pytest.mark.covers("hostkernel.limits.judged-again")
+@pytest.mark.parametrize("stricter", [True, False])
+async def test_the_last_use_of_a_grant_counts_for_the_rules_that_it_was_used_under(stricter):
+    """Ours: a call that used it, and then waited, is asked about where another rule asks by now."""
+    answers = [Decision(verdict="allow", remember="tool_always", by="ada"), False]
+    asked = []
+
+    async def person(interaction):
+        asked.append(interaction)
+        return answers[len(asked) - 1]
+
+    once = 'obligations = { remember = ["once", "tool_always"], max_calls = 1 }\n'
+    queue = Queue(rules("ask", once), person)
+
+    async def change():
+        if stricter:
+            text = RULES.format("ask").replace("calls", "stricter")
+            queue.host._kernel.pipeline.policy = Policy.of(read_layers(text, "user"))
+
+    found = await queue.around(change, run=queue.host.run())
+
+    assert stricter == isinstance(found, Denied)
+    assert (2 if stricter else 1) == len(asked)
+    assert (["first"] if stricter else ["first", "second"]) == queue.done
+
+
+@pytest.mark.covers("hostkernel.limits.judged-again")
+async def test_a_run_that_ended_meanwhile_sends_nothing():
+    """Ours: what was let through in it waited for its place."""
+    queue = Queue(rules("allow"))
+    run = queue.host.run()
+
+    async def change():
+        run.end()
+
+    found = await queue.around(change, run=run)
+
+    assert isinstance(found, Exhausted)
+    assert ["first"] == queue.done
+
+
+@pytest.mark.covers("hostkernel.limits.judged-again")
+@pytest.mark.parametrize("policy", ["once", "allow", "counted"])
+async def test_a_call_that_waited_is_done_where_nothing_changed(policy):
+    """Ours: a yes for this once is asked for once, and a count that it used itself is none against it."""
+    person = says(Decision(verdict="allow", by="ada"))
+    chosen = {
+        "once": asking(),
+        "allow": rules("allow"),
+        "counted": rules("allow", "obligations = { max_calls = 2 }\n"),
+    }[policy]
+    queue = Queue(chosen, person)
+
+    async def change():
+        pass
+
+    assert not isinstance(await queue.around(change), Exception)
+    assert (2 if policy == "once" else 0) == len(person.asked)
+    assert ["first", "second"] == queue.done

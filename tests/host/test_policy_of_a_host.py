@@ -5,6 +5,7 @@ import pytest
 from isthmus import Server
 from isthmus.host import Decision, Denied, Host, Policy
 from isthmus.host.config.entries import Labels
+from isthmus.host.events import Answered, Noticed
 from isthmus.host.grants import Grants
 from isthmus.host.policy.reading import read_layers
 from isthmus.host.state import HostState
@@ -59,6 +60,40 @@ async def test_a_yes_lasts_no_longer_than_a_rule_lets_it():
 
         assert 2 == len(asks.asked)
         assert [] == list(await host.view.grants())
+
+
+async def test_a_yes_that_holds_for_less_than_it_says_is_told():
+    """Ours: whoever says yes for a session learns that the policy offers none."""
+    async with hosted(person(Decision(verdict="allow", remember="session", by="me"))) as host:
+        events = host.events()
+        await host.call("notes__add", {"text": "a"})
+        told = [event.text async for event in until_told(events) if isinstance(event, Noticed)]
+
+    assert [
+        (
+            "the yes of me to tool.call 'add' holds once, not for session: the rule changes offers "
+            "once, arguments, shape, tool_run, tool_always"
+        )
+    ] == told
+
+
+async def until_told(events):
+    """What happens, until a question is answered."""
+    async for event in events:
+        yield event
+        if isinstance(event, Answered):
+            return
+
+
+@pytest.mark.covers("hostpolicy.grants.always")
+async def test_the_policy_without_any_configuration_offers_always_this_tool(tmp_path):
+    """Ours: with any arguments, also in the next session, until the tool is another one."""
+    asks = person(Decision(verdict="allow", remember="tool_always"))
+    for text in ("a", "b"):
+        async with hosted(asks, state=tmp_path) as host:
+            await host.call("notes__add", {"text": text})
+
+    assert 1 == len(asks.asked)
 
 
 @pytest.mark.covers("hostpolicy.grants.revoked")

@@ -45,7 +45,6 @@ FAULTS = [
         ]
     ],
     ("websocket", "early exit", ConnectFailed, "status 404: there is no endpoint at this path"),
-    ("websocket", "foreign", ConnectFailed, "did not agree to the subprotocol 'mcp'"),
     ("websocket", "drop", ConnectionLost, "closed the WebSocket: 1011 out of cheese"),
     ("websocket", "reset", ConnectionLost, "ws://"),
     ("websocket", "binary", ConnectionLost, "sent a binary frame"),

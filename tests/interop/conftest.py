@@ -10,6 +10,15 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import peers  # noqa: E402 - tools/peers.py: found through the line above
 
+from interop import connections  # noqa: E402 - it imports peers
+
+
+@pytest.fixture(scope="session", autouse=True)
+def listening_servers():
+    """The servers that listen are shared by every module, so they end with the run and not before."""
+    yield
+    connections.stop()
+
 
 @pytest.fixture(scope="session")
 def environment():

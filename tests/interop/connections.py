@@ -77,6 +77,7 @@ def stop() -> None:
         except subprocess.TimeoutExpired:
             process.kill()
     running.clear()
+    listening.cache_clear()
 
 
 def outcomes(client: str, server: str, transport: str, revision: str) -> dict[str, Any]:

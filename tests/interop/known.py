@@ -78,6 +78,52 @@ KNOWN: list[Known] = [
         *("isthmus", "fastmcp", "*", "2026-07-28", "a list that changes"),
         why="it has no subscriptions/listen",
     ),
+    Known(
+        *("mcpgo", "isthmus", "http", "202[45]-*", "cancellation"),
+        why="over HTTP it leaves the call and sends no notifications/cancelled",
+    ),
+    Known(
+        *("mcpgo", "isthmus", "sse", "*", "cancellation"),
+        why="over HTTP it leaves the call and sends no notifications/cancelled",
+    ),
+    *(
+        Known(
+            *("mcpgo", "isthmus", "sse", "*", behaviour),
+            why="over HTTP+SSE its client answers no requests",
+        )
+        for behaviour in ("sampling", "roots")
+    ),
+    *(
+        Known(
+            *("isthmus", "mcpgo", "sse", "*", behaviour),
+            why="over HTTP+SSE its server cannot ask",
+        )
+        for behaviour in ("sampling", "roots")
+    ),
+    Known(
+        *("isthmus", "mcpgo", "http", "2025-11-25", "resumption"),
+        why="it gives tools no way to close their stream",
+    ),
+    Known(
+        *("isthmus", "mcpgo", "http", "2026-07-28", "a resource that changes"),
+        why="it accepts the subscription and sends no notifications/resources/updated on its stream",
+    ),
+    Known(
+        *("java", "isthmus", "*", "*", "cancellation"),
+        why="a call that is given up ends without a notifications/cancelled",
+    ),
+    Known(
+        *("isthmus", "java", "*", "*", "cancellation"),
+        why="it does not act on notifications/cancelled",
+    ),
+    Known(
+        *("java", "isthmus", "http", "2025-11-25", "resumption"),
+        why="it does not come back for the answer when the server closes a call's stream",
+    ),
+    Known(
+        *("isthmus", "java", "http", "2025-11-25", "resumption"),
+        why="it gives tools no way to close their stream",
+    ),
 ]
 
 

@@ -31,6 +31,11 @@ def built(name: str, side: str) -> Command:
     return lambda: [str(peers.program(name)), side]
 
 
+def java(side: str) -> Command:
+    """One side of the program in Java."""
+    return lambda: ["java", "-jar", str(peers.program("java")), side]
+
+
 def own(script: str) -> Command:
     """A program of ours."""
     return lambda: [sys.executable, str(FOLDER / script)]
@@ -98,6 +103,14 @@ PARTNERS: dict[str, Partner] = {
         HANDSHAKES,
     ),
     "go": Partner("Go SDK 1.8", built("go", "client"), built("go", "server"), EVERY, EVERY),
+    "mcpgo": Partner(
+        "Go module mark3labs/mcp-go 1.2",
+        built("mcpgo", "client"),
+        built("mcpgo", "server"),
+        EVERY,
+        EVERY,
+    ),
+    "java": Partner("Java SDK 2.1", java("client"), java("server"), HANDSHAKES, HANDSHAKES),
     "rust": Partner(
         "crate rmcp 3.1",
         built("rust", "client"),

@@ -9,13 +9,6 @@ from interop.partners import connections as combinations
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def servers():
-    """Servers that listen live as long as the tests."""
-    yield
-    connections.stop()
-
-
 def cases():
     for combination in combinations():
         client, server, transport, revision = combination

@@ -426,6 +426,20 @@ def tells_of_nothing(asked, message):
     return message
 
 
+def stated(request):
+    return request["params"].get("protocolVersion")
+
+
+def refuses(words):
+    """An error with these words in place of the answer."""
+
+    def change(message):
+        error = {"code": -32600, "message": words}
+        return {"jsonrpc": "2.0", "id": message["id"], "error": error}
+
+    return change
+
+
 def old(request):
     return request["params"].get("protocolVersion") == "1900-01-01"
 
@@ -586,6 +600,18 @@ LINES = [
         set(),
     ),
     (
+        "versions.handshake",
+        L,
+        instead("initialize", with_result(protocolVersion=M), where=lambda r: stated(r) == M),
+        set(),
+    ),
+    (
+        "versions.no-handshake",
+        M,
+        instead("tools/list", refuses("Server not initialized")),
+        None,
+    ),
+    (
         "versions.unsupported",
         M,
         instead("tools/list", says(-32602), where=lambda r: "1900-01-01" in str(r)),
@@ -661,7 +687,10 @@ async def test_a_server_breaks_one_rule_and_those_that_follow(rule, revision, sp
     """Ours: what a rule finds, it finds on the wire."""
     report = await examined(line_site(spoil), revision)
 
-    assert {rule, *also} == {finding.rule for finding in report.findings}
+    found = {finding.rule for finding in report.findings}
+
+    assert rule in found
+    assert also is None or {rule, *also} == found
 
 
 async def test_noise_on_standard_output_is_found():
@@ -854,6 +883,14 @@ def has_string_id(request):
     return request.method == "ping" and request.message.get("id") == "isthmus-check"
 
 
+NODE = b"<pre>Error: no<br> &nbsp; &nbsp;at parse (/srv/app/node/index.js:10:5)</pre>"
+
+
+def page(code, body):
+    """A page of a framework's own."""
+    return lambda _reply: Reply(code, {"content-type": "text/html"}, body)
+
+
 HTTP = [
     ("ids.same", L, when(has_string_id, other_id), {"messages.unasked"}),
     ("http.type", L, when(asks("tools/list"), lambda r: Reply(r.status, {}, r.body)), None),
@@ -863,6 +900,7 @@ HTTP = [
         when(asks("notifications/isthmus-check"), lambda r: Reply(200, r.headers, b"")),
         set(),
     ),
+    ("http.leak", L, when(no_message, page(400, NODE)), set()),
     ("http.origin", L, serve_ping(header("origin", "http://evil.example")), set()),
     ("http.host", L, serve_ping(header("host", "evil.example")), set()),
     ("http.get", L, when(verb("GET"), status(500)), set()),
@@ -931,6 +969,7 @@ ELSEWHERE = {
     "batches.refused",
     "answers.unanswered",
     "http.session-id",
+    "calls.slow",
 }
 
 
@@ -967,3 +1006,29 @@ async def test_rules_that_are_left_out_find_nothing():
     report = await examined(site, L, rules=selected([], ["ping", "lifecycle.ping-early"]))
 
     assert [] == report.findings
+
+
+TRACES = {
+    "python": 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f',
+    "node": "Error: x\n    at async Server.run (/srv/a.js:10:5)",
+    "node, bare": "Error: x\n    at file:///srv/a.js:10:5",
+    "java": "java.lang.Error\n\tat com.example.A.b(A.java:12)",
+    "dotnet": "System.Exception: x\n   at Example.A.B(String c) in /srv/A.cs:line 5",
+    "ruby": "/srv/app.rb:12:in `f'",
+    "go": "panic: x\n\ngoroutine 1 [running]:",
+    "rust": "thread 'main' panicked at src/main.rs:2:5",
+    "php": "PHP Fatal error: x\nStack trace:\n#0 /srv/a.php(3): f()",
+}
+
+
+@pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
+@pytest.mark.parametrize("where", ["message", "data", "deep"])
+def test_a_stack_trace_is_known_wherever_it_stands(trace, where):
+    """Ours: in an error's message, or in its data at any depth."""
+    data = {"data": trace, "deep": {"error": {"stack": [trace]}}}.get(where)
+    said = {"code": -32603, "message": trace if where == "message" else "no", "data": data}
+    lines = [ask("ping"), ("S", {"id": 1, "error": said})]
+    (conversation,) = read(recorded(session(*lines)))
+    found = judge(conversation, {"errors.leak"})
+
+    assert ["errors.leak"] == [one.rule for one in found]

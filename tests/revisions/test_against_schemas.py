@@ -68,11 +68,6 @@ EITHER = {
 OURS = {wire.Envelope, wire.InputRequest}
 
 
-@pytest.fixture(autouse=True)
-def _schemas():
-    official.needed()
-
-
 def visible(revision: Revision, shape: Shape) -> set[str]:
     """The wire names of what the table lets a struct show, and its tag."""
     known = revision.members.get(shape.struct, frozenset())

@@ -28,11 +28,6 @@ many = settings(
 )
 
 
-@pytest.fixture(autouse=True)
-def _schemas():
-    official.needed()
-
-
 def params_of(revision: Revision, method: str) -> st.SearchStrategy[Any]:
     """Any params an author could build for a method, newest shape."""
     if method == "elicitation/create":

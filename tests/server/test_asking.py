@@ -13,7 +13,7 @@ from heap import own_heap
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.errors import ToolError
 from isthmus.runtime.inbound import Inbound
-from isthmus.server import Context, Server
+from isthmus.server import Context, Limits, Server
 from isthmus.wire import ClientCapabilities, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import ErrorBody, encode
 
@@ -30,8 +30,8 @@ def user(**answers):
     return answer
 
 
-def asking(body):
-    server = Server("asking")
+def asking(body, **settings):
+    server = Server("asking", **settings)
     server.add_tool(body, name="body")
     return server
 
@@ -483,10 +483,26 @@ async def test_a_journal_too_large_is_refused_in_words():
     async def huge() -> str:
         return "x" * 50_000
 
-    error = await Client(asking(body)).once("tools/call", {"name": "body"})
+    assert "inputRequests" in await Client(asking(body)).once("tools/call", {"name": "body"})
+    small = asking(body, limits=Limits(request_state=32_768))
+    error = await Client(small).once("tools/call", {"name": "body"})
 
     assert -32603 == error.code
-    assert "32768" in error.message
+    assert "more than the 32768 allowed (Limits.request_state)" in error.message
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_long_answers_are_carried_from_round_to_round(revision):
+    """Three of 10 KB in every revision, as an answer of a session has no such limit."""
+
+    async def body(ctx: Context) -> str:
+        answers = [(await ctx.elicit(f"Part {n}?", str)).value for n in range(4)]
+        return str(sum(map(len, answers)))
+
+    def answer(*_):
+        return {"action": "accept", "content": {"value": "x" * 10_000}}
+
+    assert "40000" == text(await Client(asking(body), revision, answer).call("body"))
 
 
 # --- capabilities -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from both_eras import ABLE, LEGACY, MODERN, Client, accept, text
 from isthmus.core.answers import Accepted, Declined
-from isthmus.errors import CapabilityMissing, UsageError
+from isthmus.errors import CapabilityMissing, Misbehaved, UsageError
 from isthmus.revisions import BY_NAME
 from isthmus.runtime.channel import Origin
 from isthmus.server import Context, Server
@@ -258,10 +258,52 @@ async def test_an_answer_that_does_not_fit_its_form_is_not_taken(revision):
     async def body(ctx: Context) -> str:
         return repr(await ctx.elicit("Which seat?", Seat))
 
+    refused = await Client(serving(body), revision, lambda *_: accept(row="front")).call("body")
+
+    assert (-32602 if revision == MODERN else -32603) == refused.code
+    assert 'row: expected an integer, got "front"' in refused.message
+
+
+@BOTH
+async def test_who_asks_may_catch_an_answer_that_does_not_fit(revision):
+    """It is the client that broke the rules, whatever the revision (errors carry blame)."""
+
+    async def body(ctx: Context) -> str:
+        try:
+            await ctx.elicit("Which seat?", Seat)
+        except Misbehaved as misfit:
+            return f"then none: {misfit}"
+        return "taken"
+
     result = await Client(serving(body), revision, lambda *_: accept(row="front")).call("body")
 
-    assert result["isError"]
-    assert "$.row" in text(result)
+    assert text(result).startswith("then none")
+
+
+async def test_a_ping_takes_the_time_that_the_client_takes():
+    """On demand, in the middle of a call (up to 2025-11-25)."""
+    asked = []
+
+    async def body(ctx: Context) -> str:
+        return str(0 <= await ctx.ping() < 60)
+
+    def answer(method, params):
+        asked.append(method)
+        return {}
+
+    assert "True" == text(await Client(serving(body), LEGACY, answer).call("body"))
+    assert ["ping"] == asked
+
+
+async def test_a_revision_without_requests_of_servers_has_no_ping():
+    """It is told as every feature that a revision lacks."""
+
+    async def body(ctx: Context) -> str:
+        return str(await ctx.ping())
+
+    result = await Client(serving(body), MODERN).call("body")
+
+    assert "revision 2026-07-28 has no pings of servers" in text(result)
 
 
 @BOTH
@@ -448,9 +490,9 @@ async def test_a_malformed_answer_in_a_session_is_the_clients_fault():
         await ctx.roots()
         return "never"
 
-    result = await Client(serving(body), LEGACY, lambda *_: {"roots": 5}).call("body")
+    refused = await Client(serving(body), LEGACY, lambda *_: {"roots": 5}).call("body")
 
-    assert "Misbehaved: the answer to roots/list" in text(result)
+    assert "the client's answer to roots/list is malformed" in refused.message
 
 
 # --- plain functions --------------------------------------------------------------------------

@@ -1,6 +1,9 @@
 """How soon the process of a server ends, whatever its tools do."""
 
+import contextlib
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -51,6 +54,10 @@ async def hogs() -> str:
     time.sleep(3600)
 
 @server.tool
+async def answers() -> str:
+    return "x" * 2_000
+
+@server.tool
 async def grinds() -> str:
     print("begun", flush=True)
     while True:
@@ -65,6 +72,13 @@ MODERN = {
 TOOLS = ("waits", "blocks", "lends", "insists", "spins", "hogs", "grinds")
 
 
+def called(tool, id=1):
+    """A call, as a line."""
+    params = {"name": tool, "arguments": {}, "_meta": MODERN}
+    call = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+    return json.dumps(call).encode() + b"\n"
+
+
 def launched(tool):
     """A server's process, in which ``tool`` has begun."""
     server = subprocess.Popen(
@@ -73,9 +87,7 @@ def launched(tool):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    params = {"name": tool, "arguments": {}, "_meta": MODERN}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    server.stdin.write(json.dumps(call).encode() + b"\n")
+    server.stdin.write(called(tool))
     server.stdin.flush()
     assert b"begun\n" == server.stderr.readline()
     return server
@@ -91,6 +103,27 @@ def test_a_process_ends_within_two_seconds_of_its_input(tool):
         status = server.wait(10)
 
     assert (0, True) == (status, time.monotonic() - started < 2.0)
+
+
+def crowd(server, tool, count):
+    """Queue calls, as many as the server reads on for while nobody reads its answers."""
+    lines = memoryview(b"".join(called(tool, id) for id in range(2, count)))
+    os.set_blocking(server.stdin.fileno(), False)
+    while lines and select.select([], [server.stdin], [], 0.5)[1]:
+        with contextlib.suppress(BlockingIOError):
+            lines = lines[os.write(server.stdin.fileno(), lines) :]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no poll that tells of a hang-up")
+@pytest.mark.parametrize("end", ["stdin", "stdout"])
+@pytest.mark.parametrize(("tool", "count"), [("answers", 4700), ("waits", 4700), ("waits", 12_000)])
+def test_a_process_ends_with_calls_queued_and_nobody_reading(tool, count, end):
+    """Ours: neither answers that wait to be read nor calls that wait to be taken keep a server."""
+    with launched("waits") as server:
+        crowd(server, tool, count)
+        getattr(server, end).close()
+
+        assert 0 == server.wait(15)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -92,11 +92,11 @@ def test_an_answer_becomes_the_type():
 @pytest.mark.parametrize(
     ("change", "where"),
     [
-        ({"age": 150}, "$.age"),
-        ({"score": 0.5}, "$.score"),
-        ({"meal": "beef"}, "$.meal"),
-        ({"name": ""}, "$.name"),
-        ({"day": "soon"}, "$.day"),
+        ({"age": 150}, "age:"),
+        ({"score": 0.5}, "score"),
+        ({"meal": "beef"}, "meal:"),
+        ({"name": ""}, "name:"),
+        ({"day": "soon"}, "day:"),
     ],
 )
 def test_an_answer_that_breaks_the_type_is_not_taken(change, where):
@@ -192,7 +192,7 @@ def test_a_blank_that_could_be_two_things_is_refused():
 
 def test_pydantic_checks_what_is_its_own():
     """A pydantic model's constraints hold (decision D4)."""
-    with pytest.raises(Misbehaved, match="greater than or equal to 1"):
+    with pytest.raises(Misbehaved, match="row: expected an integer of at least 1, got 0"):
         form_for(Model).read({"row": 0})
 
 

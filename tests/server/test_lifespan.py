@@ -5,7 +5,9 @@ import contextlib
 
 import pytest
 
-from isthmus.errors import OutOfPhase
+from both_eras import LEGACY, MODERN, Client
+from isthmus.errors import LifespanFailed, OutOfPhase
+from isthmus.server import Server
 from isthmus.server.lifespan import Lifespan
 
 
@@ -70,6 +72,47 @@ async def test_what_goes_wrong_at_the_end_is_told_to_who_closes():
 
     with pytest.raises(OSError, match="disk full"):
         await lifespan.close()
+
+
+@contextlib.asynccontextmanager
+async def broken(server=None):
+    raise RuntimeError("db is down")
+    yield
+
+
+async def test_a_lifespan_that_fails_is_told_as_that():
+    """Who opens it gets one kind of exception, with what was raised as its cause."""
+    with pytest.raises(LifespanFailed, match=r"lifespan failed: RuntimeError: db is down") as told:
+        await Server("s", lifespan=broken).open()
+    assert isinstance(told.value.__cause__, RuntimeError)
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_a_client_is_told_that_the_lifespan_failed(revision, caplog):
+    """Its text stays in the log, as that of every exception nobody expected."""
+    server = Server("s", lifespan=broken)
+    server.add_tool(lambda: "", name="t")
+    refused = await Client(server, revision).call("t")
+    assert -32603 == refused.code
+    assert "The server cannot start: its lifespan failed: RuntimeError" == refused.message
+    assert "db is down" in caplog.text
+
+
+async def test_an_asgi_server_is_told_with_the_place_in_the_authors_file():
+    """What runs it logs the message it gets, and nothing else."""
+    sent = []
+    received = iter([{"type": "lifespan.startup"}])
+
+    async def receive():
+        return next(received)
+
+    async def send(message):
+        sent.append(message)
+
+    await Server("s", lifespan=broken).asgi()({"type": "lifespan"}, receive, send)
+    assert "lifespan.startup.failed" == sent[0]["type"]
+    assert sent[0]["message"].startswith("the server's lifespan failed: RuntimeError: db is down")
+    assert "test_lifespan.py" in sent[0]["message"]
 
 
 async def test_an_opening_that_is_cut_short_is_said():

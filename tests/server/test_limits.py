@@ -10,6 +10,7 @@ from both_eras import LEGACY, MODERN, Client, text
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Limits, Rate, Server
+from isthmus.server.limiting import Limiters
 from isthmus.wire import InitializedParams
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
@@ -27,6 +28,18 @@ def counting(**limits):
     server.add_tool(lambda: "done", name="tool")
     server.add_resource(lambda: "", "a://b", name="r")
     return server
+
+
+@pytest.mark.parametrize("name", ["tool_calls", "completions"])
+def test_a_client_at_full_speed_meets_no_default_rate(name):
+    """A million calls in one moment, more than any client makes in a second, are not counted yet."""
+    assert getattr(Limiters(Limits()), name).spare > 1_000_000
+
+
+@pytest.mark.parametrize("name", ["log_messages", "progress"])
+def test_a_tool_that_tells_a_lot_meets_no_default_rate(name):
+    """A thousand messages in each of fifty calls are sent at once."""
+    assert getattr(Limiters(Limits()), name).spare >= 50_000
 
 
 @both

@@ -103,7 +103,7 @@ def test_a_result_of_the_wire_is_passed_on(value, plan):
         (b"bytes", "bytes are no content"),
         (bytearray(b"b"), "bytes are no content"),
         ([LINK, b"b"], "bytes are no content"),
-        (object(), "object has no JSON form"),
+        (object(), "value of type object, which has no JSON form"),
         ("\ud800", None),
     ],
 )

@@ -3,9 +3,13 @@
 import asyncio
 import contextvars
 import threading
+import weakref
 
 import pytest
 
+from both_eras import LEGACY, MODERN, Client, text
+from isthmus import Context
+from isthmus.server import Limits, Server
 from isthmus.server.workers import Leave, Workers
 
 tenant = contextvars.ContextVar("tenant", default="nobody")
@@ -46,11 +50,39 @@ async def test_what_has_not_begun_never_does():
     assert [] == ran
 
 
+class Argument:
+    """What a call was given."""
+
+
+async def test_calls_that_were_given_up_are_let_go_before_a_thread_is_free():
+    """Ours: whoever calls and gives up, time and again, does not fill the memory."""
+    workers, gate, ran = Workers(limit=1), threading.Event(), []
+    busy = asyncio.create_task(workers.run(gate.wait))
+    before = asyncio.create_task(workers.run(lambda: ran.append("before")))
+    await asyncio.sleep(0)
+    kept = []
+    for _ in range(200):
+        argument = Argument()
+        kept.append(weakref.ref(argument))
+        call = asyncio.create_task(workers.run(lambda argument=argument: argument))
+        await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+    del argument, call
+    after = asyncio.create_task(workers.run(lambda: ran.append("after")))
+    await asyncio.sleep(0)
+
+    assert 20 > sum(one() is not None for one in kept)
+    gate.set()
+    await asyncio.gather(busy, before, after)
+    assert ["before", "after"] == ran
+
+
 async def test_a_function_that_runs_is_told_and_left():
     """Nobody waits for it, unless the round is only cut (ours)."""
-    gate, leave = threading.Event(), Leave()
-    task = asyncio.create_task(Workers().run(gate.wait, leave))
-    await asyncio.sleep(0)
+    begun, gate, leave = threading.Event(), threading.Event(), Leave()
+    task = asyncio.create_task(Workers().run(lambda: begun.set() or gate.wait(), leave))
+    await asyncio.to_thread(begun.wait)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -108,3 +140,129 @@ async def test_nothing_is_waited_for_after_the_call():
 
     with pytest.raises(asyncio.CancelledError):
         await Workers().run(lambda: leave.block(loop, asyncio.sleep(0)))
+
+
+async def test_forty_functions_run_at_once():
+    """None of them waits for a thread; how many is a setting."""
+    together = threading.Barrier(40)
+    workers = Workers(Limits().threads)
+    await asyncio.gather(*(workers.run(lambda: together.wait(60)) for _ in range(40)))
+    workers.close()
+
+
+async def test_no_more_functions_run_at_once_than_the_limit():
+    """What comes beyond it waits its turn, and is done in the end."""
+    workers, gate, running = Workers(2), threading.Event(), []
+    begun = threading.Semaphore(0)
+
+    def work():
+        running.append(threading.get_ident())
+        begun.release()
+        gate.wait(60)
+
+    tasks = [asyncio.create_task(workers.run(work)) for _ in range(5)]
+    for _ in range(2):
+        await asyncio.to_thread(begun.acquire)
+    assert 2 == len(running)
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert 5 == len(running)
+    assert len(set(running)) <= 2
+
+
+async def test_a_thread_that_waits_for_the_loop_gives_its_place_to_another():
+    """Functions that wait for answers do not keep others from running."""
+    workers, answer = Workers(2), asyncio.Event()
+    loop, leave, waiting = asyncio.get_running_loop(), Leave(), asyncio.Semaphore(0)
+
+    async def ask():
+        waiting.release()
+        await answer.wait()
+
+    asking = [
+        asyncio.create_task(workers.run(lambda: leave.block(loop, ask()), leave)) for _ in range(20)
+    ]
+    for _ in asking:
+        await waiting.acquire()
+    assert "quick" == await workers.run(lambda: "quick")
+    answer.set()
+    await asyncio.gather(*asking)
+
+
+async def test_the_limit_holds_again_when_those_that_waited_are_back():
+    """The threads that took their places are not kept beside them."""
+    workers, answer = Workers(2), asyncio.Event()
+    loop, leave = asyncio.get_running_loop(), Leave()
+    asking = [
+        asyncio.create_task(workers.run(lambda: leave.block(loop, answer.wait()), leave))
+        for _ in range(20)
+    ]
+    await workers.run(lambda: None)
+    answer.set()
+    await asyncio.gather(*asking)
+    lock, running, most = threading.Lock(), [], []
+
+    def work():
+        with lock:
+            running.append(None)
+            most.append(len(running))
+        with lock:
+            running.pop()
+
+    await asyncio.gather(*(workers.run(work) for _ in range(50)))
+    assert 50 == len(most)
+    assert max(most) <= 2
+    workers.close()
+
+
+async def test_work_runs_though_the_system_gives_no_more_threads(monkeypatch):
+    """Those there are do it; only where there is none at all is the caller told."""
+    workers, gate = Workers(4), threading.Event()
+    begun = threading.Event()
+
+    def first():
+        begun.set()
+        gate.wait(60)
+
+    busy = asyncio.create_task(workers.run(first))
+    await asyncio.to_thread(begun.wait)
+
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        queued = asyncio.create_task(workers.run(lambda: "done"))
+        await asyncio.sleep(0)
+        gate.set()
+        await busy
+        assert "done" == await queued
+        with pytest.raises(RuntimeError, match="can't start"):
+            await Workers(1).run(lambda: None)
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_a_plain_tool_is_answered_while_fifty_others_wait_for_answers(revision):
+    """Questions that nobody answers stop no other tool, by default limits."""
+    server, asked, never = Server("s"), asyncio.Semaphore(0), asyncio.Event()
+
+    @server.tool
+    def book(ctx: Context) -> str:
+        return str(ctx.wait(wait_for_answer()))
+
+    @server.tool
+    def quick() -> str:
+        return "here"
+
+    async def wait_for_answer():
+        asked.release()
+        await never.wait()
+
+    client = Client(server, revision)
+    booking = [asyncio.create_task(client.call("book")) for _ in range(50)]
+    for _ in booking:
+        await asked.acquire()
+    assert "here" == text(await client.call("quick"))
+    never.set()
+    await asyncio.gather(*booking)
+    await server.close()

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from isthmus.host.audit.chain import verify
+from isthmus.host.audit.head import HeadFile
 from isthmus.host.audit.keys import AuditKeys
 
 HERE = Path(__file__).parent
@@ -104,8 +105,9 @@ class Rounds:
     def faults(self) -> Iterator[str]:
         """What does not hold."""
         with closing(sqlite3.connect(self.folder / "state" / "host.db")) as db:
-            found = verify(db, AuditKeys((self.folder / "state" / "host.key").read_bytes()))
-            yield from (fault.text for fault in found.faults)
+            keys = AuditKeys((self.folder / "state" / "host.key").read_bytes())
+            found = verify(db, keys, HeadFile(self.folder / "state" / "host.head", keys))
+            yield from (one.text for one in (*found.faults, *found.unproved))
             grants = {row[0] for row in db.execute("SELECT id FROM grant_")}
             rows = db.execute(
                 "SELECT kind, call_id, error_class, args_redacted, action FROM event ORDER BY seq"

@@ -246,3 +246,28 @@ async def test_it_can_be_used_again_after_it_was_closed(notes):
     await notes.close()
 
     assert ["a"] == await notes.read(texts)
+
+
+async def test_a_file_of_an_older_version_is_upgraded_where_there_is_a_way(tmp_path):
+    """Ours: with what stands in it; a version without a way is refused as before."""
+    old = Schema(application=7, version=1, tables=("CREATE TABLE a (x)",), purpose="a test")
+    new = Schema(
+        application=7,
+        version=3,
+        tables=("CREATE TABLE a (x)",),
+        purpose="a test",
+        upgrades={1: ("ALTER TABLE a ADD COLUMN y DEFAULT 2",), 2: ()},
+    )
+    for schema, statement in ((old, "INSERT INTO a VALUES (1)"), (new, "SELECT 1")):
+        db = Database(tmp_path / "a.db", schema=schema)
+        await db.write(lambda sql, statement=statement: sql.execute(statement))
+        await db.close()
+    db = Database(tmp_path / "a.db", schema=new)
+    rows = await db.read(lambda sql: sql.execute("SELECT x, y FROM a").fetchall())
+    await db.close()
+    db = Database(tmp_path / "a.db", schema=old)
+    with pytest.raises(StoreUnusable, match="newer isthmus"):
+        await db.read(lambda sql: None)
+    await db.close()
+
+    assert [(1, 2)] == rows

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from msgspec import UNSET, structs
+from textual.events import Paste
 from textual.widgets import Static
 
 from isthmus.core.plain_text import clean, visible
@@ -135,6 +136,8 @@ async def test_g_shows_all_of_one_kind_and_allows_each_of_them_once():
         assert {"q1", "q2"} == set(screen.host.decided)
         await screen.press(pilot, "g", "escape")
 
+    assert "  | 1 | /code/0" in both
+
     assert all(f"/code/{n}" in both for n in (0, 1))
     assert not any(f"/code/{n}" in both for n in (2, 3))
     assert {"once"} == {one.remember for one in screen.host.decided.values()}
@@ -163,6 +166,43 @@ async def test_a_call_cannot_be_cancelled_only_denied():
         assert "Only what a server asks you can be cancelled; d denies this." == screen.told
 
 
+@pytest.mark.covers("hostterminal.keys.group")
+async def test_a_group_can_be_denied():
+    """Ours: no to each of them, as to one; the guard is up for that, too."""
+    screen = Screen(WaitingHost(asked("q1"), asked("q2"), asked("q3", object="other")))
+
+    async with screen.run((100, 60)) as pilot:
+        await screen.press(pilot)
+        assert "g all 2 of this kind" in str(screen.app.query_one("#keys").content)
+        await screen.press(pilot, "g", "d")
+        assert {} == screen.host.decided
+        await screen.press(pilot, "d")
+
+        assert ["deny", "deny"] == [screen.host.decided[id].verdict for id in ("q1", "q2")]
+        assert 2 == len(screen.host.decided)
+
+
+KEYS = [
+    ({"remember": ("once",)}, "a once  e edit  d deny  ? why  / search"),
+    ({"remember": ("once", "shape")}, "a once  r remember  e edit  d deny  ? why  / search"),
+    ({"risk": "high"}, "A,y once  s session  r remember  e edit  d deny  ? why  / search"),
+    ({"assurance": "second_person"}, "d deny  ? why  / search"),
+    ({"payload": FORM, "action": "elicit.form"}, "a fill in  d deny  c cancel  ? why  / search"),
+]
+
+
+@pytest.mark.covers("hostterminal.keys.offered")
+@pytest.mark.parametrize(("more", "keys"), KEYS, ids=[keys for _, keys in KEYS])
+async def test_only_what_can_be_done_has_a_key_at_the_bottom(more, keys):
+    """Ours: what policy does not offer, no line promises."""
+    screen = Screen(WaitingHost(asked("q1", **more)))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot)
+
+        assert keys == str(screen.app.query_one("#keys").content).split("\n")[0]
+
+
 @pytest.mark.covers("hostterminal.guard.too-quick")
 async def test_a_key_right_after_a_card_has_appeared_answers_nothing():
     """Ours: what somebody was typing when the question came is no answer to it."""
@@ -178,6 +218,44 @@ async def test_a_key_right_after_a_card_has_appeared_answers_nothing():
         await screen.press(pilot, "d")
 
         assert ["q1"] == list(screen.host.decided)
+
+
+SENTENCES = ("mango a banana a lot", "yes sAy Ay dad", "read r1 s a")
+
+
+@pytest.mark.covers("hostterminal.guard.silence")
+@pytest.mark.parametrize("text", SENTENCES)
+async def test_somebody_who_writes_a_sentence_answers_nothing(text):
+    """Ours: a key answers that stands alone, however long the card has been there."""
+    screen = Screen(WaitingHost(asked("q1"), asked("q2", risk="high")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot, "tab", "shift+tab")
+        for key in text:
+            screen.clock.at += 0.2
+            await pilot.press("space" if key == " " else key)
+        await pilot.pause()
+
+        assert {} == screen.host.decided
+        await screen.press(pilot, "escape", "escape")
+        await screen.press(pilot, "down")
+        await screen.press(pilot, "a")
+        assert ["q1"] == list(screen.host.decided)
+
+
+@pytest.mark.covers("hostterminal.guard.silence")
+async def test_what_is_pasted_answers_nothing():
+    """Ours: a pasted text is no key, and a key right after it is part of it."""
+    screen = Screen(WaitingHost(asked("q1")))
+
+    async with screen.run() as pilot:
+        await screen.press(pilot)
+        screen.app.post_message(Paste("a"))
+        await pilot.pause()
+        await pilot.press("a")
+        await pilot.pause()
+
+        assert {} == screen.host.decided
 
 
 @pytest.mark.covers("hostterminal.guard.moved")
@@ -239,9 +317,12 @@ async def test_r_offers_the_scopes_of_the_trace_by_number():
 
     async with screen.run() as pilot:
         await screen.press(pilot, "r", "3")
-        await screen.press(pilot, "r", "5")
+        assert {} == screen.host.decided  # it has only just appeared
+        await screen.press(pilot, "3")
+        await screen.press(pilot, "r")
+        await screen.press(pilot, "5")
         assert ["q1"] == list(screen.host.decided)
-        await screen.press(pilot, "4", "5", "5")
+        await screen.press(pilot, "4")
 
         day = screen.host.decided["q1"]
         assert ("until", 86_400.0) == (day.remember, round(day.until - 1100, -2))
@@ -253,7 +334,8 @@ async def test_always_takes_the_same_digit_twice():
     screen = Screen(WaitingHost(asked("q1", remember=("once", "tool_always"))))
 
     async with screen.run() as pilot:
-        await screen.press(pilot, "r", "1")
+        await screen.press(pilot, "r")
+        await screen.press(pilot, "1")
         assert {} == screen.host.decided
         await screen.press(pilot, "1")
 
@@ -343,7 +425,7 @@ async def test_a_question_whose_time_is_over_leaves_the_screen():
         await screen.press(pilot)
         screen.clock.at += 1
         screen.app.tick()
-        assert ["> medi  1:28 files: delete"] == screen.rows
+        assert ["> medi  1:28 files: delete path=/tmp/a"] == screen.rows
         screen.clock.at += 79
         screen.app.tick()
         assert " 0:09 " in screen.rows[0]
@@ -381,7 +463,10 @@ async def test_the_riskiest_comes_first_and_what_is_looked_at_stays():
         await pilot.pause()
         screen.host.ask(asked("q2", object="two", risk="high"))
         await pilot.pause()
-        assert ["  HIGH       files: two", "> low        files: one"] == screen.rows
+        assert [
+            "  HIGH       files: two path=/tmp/a",
+            "> low        files: one path=/tmp/a",
+        ] == screen.rows
         await pilot.press("d")
         await pilot.pause()
         assert {} == screen.host.decided
@@ -427,7 +512,7 @@ async def test_why_and_search_answer_nothing():
         await screen.press(pilot, "escape", "slash", *"git ad", "enter")
         assert [] == screen.rows
         await screen.press(pilot, "slash", *"git", "enter")
-        assert ["> medi       git: commit"] == screen.rows
+        assert ["> medi       git: commit path=/tmp/a"] == screen.rows
         await screen.press(pilot, "escape")
 
         assert 2 == len(screen.rows)

@@ -230,7 +230,9 @@ def test_no_text_of_others_makes_a_line_of_its_own(text):
     found = card(asked("q", call, server=text, object=text, origin="request"))
 
     assert clean(found.text()) == found.text()
-    ours = {line.text.split(":")[0] for line in plain.lines} | {"  title", "  asked by"}
+    ours = {line.text.split(":")[0] for line in plain.lines} | {
+        *("  title", "  asked by", "  line by line")
+    }
     assert all(
         line.text.startswith(("  |", "  !")) or line.text.split(":")[0] in ours
         for line in found.lines

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from textual.events import Key, Paste
 
 from isthmus import Context, Server
 from isthmus.core.conversation import unbalanced
@@ -300,6 +301,7 @@ async def test_a_form_is_filled_in_inside_the_conversation():
         screen.line.value = "half a sen"
         screen.host.view.ask(asked("q1", form, action="elicit.form"))
         await screen.until(lambda: screen.asking)
+        await screen.press("tab")
         screen.at += 1
         await screen.press("a")
         assert isinstance(screen.app.screen, Form)
@@ -309,6 +311,77 @@ async def test_a_form_is_filled_in_inside_the_conversation():
 
         assert {"row": 12} == screen.host.view.decided["q1"].edited
         assert ("half a sen", True) == (screen.line.value, screen.line.has_focus)
+
+
+SENTENCE = "mango a banana a lot, A yes; d? /s r1"
+
+
+def keys(text):
+    """A text, as the keys that it takes."""
+    named = {" ": "space", ",": "comma", ";": "semicolon", "?": "question_mark", "/": "slash"}
+    return [named.get(letter, letter) for letter in text]
+
+
+@pytest.mark.covers("hostchat.face.writing")
+@pytest.mark.parametrize("before", [0, 1, 7, len(SENTENCE)])
+async def test_a_question_that_comes_while_one_writes_gets_none_of_the_keys(before):
+    """Ours: the line has the whole sentence, and only the tab key goes to the question."""
+    async with Screens([]) as screen:
+        for number, key in enumerate([*keys(SENTENCE), "end"]):
+            if number == before:
+                screen.host.view.ask(asked("q1"))
+                await screen.until(lambda: screen.asking)
+            screen.at += 0.2
+            await screen.press(key)
+
+        assert ({}, SENTENCE) == (screen.host.view.decided, screen.line.value)
+        assert "Your line keeps its keys" in str(screen.app.query_one("#keys").content)
+        await screen.press("tab")
+        screen.at += 1
+        await screen.press("a")
+        await screen.settled()
+        assert "allow" == screen.host.view.decided["q1"].verdict
+        assert (SENTENCE, True) == (screen.line.value, screen.line.has_focus)
+
+
+@pytest.mark.covers("hostchat.face.writing")
+async def test_whoever_types_faster_than_the_screen_loses_no_key():
+    """Ours: keys that came in one piece go to the line, and those after Enter to the next one."""
+    async with Screens(["Hi."]) as screen:
+        screen.host.view.ask(asked("q1"))
+        await screen.until(lambda: screen.asking)
+        screen.at += 1
+        for key in (*keys("hello a card"), "enter", *keys("mad")):
+            event = Key(key, " " if key == "space" else key if len(key) == 1 else None)
+            screen.app.post_message(event)
+        await screen.settled()
+
+        assert ({}, "mad") == (screen.host.view.decided, screen.line.value)
+        assert "> hello a card" in screen.text
+
+
+@pytest.mark.covers("hostchat.face.writing")
+async def test_keys_in_one_piece_do_what_they_do_one_by_one():
+    """Ours: a backspace before Enter deletes from the line that is entered, not from the next one."""
+    async with Screens(["Hi."]) as screen:
+        for key in (*keys("hellox"), "backspace", "enter", *keys("mad"), "left", "x"):
+            screen.app.post_message(Key(key, key if len(key) == 1 else None))
+        await screen.settled()
+
+        assert "maxd" == screen.line.value
+        assert "> hello\n" in f"{screen.text}\n"
+
+
+async def test_what_is_pasted_beside_the_line_goes_into_it():
+    """Ours: also where a question is looked at, which it does not answer."""
+    async with Screens([]) as screen:
+        screen.host.view.ask(asked("q1"))
+        await screen.until(lambda: screen.asking)
+        screen.at += 1
+        screen.app.post_message(Paste("a\nyes"))
+        await screen.settled()
+
+        assert ({}, "a yes") == (screen.host.view.decided, screen.line.value)
 
 
 @pytest.mark.covers("hostchat.face.sampling")

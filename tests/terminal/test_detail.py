@@ -28,6 +28,45 @@ class Page(App):
         yield Detail()
 
 
+def on_screen(app, width):
+    """What stands in the first columns of the screen, row by row."""
+    return [strip.crop(0, width).text for strip in app.screen._compositor.render_strips()]
+
+
+LETTERS = {
+    "ascii": "".join(chr(33 + n % 90) for n in range(1_000)),
+    "wide": "".join(chr(0x4E00 + n) for n in range(500)),
+    "mixed": "".join(chr(0x4E00 + n) if n % 3 else chr(97 + n % 26) for n in range(600)),
+    "combining": "".join(f"{chr(97 + n % 26)}\u0301{chr(48 + n % 10)}" for n in range(400)),
+}
+
+
+@pytest.mark.covers("hostterminal.cards.columns")
+@pytest.mark.parametrize("letters", LETTERS.values(), ids=LETTERS)
+async def test_every_column_can_be_seen_at_every_width(letters):
+    """Ours: with a scroll bar or without, when it has just been drawn and when it is drawn again."""
+    app = Page()
+    async with app.run_test(size=(200, 100)) as pilot:
+        detail = app.query_one(Detail)
+        for width in (200, 120, 99, 80, 79, 61, 40):
+            for height in (100, 10):  # without a bar, and with one
+                await pilot.resize_terminal(width, height)
+                detail.show([Line("short")])
+                await pilot.pause()
+                detail.show([Line(letters)])
+                await pilot.pause()
+                seen = {}
+                for top in range(0, len(letters), height):
+                    detail.scroll_to(y=top, animate=False, immediate=True)
+                    await pilot.pause()
+                    rows = enumerate(on_screen(app, width - 2), int(detail.scroll_offset.y))
+                    seen |= dict(rows)
+                    if detail.scroll_offset.y >= detail.max_scroll_y:
+                        break
+
+                assert letters == "".join(seen.values()).replace(" ", ""), (width, height)
+
+
 @pytest.mark.covers("hostterminal.cards.whole")
 async def test_a_text_of_megabytes_is_there_to_its_end():
     """Ours: a description of any size can be scrolled through; its beginning is there at once."""

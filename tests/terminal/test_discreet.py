@@ -3,6 +3,7 @@
 from isthmus.terminal.approver import TerminalApprover
 from isthmus.terminal.chat import Chat
 from isthmus.terminal.discreet import Discreet
+from isthmus.terminal.guard import Guard
 
 
 class Failing(Discreet):
@@ -16,7 +17,7 @@ class Failing(Discreet):
 
 async def test_a_screen_that_fails_does_not_tell_what_it_knew(capsys):
     """Ours: what stands on the terminal afterwards is where it failed, and no value."""
-    await Failing().run_async(headless=True)
+    await Failing(Guard(lambda: 0.0)).run_async(headless=True)
     told = capsys.readouterr()
 
     assert "something is wrong with 10 letters" in told.err + told.out

@@ -42,15 +42,19 @@ class Person:
         thinks: seconds they look at a prompt, for the first ones; a second at all others.
     """
 
-    def __init__(self, *lines, thinks=()):
+    def __init__(self, *lines, thinks=(), quiet=0.02):
         self.lines = list(lines)
+        self.begun = ""
         self.thinks = list(thinks)
         self.asked = asyncio.Event()
         self.at = 0.0
         self.seen = ""
         self.master, self.slave = pty.openpty()
         self.prompt = Prompt(
-            lambda: Here(os.ttyname(self.slave)), clock=lambda: self.at, now=lambda: 5000.0
+            lambda: Here(os.ttyname(self.slave)),
+            clock=lambda: self.at,
+            now=lambda: 5000.0,
+            quiet=quiet,
         )
 
     def close(self):
@@ -61,6 +65,9 @@ class Person:
     def look(self):
         """Read what is there, and type where something is asked."""
         self.seen += os.read(self.master, 65_536).decode().replace("\r\n", "\n")
+        if "May the" in self.seen:
+            os.write(self.master, self.begun.encode())
+            self.begun = ""
         if not self.seen.endswith(("] ", ": ", ") ")):
             return
         self.asked.set()
@@ -270,6 +277,28 @@ class Process:
         """The decision that it printed."""
         out, _ = self.process.communicate(timeout=15)
         return json.loads(out)
+
+
+@pytest.mark.covers("hostterminal.guard.silence")
+async def test_a_line_that_was_begun_before_the_prompt_is_no_part_of_the_answer(person):
+    """Ours: it is asked once nobody types; what was typed until then was meant for something else."""
+    somebody = person("n", quiet=1.0)
+    somebody.begun = "happ"
+    said = await somebody.answers(asked("q1"))
+
+    assert "deny" == said.verdict
+    assert "That is none of the answers." not in somebody.seen
+
+
+@pytest.mark.covers("hostterminal.guard.silence")
+@pytest.mark.parametrize("pasted", ["\x1b[200~y\x1b[201~", "y\ny"], ids=["marked", "two lines"])
+async def test_what_is_pasted_at_the_prompt_decides_nothing(person, pasted):
+    """Ours: a terminal marks what is pasted, and nobody types two lines at once."""
+    somebody = person(pasted, "n")
+    said = await somebody.answers(asked("q1"))
+
+    assert "deny" == said.verdict
+    assert "That was pasted: only what is typed answers." in somebody.seen
 
 
 @pytest.mark.covers("hostterminal.prompt.streams")

@@ -7,7 +7,7 @@ from unittest import SkipTest
 import pytest
 
 from isthmus import Client, Context, Server
-from isthmus.errors import CallTimedOut, ConnectFailed, OutOfPhase
+from isthmus.errors import CallTimedOut, LifespanFailed, OutOfPhase
 from isthmus.testing import connect, every_revision, every_transport, serving
 from isthmus.testing.connect import lacking
 
@@ -104,7 +104,7 @@ async def test_a_server_that_cannot_start_fails_the_block():
     def lifespan(server):
         raise ZeroDivisionError
 
-    with pytest.raises(ConnectFailed, match="could not start"):
+    with pytest.raises(LifespanFailed, match="lifespan failed: ZeroDivisionError"):
         async with serving(Server("ill", lifespan=lifespan)):
             pytest.fail("it serves")
 

@@ -12,6 +12,7 @@ from textwrap import dedent
 import msgspec
 import pytest
 
+from isthmus import Client
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Outgoing
 from isthmus.transports import command, process
@@ -636,3 +637,49 @@ def test_the_modules_can_be_imported_where_there_is_no_posix():
     ran = subprocess.run([sys.executable, "-c", dedent(code)], check=False, timeout=15)
 
     assert 0 == ran.returncode
+
+
+SECRET_WORDS = {
+    "flag and word": ("--token", "hunter"),
+    "flag with equals": ("--token=hunter",),
+    "flag of an API key": ("--api-key", "hunter"),
+    "flag of one dash": ("-Password", "hunter"),
+    "variable": ("env", "API_TOKEN=hunter", "run"),
+    "key": ("--key", "hunter"),
+    "header": ("--header", "Authorization: Bearer hunter"),
+    "header with equals": ("--header=X-Api-Key: hunter",),
+    "scheme alone": ("--header", "X-Mine: Bearer hunter"),
+    "user": ("-u", "ada:hunter"),
+    "long user": ("--user", "ada:hunter"),
+    "userinfo": ("postgres://ada:hunter@db.example/app",),
+    "userinfo within": ("--url=https://hunter@git.example/x",),
+    "query": ("https://x.example/mcp?token=hunter&page=2",),
+    "JSON": ('{"password": "hunter"}',),
+}
+
+
+@pytest.mark.parametrize("words", SECRET_WORDS.values(), ids=SECRET_WORDS)
+def test_a_command_in_a_message_shows_no_secret(words):
+    """Ours: errors and lists of servers hold it; the program gets it as it is."""
+    command = Command("serve", *words)
+
+    assert ("serve", *words) == command.argv
+    assert "hunter" not in f"{command} {command!r}"
+    assert "[redacted]" in str(command) or "://" in str(command)
+
+
+def test_a_command_in_a_message_shows_everything_else():
+    """Ours: what is run has to be known."""
+    words = ("uvx", "server", "--port", "80", "-u", "1000:1000", "--token-file", "/x", "a b")
+
+    assert "uvx server --port 80 -u 1000:1000 --token-file /x 'a b'" == str(Command(*words))
+
+
+async def test_a_command_that_cannot_be_run_is_told_without_its_secrets():
+    """Ours: the error of a client goes into logs."""
+    with pytest.raises(ConnectFailed) as failed:
+        async with Client(Command("is-not-there", "--token", "hunter")):
+            pass
+
+    assert "hunter" not in str(failed.value)
+    assert "--token [redacted]" in str(failed.value)

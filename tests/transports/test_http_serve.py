@@ -272,3 +272,68 @@ async def test_a_busy_connection_and_an_idle_one_are_left_alone():
             heads.look(server.server_state.connections)
             heads.look(server.server_state.connections)
         writer.close()
+
+
+MUCH = 30_000_000  # more than kernels keep of a connection
+STEP = 3_000_000
+
+
+async def big(_inbound) -> str:
+    """Say much."""
+    return "x" * MUCH
+
+
+async def unread(port):
+    """A connection whose client has asked for much and does not read on, and its first bytes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+    writer.write(written(modern_head(name="big"), modern_body(params={"name": "big"})))
+    await reader.readexactly(1)
+    return reader, writer
+
+
+async def leave(writer):
+    """Close a connection, whatever is unread on it."""
+    writer.transport.abort()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("http", ["httptools", "h11"])
+async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(http):
+    """Ours: it takes memory and a descriptor, whichever kind of answer it is."""
+    heads = Heads()
+    async with loose(app(big=big), http) as (server, port):
+        connections = server.server_state.connections
+        _, writer = await unread(port)
+        await until(
+            lambda: all(one.cycle.response_complete for one in connections), turns=1_000_000
+        )
+        looks = 0
+        while connections:
+            heads.look(connections)
+            looks += 1
+            await asyncio.sleep(0)
+            assert looks < 10
+        await leave(writer)
+
+    assert looks >= 3
+
+
+async def test_a_client_that_reads_slowly_is_waited_for():
+    """Ours: each look finds that it has read something since the look before."""
+    heads = Heads()
+    async with loose(app(big=big), "httptools") as (server, port):
+        connections = server.server_state.connections
+        reader, writer = await unread(port)
+        size = 1
+        while size < 20_000_000:
+            waiting = [one.transport.get_write_buffer_size() for one in connections]
+            size += len(await reader.readexactly(STEP))
+            await until(
+                lambda: [one.transport.get_write_buffer_size() for one in connections] < waiting,  # noqa: B023
+                turns=1_000_000,
+            )
+            heads.look(connections)
+
+        assert connections
+        await leave(writer)

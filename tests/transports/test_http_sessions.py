@@ -807,6 +807,13 @@ async def test_where_all_sessions_are_busy_a_new_one_is_refused():
     await target.close()
 
 
+async def test_where_there_may_be_no_session_none_is_opened():
+    """Ours: none is there that could give way."""
+    answer = await fetch(app({"max_sessions": 0}), headers=legacy_head(), body=INITIALIZE)
+
+    assert 503 == answer.status
+
+
 @pytest.mark.covers("sessions.principal.indistinguishable")
 async def test_a_session_belongs_to_who_opened_it():
     """Somebody else cannot tell it from one that does not exist."""
@@ -847,4 +854,57 @@ async def test_a_handler_knows_the_session_its_request_came_in():
     await legacy(target, session, "look").done()
 
     assert session == seen[0].session
+    await target.close()
+
+
+def from_address(host):
+    """What the scope says of a client at an address."""
+    return {"client": (host, 50_000)}
+
+
+@pytest.mark.parametrize("used", [False, True])
+async def test_a_flood_from_one_address_pushes_out_its_own_sessions(used):
+    """Ours: sessions that it also uses, so that they are no newcomers."""
+    target = app({"max_sessions": 10}, hello=hello)
+    other = [await opened(target, scope=from_address("192.0.2.1")) for _ in range(3)]
+    flood = []
+    for _ in range(50):
+        scope = from_address("192.0.2.99")
+        answer = await fetch(target, headers=legacy_head(), body=INITIALIZE, scope=scope)
+        flood.append(answer.header("mcp-session-id"))
+        if used:
+            await fetch(target, headers=legacy_head(flood[-1]), body=INITIALIZED, scope=scope)
+
+    assert 10 == len(target._book)
+    for session in other:
+        assert 200 == (await legacy(target, session).done()).status
+    known = [(await legacy(target, session).done()).status for session in flood]
+    assert [404] * 43 + [200] * 7 == known
+    await target.close()
+
+
+async def test_a_new_caller_gets_its_place_from_whoever_has_the_most():
+    """Ours: nobody is kept out by a flood, and nobody else pays for it."""
+    target = app({"max_sessions": 10}, hello=hello)
+    other = await opened(target, scope=from_address("192.0.2.1"))
+    for _ in range(20):
+        await opened(target, scope=from_address("2001:db8:0:1::99"))
+    newest = [await opened(target, scope=from_address(f"192.0.2.{n}")) for n in range(2, 5)]
+
+    for session in (other, *newest):
+        assert 200 == (await legacy(target, session).done()).status
+    assert 10 == len(target._book)
+    await target.close()
+    assert {} == target._book._callers
+
+
+async def test_the_addresses_of_one_network_are_one_caller():
+    """Ours: whoever has an IPv6 network has all its addresses."""
+    target = app({"max_sessions": 4}, hello=hello)
+    other = [await opened(target, scope=from_address("192.0.2.1")) for _ in range(2)]
+    for n in range(20):
+        await opened(target, scope=from_address(f"2001:db8:0:1::{n}"))
+
+    for session in other:
+        assert 200 == (await legacy(target, session).done()).status
     await target.close()

@@ -297,7 +297,8 @@ async def test_a_start_that_fails_is_told_to_the_server():
 
     await app({"on_start": on_start})({"type": "lifespan"}, receive, send)
 
-    assert [{"type": "lifespan.startup.failed", "message": "no database"}] == sent
+    assert ["lifespan.startup.failed"] == [message["type"] for message in sent]
+    assert sent[0]["message"].startswith("no database\nTraceback")
 
 
 async def test_a_websocket_is_turned_away():

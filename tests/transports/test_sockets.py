@@ -90,7 +90,6 @@ async def test_a_server_that_closes_is_one_typed_error():
         theirs.close()
 
         assert b'{"a":1}' == (await channel.receive()).data
-        assert b'{"b":' == (await channel.receive()).data
         with pytest.raises(ConnectionLost, match=f"the server at {URL} closed the connection"):
             await channel.receive()
         with contextlib.suppress(ConnectionLost):  # it may take a message to notice

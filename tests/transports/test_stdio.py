@@ -224,6 +224,23 @@ async def test_closing_writes_what_was_sent(host, channel):
         await channel.send(Outgoing(b"[2]"))
 
 
+async def test_a_host_that_reads_slowly_after_its_last_word_reads_everything(host, channel):
+    """Ours: it is given up for what it leaves unread, not for how long it takes."""
+    writer, reader = host
+    os.set_blocking(reader.fileno(), False)
+    said, read = b"x" * 8_000_000, 0
+    sending = asyncio.create_task(channel.send(Outgoing(said)))
+    await asyncio.sleep(0)
+    writer.close()
+    assert None is await channel.receive()
+    while read <= len(said) and not (sending.done() and sending.exception()):
+        read += len(reader.read(64 * 1024) or b"")
+        await asyncio.sleep(0.01)
+
+    await sending
+    assert len(said) + 1 == read
+
+
 async def test_closing_does_not_wait_for_ever_for_the_host(host, channel):
     """Ours: a host that does not read keeps nobody from exiting."""
     await channel.send(Outgoing(b"x" * (HIGH - 1)))

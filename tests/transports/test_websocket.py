@@ -10,12 +10,14 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+import faulty_sockets
 from isthmus import Client, Context, Server
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Origin, Outgoing
 from isthmus.testing import serving
 from isthmus.testing.faults import until
 from isthmus.transports.http import serve as http_serve
+from isthmus.transports.http.socket_connections import SocketConnection
 from isthmus.transports.pipes import AHEAD, FULL
 from isthmus.transports.websocket import WebSocketChannel
 from isthmus.transports.websocket_client import connect
@@ -87,8 +89,39 @@ async def test_a_page_elsewhere_cannot_connect(headers, says):
     assert says in json.loads(body)["error"]["message"]
 
 
-async def test_a_handshake_without_the_subprotocol_is_refused():
-    """Ours: whoever does not offer ``mcp`` expects something else here."""
+@pytest.mark.covers("websocket.handshake.no-subprotocol")
+async def test_a_client_that_offers_no_subprotocol_is_served_with_one_note(caplog):
+    """Ours: the official Kotlin SDK and langchain4j offer none; the log says so once."""
+    async with serving(echoing(), websocket=True) as url, aiohttp.ClientSession() as session:
+        for _ in range(2):
+            async with session.ws_connect(at(url)) as wire:
+                await wire.send_str(call(1, "echo", text="hi").decode())
+                answer = await hears(wire)
+
+                assert wire.protocol is None
+                assert "hi" == answer["result"]["content"][0]["text"]
+
+    notes = [record for record in caplog.records if "no subprotocol" in record.message]
+    assert 1 == len(notes)
+
+
+@pytest.mark.covers("websocket.handshake.no-subprotocol")
+async def test_a_server_that_agrees_to_no_subprotocol_is_used_with_a_note(caplog):
+    """Ours: it may speak MCP all the same; the log names its URL."""
+    async with (
+        faulty_sockets.over_websocket("foreign") as url,
+        Client(url, revision="2025-11-25") as client,
+    ):
+        said = (await client.call_tool("well")).text
+
+    assert "fine" == said
+    assert [f"{url} did not agree to the subprotocol 'mcp': is it an MCP server?"] == [
+        record.message for record in caplog.records if "subprotocol" in record.message
+    ]
+
+
+async def test_a_handshake_that_offers_only_another_subprotocol_is_refused():
+    """Ours: it expects something else here."""
     status, body = await refused(echoing(), **{"Sec-WebSocket-Protocol": "chat"})
 
     assert 400 == status
@@ -464,3 +497,40 @@ async def test_a_message_beyond_the_limit_is_not_taken_where_the_server_lets_it_
         await channel.close()
 
     assert [{"type": "websocket.close", "code": 1009}] == asgi.sent
+
+
+# Pings
+
+
+async def test_pongs_that_nobody_reads_are_bounded(monkeypatch):
+    """Ours: a client that pings and does not read is read no further, and keeps a mebibyte or two."""
+    opened = []
+    made = SocketConnection.connection_made
+
+    def keep(connection, transport):
+        opened.append(transport)
+        made(connection, transport)
+
+    monkeypatch.setattr(SocketConnection, "connection_made", keep)
+    async with serving(echoing(), websocket=True) as url:
+        host, port = url.split("/")[2].split(":")
+        reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+        writer.write(
+            f"GET /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: Upgrade\r\n"
+            "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: mcp\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        await reader.readuntil(b"\r\n\r\n")
+        ping = b"\x89\xfd" + bytes(4) + b"x" * 125
+        most, idle, before = 0, 0, -1
+        writer.write(ping * 250_000)  # 32 MB
+        while idle < 1000:
+            await asyncio.sleep(0)
+            left = writer.transport.get_write_buffer_size()
+            idle, before = (idle + 1 if left == before else 0), left
+            most = max(most, *(one.get_write_buffer_size() for one in opened))
+        left = before
+        writer.transport.abort()
+
+    assert left > 8_000_000  # it was read no further
+    assert most < 2 * FULL

@@ -171,3 +171,37 @@ def test_raw_members_are_written_as_they_are():
     assert b'{"code":1,"message":"","data":{"a" :1}}' in encode_error(
         1, ErrorBody(code=1, message="", data=Raw(b'{"a" :1}'))
     )
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        b'"params":{"name":"a","arguments":{"text":"\xff"}}',
+        b'"params":{"unknown":"\xc3("}',
+        b'"params":["\xed\xa0\x80"]',
+        b'"params":{"_meta":{"\xe2\x82":1}}',
+        b'"unknown":"\xf8"',
+    ],
+)
+def test_what_is_not_utf8_is_a_parse_error_wherever_it_stands(inside):
+    """Ours: also in members that are read later, or never."""
+    for id in (b'"id":1,', b""):
+        refused = parse(b'{"jsonrpc":"2.0",%b"method":"tools/call",%b}' % (id, inside))
+        assert isinstance(refused, Unreadable)
+        assert -32700 == refused.code
+        assert "not UTF-8" in refused.message
+
+
+def test_utf8_is_looked_at_piece_by_piece():
+    """Ours: a character may lie across two pieces, and the last one may be cut."""
+    for text in ("ü" * 100_000, "x" + "𝄞" * 50_000, "a" * 65_535 + "€"):
+        data = b'{"jsonrpc":"2.0","method":"m","params":{"text":"%b"}}' % text.encode()
+        assert isinstance(parse(data), Frame)
+        assert isinstance(
+            parse(data.replace(text[-1].encode(), text[-1].encode()[:-1])), Unreadable
+        )
+
+
+def test_an_answer_that_is_not_utf8_is_left_to_who_waits_for_it():
+    """Ours: its call fails at once, in place of an answer that is dropped."""
+    assert isinstance(parse(b'{"jsonrpc":"2.0","id":1,"result":{"text":"\xff"}}'), Frame)

@@ -17,16 +17,19 @@ if TYPE_CHECKING:
         AuthorizationServer as AuthorizationServer,
     )
     from isthmus.auth.authorization_server.clients import RegisteredClient as RegisteredClient
+    from isthmus.auth.authorization_server.limits import Limits as Limits
     from isthmus.auth.authorization_server.passwords import PasswordUsers as PasswordUsers
     from isthmus.auth.authorization_server.proxy_users import HeaderUsers as HeaderUsers
     from isthmus.auth.authorization_server.settings import CimdPolicy as CimdPolicy
     from isthmus.auth.authorization_server.settings import DcrPolicy as DcrPolicy
+    from isthmus.auth.authorization_server.settings import LoginPolicy as LoginPolicy
     from isthmus.auth.authorization_server.settings import RegistrationPolicy as RegistrationPolicy
     from isthmus.auth.authorization_server.settings import TrustedIdp as TrustedIdp
     from isthmus.auth.authorization_server.settings import Workload as Workload
     from isthmus.auth.authorization_server.store import AuthStore as AuthStore
     from isthmus.auth.authorization_server.store import MemoryAuthStore as MemoryAuthStore
     from isthmus.auth.authorization_server.store import SQLiteAuthStore as SQLiteAuthStore
+    from isthmus.auth.authorization_server.tries import Allowance as Allowance
     from isthmus.auth.authorization_server.users import Delegated as Delegated
     from isthmus.auth.authorization_server.users import LoginPage as LoginPage
     from isthmus.auth.authorization_server.users import LoginRedirect as LoginRedirect
@@ -67,6 +70,9 @@ if TYPE_CHECKING:
     )
     from isthmus.auth.resource_server.issuers import ByIssuer as ByIssuer
     from isthmus.auth.resource_server.jwt import JWTVerifier as JWTVerifier
+    from isthmus.auth.resource_server.replays import KVReplays as KVReplays
+    from isthmus.auth.resource_server.replays import ReplayStore as ReplayStore
+    from isthmus.auth.resource_server.replays import SQLiteReplays as SQLiteReplays
     from isthmus.auth.resource_server.resource_auth import ResourceAuth as ResourceAuth
     from isthmus.auth.resource_server.scopes import ScopeModel as ScopeModel
     from isthmus.auth.resource_server.static import StaticTokens as StaticTokens
@@ -84,6 +90,7 @@ if TYPE_CHECKING:
     from isthmus.core.principal import Principal as Principal
 
 __all__ = [
+    "Allowance",
     "AuthStore",
     "AuthorizationServer",
     "BearerToken",
@@ -102,8 +109,11 @@ __all__ = [
     "IntrospectionVerifier",
     "JWTVerifier",
     "JwtBearer",
+    "KVReplays",
     "Key",
+    "Limits",
     "LoginPage",
+    "LoginPolicy",
     "LoginRedirect",
     "LoginRefused",
     "LoginRequest",
@@ -124,8 +134,10 @@ __all__ = [
     "RegisteredClient",
     "Registration",
     "RegistrationPolicy",
+    "ReplayStore",
     "ResourceAuth",
     "SQLiteAuthStore",
+    "SQLiteReplays",
     "ScopeModel",
     "ScopeRequest",
     "Secret",
@@ -152,6 +164,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Allowance": "isthmus.auth.authorization_server.tries",
     "AuthStore": "isthmus.auth.authorization_server.store",
     "AuthorizationServer": "isthmus.auth.authorization_server.authority",
     "BearerToken": "isthmus.auth.client.bearer_token",
@@ -171,6 +184,8 @@ _HOMES = {
     "JWTVerifier": "isthmus.auth.resource_server.jwt",
     "JwtBearer": "isthmus.auth.client.jwt_bearer",
     "Key": "isthmus.auth.client.tokens",
+    "LoginPolicy": "isthmus.auth.authorization_server.settings",
+    "Limits": "isthmus.auth.authorization_server.limits",
     "LoginPage": "isthmus.auth.authorization_server.users",
     "LoginRedirect": "isthmus.auth.authorization_server.users",
     "LoginRefused": "isthmus.auth.authorization_server.users",
@@ -192,6 +207,9 @@ _HOMES = {
     "RegisteredClient": "isthmus.auth.authorization_server.clients",
     "Registration": "isthmus.auth.client.tokens",
     "RegistrationPolicy": "isthmus.auth.authorization_server.settings",
+    "SQLiteReplays": "isthmus.auth.resource_server.replays",
+    "ReplayStore": "isthmus.auth.resource_server.replays",
+    "KVReplays": "isthmus.auth.resource_server.replays",
     "ResourceAuth": "isthmus.auth.resource_server.resource_auth",
     "SQLiteAuthStore": "isthmus.auth.authorization_server.store",
     "ScopeModel": "isthmus.auth.resource_server.scopes",

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from time import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from isthmus.auth.jose import (
     InvalidToken,
@@ -34,12 +34,15 @@ from isthmus.core.base64url import to_text
 
 __all__ = [
     "ALGORITHMS",
+    "USED_BEFORE",
     "DpopKey",
     "InvalidProof",
     "NonceNeeded",
     "Nonces",
+    "Proof",
     "ReplayCache",
     "check_proof",
+    "judge_proof",
 ]
 
 ALGORITHMS = ("ES256", "RS256", "PS256", "ES384", "EdDSA", "Ed25519")
@@ -56,6 +59,8 @@ LONGEST_ID = 256
 
 MOST = 100_000
 """Proofs that are remembered."""
+
+USED_BEFORE = "DPoP proof: it was used before"
 
 LEAST_SHARE = 100
 """Proofs of one key that are remembered in any case where there is room."""
@@ -235,22 +240,58 @@ Wanted = Nonces | str | Callable[[str], bool] | None
 """What a proof's nonce is held against: who gave it out, the nonce itself, a test of it, nothing."""
 
 
+class Proof(NamedTuple):
+    """A DPoP proof that is good if it was not used before.
+
+    Attributes:
+        jkt: the thumbprint of the key that it is by.
+        jti: its name.
+        until: seconds since the epoch after which it is of no use any more.
+    """
+
+    jkt: str
+    jti: str
+    until: float
+
+
 def check_proof(
+    proof: str, *, now: float, replays: ReplayCache, bound: str | None = None, **asked: Any
+) -> str:
+    """The thumbprint of the key that a proof is by, if it is good and new (RFC 9449 4.3).
+
+    Whether the token is bound to that key is the caller's to compare.
+
+    Args:
+        proof: the one value of the ``DPoP`` header.
+        now: seconds since the epoch.
+        replays: the proofs that were taken already.
+        bound: the key that the token is bound to, where that is known.
+        asked: the other arguments of :func:`judge_proof`.
+
+    Raises:
+        NonceNeeded: only the nonce is missing or old.
+        InvalidProof: it is not good; says why.
+        UsageError: joserfc is not installed.
+    """
+    found = judge_proof(proof, now=now, **asked)
+    # What nothing will be done for is not remembered: keys can be made without end.
+    if bound in {None, found.jkt} and not replays.first(found.jkt, found.jti, now, found.until):
+        raise InvalidProof(USED_BEFORE)
+    return found.jkt
+
+
+def judge_proof(
     proof: str,
     *,
     method: str,
     url: str,
     token: Secret | str | None,
     now: float,
-    replays: ReplayCache,
     nonce: "Wanted" = None,
     algorithms: Collection[str] = ALGORITHMS,
     window: float = WINDOW,
-    bound: str | None = None,
-) -> str:
-    """The thumbprint of the key that a proof is by, if it is good (RFC 9449 4.3).
-
-    Whether the token is bound to that key is the caller's to compare.
+) -> Proof:
+    """Judge a proof by everything but whether it was used before (RFC 9449 4.3).
 
     Args:
         proof: the one value of the ``DPoP`` header.
@@ -258,11 +299,9 @@ def check_proof(
         url: of the request, as clients spell it; the server's own configured one behind a proxy.
         token: the access token that came along; None at the token endpoint.
         now: seconds since the epoch.
-        replays: the proofs that were taken already.
         nonce: what its nonce is held against; None wants none.
         algorithms: what it may be signed with.
         window: seconds by which its ``iat`` may differ.
-        bound: the key that the token is bound to, where that is known.
 
     Raises:
         NonceNeeded: only the nonce is missing or old.
@@ -282,10 +321,7 @@ def check_proof(
     if not isinstance(jti, str) or not 0 < len(jti) <= LONGEST_ID:
         raise InvalidProof("DPoP proof: it has no jti, or one that is too long")
     _check_nonce(claims.get("nonce"), nonce, now)
-    # What nothing will be done for is not remembered: keys can be made without end.
-    if bound in {None, jkt} and not replays.first(jkt, jti, now, iat + window):
-        raise InvalidProof("DPoP proof: it was used before")
-    return jkt
+    return Proof(jkt, jti, iat + window)
 
 
 def embedded_key(header: Mapping[str, Any]) -> Mapping[str, str]:

@@ -38,7 +38,10 @@ class Flights(Generic[T]):
             task = asyncio.get_running_loop().create_task(work())
             self._running[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # which keeps what is raised, and so would this frame
 
     def _landed(self, key: Hashable, done: asyncio.Task[T]) -> None:
         self._running.pop(key, None)

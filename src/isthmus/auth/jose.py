@@ -34,8 +34,8 @@ __all__ = [
     "verify",
 ]
 
-LONGEST = 16 * 1024
-"""Characters of a token."""
+LONGEST = 64 * 1024
+"""Characters of any JWT that is read; what a request may bring is ``ResourceAuth``'s to say."""
 
 LEEWAY = 30.0
 """Seconds by which clocks may differ."""
@@ -116,7 +116,7 @@ def verify(
         limit: characters that it may have.
 
     Raises:
-        UnknownKey: its key is none of these.
+        UnknownKey: its key is none of these, or it names none and none of these signed it.
         InvalidToken: it proves nothing; says why.
         UsageError: joserfc is not installed.
     """
@@ -127,6 +127,8 @@ def verify(
     if not candidates:
         raise UnknownKey("the token is signed with a key that is not known")
     if not any(key.verifies(alg, parsed.signed, parsed.signature) for key in candidates):
+        if kid is None:  # it may be that of a key that is newer than these
+            raise UnknownKey("the token's signature is that of no key that is known")
         raise InvalidToken("the token's signature is wrong")
     return Claims(parsed.claims, parsed.header)
 

@@ -177,6 +177,11 @@ class Keys:
     def __len__(self) -> int:
         return len(self._keys)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of those that have one."""
+        return frozenset(key.kid for key in self._keys if isinstance(key.kid, str))
+
     def pick(self, alg: str, kid: str | None) -> Sequence[Key]:
         """The keys that a token may be signed with.
 

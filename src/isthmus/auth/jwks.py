@@ -1,7 +1,8 @@
 """An issuer's keys: fetched once for everybody, kept, and asked for again when one is unknown.
 
 Whoever sends a token with a key that nobody has heard of makes no request: the keys are asked for again
-for such a token once in thirty seconds at most. Where the issuer is out of reach, the keys that are
+for such a token once in thirty seconds at most. In between nobody can tell whether it is a new key, so
+that such a token is not refused: :class:`KeysUnavailable` says when to come again. Where the issuer is out of reach, the keys that are
 known stay good for a day; without any, :class:`KeysUnavailable` says that nothing can be told, which
 is not the same as a bad token.
 """
@@ -11,8 +12,9 @@ from collections.abc import Awaitable, Callable, Collection
 from time import monotonic
 from typing import TypeAlias
 
-from isthmus.auth.jose import COMMON, Claims, Keys, UnknownKey, verify
+from isthmus.auth.jose import COMMON, Claims, Keys, UnknownKey, read_token, verify
 from isthmus.auth.network import Network, NetworkFailed, NetworkRefused
+from isthmus.auth.newest import Newest
 from isthmus.auth.secret import Secret
 from isthmus.auth.urls import brief, metadata_urls, same_issuer
 from isthmus.errors import AuthError
@@ -30,6 +32,9 @@ COOLDOWN = 30.0
 
 AT_FIRST = 5.0
 """The same while there are no keys at all, so that nobody can log in."""
+
+MAX_RETIRED_KEYS = 200
+"""Names of former keys that are remembered."""
 
 Source: TypeAlias = str | Callable[[], Awaitable[str]]
 
@@ -85,12 +90,19 @@ class Jwks:
         self._fetched = self._tried = float("-inf")
         self._fault: AuthError | None = None
         self._fetching: asyncio.Task[None] | None = None
+        self._retired: Newest[str, None] = Newest(MAX_RETIRED_KEYS)
+        self._answers = 0  # of the issuer, that had keys
         self.turn = 0
 
     @property
     def current(self) -> bool:
         """Whether the keys are here and need not be asked for."""
         return self._keys is not None and self._age < self._lives[0]
+
+    @property
+    def is_fetching(self) -> bool:
+        """Whether the keys are being asked for."""
+        return self._fetching is not None
 
     @property
     def _age(self) -> float:
@@ -122,21 +134,28 @@ class Jwks:
         """What a token says, if one of the keys signed it; see :func:`isthmus.auth.jose.verify`.
 
         Raises:
-            UnknownKey: its key is none of theirs, and they were asked lately.
+            UnknownKey: its key is none of theirs, and they were asked for it.
             InvalidToken: it proves nothing.
             KeysUnavailable: the keys are not to be had, or not to be had again for a new one.
         """
+        before = self._answers
         keys = await self.keys()
         try:
             return verify(token, keys, algorithms=algorithms, typ=typ)
         except UnknownKey:
-            await self._refresh()
-            if self._fault is not None:  # it may be a new key, and nobody can tell
+            if read_token(token).header.get("kid") in self._retired:
+                raise  # it was theirs, and is no more
+            if self._answers == before:
+                await self._refresh()
+            # Who floods us with unknown keys must not have good tokens with a new one refused.
+            if self._fault is not None or self._answers == before:
                 raise self._unavailable() from None
             return verify(token, self._keys or keys, algorithms=algorithms, typ=typ)
 
     def _unavailable(self) -> KeysUnavailable:
         wait = max(1.0, self._tried + self._pause - self._clock())
+        if self._fault is None:
+            return KeysUnavailable("the issuer's keys may be newer than those that are known", wait)
         return KeysUnavailable(f"the issuer's keys are not to be had: {self._fault}", wait)
 
     async def _renew(self) -> None:
@@ -169,14 +188,24 @@ class Jwks:
             if not keys:
                 raise NetworkFailed(f"{brief(url)} lists no key that can be used")
         except AuthError as error:
-            self._fault = error
+            self._fault = error.with_traceback(None)
         else:
             if document != self._document:
+                self._retire(keys)
                 self._document, self._keys = document, keys
                 self.turn += 1
             self._fetched, self._fault = self._clock(), None
+            self._answers += 1
         finally:
             self._fetching = None
+
+    def _retire(self, newer: Keys) -> None:
+        """Remember the names of keys that the issuer lists no more."""
+        before = frozenset[str]() if self._keys is None else self._keys.names
+        for name in before - newer.names:
+            self._retired[name] = None
+        for name in newer.names:
+            self._retired.pop(name, None)
 
 
 async def jwks_uri_of(issuer: str, network: Network) -> str:

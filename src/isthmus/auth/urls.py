@@ -15,6 +15,7 @@ __all__ = [
     "canonical_resource",
     "covers",
     "is_loopback",
+    "is_same_resource",
     "is_secure",
     "metadata_urls",
     "origin",
@@ -143,6 +144,25 @@ def covers(resource: str, url: str) -> bool:
     if above.query:
         return (path, above.query) == (below.path.rstrip("/"), below.query)
     return below.path == path or below.path.startswith(f"{path}/")
+
+
+def is_same_resource(resource: str, url: str) -> bool:
+    """Whether a protected resource is the MCP server at a URL, and not one above or below it.
+
+    Origin and path are compared, a slash at the end apart. A resource without a query is the URL
+    with one, since both are one endpoint; a resource with a query is that URL only.
+
+    Args:
+        resource: the resource as its metadata name it.
+        url: the MCP server's URL.
+    """
+    # RFC 9728 3.3: "identical to the protected resource's resource identifier value"
+    try:
+        named, asked = split(resource), split(url)
+    except ValueError:
+        return False
+    same = covers(resource, url) and named.path.rstrip("/") == asked.path.rstrip("/")
+    return same and named.query in {"", asked.query}
 
 
 def is_loopback(host: str) -> bool:

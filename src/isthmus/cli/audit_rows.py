@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import note, print_json, print_text
+from isthmus.cli.output import note, print_json, print_line, print_lines, print_text
 from isthmus.errors import UsageError
 from isthmus.host.audit.chain import Verdict, verify
+from isthmus.host.audit.head import HeadFile
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.reading import Filters, Sum, lines, opened, stats
 from isthmus.host.state import key_in, user_folder
@@ -82,21 +83,28 @@ def filters_of(*, since: str = "", until: str = "", **rest: Any) -> Filters:
 def print_verdict(state: str | None, anchor: str, *, as_json: bool) -> Exit:
     """Check the whole log, and say what was found."""
     folder = folder_of(state)
+    head = folder / "host.head"
+    if head.is_file() and not (folder / "host.db").exists():
+        note(f"row 0: truncated: {folder} has the head of an audit log, and the log is gone")
+        return Exit.TOOL_FAILED
     with opened(folder) as db:
         keys = AuditKeys(key_in(folder / "host.key", make=False))
         db.execute("BEGIN")
         try:
-            found = verify(db, keys, anchor)
+            found = verify(db, keys, HeadFile(head, keys), anchor)
         except ValueError:
             raise UsageError(
                 f"{anchor!r} is no anchor: give SEQ:HASH as verify prints it"
             ) from None
     if as_json:
-        public = {"good": found.good, "public_key": keys.public.hex()}
+        public = {"good": found.good, "state": found.state, "public_key": keys.public.hex()}
         print_json(msgspec.to_builtins(found) | public)
     else:
-        print_text("\n".join(told(found)))
-    return Exit.OK if found.good else Exit.TOOL_FAILED
+        print_lines("\n".join(told(found)))
+    return VERDICTS[found.state]
+
+
+VERDICTS = {"good": Exit.OK, "unproved": Exit.UNPROVED, "bad": Exit.TOOL_FAILED}
 
 
 def told(found: Verdict) -> Iterable[str]:
@@ -105,8 +113,12 @@ def told(found: Verdict) -> Iterable[str]:
     if found.dropped:
         yield f"rows up to {found.dropped} were dropped by retention, under a signature"
     yield from (f"row {fault.seq}: {fault.what}: {fault.text}" for fault in found.faults)
+    yield from (f"unproved: {doubt.text}" for doubt in found.unproved)
+    if found.state == "unproved":
+        yield "no fault was found, and not everything is proved"
     if found.good:
         yield "nothing was changed, removed, inserted or put in another order"
+    if not found.faults:
         yield f"anchor {found.last}:{found.head}"
 
 
@@ -135,7 +147,10 @@ def show(rows: Iterable[AuditLine], *, as_json: bool) -> int:
     last = 0
     for row in rows:
         last = row.seq
-        print_text(msgspec.json.encode(row).decode() if as_json else text_of(row))
+        if as_json:
+            print_text(msgspec.json.encode(row).decode())
+        else:
+            print_line(text_of(row))
     sys.stdout.flush()
     return last
 
@@ -196,7 +211,7 @@ def print_stats(state: str | None, filters: Filters, *, as_json: bool) -> Exit:
     if as_json:
         print_json(sums)
     elif sums:
-        print_text("\n".join(summed(sums)))
+        print_lines("\n".join(summed(sums)))
     else:
         note("no call is written down yet")
     return Exit.OK

@@ -12,6 +12,7 @@ from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.authority import AuthorizationServer
+    from isthmus.auth.authorization_server.limits import Limits
     from isthmus.auth.authorization_server.passwords import PasswordUsers
     from isthmus.auth.authorization_server.store import SQLiteAuthStore
     from isthmus.auth.authorization_server.users import UserBackend
@@ -48,6 +49,17 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         registration: let clients register themselves.
         access_ttl: seconds that an access token lasts.
         refresh_ttl: seconds that a refresh token lasts without being used.
+        rotation_grace: seconds in which a refresh token that was just used gives the same next one.
+        code_ttl: seconds that a code lasts.
+        key_life: seconds after which the signing key changes.
+        login_idle: seconds that a login lasts without being used.
+        login_life: seconds that it lasts at most.
+        request_ttl: seconds that people have to log in and to answer.
+        requests_per_minute: requests of one address, but for registrations.
+        token_requests_per_minute: token requests of one client.
+        registrations_per_hour: clients that one address may register.
+        head_limit: bytes of a request's head.
+        max_token_bytes: bytes of an access token.
     """
 
     issuer: str | None = None
@@ -62,6 +74,17 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     registration: bool = True
     access_ttl: int = 600
     refresh_ttl: int = 30 * 86400
+    rotation_grace: float = 30.0
+    code_ttl: float = 60.0
+    key_life: float = 90 * 86400.0
+    login_idle: float = 3600.0
+    login_life: float = 12 * 3600.0
+    request_ttl: float = 600.0
+    requests_per_minute: int = 300
+    token_requests_per_minute: int = 1200
+    registrations_per_hour: int = 20
+    head_limit: int = 32 * 1024
+    max_token_bytes: int = 16 * 1024
 
     def opened_store(self) -> "SQLiteAuthStore":
         """The store; its key is in the environment.
@@ -101,6 +124,7 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         from isthmus.auth.authorization_server.settings import (
             CimdPolicy,
             DcrPolicy,
+            LoginPolicy,
             RegistrationPolicy,
         )
         from isthmus.auth.extra import require
@@ -123,6 +147,29 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             consent=self.consent,
             access_ttl=self.access_ttl,
             refresh_ttl=self.refresh_ttl,
+            rotation_grace=self.rotation_grace,
+            code_ttl=self.code_ttl,
+            key_life=self.key_life,
+            login=LoginPolicy(
+                idle=self.login_idle, life=self.login_life, request_ttl=self.request_ttl
+            ),
+            max_token_bytes=self.max_token_bytes,
+            limits=self.limits(),
+        )
+
+    def limits(self) -> "Limits":
+        """How often somebody may ask.
+
+        Raises:
+            UsageError: nobody could.
+        """
+        from isthmus.auth.authorization_server.limits import Limits
+        from isthmus.store.meter import Rate
+
+        return Limits(
+            self.registrations_per_hour,
+            per_address=Rate(self.requests_per_minute, seconds=60),
+            per_client=Rate(self.token_requests_per_minute, seconds=60),
         )
 
 

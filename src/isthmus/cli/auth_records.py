@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import note, print_json, print_text
+from isthmus.cli.output import note, print_json, print_lines
+from isthmus.core.plain_text import visible
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def listing(config: "AuthConfig", kinds: Sequence[str], *, as_json: bool) -> Exi
     if as_json:
         print_json(found)
     else:
-        print_text("\n\n".join(table(kind, rows) for kind, rows in found.items()))
+        print_lines("\n\n".join(table(kind, rows) for kind, rows in found.items()))
     return Exit.OK
 
 
@@ -79,7 +80,9 @@ def table(kind: str, rows: Sequence[dict[str, Any]]) -> str:
     if not rows:
         return f"no {kind}"
     cells = [[heading.replace("_", " ") for heading in rows[0]]]
-    cells += [[cell(name, value) for name, value in row.items()] for row in rows]
+    cells += [
+        [visible(cell(name, value), line=True) for name, value in row.items()] for row in rows
+    ]
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
     return "\n".join([f"{len(rows)} {kind if len(rows) > 1 else kind[:-1]}", *lines])
@@ -179,7 +182,7 @@ def rotate_keys(config: "AuthConfig", *, as_json: bool) -> Exit:
     if as_json:
         print_json(found)
     else:
-        print_text(table("keys", found))
+        print_lines(table("keys", found))
         note("running servers use it from the next token on")
     return Exit.OK
 

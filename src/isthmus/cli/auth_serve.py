@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
+MAX_TARGET_BYTES = 17 * 1024
+"""Of a request's first line: an authorization request has its parameters there."""
+
 HOW = """\
 issuer    {issuer}
 metadata  {metadata}
@@ -43,15 +46,25 @@ def serve(config: "AuthConfig") -> Exit:
     """
     host, port = address(config.listen, "listen")
     authority = config.authority()
-    run_to_end(_serve(authority, host, port))
+    run_to_end(_serve(authority, host, port, config.head_limit))
     return Exit.OK
 
 
-async def _serve(authority: "AuthorizationServer", host: str, port: int) -> None:
+async def _serve(authority: "AuthorizationServer", host: str, port: int, head_limit: int) -> None:
     import uvicorn  # the other commands do without
+
+    from isthmus.transports.http.connections import bound_connections
+    from isthmus.transports.http.serve import PATIENCE, Heads
+
+    heads = Heads()
 
     class Server(uvicorn.Server):
         """Says where it listens once it does."""
+
+        async def on_tick(self, counter: int) -> bool:
+            if counter % PATIENCE == 0:
+                heads.look(self.server_state.connections)
+            return await super().on_tick(counter)
 
         async def startup(self, sockets: list[Any] | None = None) -> None:
             await super().startup(sockets)
@@ -64,6 +77,7 @@ async def _serve(authority: "AuthorizationServer", host: str, port: int) -> None
         authority,
         host=host,
         port=port,
+        http=bound_connections(head_limit, MAX_TARGET_BYTES),
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -10,13 +10,16 @@ from isthmus.cli.output import blocks, contents, note, print_json, print_text
 from isthmus.cli.talk import Talk
 from isthmus.client.client import Client
 from isthmus.client.results import ToolResult
-from isthmus.errors import UsageError
+from isthmus.errors import UsageError, quote_text
 from isthmus.wire import ReadResourceResult, Tool
 
-__all__ = ["call", "prompt", "read"]
+__all__ = ["call", "prompt", "read", "show_result"]
 
 SHOWN = 10
 """How many names of tools a message holds."""
+
+LONGEST_NAME = 100
+"""Characters of each of them."""
 
 
 async def call(talk: Talk, name: str, words: Sequence[str], json_args: str | None) -> Exit:
@@ -42,7 +45,7 @@ async def call(talk: Talk, name: str, words: Sequence[str], json_args: str | Non
             result = await client.call_tool(name, arguments, on_progress=talk.progress)
         finally:
             talk.settle()
-    return _show(result, as_json=talk.options.as_json)
+    return show_result(result, as_json=talk.options.as_json)
 
 
 async def _tool(client: Client, name: str) -> Tool:
@@ -53,7 +56,7 @@ async def _tool(client: Client, name: str) -> Tool:
     import difflib
 
     near = difflib.get_close_matches(name, tools, 3, 0.4)
-    shown = [*near, *sorted(tools.keys() - near)][:SHOWN]
+    shown = [one[:LONGEST_NAME] for one in [*near, *sorted(tools.keys() - near)][:SHOWN]]
     more = f" and {len(tools) - SHOWN} more" if len(tools) > SHOWN else ""
     raise UsageError(f"the server has no tool {name!r}; it has: {', '.join(shown) or 'none'}{more}")
 
@@ -64,13 +67,13 @@ def _complete(tool: Tool, arguments: dict[str, object]) -> None:
         raise UsageError(f"{tool.name} also needs: {', '.join(f'{key}=…' for key in missing)}")
 
 
-def _show(result: ToolResult, *, as_json: bool) -> Exit:
+def show_result(result: ToolResult, *, as_json: bool) -> Exit:
     """Print a tool's result; what it says of its own failure goes to stderr."""
     text = blocks(result.content)
     if as_json:
         print_json(result.wire)
     elif result.is_error:
-        note(f"the tool failed: {text}")
+        note(f"the tool failed: {quote_text(text)}")
     elif text or result.structured is None:
         print_text(text)
     else:

@@ -1,10 +1,9 @@
 """A conversation from its beginning to its end: the host, the model, and the surface that there is."""
 
 import asyncio
-import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 from isthmus.cli.chat_models import models_of, named, voices
 from isthmus.cli.exits import Exit
 from isthmus.cli.output import note
+from isthmus.cli.signals import handle_signals, set_on_signals
 from isthmus.core.plain_text import clean
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ async def talk(wanted: Wanted) -> Exit:
     from isthmus.terminal.chat_session import Session
 
     async with AsyncExitStack() as stack:
+        end = stack.enter_context(set_on_signals())
         provider, options = named(wanted.provider), dict[str, Any]()
         if provider is not None:  # it also writes for servers that sample, where policy lets them
             stack.push_async_callback(provider.close)
@@ -68,9 +69,9 @@ async def talk(wanted: Wanted) -> Exit:
         if full_screen(plain=wanted.plain):
             from isthmus.terminal.chat import chat
 
-            await chat(session)
+            await chat(session, end=end)
             return Exit.OK
-        return await in_lines(session, host)
+        return await in_lines(session, host, end)
 
 
 @asynccontextmanager
@@ -80,9 +81,16 @@ async def others(host: "Host") -> AsyncIterator[None]:
 
     folder = host.kernel.state.folder
     async with AsyncExitStack() as stack:
-        with suppress(ControlUnavailable, HostRuns):  # then questions are asked here only
+        try:
             if folder is not None:
                 await stack.enter_async_context(Control(host.view, folder))
+        except HostRuns:
+            note(
+                "isthmus: a host runs on this state already: programs call that one, and this "
+                "conversation has servers of its own; --state FOLDER names another state"
+            )
+        except ControlUnavailable:
+            pass  # then questions are asked here only
         yield
 
 
@@ -96,7 +104,7 @@ def full_screen(*, plain: bool) -> bool:
     return True
 
 
-async def in_lines(session: "Session", host: "Host") -> Exit:
+async def in_lines(session: "Session", host: "Host", end: asyncio.Event) -> Exit:
     """Talk line by line; questions are asked at the terminal, where there is one."""
     from isthmus.terminal.chat_plain import Aside, Plain, Stream
     from isthmus.terminal.prompt import Prompt
@@ -113,18 +121,14 @@ async def in_lines(session: "Session", host: "Host") -> Exit:
         if not prompt.interrupt():
             plain.interrupt()
 
-    loop = asyncio.get_running_loop()
-    with suppress(NotImplementedError, RuntimeError):  # not every system lets one; then it ends us
-        loop.add_signal_handler(signal.SIGINT, interrupted)
     host.attach(approver)
     try:
-        await plain.run()
+        with handle_signals({"SIGINT": interrupted}):
+            await plain.run_until(end)
     finally:
         host.detach(approver)
         if keyboard is not None:
             keyboard.close()
-        with suppress(NotImplementedError, RuntimeError):  # nor was one set there
-            loop.remove_signal_handler(signal.SIGINT)
     return Exit.TOOL_FAILED if plain.failed and keyboard is None else Exit.OK
 
 

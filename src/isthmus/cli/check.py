@@ -12,6 +12,7 @@ from isthmus.cli.talk import Talk
 from isthmus.errors import UsageError
 from isthmus.linter.doctor import Report
 from isthmus.linter.examine import examine
+from isthmus.linter.rule import fold_findings
 from isthmus.linter.rules import selected
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
 
@@ -56,7 +57,9 @@ async def check(talk: Talk, choices: Choices) -> Exit:
         auth=talk.options.authorization(talk.target),
     )
     if talk.options.as_json:
-        print_json({"target": talk.target.label, **msgspec.to_builtins(report)})
+        folded = msgspec.to_builtins(fold_findings(report.findings))
+        whole = {"target": talk.target.label, **msgspec.to_builtins(report), "folded": folded}
+        print_json(whole)
     else:
         _print(report, talk.target.label)
     for reason, names in _reasons(report):

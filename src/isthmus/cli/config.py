@@ -12,7 +12,7 @@ import typer
 
 from isthmus.cli.ending import finish
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import note, print_json, print_text
+from isthmus.cli.output import note, print_json, print_line, print_text
 from isthmus.core.plain_text import visible
 from isthmus.errors import UsageError
 
@@ -113,16 +113,18 @@ def check(
             for name, one in found.servers.items():
                 off = "" if one.options.enabled else " (disabled)"
                 inert = "" if one.trusted else " (not trusted: isthmus config trust)"
-                print_text(f"ok      {name}: {overview(one)}{off}{inert}")
+                print_line(f"ok      {name}: {overview(one)}{off}{inert}")
             for name, why in found.broken.items():
-                print_text(f"broken  {name}: {why}")
+                print_line(f"broken  {name}: {why}")
             for said in found.notes:
                 note(f"note: {said}")
             if not found.sources:
                 note("there is no configuration; isthmus servers add makes one")
             elif not (found.servers or found.broken):
                 note(f"no server stands in {', '.join(found.sources)}")
-        return Exit.TOOL_FAILED if found.broken else Exit.OK
+        named = bool(files or config)  # a file that is named to be checked is one that has servers
+        nothing = named and not found.servers
+        return Exit.TOOL_FAILED if found.broken or nothing else Exit.OK
 
     finish(checked)
 
@@ -146,16 +148,16 @@ def explain(
                 print_json({"sources": found.config.sources, "servers": rows})
             else:
                 for path in found.config.sources:
-                    print_text(path)
+                    print_line(path)
                 for name, place in rows.items():
-                    print_text(f"  {name}: {place}")
+                    print_line(f"  {name}: {place}")
             return Exit.OK
         lines = lines_of(found, server)
         if as_json:
             print_json(lines)
         else:
             for line in lines:
-                print_text(f"{line.name} = {line.value}    ({line.place})")
+                print_line(f"{line.name} = {line.value}    ({line.place})")
         return Exit.OK
 
     finish(explained)
@@ -169,7 +171,8 @@ def import_(
         typer.Option(
             "--from",
             metavar="PROGRAM|FILE",
-            help="cursor, claude, claude-code, vscode, cline, gemini, windsurf, codex, or a file.",
+            help="claude, claude-code, codex, continue, copilot, cursor, cline, gemini, goose, kiro, "
+            "lmstudio, opencode, roo, vscode, windsurf, zed, or a file.",
         ),
     ],
     write: Annotated[bool, typer.Option("--write", help="Write them into your own file.")] = False,
@@ -188,14 +191,17 @@ def import_(
         shown = {name: hidden(entry) for name, entry in taken.servers.items()}
         whole = {"mcpServers": shown} | ({"inputs": taken.inputs} if taken.inputs else {})
         if as_json:
-            print_json({"path": str(taken.path), **whole, "written": written, "notes": taken.notes})
+            more = {"written": written, "refused": taken.refused, "notes": taken.notes}
+            print_json({"path": str(taken.path), **whole, **more})
         elif not write:
             print_json(whole)
         for one in taken.notes:
             note(f"note: {one}")
+        for name, why in taken.refused.items():
+            note(f"error: {name} is left out: {why}")
         if write:
             note(f"{len(written)} servers written into {path}; each is shown before it first runs")
-        return Exit.OK
+        return Exit.TOOL_FAILED if taken.refused or not taken.servers else Exit.OK
 
     finish(imported)
 
@@ -230,14 +236,19 @@ def trust(
 async def _trust(place: Path, *, yes: bool) -> Exit:
     from isthmus.host.config.document import read
     from isthmus.host.config.places import WORKSPACE
+    from isthmus.host.config.servers import exposures
+    from isthmus.host.config.shapes import servers_of
     from isthmus.host.config.trust import Trust, parts_of
 
     documents = [read(place / name) for name in WORKSPACE if (place / name).is_file()]
     if not documents:
         raise UsageError(f"{place} has none of {', '.join(WORKSPACE)}: there is nothing to trust")
     for document in documents:
-        print_text(f"{document.path}:")
+        print_line(f"{document.path}:")
         print_text(visible(document.text.rstrip("\n")))  # a mark that was dropped would be a lie
+        for raw in servers_of(document, str(place)):
+            for line in exposures(raw):
+                print_text(f"warning: {visible(line, line=True)}")
     parts = [part for document in documents for part in parts_of(document, str(place))]
     names = ", ".join(part.name or "host" for part in parts) or "nothing"
     if not yes:
@@ -340,7 +351,7 @@ def list_(*, as_json: AsJson = False) -> None:
             print_json(names)
         else:
             for name in names:
-                print_text(name)
+                print_line(name)
             if not names:
                 note("no secret is kept; isthmus config secret set NAME keeps one")
         return Exit.OK

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import note, print_json, print_text
+from isthmus.cli.output import note, print_json, print_line
 from isthmus.errors import UsageError
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.config.load import Loaded
@@ -52,7 +52,7 @@ async def listed(loaded: Loaded, *, as_json: bool) -> Exit:
     for row in rows:
         granted = ", ".join(row["granted"]) if isinstance(row["granted"], list) else ""
         why = f" ({row['why']})" if row["why"] else ""
-        print_text(
+        print_line(
             f"{row['state']:8}{row['name']}: {row['path']}{why}; granted to {granted or 'none'}"
         )
     if not rows:

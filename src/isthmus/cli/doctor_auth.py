@@ -9,7 +9,7 @@ from isthmus.auth.network import Network, desktop
 from isthmus.auth.secret import Secret
 from isthmus.cli.exits import Exit
 from isthmus.cli.login import Login, tokens_of, url_of
-from isthmus.cli.output import print_json, print_text
+from isthmus.cli.output import print_json, print_line
 from isthmus.cli.targets import Target
 from isthmus.errors import UsageError
 from isthmus.linter.auth_doctor import AuthDoctor, Hop
@@ -67,15 +67,15 @@ async def doctor(target: Target, wishes: Wishes, environ: Mapping[str, str]) -> 
 
 def _print(hops: Sequence[Hop], failing: Hop | None) -> None:
     for hop in hops:
-        print_text(f"{hop.verdict:8} {hop.name:18} {hop.url}".rstrip())
+        print_line(f"{hop.verdict:8} {hop.name:18} {hop.url}".rstrip())
         for found in hop.found:
-            print_text(f"         - {found}")
+            print_line(f"         - {found}")
         for fault in hop.faults:
-            print_text(f"         ! {fault.said}")
-            print_text(f"           {fault.clause}")
-            print_text(f"           {fault.mend}")
+            print_line(f"         ! {fault.said}")
+            print_line(f"           {fault.clause}")
+            print_line(f"           {fault.mend}")
     if failing is None:
-        print_text("nothing stops a client")
+        print_line("nothing stops a client")
     else:
         clause = next(fault.clause for fault in failing.faults if fault.severity == "problem")
-        print_text(f"a client stops at: {failing.name} ({clause})")
+        print_line(f"a client stops at: {failing.name} ({clause})")

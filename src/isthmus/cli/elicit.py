@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 from isthmus.cli.output import note
@@ -12,7 +13,7 @@ from isthmus.core.plain_text import clean
 from isthmus.terminal.filling import Terminal, agreed, fill
 from isthmus.wire import ElicitParams
 
-__all__ = ["Keyboard", "answer", "unattended"]
+__all__ = ["Keyboard", "answer", "forget_typing", "unattended"]
 
 
 class Keyboard:
@@ -43,6 +44,16 @@ class Keyboard:
             note("")  # control-D leaves the cursor behind the question
             return None
         return text.rstrip("\r\n")
+
+
+def forget_typing(terminal: int) -> None:
+    """Drop what was typed before a question is asked: it is no answer to it."""
+    try:
+        import termios
+    except ImportError:  # no terminal of this kind on this system
+        return
+    with suppress(termios.error):
+        termios.tcflush(terminal, termios.TCIFLUSH)
 
 
 def note_inline(prompt: str) -> None:

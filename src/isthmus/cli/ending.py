@@ -8,7 +8,7 @@ import typer
 
 from isthmus.cli.exits import Exit, exit_for
 from isthmus.cli.output import note
-from isthmus.errors import Refused
+from isthmus.errors import LifespanFailed, Refused, quote_text
 
 __all__ = ["finish"]
 
@@ -31,6 +31,9 @@ def _explained(error: BaseException, code: Exit) -> str:
         return "interrupted"
     if code is Exit.BROKEN:
         return "".join(traceback.format_exception(error)).rstrip()
-    more = "; --timeout SECONDS allows more" if code is Exit.TIMED_OUT else ""
-    data = f": {error.data}" if isinstance(error, Refused) and error.data else ""
-    return f"{error}{data}{more}"
+    if isinstance(error, LifespanFailed) and error.__cause__ is not None:
+        return f"{error}\n{''.join(traceback.format_exception(error.__cause__)).rstrip()}"
+    late = code is Exit.TIMED_OUT or "no connection within" in str(error)
+    more = "; --timeout SECONDS allows more" if late else ""
+    data = f": {quote_text(error.data)}" if isinstance(error, Refused) and error.data else ""
+    return f"{quote_text(error)}{data}{more}"

@@ -8,6 +8,7 @@ from isthmus.errors import (
     CapabilityMissing,
     ConnectFailed,
     ConnectionLost,
+    LifespanFailed,
     NotInRevision,
     PeerError,
     ToolFailed,
@@ -36,6 +37,7 @@ class Exit(IntEnum):
     UNREACHABLE = 3
     REFUSED = 4
     TIMED_OUT = 5
+    UNPROVED = 6
     BROKEN = 70
     INTERRUPTED = 130
 
@@ -47,6 +49,7 @@ MEANINGS = {
     Exit.UNREACHABLE: "no connection came about, or it broke",
     Exit.REFUSED: "the server said no, wants a login, lacks what was asked for, or broke the protocol",
     Exit.TIMED_OUT: "no answer came within --timeout",
+    Exit.UNPROVED: "a check found nothing wrong, and cannot vouch for all that it checked",
     Exit.BROKEN: "isthmus itself failed; please report it with what it printed",
     Exit.INTERRUPTED: "interrupted from the keyboard",
 }
@@ -56,6 +59,7 @@ _BY_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (KeyboardInterrupt, Exit.INTERRUPTED),
     (CallTimedOut, Exit.TIMED_OUT),
     (ConnectFailed, Exit.UNREACHABLE),
+    (LifespanFailed, Exit.UNREACHABLE),
     (ConnectionLost, Exit.UNREACHABLE),
     (ToolFailed, Exit.TOOL_FAILED),
     (PeerError, Exit.REFUSED),

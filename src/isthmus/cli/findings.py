@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from isthmus.cli.exits import Exit
 from isthmus.core.plain_text import clean
-from isthmus.linter.rule import Finding
+from isthmus.linter.rule import Finding, FoldedFinding, fold_findings
 from isthmus.linter.rules import RULES
 
 __all__ = ["concluded", "print_findings", "print_rules"]
@@ -22,7 +22,7 @@ def concluded(findings: Sequence[Finding], *, strict: bool) -> Exit:
 
 
 def print_findings(findings: Sequence[Finding], *, numbered: bool = False) -> None:
-    """A table of what was found, the worst first; the same in several revisions once."""
+    """A summary, and a table of what was found, the worst first; the same of many places once."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -30,30 +30,35 @@ def print_findings(findings: Sequence[Finding], *, numbered: bool = False) -> No
     if not findings:
         print("nothing is wrong")
         return
+    folded = fold_findings(findings)
+    print(_summary(findings, folded))
     table = Table(show_lines=True)
     names = ("line", "what", "found", "rule") if numbered else ("what", "found", "rule")
     for name in names:
         table.add_column(name, overflow="fold")
     for severity, colour in COLOURS.items():
-        for group in _grouped([one for one in findings if one.severity == severity]):
-            first = group[0]
-            what = Text(f"{severity}\n{first.rule}", style=colour)
-            revisions = ", ".join(sorted({one.revision for one in group}, reverse=True))
-            found = Text(clean(f"{first.where}: {first.said}\n{revisions}"))
-            rule = Text(f"{first.text} {first.mend}\n{first.clause}")
+        for one in (one for one in folded if one.severity == severity):
+            first = one.example
+            often = f"{one.times} times, for example:\n" if one.times > 1 else ""
+            what = Text(f"{severity}\n{one.rule}", style=colour)
+            found = Text(
+                f"{often}{clean(f'{first.where}: {first.said}')}\n{', '.join(one.revisions)}"
+            )
+            rule = Text(f"{first.text} {first.mend}\n{one.clause}")
             lines = [Text("" if first.number is None else f"{first.number}\n{first.side}")]
             table.add_row(*(lines if numbered else []), what, found, rule)
     Console(width=None if sys.stdout.isatty() else WIDE).print(table)
-    counts = {s: sum(one.severity == s for one in findings) for s in COLOURS}
-    print(", ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items()))
 
 
-def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Findings that say the same about several revisions, together."""
-    groups: dict[tuple[str, str, str, int | None], list[Finding]] = {}
-    for one in findings:
-        groups.setdefault((one.rule, one.where, one.said, one.number), []).append(one)
-    return list(groups.values())
+def _summary(findings: Sequence[Finding], folded: Sequence[FoldedFinding]) -> str:
+    """How many there are of each severity, and of how many kinds."""
+    parts = []
+    for severity in COLOURS:
+        count = sum(one.severity == severity for one in findings)
+        kinds = sum(one.severity == severity for one in folded)
+        alike = f" of {kinds} kind{'s' * (kinds != 1)}" if kinds < count else ""
+        parts.append(f"{count} {severity}{'s' * (count != 1)}{alike}")
+    return ", ".join(parts)
 
 
 def print_rules() -> None:

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from isthmus.cli.audit_rows import folder_of
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import note, print_json, print_text
+from isthmus.cli.output import note, print_json, print_line
 from isthmus.errors import UsageError
 from isthmus.host.grants import Grant, Grants
 from isthmus.host.state import HostState
@@ -30,6 +30,7 @@ async def grants_in(state: str | None) -> AsyncIterator[tuple[HostState, Grants]
     try:
         grants = Grants(held)
         await grants.refresh()
+        await grants.end_dead()
         yield held, grants
     finally:
         await held.close()
@@ -43,7 +44,7 @@ async def listing(state: str | None, *, ended: bool, as_json: bool) -> Exit:
         print_json(found)
         return Exit.OK
     for grant in found:
-        print_text(f"{grant.id}  {_sentence(grant)}")
+        print_line(f"{grant.id}  {_sentence(grant)}")
     if not found:
         note("nothing is granted")
     return Exit.OK
@@ -76,7 +77,7 @@ async def show(state: str | None, id: str, *, as_json: bool) -> Exit:
     for name, value in structs.asdict(grant).items():
         if value not in {"", None, ()}:
             shown = _time(value) if name in {"created", "until"} else value
-            print_text(f"{name:12} {', '.join(shown) if isinstance(shown, tuple) else shown}")
+            print_line(f"{name:12} {', '.join(shown) if isinstance(shown, tuple) else shown}")
     return Exit.OK
 
 
@@ -106,7 +107,7 @@ async def revoke(state: str | None, ids: Sequence[str]) -> Exit:
                     approver="command line",
                 )
             )
-            print_text(f"revoked {id}")
+            print_line(f"revoked {id}")
         await log.close()
     if missing:
         raise UsageError(f"no grant that holds is called {', '.join(missing)}")

@@ -18,9 +18,16 @@ __all__ = ["running"]
 
 
 @asynccontextmanager
-async def running() -> "AsyncIterator[HostView | None]":
-    """The host of this user that is running; None where there is none."""
-    view = Attached(place())
+async def running(
+    state: str | None = None, file: str | None = None
+) -> "AsyncIterator[HostView | None]":
+    """The host that is running; None where there is none.
+
+    Args:
+        state: the folder of its state; by default what the configuration says, or the user's own.
+        file: the configuration; the user's and the workspace's by default.
+    """
+    view = Attached(place(state, file))
     try:
         await view.__aenter__()
     except HostGone:
@@ -32,10 +39,12 @@ async def running() -> "AsyncIterator[HostView | None]":
         await view.close()
 
 
-def place() -> str | os.PathLike[str]:
-    """The folder of the user's host."""
+def place(state: str | None = None, file: str | None = None) -> str | os.PathLike[str]:
+    """The folder of a host's state: the one that is named, the configuration's, or the user's own."""
+    if state is not None:
+        return state
     try:
-        said = load().options.state
+        said = load(file).options.state
     except ConfigError:  # whoever goes on says what is wrong there
         said = None
     return said or user_folder()

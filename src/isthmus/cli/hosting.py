@@ -3,16 +3,16 @@
 import asyncio
 import importlib.util
 import os
-import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from isthmus.cli.exits import Exit
 from isthmus.cli.output import note
+from isthmus.cli.signals import handle_signals, set_on_signals
 from isthmus.errors import UsageError
 from isthmus.host.attached import Attached
 from isthmus.host.config.load import load
@@ -25,9 +25,6 @@ from isthmus.terminal.prompt import Prompt, prompting
 
 __all__ = ["Hosting", "hosted"]
 
-ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
-"""The signals that end a host in order; not every system has all of them."""
-
 MOST_WAITING = 100
 """Notices that are kept for the end of a question."""
 
@@ -35,6 +32,7 @@ NONE = (
     "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"
 )
 FIXED = "changes of the files count from the next start; pip install 'isthmus[host]' follows them"
+CALLS = "isthmus call --host SERVER__TOOL calls it"
 HERE = "what waits is denied, and the servers are ended"
 THERE = "where nobody else is there, what waits is denied"
 
@@ -84,7 +82,7 @@ def able() -> None:
 
 
 async def _attached(said: Hosting) -> Exit:
-    with _ending() as end:
+    with set_on_signals() as end:
         async with Attached(_folder(said)) as view:
             await _shown(view, said, end, THERE)
         if view.gone:
@@ -109,7 +107,7 @@ async def _hosted(said: Hosting) -> Exit:
     if importlib.util.find_spec("watchfiles") is None:
         note(f"isthmus: {FIXED}")
     async with AsyncExitStack() as stack:
-        end = stack.enter_context(_ending())
+        end = stack.enter_context(set_on_signals())
         folder = host.kernel.state.folder
         if folder is not None:
             # Before the host is open: it is seen there that no other one runs on the same state.
@@ -131,7 +129,7 @@ async def _shown(view: HostView, said: Hosting, end: asyncio.Event, leaving: str
         await approve(view, Surface(leaving=leaving), end=end)
         return
     if said.approve == "none":
-        note("isthmus: the host runs; isthmus host --attach shows it, control-C ends it")
+        note(f"isthmus: the host runs; isthmus host --attach shows it, {CALLS}, control-C ends it")
         await _first(end.wait(), _telling(view))
         return
     prompt = Prompt()
@@ -172,14 +170,6 @@ async def _first(*works: Coroutine[Any, Any, object]) -> None:
 
 
 @contextmanager
-def _ending() -> Iterator[asyncio.Event]:
-    """An event that is set when a signal wants this process to end."""
-    end = asyncio.Event()
-    with _handling(dict.fromkeys(ENDING, end.set)):
-        yield end
-
-
-@contextmanager
 def _interrupting(prompt: Prompt, end: asyncio.Event) -> Iterator[None]:
     """Control-C answers the question that is asked; where none is, it ends the host."""
 
@@ -187,23 +177,5 @@ def _interrupting(prompt: Prompt, end: asyncio.Event) -> Iterator[None]:
         if not prompt.interrupt():
             end.set()
 
-    with _handling({"SIGINT": interrupted}):
+    with handle_signals({"SIGINT": interrupted}):
         yield
-
-
-@contextmanager
-def _handling(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
-    """Handle signals, where this system has them and its event loop can."""
-    loop = asyncio.get_running_loop()
-    handled = []
-    for name, handler in handlers.items():
-        number = getattr(signal, name, None)
-        with suppress(NotImplementedError, RuntimeError, ValueError):  # not everywhere
-            if number is not None:
-                loop.add_signal_handler(number, handler)
-                handled.append(number)
-    try:
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from isthmus.auth.client.callback import ByHand, Landing, Loopback, Redirect
+from isthmus.auth.client.discovery import Compat
 from isthmus.auth.client.keyring_store import DefaultTokenStore
 from isthmus.auth.client.oauth import OAuth
 from isthmus.auth.client.proofs import Proofs
@@ -19,11 +20,11 @@ from isthmus.auth.client_identity import Identity, method_of
 from isthmus.auth.extra import require
 from isthmus.auth.network import NetworkFailed
 from isthmus.auth.secret import Secret
-from isthmus.auth.urls import covers
+from isthmus.auth.urls import is_same_resource
 from isthmus.cli.credentials import over_http
 from isthmus.cli.elicit import Keyboard
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import note, print_json, print_text
+from isthmus.cli.output import note, print_json, print_line
 from isthmus.cli.targets import Target
 from isthmus.client.client import Client
 from isthmus.errors import AuthRequired, AuthUnsafe, DiscoveryFailed, UsageError
@@ -48,6 +49,7 @@ class Login(msgspec.Struct, frozen=True):
         issuer: the authorization server; needed with a secret, which is for nobody else.
         browser: whether one is opened.
         as_json: print JSON for a program.
+        resource: the resource above the server that its metadata may name as its own, or None.
     """
 
     scopes: Sequence[str] = ()
@@ -56,6 +58,7 @@ class Login(msgspec.Struct, frozen=True):
     issuer: str | None = None
     browser: bool = True
     as_json: bool = False
+    resource: str | None = None
 
 
 async def login(target: Target, said: Login) -> Exit:
@@ -71,9 +74,9 @@ async def login(target: Target, said: Login) -> Exit:
     if said.as_json:
         print_json(described(tokens))
         return Exit.OK
-    print_text(f"logged in to {tokens.resource}")
+    print_line(f"logged in to {tokens.resource}")
     for name, value in described(tokens).items():
-        print_text(f"  {name:9} {', '.join(value) if isinstance(value, list) else value}")
+        print_line(f"  {name:9} {', '.join(value) if isinstance(value, list) else value}")
     return Exit.OK
 
 
@@ -104,7 +107,9 @@ async def logout(target: Target, *, registration: bool = False) -> Exit:
 
 async def dropped(store: DefaultTokenStore, url: str) -> int:
     """Take away what does not open, without telling anybody; how much that was."""
-    keys = [key for key in await store.keys() if key.resource and covers(key.resource, url)]
+    keys = [
+        key for key in await store.keys() if key.resource and is_same_resource(key.resource, url)
+    ]
     for key in keys:
         await store.delete(key)
     return len(keys)
@@ -129,6 +134,7 @@ class FreshOAuth(OAuth):
             scopes=said.scopes or None,
             redirect=redirect,
             store=store,
+            compat=Compat(parent_resources=frozenset({said.resource})) if said.resource else None,
         )
         self.got: Tokens | None = None
         if client is not None and not said.issuer:

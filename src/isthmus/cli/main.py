@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -56,7 +56,12 @@ Revision: TypeAlias = Annotated[
     str | None, typer.Option(help="Speak this revision, for example 2025-06-18.")
 ]
 Timeout: TypeAlias = Annotated[
-    float | None, typer.Option(help="Seconds that one call may take.", min=0.001)
+    float | None,
+    typer.Option(help="Seconds that connecting may take, and then one call.", min=0.001),
+]
+EraOption: TypeAlias = Annotated[
+    Literal["auto", "modern", "legacy"] | None,
+    typer.Option("--era", help="Open by initialize (legacy) or server/discover (modern) alone."),
 ]
 TokenEnv: TypeAlias = Annotated[
     str | None,
@@ -173,6 +178,7 @@ def list_(
     revision: Revision = None,
     timeout: Timeout = None,
     token_env: TokenEnv = None,
+    era: EraOption = None,
 ) -> None:
     """List what a server offers, a line each."""
     from isthmus.cli.inspect import listing
@@ -180,7 +186,7 @@ def list_(
     talk(
         context,
         target or [],
-        Options(as_json, revision, timeout, token_env),
+        Options(as_json, revision, timeout, token_env, era),
         lambda t, _: listing(t),
     )
 
@@ -194,6 +200,7 @@ def inspect(
     revision: Revision = None,
     timeout: Timeout = None,
     token_env: TokenEnv = None,
+    era: EraOption = None,
 ) -> None:
     """Say what a server is and can do, with every tool and its parameters."""
     from isthmus.cli.inspect import inspect as inspected
@@ -201,7 +208,7 @@ def inspect(
     talk(
         context,
         target or [],
-        Options(as_json, revision, timeout, token_env),
+        Options(as_json, revision, timeout, token_env, era),
         lambda t, _: inspected(t),
     )
 
@@ -218,11 +225,23 @@ def call(
     revision: Revision = None,
     timeout: Timeout = None,
     token_env: TokenEnv = None,
+    era: EraOption = None,
+    host: Annotated[
+        bool, typer.Option("--host", help="By the host that runs: TOOL is SERVER__TOOL.")
+    ] = False,
+    state: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="With --host: the state it runs on.")
+    ] = None,
 ) -> None:
     """Call a tool; values are read as the tool's schema wants them."""
     from isthmus.cli.call import call as called
 
-    options = Options(as_json, revision, timeout, token_env)
+    if host:
+        from isthmus.cli.host_call import HostCall, call_at_host
+
+        wanted = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
+        finish(lambda: asyncio.run(call_at_host(wanted)))
+    options = Options(as_json, revision, timeout, token_env, era)
     talk(context, words or [], options, lambda t, w: called(t, w[0], w[1:], json_args), "TOOL")
 
 
@@ -235,11 +254,12 @@ def read(
     revision: Revision = None,
     timeout: Timeout = None,
     token_env: TokenEnv = None,
+    era: EraOption = None,
 ) -> None:
     """Read a resource."""
     from isthmus.cli.call import read as read_it
 
-    options = Options(as_json, revision, timeout, token_env)
+    options = Options(as_json, revision, timeout, token_env, era)
     talk(context, words or [], options, lambda t, w: read_it(t, w[0]), "URI")
 
 
@@ -252,11 +272,12 @@ def prompt(
     revision: Revision = None,
     timeout: Timeout = None,
     token_env: TokenEnv = None,
+    era: EraOption = None,
 ) -> None:
     """Get a prompt with its blanks filled."""
     from isthmus.cli.call import prompt as prompted
 
-    options = Options(as_json, revision, timeout, token_env)
+    options = Options(as_json, revision, timeout, token_env, era)
     talk(context, words or [], options, lambda t, w: prompted(t, w[0], w[1:]), "NAME")
 
 
@@ -348,6 +369,10 @@ def login(
     issuer: Annotated[
         str | None, typer.Option(metavar="URL", help="The authorization server.")
     ] = None,
+    resource: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="What the token may be for, above the server's own URL."),
+    ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
     ] = True,
@@ -360,7 +385,7 @@ def login(
         from isthmus.cli.login import login as enter
 
         secret = secret_of(client_secret_env, os.environ)
-        said = Login(scope or (), client_id, secret, issuer, browser, as_json)
+        said = Login(scope or (), client_id, secret, issuer, browser, as_json, resource)
         return asyncio.run(enter(resolve(target, (), Path.cwd(), os.environ), said))
 
     finish(logged_in)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import note, print_json, print_text
+from isthmus.cli.output import note, print_json, print_line
 from isthmus.errors import UsageError
 from isthmus.host.errors import ConfigError
 from isthmus.host.providers.failures import ProviderError
@@ -56,7 +56,7 @@ def listing(file: str | None, *, as_json: bool) -> Exit:
     widths = [max(len(one[column]) for one in rows) for column in range(len(HEAD))]
     for one in rows:
         line = "  ".join(text.ljust(width) for text, width in zip(one, widths, strict=True))
-        print_text(line.rstrip())
+        print_line(line.rstrip())
     if not models.all:
         note("the file has no models")
     return Exit.OK
@@ -102,7 +102,7 @@ async def check(file: str | None, *, ask: bool) -> Exit:
     for provider in found.values():
         await provider.close()
     for line in wrong:
-        print_text(line)
+        print_line(line)
     if wrong:
         return Exit.TOOL_FAILED
     count = sum(model.enabled for model in models)
@@ -162,7 +162,7 @@ def choose(file: str | None, need: Need, preferences: ModelPreferences, *, as_js
     if selection.model is None:
         note("no permitted model")
         return Exit.TOOL_FAILED
-    print_text(selection.model.id)
+    print_line(selection.model.id)
     return Exit.OK
 
 
@@ -191,7 +191,7 @@ async def sync(file: str | None, name: str) -> Exit:
     if fresh:
         append(path, name, fresh, set(models.by_id))
     for one in fresh:
-        print_text(one.id)
+        print_line(one.id)
     note(f"{len(fresh)} of {len(offered)} models of {name!r} are new, and disabled, in {path}")
     return Exit.OK
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from isthmus.core.plain_text import clean
+from isthmus.core.plain_text import clean, visible
 from isthmus.wire.content import (
     AudioContent,
     ContentBlock,
@@ -23,12 +23,34 @@ from isthmus.wire.content import (
     TextContent,
 )
 
-__all__ = ["blocks", "contents", "note", "print_json", "print_text", "size"]
+__all__ = [
+    "blocks",
+    "contents",
+    "note",
+    "print_json",
+    "print_line",
+    "print_lines",
+    "print_text",
+    "size",
+]
 
 
 def print_text(text: str) -> None:
     """A result for a person: cleaned where stdout is a terminal, as it is in a pipe or a file."""
     print(clean(text) if sys.stdout.isatty() else text)
+
+
+def print_line(text: str) -> None:
+    """One line that names what others have made: what is no plain text in it is made visible.
+
+    It is so in a pipe, too, which often ends at a terminal: ``isthmus auth list | less -R``.
+    """
+    print(visible(text, line=True))
+
+
+def print_lines(text: str) -> None:
+    """As :func:`print_line`, where the line ends are ours."""
+    print(visible(text))
 
 
 def print_json(value: Any) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from isthmus.cli.audit_rows import folder_of, moment
 from isthmus.cli.exits import Exit
-from isthmus.cli.output import note, print_json, print_text
+from isthmus.cli.output import note, print_json, print_line, print_lines
 from isthmus.errors import UsageError
 from isthmus.host.config.entries import HostConfig
 from isthmus.host.policy.cases import attempt_from, facts_from, read_cases, run_cases
@@ -71,9 +71,10 @@ def show(policy: str | None, file: str | None, *, as_json: bool) -> Exit:
         print_json({"version": found.version, "layers": layers})
         return Exit.OK
     for layer in found.layers:
-        print_text(f"# {layer.name}: {layer.source or 'made in a program'}\n")
-        print_text(written(layer.rules))
-    print_text(f"# version {found.version}")
+        print_line(f"# {layer.name}: {layer.source or 'made in a program'}")
+        print_line("")
+        print_lines(written(layer.rules))
+    print_line(f"# version {found.version}")
     return Exit.OK
 
 
@@ -98,8 +99,8 @@ def test(cases: str, policy: str | None, file: str | None, *, as_json: bool) -> 
         )
     else:
         for failure in failures:
-            print_text(f"✗ {failure}")
-        print_text(f"{len(table)} cases, {len(failures) or 'none'} of them came out another way")
+            print_lines(f"✗ {failure}")
+        print_line(f"{len(table)} cases, {len(failures) or 'none'} of them came out another way")
     return Exit.TOOL_FAILED if failures else Exit.OK
 
 
@@ -109,15 +110,25 @@ def lint(policy: str | None, file: str | None, *, as_json: bool) -> Exit:
     servers: dict[str, Collection[str]] | None = None
     if config is not None and config.servers:
         servers = dict.fromkeys((*config.servers, *config.broken), ())
-    doubtful = findings(found, servers)
+    labels = None if servers is None or config is None else labels_given(config)
+    doubtful = findings(found, servers, labels)
     if as_json:
         print_json(doubtful)
     else:
         for one in doubtful:
             line = f", line {one.line}" if one.line else ""
-            print_text(f"{one.code:12} {one.rule} ({one.layer}{line}): {one.text}")
-        print_text(f"{len(found.rules)} rules, {len(doubtful) or 'nothing'} doubtful")
+            print_line(f"{one.code:12} {one.rule} ({one.layer}{line}): {one.text}")
+        print_line(f"{len(found.rules)} rules, {len(doubtful) or 'nothing'} doubtful")
     return Exit.TOOL_FAILED if doubtful else Exit.OK
+
+
+def labels_given(config: HostConfig) -> dict[str, Collection[str]]:
+    """The labels that the entries of servers give their data, by server."""
+    found: dict[str, Collection[str]] = {}
+    for name, entry in config.servers.items():
+        all_of = (entry.options.labels, *entry.options.tools.labels.values())
+        found[name] = sorted({label for one in all_of for label in (*one.reads, *one.returns)})
+    return found
 
 
 def explain(asked: Asked, policy: str | None, file: str | None, *, as_json: bool) -> Exit:
@@ -139,7 +150,7 @@ def explain(asked: Asked, policy: str | None, file: str | None, *, as_json: bool
     if as_json:
         print_json(trace)
     else:
-        print_text(told(trace))
+        print_lines(told(trace))
     return Exit.OK
 
 
@@ -186,11 +197,11 @@ def replay(
 def _print_replayed(replayed: Replayed) -> None:
     for effect in NEWLY:
         changed = [(d, n) for d, n in replayed.differences if d.after == effect]
-        print_text(f"newly {effect}: {replayed.newly(effect)}")
+        print_line(f"newly {effect}: {replayed.newly(effect)}")
         for one, count in changed:
             about = " ".join(part for part in (one.action, one.server, one.object) if part)
-            print_text(f"  {count:>7} {about}: {one.before} before, {one.rule} decides")
-    print_text(f"{replayed.rows} attempts decided anew")
+            print_line(f"  {count:>7} {about}: {one.before} before, {one.rule} decides")
+    print_line(f"{replayed.rows} attempts decided anew")
     if replayed.skipped:
         note(f"{replayed.skipped} attempts were not decided by a policy then, and are left out")
 

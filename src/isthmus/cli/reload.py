@@ -183,7 +183,7 @@ class Relay:
                     self._listening.pop(_id(frame), None)
                 await self._host.send(Outgoing(delivery.data))
         except ConnectionLost as error:
-            end = error
+            end = error.with_traceback(None)
         await self._lost(end)
 
     async def _lost(self, error: Exception) -> None:

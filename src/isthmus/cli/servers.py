@@ -29,6 +29,10 @@ File: TypeAlias = Annotated[
         help="The configuration; the user's and ./mcp.json by default.",
     ),
 ]
+State: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="FOLDER", help="The state that the host runs on; the user's by default."),
+]
 Pairs: TypeAlias = list[str] | None
 
 
@@ -38,25 +42,27 @@ def ended(work: Callable[[], Coroutine[Any, Any, Exit]]) -> None:
 
 
 @app.callback()
-def servers(context: typer.Context, *, as_json: AsJson = False, file: File = None) -> None:
+def servers(
+    context: typer.Context, *, as_json: AsJson = False, file: File = None, state: State = None
+) -> None:
     """List the servers of the host, start and stop them, add and remove them."""
     if context.invoked_subcommand is None:
-        listed(file, as_json=as_json)
+        listed(file, state, as_json=as_json)
 
 
 @app.command("list")
-def list_(*, as_json: AsJson = False, file: File = None) -> None:
+def list_(*, as_json: AsJson = False, file: File = None, state: State = None) -> None:
     """List all servers: as the running host sees them, or as they are configured."""
-    listed(file, as_json=as_json)
+    listed(file, state, as_json=as_json)
 
 
-def listed(file: str | None, *, as_json: bool) -> None:
+def listed(file: str | None, state: str | None, *, as_json: bool) -> None:
     """List all servers."""
 
     async def work() -> Exit:
         from isthmus.cli.servers_shown import show
 
-        return await show(file, as_json=as_json)
+        return await show(file, state, as_json=as_json)
 
     ended(work)
 
@@ -65,11 +71,11 @@ def _does(what: str, help: str) -> None:
     """A command that has the running host do something with a server."""
 
     @app.command(what, help=help)
-    def does(name: Name, *, file: File = None) -> None:
+    def does(name: Name, *, file: File = None, state: State = None) -> None:
         async def work() -> Exit:
             from isthmus.cli.servers_done import have_done
 
-            return await have_done(name, what, file)
+            return await have_done(name, what, file, state)
 
         ended(work)
 
@@ -82,13 +88,13 @@ _does("disable", "Stop a server and keep it from being started; written into the
 
 
 @app.command()
-def logs(name: Name, *, as_json: AsJson = False) -> None:
+def logs(name: Name, *, as_json: AsJson = False, state: State = None) -> None:
     """Show what a server has logged, and written to standard error, in the running host."""
 
     async def work() -> Exit:
         from isthmus.cli.servers_shown import show_log
 
-        return await show_log(name, as_json=as_json)
+        return await show_log(name, state, as_json=as_json)
 
     ended(work)
 

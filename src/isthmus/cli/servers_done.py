@@ -31,15 +31,21 @@ WRITTEN = {"enable": True, "disable": False}
 """What lasts, and is therefore written into the configuration."""
 
 
-async def have_done(name: str, what: str, file: str | None) -> Exit:
+async def have_done(name: str, what: str, file: str | None, state: str | None = None) -> Exit:
     """Have something done with a server.
+
+    Args:
+        name: the server's.
+        what: start, stop, restart, enable or disable.
+        file: the configuration.
+        state: the folder of the host's state.
 
     Raises:
         Unknown: there is none of this name.
         ServerUnavailable: no host is running, or the server did not start.
         ConfigError: the configuration cannot be written.
     """
-    async with running() as view:
+    async with running(state, file) as view:
         if what in WRITTEN:
             set_option(source(name, file), name, "enabled", WRITTEN[what])
         elif view is None:

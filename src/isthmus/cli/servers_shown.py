@@ -1,7 +1,9 @@
 """What ``isthmus servers`` shows: the servers of a running host, or of the configuration alone."""
 
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -19,18 +21,26 @@ from isthmus.host.view import ServerStatus
 
 __all__ = ["configured", "show", "show_log"]
 
+WIDTH_IN_PIPE = 10_000
+
 COLOURS = {"ready": "green", "failed": "red", "quarantined": "red", "broken": "red"}
 
 
-async def show(file: str | None, *, as_json: bool) -> Exit:
+async def show(file: str | None, state: str | None = None, *, as_json: bool) -> Exit:
     """List the servers.
+
+    Args:
+        file: the configuration; the user's and the workspace's by default.
+        state: the folder of the host's state.
+        as_json: print JSON for a program.
 
     Raises:
         ConfigError: the configuration cannot be read.
     """
-    async with running() as view:
-        host = view is not None and file is None
-        found = view.servers() if view is not None and file is None else configured(load(file))
+    async with running(state, file) as view:
+        seen = [] if view is None else view.servers()
+        host = view is not None and (state is not None or file is None or of_file(seen, file))
+        found = seen if host else configured(load(file))
     if as_json:
         print_json(found)
         return Exit.OK
@@ -39,11 +49,18 @@ async def show(file: str | None, *, as_json: bool) -> Exit:
         return Exit.OK
     if not host:
         note("no host is running here; this is what is configured")
-    console = Console(highlight=False)
+    # A pipe has no width: nothing is cut there so that it fits into one.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_IN_PIPE)
     with console.capture() as drawn:
         console.print(table(found))
     print("\n".join(text.rstrip() for text in drawn.get().splitlines()))
     return Exit.OK
+
+
+def of_file(found: Sequence[ServerStatus], file: str) -> bool:
+    """Whether a host has servers of this file."""
+    path = Path(file).expanduser().absolute()
+    return any(one.source and Path(one.source) == path for one in found)
 
 
 def configured(config: HostConfig) -> list[ServerStatus]:
@@ -99,14 +116,14 @@ def span(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-async def show_log(name: str, *, as_json: bool) -> Exit:
+async def show_log(name: str, state: str | None = None, *, as_json: bool) -> Exit:
     """Show what a server wrote for people.
 
     Raises:
         ServerUnavailable: no host is running.
         Unknown: there is no such server.
     """
-    async with running() as view:
+    async with running(state) as view:
         if view is None:
             raise ServerUnavailable(
                 f"no host is running here, so {name} has written nothing: isthmus host",

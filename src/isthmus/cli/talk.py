@@ -7,11 +7,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from isthmus.cli.elicit import Keyboard, answer, unattended
+from isthmus.cli.elicit import Keyboard, answer, forget_typing, unattended
 from isthmus.cli.output import note
 from isthmus.cli.targets import Target
 from isthmus.core.answers import Answer
 from isthmus.core.plain_text import clean
+from isthmus.errors import quote_text
 from isthmus.transports.command import Command
 from isthmus.wire import ElicitParams, LogMessageParams, ProgressParams
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from isthmus.client.client import Client
+    from isthmus.client.targets import EraChoice
     from isthmus.transports.http.bearer import Authorization
 
 __all__ = ["Options", "Talk"]
@@ -34,14 +36,16 @@ class Options:
     Attributes:
         as_json: print JSON for a program.
         revision: speak this revision, or None for the best both know.
-        timeout: seconds for a call, or None for the client's own limit.
+        timeout: seconds for connecting and for a call, or None for the client's own limits.
         token_env: the variable that holds a token, or None for those that a login has kept.
+        opened: the era in which the connection is opened, or None to find out.
     """
 
     as_json: bool = False
     revision: str | None = None
     timeout: float | None = None
     token_env: str | None = None
+    opened: "EraChoice | None" = None
 
     def authorization(self, target: Target) -> "Authorization | None":
         """What gets the tokens that a server wants.
@@ -80,13 +84,15 @@ class Talk:
         where = self.target.where
         limits: dict[str, Any] = {}
         if self.options.timeout is not None:
-            limits = dict.fromkeys(("timeout", "max_timeout"), self.options.timeout)
+            kinds = ("timeout", "max_timeout", "connect_timeout")
+            limits = dict.fromkeys(kinds, self.options.timeout)
         return Client(
             launched(where, self.heard.append) if isinstance(where, Command) else where,
             elicit=self.elicit,
             on_log=self.log,
             name="isthmus-cli",
             revision=self.options.revision,
+            era=self.options.opened or "auto",
             headers=dict(self.target.headers) or None,
             auth=self.options.authorization(self.target),
             **limits,
@@ -98,19 +104,23 @@ class Talk:
             return await unattended(question)
         async with self._asking:
             self.settle()
+            forget_typing(sys.stdin.fileno())
             return await answer(question, Keyboard())
 
     def log(self, message: LogMessageParams) -> None:
         """A line of the server's log, on stderr."""
         logger = f" {message.logger}" if message.logger else ""
-        note(f"[{message.level}{logger}] {message.data}")
+        note(quote_text(f"[{message.level}{logger}] {message.data}"))
 
     def last_words(self) -> None:
         """What the server wrote to standard error about the request that failed."""
         if self.heard:
             note(
                 "\n".join(
-                    ["the server wrote to standard error:", *(f"  | {x}" for x in self.heard)]
+                    [
+                        "the server wrote to standard error:",
+                        *(f"  | {quote_text(line)}" for line in self.heard),
+                    ]
                 )
             )
 

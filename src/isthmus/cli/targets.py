@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isthmus.cli.output import note
+from isthmus.core.plain_text import visible
 from isthmus.errors import UsageError
 from isthmus.transports.command import Command
 
@@ -81,8 +83,9 @@ def _named(name: str, folder: Path, environ: Mapping[str, str]) -> Target:
             except ConfigError as error:
                 raise UsageError(str(error)) from None
             servers = {raw.name: raw for raw in reversed([*servers_of(document, str(folder))])}
-            if name in servers:
-                return _entry(document, servers[name], folder, environ)
+            known_as = "-".join(name.split())
+            if known_as in servers:
+                return _entry(document, servers[known_as], folder, environ)
             known += reversed(servers)
     has = f"; the mcp.json here knows: {', '.join(known)}" if known else ""
     raise UsageError(
@@ -95,7 +98,7 @@ def _entry(document: "Document", raw: "Raw", folder: Path, environ: Mapping[str,
     """What a server's entry names, read as a host reads it."""
     from isthmus.host.config.forms import Misfit
     from isthmus.host.config.load import told
-    from isthmus.host.config.servers import Reading, server
+    from isthmus.host.config.servers import Reading, exposures, server
     from isthmus.host.config.shapes import inputs_of
     from isthmus.host.config.variables import Scope, Unfilled
     from isthmus.host.secrets import UserSecrets
@@ -112,6 +115,8 @@ def _entry(document: "Document", raw: "Raw", folder: Path, environ: Mapping[str,
         entry = server(raw, reading)
     except (Misfit, Unfilled) as error:
         raise UsageError(told(document, error.keys, str(error))) from None
+    for line in exposures(raw):  # nobody was asked whether this file is trusted
+        note(f"note: {visible(line, line=True)}")
     if entry.url:
         return Target(raw.name, entry.url, entry.headers)
     return Target(raw.name, Command(*entry.command, env=entry.env, cwd=entry.cwd or None))

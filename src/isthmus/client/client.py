@@ -13,15 +13,16 @@ from isthmus.client.connection import Connection, Settings
 from isthmus.client.custom import Custom
 from isthmus.client.elicitation import Elicit
 from isthmus.client.extensions import Additions, declaring
-from isthmus.client.hearing import Hearing, OnChange, OnLog, Refresher, warn
+from isthmus.client.hearing import Hearing, OnChange, OnLog, Refresher
 from isthmus.client.limits import Limits, fitting
 from isthmus.client.listening import Change, Changes
 from isthmus.client.roots import Roots, keep_watching
 from isthmus.client.sampling import Sample
-from isthmus.client.targets import ClientTarget, Target, resolve
+from isthmus.client.targets import ClientTarget, EraChoice, Target, open_in, resolve
 from isthmus.client.tasks import TaskRoom
+from isthmus.client.telling import warn
 from isthmus.errors import CapabilityMissing, ConnectionLost, IsthmusError, UsageError
-from isthmus.revisions import BY_NAME, Revision
+from isthmus.revisions import BY_NAME, LATEST, LEGACY, Revision
 from isthmus.runtime.extension import Extension, Extensions, gathered
 from isthmus.runtime.pinging import keep_pinging
 from isthmus.wire import (
@@ -95,7 +96,10 @@ class Client(Custom):
         name: who we say we are.
         version: and in which version.
         revision: the one revision to speak; None finds the newest that both sides speak.
-        timeout: seconds a call may be silent, without answer and progress.
+        era: ``"legacy"`` opens by ``initialize`` whatever the server offers, and ``"modern"`` tries
+            nothing but 2026-07-28; ``"auto"`` finds out.
+        timeout: seconds a call may be silent, without answer and progress. Progress is asked for,
+            and so counts, where the call has an ``on_progress``.
         max_timeout: seconds a call may take whatever its progress.
         connect_timeout: seconds opening may take.
         probe_timeout: seconds of silence that mean the server is of before 2026-07-28; None for 2
@@ -140,6 +144,7 @@ class Client(Custom):
         name: str = "isthmus",
         version: str = "0.1.0",
         revision: str | Revision | None = None,
+        era: EraChoice = "auto",
         timeout: float = 60.0,
         max_timeout: float = 1800.0,
         connect_timeout: float = 30.0,
@@ -155,14 +160,10 @@ class Client(Custom):
     ) -> None:
         limits, supported = fitting(limits), gathered(extensions)
         self._hearing = Hearing(on_log, on_change, limits)
+        declared = able(capabilities, supported, sample_tools, sample_context, answer_tasks)
+        done, watched = self._hearing.telling(on_elicitation_complete), watch_roots is not None
         self._answering = Answering(
-            elicit,
-            sample,
-            roots,
-            able(capabilities, supported, sample_tools, sample_context, answer_tasks),
-            limits=limits,
-            watched=watch_roots is not None,
-            page_done=self._hearing.telling(on_elicitation_complete),
+            elicit, sample, roots, declared, limits=limits, watched=watched, page_done=done
         )
         self._level, self._watch, self._pings = log_level, watch_roots, (ping_every, ping_misses)
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
@@ -170,7 +171,7 @@ class Client(Custom):
         self._refreshes = REFRESH if auto_refresh is True else auto_refresh
         settings = Settings(
             info=Implementation(name=name, version=version),
-            revision=pinned(revision),
+            revision=pinned(revision, era),
             timeout=timeout,
             max_timeout=max_timeout,
             connect_timeout=connect_timeout,
@@ -179,7 +180,8 @@ class Client(Custom):
             log_level=log_level or ("info" if on_log is not None else None),
             result_bytes=limits.result_bytes,
         )
-        self._assemble(resolve(target, headers, connect_timeout, auth), settings, limits, supported)
+        where = open_in(era, resolve(target, headers, connect_timeout, auth))
+        self._assemble(where, settings, limits, supported)
 
     def _assemble(
         self, where: Target, settings: Settings, limits: Limits, supported: Sequence[Extension]
@@ -469,14 +471,18 @@ def told(wanted: SubscriptionFilter, offered: ServerCapabilities) -> Subscriptio
     return structs.replace(wanted, **absent)
 
 
-def pinned(revision: str | Revision | None) -> Revision | None:
+def pinned(revision: str | Revision | None, era: EraChoice = "auto") -> Revision | None:
     """The revision to insist on.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: there is none of this name, or it is not of this era.
     """
-    if revision is None or isinstance(revision, Revision):
-        return revision
-    if revision not in BY_NAME:
-        raise UsageError(f"there is no revision {revision!r}: {', '.join(BY_NAME)}")
-    return BY_NAME[revision]
+    if era not in {"auto", "modern", "legacy"}:
+        raise UsageError(f"era= is 'auto', 'modern' or 'legacy', not {era!r}")
+    if isinstance(revision, str):
+        if revision not in BY_NAME:
+            raise UsageError(f"there is no revision {revision!r}: {', '.join(BY_NAME)}")
+        revision = BY_NAME[revision]
+    if revision is not None and era != "auto" and (revision in LEGACY) is not (era == "legacy"):
+        raise UsageError(f"revision {revision.name} is not of the {era} era: leave out one of both")
+    return LATEST if revision is None and era == "modern" else revision

@@ -80,7 +80,10 @@ class Completer:
             return None
         if self._latest is task:
             self._latest = None
-        found = task.result()
+        try:
+            found = task.result()
+        finally:
+            del task  # which keeps what is raised, and so would this frame
         self._keep(key, found)
         return found
 

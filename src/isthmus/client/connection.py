@@ -19,7 +19,7 @@ from isthmus.client.opening import Opening, speak
 from isthmus.client.sessions import Renewal
 from isthmus.client.settings import OnProgress, Settings
 from isthmus.client.targets import Target
-from isthmus.client.telling import Teller, monotonic
+from isthmus.client.telling import Teller, monotonic, warn
 from isthmus.client.tracing import TRACER, traced
 from isthmus.core.meta import bad_key
 from isthmus.core.opening import Agreement, facts, states_facts
@@ -33,6 +33,8 @@ from isthmus.errors import (
     TooManyRounds,
     UrlElicitationRequired,
     UsageError,
+    quote_text,
+    unsent,
 )
 from isthmus.revisions import METHODS, Method
 from isthmus.runtime.holding import Clocks
@@ -49,6 +51,7 @@ from isthmus.wire import (
     TaskCreated,
     UnsetType,
 )
+from isthmus.wire.reading import read_well_formed_items
 
 __all__ = ["Connection", "OnProgress", "Settings"]
 
@@ -58,6 +61,8 @@ Headers = tuple[tuple[str, str], ...]
 Mended = tuple[type[Exception], ...]
 
 NOTHING: Mended = ()
+
+MAX_LOGGED_ITEMS = 10
 
 _head = msgspec.json.Decoder(Result).decode
 _questions = msgspec.json.Decoder(InputRequiredResult).decode
@@ -180,9 +185,7 @@ class Connection:
             raise OutOfPhase("not connected yet: use `async with Client(…)`, or await open()")
         if peer.lost is not None:
             kind = SessionEnded if isinstance(peer.lost, SessionEnded) else ConnectionLost
-            lost = kind(str(peer.lost))
-            lost.sent = False
-            raise lost
+            raise unsent(str(peer.lost), kind)
         return peer
 
     def require(self, capability: str, method: str) -> None:
@@ -257,7 +260,10 @@ class Connection:
                     headers=headers,
                 )
             except (SessionEnded, UrlElicitationRequired) as error:
-                mended = await self._mended(error, peer, mended)
+                again = await self._mended(error, peer, mended)
+                if again is None:
+                    raise
+                mended = again
                 continue
             result = self._read(row, raw)
             if type(result) is not InputRequiredResult:
@@ -309,7 +315,10 @@ class Connection:
                 peer = self.live()
                 return await work(peer)
             except SessionEnded as error:
-                mended = await self._mended(error, peer, mended)
+                again = await self._mended(error, peer, mended)
+                if again is None:
+                    raise
+                mended = again
 
     def _read(self, row: Method, raw: Raw) -> Result | InputRequiredResult | CreateTaskResult:
         """A result by its type.
@@ -329,7 +338,10 @@ class Connection:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if row.asks and (other := otherwise(row, raw, modern=modern)) is not None:
                 return other
-            raise Misbehaved(f"the answer to {row.name} is malformed: {error}") from error
+            salvaged = self._salvage_list(row, raw)
+            if salvaged is None:
+                raise Misbehaved(f"the answer to {row.name} is malformed: {error}") from error
+            result = salvaged
         kind = result.result_type
         # spec 2026-07-28 basic#resulttype: clients MUST treat an absent resultType as "complete",
         # and any other value they do not recognize as invalid
@@ -338,6 +350,27 @@ class Connection:
         if row.asks and (other := otherwise(row, raw, modern=modern)) is not None:
             return other
         raise Misbehaved(f"the answer to {row.name} is of the type {kind!r}, which is unknown here")
+
+    def _salvage_list(self, row: Method, raw: Raw) -> Result | None:
+        """A malformed list without its malformed items, which are logged; None for all else."""
+        try:
+            read = read_well_formed_items(row.result, raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        if read is None:
+            return None
+        result: Result = read[0]
+        for place, why in read[1][:MAX_LOGGED_ITEMS]:
+            logged = quote_text(f"{self.target.name}: {place} is left out of {row.name}: {why}")
+            warn("%s", logged)
+        if len(read[1]) > MAX_LOGGED_ITEMS:
+            warn(
+                "%s: %d more are left out of %s",
+                self.target.name,
+                len(read[1]) - MAX_LOGGED_ITEMS,
+                row.name,
+            )
+        return result
 
     async def _answered(self, result: InputRequiredResult, params: Any) -> Any:
         """The parameters of the next round."""
@@ -381,7 +414,7 @@ class Connection:
         if self.peer is (old or self.peer):
             await self._renewal.join()
 
-    async def _mended(self, error: Exception, peer: Peer | None, before: Mended) -> Mended:
+    async def _mended(self, error: Exception, peer: Peer | None, before: Mended) -> Mended | None:
         """Do away with what kept a call from being served, so that it can be made again.
 
         Args:
@@ -389,16 +422,18 @@ class Connection:
             peer: whom the call was made to, as far as it came.
             before: what was mended for this call already; no kind of error is mended twice.
 
+        Returns:
+            What was mended by now; None where it cannot be: the pages were not dealt with.
+
         Raises:
             ConnectionLost: no new session serves the call either.
-            UrlElicitationRequired: the pages were not dealt with.
         """
         if isinstance(error, UrlElicitationRequired):
             # spec 2025-11-25 client/elicitation#url-elicitation-required-error: once the pages
             # are dealt with, the request can be retried; once is enough
             visited = UrlElicitationRequired in before
             if visited or not await self.answering.visit(error, self.settled().revision):
-                raise error
+                return None
             return (*before, UrlElicitationRequired)
         if SessionEnded in before:
             raise ConnectionLost(f"a new session did not serve the call either: {error}") from error

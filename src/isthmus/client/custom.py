@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from isthmus.client.connection import Connection, OnProgress, with_facts
 from isthmus.client.extensions import Additions
@@ -15,6 +15,7 @@ from isthmus.client.tracing import traced
 from isthmus.core.extensions import settings_of
 from isthmus.core.opening import states_facts
 from isthmus.errors import CapabilityMissing
+from isthmus.revisions import METHODS
 from isthmus.wire import DiscoverParams, PingParams
 
 __all__ = ["Custom"]
@@ -90,6 +91,7 @@ class Custom(TaskMethods):
             result,
             timeout=timeout,
             on_progress=on_progress,
+            name=_name_in(method, params),
         )
 
     async def notify(self, method: str, params: Struct | Mapping[str, Any] | None = None) -> None:
@@ -166,3 +168,16 @@ class Custom(TaskMethods):
                 {"extensions": {identifier: {}}},
             )
         return settings
+
+
+def _name_in(method: str, params: Struct | Mapping[str, Any] | None) -> str | None:
+    """What the ``Mcp-Name`` header of a request says: a tool's name, a URI, a task's id; or None."""
+    row = METHODS.get(method)
+    if row is None or row.named_by is None or params is None:
+        return None
+    if isinstance(params, Mapping):
+        name = params.get(row.named_by)
+    else:
+        fields = {field.encode_name: field.name for field in structs.fields(params)}
+        name = getattr(params, fields.get(row.named_by, ""), None)
+    return name if isinstance(name, str) else None

@@ -12,7 +12,8 @@ from isthmus.client.gate import BadQuestion, Undeclared
 from isthmus.client.telling import given
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.forms import defaults, unfit
-from isthmus.core.pages import no_page
+from isthmus.core.pages import no_page, spell_host
+from isthmus.core.plain_text import mixed
 from isthmus.errors import UsageError
 from isthmus.revisions import Revision
 from isthmus.wire import ElicitationCapability, ElicitParams, ElicitResult
@@ -137,13 +138,25 @@ def concerns(url: str) -> list[str]:
     """
     from urllib.parse import urlsplit  # not needed until a page is to be opened
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ["the address is none that can be read"]
     host = parts.hostname or ""
+    read = spell_host(host)
     odd: list[str] = []
     # spec 2026-07-28 client/elicitation#safe-url-handling: SHOULD have warnings for suspicious
     # URIs, containing Punycode for example
-    if "xn--" in host or not host.isascii():
-        odd.append(f"the host {host} uses letters that may look like others")
+    if "%" in host:
+        odd.append(f"the host {host} hides letters behind percent signs: it is {read}")
+    if "xn--" in host or not read.isascii():
+        told = f": it reads {read}" if read != host else ""
+        odd.append(f"the host {host} uses letters that may look like others{told}")
+    odd += [
+        f"{label} in the host has letters of {scripts}, which look alike"
+        for label in read.split(".")
+        if (scripts := mixed(label))
+    ]
     if parts.username is not None:
         odd.append(f"what stands before the @ is no host: the page is on {host}")
     if parts.scheme != "https" and host not in {"localhost", "127.0.0.1", "::1"}:

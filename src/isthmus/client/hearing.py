@@ -11,10 +11,11 @@ from isthmus.client.connection import Connection
 from isthmus.client.gate import Gate
 from isthmus.client.limits import Limits
 from isthmus.client.listening import Change, Kind, Listening
-from isthmus.client.telling import Teller
+from isthmus.client.telling import Teller, warn
 from isthmus.errors import IsthmusError
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import NoticeHandler
+from isthmus.store.meter import Rate
 from isthmus.wire import (
     ElicitationCompleteParams,
     LogMessageParams,
@@ -33,7 +34,10 @@ FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
 
 BREATH = 0.1
-"""Seconds in which nothing is read from a launched server that logs more than it may."""
+"""Seconds in which nothing is read from a launched server that says more than it may."""
+
+NOTICES = Rate(6000, 60.0)
+"""Notices of changes that a server may send without being let wait; none of them is dropped."""
 
 ATTEMPTS = 10
 """How often in a row a stream is opened again that never opens."""
@@ -54,7 +58,7 @@ class Refresher:
         delay: float,
         fetch: Callable[[Kind], Awaitable[None]],
         told: Callable[[Change], None],
-        start: Callable[[Coroutine[Any, Any, None]], None],
+        start: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._delay = delay
         self._fetch = fetch
@@ -114,6 +118,7 @@ class Hearing:
         self._limits = limits
         self._tellers: dict[Callable[[Any], Any], Teller] = {}
         self._logs = Gate("log messages", limits.log_messages)
+        self._notices = Gate("notices of changes", NOTICES)
         self._lost_logs = 0
         self._told_of_log = on_log
         self._changes = None if on_change is None else self._teller(on_change, once=True)
@@ -157,14 +162,22 @@ class Hearing:
         listening = self.listening
 
         def listed(kind: Kind) -> NoticeHandler:
-            return lambda params, _inbound: listening.list_changed(kind, params)
+            def changed(params: Any, _inbound: Inbound) -> None:
+                self._slow_down()
+                listening.list_changed(kind, params)
+
+            return changed
+
+        def updated(params: Any, _inbound: Inbound) -> None:
+            self._slow_down()
+            listening.updated(params)
 
         return {
             "notifications/message": self._on_log,
             "notifications/tools/list_changed": listed("tools"),
             "notifications/prompts/list_changed": listed("prompts"),
             "notifications/resources/list_changed": listed("resources"),
-            "notifications/resources/updated": lambda p, _: listening.updated(p),
+            "notifications/resources/updated": updated,
             "notifications/subscriptions/acknowledged": lambda p, _: listening.acknowledged(p),
             "notifications/elicitation/complete": lambda p, _: page_done(p),
         }
@@ -181,7 +194,15 @@ class Hearing:
                 self._limits.log_messages,
             )
         self._lost_logs += 1
-        # reading what is dropped costs as much as reading what is wanted
+        self._rest()  # reading what is dropped costs as much as reading what is wanted
+
+    def _slow_down(self) -> None:
+        """Let a server wait at its own end that tells of changes without a pause: all are heard."""
+        if not self._notices.passes():
+            self._rest()
+
+    def _rest(self) -> None:
+        """Read nothing for a moment, where the transport can do that."""
         peer = self._connection and self._connection.peer
         rest = getattr(peer and peer.channel, "rest", None)
         if rest is not None:
@@ -225,7 +246,7 @@ class Hearing:
                 changes, task = await self.listening.open(peer, wanted, connection.meta, timeout)
             except IsthmusError as error:
                 if not missed:
-                    warn("changes will not be heard of: %s", error)
+                    warn("%s: its changes will not be heard of: %s", connection.target.name, error)
                     return
                 failed += 1
             else:
@@ -259,10 +280,3 @@ class Hearing:
         for kind in kinds:
             if getattr(wanted, f"{kind}_list_changed"):
                 self.listening.changed(Change(kind), UNSET)
-
-
-def warn(message: str, *values: object) -> None:
-    """Log that something will not be heard."""
-    import logging  # not needed until something is wrong
-
-    logging.getLogger("isthmus").warning(message, *values)

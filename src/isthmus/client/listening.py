@@ -13,7 +13,7 @@ from typing import Literal, Self, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.errors import CallTimedOut, IsthmusError
+from isthmus.errors import CallTimedOut, IsthmusError, anew
 from isthmus.revisions import Era
 from isthmus.runtime.peer import Peer
 from isthmus.wire import (
@@ -104,7 +104,7 @@ class Changes:
         """
         while not self._pending:
             if self.error is not None:
-                raise self.error
+                raise anew(self.error)
             if self._over:
                 raise StopAsyncIteration
             self._reader = asyncio.get_running_loop().create_future()
@@ -152,10 +152,12 @@ class Listening:
             if stream is None:
                 return
             stream.put(change)
-        for changes in self._all:
-            # Without an id nothing was agreed on: who asked hears, whatever the server declared.
-            if id is None and covers(changes.wanted, change):
-                changes.put(change)
+        if id is None:
+            # Up to 2025-11-25 nothing was agreed on: who asked hears, whatever the server declared.
+            # Since then servers MUST name the subscription; mcp-go does not over stdio.
+            for changes in (*self._all, *self._streams.values()):
+                if covers(changes.wanted, change):
+                    changes.put(change)
         if self._on_change is not None and (id is None or self._first(change) in {id, None}):
             self._on_change(change)
 
@@ -209,7 +211,7 @@ class Listening:
                 ) from None
             raise
         if changes.error is not None:
-            raise changes.error
+            raise anew(changes.error)
         return changes, task
 
     async def _hold(self, peer: Peer, changes: Changes, params: ListenParams) -> None:

@@ -138,15 +138,18 @@ class Opening:
         except BaseException as error:
             if not isinstance(error, AuthError):
                 forget(key)
+            words = self._last_words()
             await self.give_up()
             if isinstance(error, AuthError):
                 raise
             if isinstance(error, TimeoutError):
-                raise self._failed(f"no connection within {patience:g} s") from None
+                raise self._failed(f"no connection within {patience:g} s", words) from None
             if isinstance(error, IsthmusError):
-                raise self._failed(str(error)) from error
+                raise self._failed(str(error), words) from error
             raise
-        if self._settings.revision is None:  # a pin says what we want, not what the server can
+        if (
+            self._settings.revision is None and not self._target.handshake
+        ):  # a pin says what we want, not what the server can
             remember(key, agreement.revision, sse=self._sse)
         return agreement
 
@@ -160,8 +163,16 @@ class Opening:
             CLOCKS.reset(token)
             self._clocks.remove(clock)
 
-    def _failed(self, why: str) -> ConnectFailed:
+    def _last_words(self) -> str:
+        """What a launched server wrote to standard error, which mostly says what it lacks."""
+        channel = None if self.link is None else self.link.peer.channel
+        words: Callable[[], str] = getattr(channel, "last_words", str)
+        return words()
+
+    def _failed(self, why: str, words: str = "") -> ConnectFailed:
         name = self._target.name
+        if words and words not in why:
+            why += f"\n{words}"
         if f"{name} {ENDED}" in why:
             why += "\nA server over stdio goes on until its input ends: does it call server.run()?"
         return ConnectFailed(why if name in why else f"cannot connect to {name}: {why}")
@@ -209,8 +220,13 @@ class Opening:
             known_sse=known.sse,
             sse=target.sse is not None,
             handshake=target.handshake,
+            startable=self._startable(),
             probe_timeout=patience if settings.probe_timeout is None else settings.probe_timeout,
         )
+
+    def _startable(self) -> bool:
+        """Whether there is a process that can be started again."""
+        return self._target.key is not None and not self._target.http
 
     async def _dial(self, *, sse: bool) -> NoStream | None:
         """Make a link; the outcome where the server is none of HTTP+SSE."""
@@ -231,6 +247,7 @@ class Opening:
             raise ConnectFailed("the client was closed meanwhile")
         self._sse = sse
         self.link = Link(channel, self._router)
+        self.link.peer.other_name = self._target.name
         self.forget_calls()
         self._calls = CallsClock(self.link.peer)
         self._clocks.add(self._calls)
@@ -248,6 +265,7 @@ class Opening:
                 raise ConnectFailed("the client was closed meanwhile") from None
             raise
         finally:
+            del task  # which keeps what is raised, and so would this frame
             self._dialling = None
 
     async def _try(self, attempt: Attempt) -> Outcome:
@@ -264,8 +282,8 @@ class Opening:
                 await peer.call(attempt.method, attempt.params, Raw, timeout=attempt.timeout)
             )
         except (ConnectionLost, OutOfPhase) as error:
-            if self._target.key is None or self._target.http:
-                raise  # nothing there that could be started again
+            if not self._startable():
+                raise
             return Gone(str(peer.lost or error))
         except (PeerError, CallTimedOut) as error:
             return outcome(error, attempt)
@@ -285,7 +303,7 @@ def speak(peer: Peer, revision: Revision) -> None:
 def take(peer: Peer, delivery: Delivery, frame: Frame) -> None:
     """Let a peer have a message that arrived while somebody was sending one."""
     for inbound in peer.take(delivery, frame):
-        peer.start(peer.serve(inbound), inbound)
+        peer.spawn(inbound)
     if peer.outbox:
         peer.start(peer.flush())
 

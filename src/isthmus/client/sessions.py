@@ -34,7 +34,7 @@ class Renewal:
         self._renew = renew
         self._failed = failed
         self._task: asyncio.Task[None] | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._leaving: dict[asyncio.Task[None], Link] = {}
         self._last = float("-inf")
         self._closed = False
 
@@ -64,17 +64,23 @@ class Renewal:
     def leave(self, link: Link) -> None:
         """End a link that was replaced, as soon as its calls have heard of that."""
         task = asyncio.get_running_loop().create_task(self._ended(link))
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        self._leaving[task] = link
+        task.add_done_callback(self._left)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        self._leaving.pop(task, None)
 
     async def close(self) -> None:
         """Start no session any more, and end what is left of the ones before."""
         self._closed = True
+        links = list(self._leaving.values())
         tasks = [*self._leaving, *((self._task,) if self._task is not None else ())]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        for link in links:
+            await link.end()  # a task that is cancelled before it begins has not done that
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

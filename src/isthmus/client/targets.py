@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -25,7 +25,7 @@ from isthmus.transports.sockets import dial as dial_socket
 if TYPE_CHECKING:
     from isthmus.transports.http.bearer import Authorization
 
-__all__ = ["ClientTarget", "Target", "resolve", "script"]
+__all__ = ["ClientTarget", "EraChoice", "Target", "open_in", "resolve", "script"]
 
 
 @runtime_checkable
@@ -96,6 +96,15 @@ def resolve(
     if isinstance(target, Http):
         return web(target, headers, connect_timeout, auth)
     return target if isinstance(target, Target) and auth is None else bare(target, headers, auth)
+
+
+EraChoice: TypeAlias = Literal["auto", "modern", "legacy"]
+"""Ways to open a connection: both, ``server/discover`` alone, or ``initialize`` alone."""
+
+
+def open_in(era: EraChoice, target: Target) -> Target:
+    """The target, opened by the handshake alone for the legacy era."""
+    return msgspec.structs.replace(target, handshake=True) if era == "legacy" else target
 
 
 def bare(target: Any, headers: Mapping[str, str] | None, auth: "Authorization | None") -> Target:

@@ -382,6 +382,8 @@ class TaskRoom:
             self.forget_token(token)
             asking.add_done_callback(self._unwanted)
             raise
+        finally:
+            del asking  # which keeps what is raised, and so would this frame
         return self.handle(params.name, answer, token)
 
     def _unwanted(self, asking: "asyncio.Future[Any]") -> None:

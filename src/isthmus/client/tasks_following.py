@@ -188,8 +188,11 @@ class Questions:
     def check(self) -> None:
         """Raise what kept a question from being answered."""
         for work in self._works.values():
-            if work.done() and not work.cancelled() and (error := work.exception()) is not None:
-                raise error
+            if work.done() and not work.cancelled():
+                try:
+                    work.result()
+                finally:
+                    del work  # which keeps what is raised, and so would this frame
 
     async def until_news(self, timeout: float) -> Any:
         """Wait for news of the task, for an answer that was sent, or until time is over."""
@@ -200,11 +203,13 @@ class Questions:
             return news.result() if news.done() else None
         finally:
             news.cancel()
+            del news  # which keeps what is raised, and so would this frame
 
     def close(self) -> None:
         """Nobody needs answers any more."""
         for work in self._works.values():
             work.cancel()
+        self._works.clear()
 
     async def _answer(self, key: str, question: InputRequest) -> None:
         connection = self._room.connection

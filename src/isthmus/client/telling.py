@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-__all__ = ["Teller", "given", "monotonic"]
+__all__ = ["Teller", "given", "monotonic", "warn"]
 
-Start = Callable[[Coroutine[Any, Any, None]], None]
+Start = Callable[[Coroutine[Any, Any, None]], object]
 
 
 async def given(value: Any) -> Any:
@@ -110,3 +110,10 @@ def monotonic(told: Callable[[Any], None]) -> Callable[[Any], None]:
         told(params)
 
     return progressed
+
+
+def warn(message: str, *values: object) -> None:
+    """Log what the program should know of its connection."""
+    import logging  # not needed until something is wrong
+
+    logging.getLogger("isthmus").warning(message, *values)

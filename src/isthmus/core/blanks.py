@@ -118,6 +118,19 @@ class Blank:
         self._check(value)
         return value
 
+    def accept(self, value: Any) -> Any:
+        """A value that was chosen rather than typed; None to leave the blank out.
+
+        Raises:
+            ValueError: it does not fit; the message says what would.
+        """
+        if value is None:
+            if self.required:
+                raise ValueError("an answer is needed here")
+            return None
+        self._check(value)
+        return value
+
     def _chosen(self, text: str) -> str | list[str]:
         parts = [part.strip() for part in text.split(",")] if self.many else [text]
         values = [self._choice(part) for part in parts]

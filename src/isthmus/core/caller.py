@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw
 
 from isthmus.revisions import BY_NAME, LATEST_LEGACY, Era, Revision
 from isthmus.wire import ClientCapabilities, Implementation, LogLevel
+from isthmus.wire.jsonrpc import MAX_QUOTED, shorten
 from isthmus.wire.meta import Envelope
 
 __all__ = ["Caller", "Malformed", "from_envelope", "read_envelope"]
@@ -54,7 +55,7 @@ def read_envelope(params: Raw | None) -> Envelope | Malformed:
     try:
         return _decode_envelope(params)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Malformed(-32602, f"Invalid params: {error}")
+        return Malformed(-32602, f"Invalid params: {shorten(error, MAX_QUOTED)}")
 
 
 def from_envelope(
@@ -98,6 +99,6 @@ def _unsupported(requested: str, supported: tuple[Revision, ...]) -> Malformed:
     # spec 2026-07-28 basic/versioning#protocol-version-negotiation
     return Malformed(
         -32022,
-        f"Unsupported protocol version {requested!r}",
-        {"supported": modern, "requested": requested},
+        f"Unsupported protocol version {shorten(requested)!r}",
+        {"supported": modern, "requested": shorten(requested)},
     )

@@ -73,6 +73,10 @@ class Calls:
         """The record of a call in flight, or None."""
         return self._open.get(id)
 
+    def was_open(self, id: Id | None) -> bool:
+        """Whether a call has ever had this id."""
+        return isinstance(id, int) and 0 < id <= self._last
+
     def settle(self, id: Id | None) -> Call | None:
         """End a call and return its record; None if it is unknown or has ended already."""
         return None if id is None else self._open.pop(id, None)

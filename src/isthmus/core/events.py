@@ -16,9 +16,11 @@ from isthmus.wire.meta import Envelope
 __all__ = [
     "Answered",
     "Called",
+    "Dropped",
     "Event",
     "Expired",
     "Failed",
+    "Garbled",
     "Noted",
     "Progressed",
     "Send",
@@ -65,6 +67,18 @@ class Failed(msgspec.Struct, frozen=True):
     error: ErrorBody
 
 
+class Garbled(msgspec.Struct, frozen=True):
+    """The answer to our call ``id`` came and cannot be read; no later event mentions this id.
+
+    Attributes:
+        id: the call's id.
+        text: what is wrong with it.
+    """
+
+    id: Id
+    text: str
+
+
 class Progressed(msgspec.Struct, frozen=True):
     """Our call ``id`` is under way; its deadline has moved."""
 
@@ -93,6 +107,18 @@ class Expired(msgspec.Struct, frozen=True):
     data: bytes | None
 
 
+class Dropped(msgspec.Struct, frozen=True):
+    """A message that nothing comes of: it may not be sent, or cannot be understood, or answered.
+
+    Attributes:
+        kind: one word for messages of this sort.
+        what: the message in words, with nothing in it that a terminal obeys.
+    """
+
+    kind: str
+    what: str
+
+
 class Send(msgspec.Struct, frozen=True):
     """Bytes to put on the wire, and the id they answer if there is one."""
 
@@ -100,4 +126,6 @@ class Send(msgspec.Struct, frozen=True):
     answers: Id | None = None
 
 
-Event: TypeAlias = Called | Noted | Answered | Failed | Progressed | Withdrawn | Expired | Send
+Event: TypeAlias = (
+    Called | Noted | Answered | Failed | Garbled | Progressed | Withdrawn | Expired | Dropped | Send
+)

@@ -35,8 +35,8 @@ __all__ = [
     "unseal",
 ]
 
-MAX_TOKEN = 32 * 1024
-"""The longest token, in characters: it travels in every further request of the call."""
+MAX_TOKEN = 1024 * 1024
+"""The longest token by default, in characters: it travels in every further request of the call."""
 
 UNUSABLE = "Invalid params: this requestState cannot be used here; send the request without it"
 """What the other side is told of every token that does not open, whatever the reason."""
@@ -57,10 +57,10 @@ class TooLarge(IsthmusError):
         size: how long the token would be, in characters.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, most: int) -> None:
         super().__init__(
             f"the answers and effects of this call make a token of {size} characters, "
-            f"more than the {MAX_TOKEN} allowed: ask for less, or keep large results elsewhere"
+            f"more than the {most} allowed (Limits.request_state): ask for less, or keep large results elsewhere"
         )
         self.size = size
 
@@ -256,7 +256,13 @@ def binding(
 
 
 def seal(
-    journal: Journal, keys: Sequence[bytes], nonce: bytes, expires_at: float, binding: bytes
+    journal: Journal,
+    keys: Sequence[bytes],
+    nonce: bytes,
+    expires_at: float,
+    binding: bytes,
+    *,
+    max_chars: int | None = MAX_TOKEN,
 ) -> str:
     """A journal as a token for ``requestState`` (AES-256-GCM, base64url).
 
@@ -266,9 +272,10 @@ def seal(
         nonce: 12 random bytes, never used before.
         expires_at: when it stops opening, on the clock that :func:`unseal` is asked with.
         binding: what it belongs to, from :func:`binding`.
+        max_chars: the longest token, or None for any.
 
     Raises:
-        TooLarge: the token would be longer than ``MAX_TOKEN``.
+        TooLarge: the token would be longer than that.
         UsageError: no key, or a nonce of another length.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -279,12 +286,19 @@ def seal(
     content = msgspec.json.encode(_Content(expires_at, journal))
     sealed = AESGCM(_cipher_key(keys[0])).encrypt(nonce, content, head + binding)
     token = to_text(head + nonce + sealed)
-    if len(token) > MAX_TOKEN:
-        raise TooLarge(len(token))
+    if max_chars is not None and len(token) > max_chars:
+        raise TooLarge(len(token), max_chars)
     return token
 
 
-def unseal(token: str, keys: Sequence[bytes], now: float, binding: bytes) -> Journal:
+def unseal(
+    token: str,
+    keys: Sequence[bytes],
+    now: float,
+    binding: bytes,
+    *,
+    max_chars: int | None = MAX_TOKEN,
+) -> Journal:
     """The journal in a token that came from the other side.
 
     Args:
@@ -292,6 +306,7 @@ def unseal(token: str, keys: Sequence[bytes], now: float, binding: bytes) -> Jou
         keys: the secrets it may have been sealed with.
         now: the time, on the clock that :func:`seal` was given ``expires_at`` on.
         binding: what the request it came with is, from :func:`binding`.
+        max_chars: the longest token that is looked at, or None for any.
 
     Raises:
         Unsealed: it was changed, is too old, belongs to another call, or was never ours.
@@ -301,7 +316,7 @@ def unseal(token: str, keys: Sequence[bytes], now: float, binding: bytes) -> Jou
 
     # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: requestState is
     # attacker-controlled, and MUST be rejected where it fails verification
-    head, nonce, sealed = _parts(token)
+    head, nonce, sealed = _parts(token, max_chars)
     key = next((key for key in keys if _VERSION + _key_id(key) == head), None)
     if key is None:
         raise Unsealed("sealed with a key this server does not have")
@@ -318,9 +333,9 @@ def unseal(token: str, keys: Sequence[bytes], now: float, binding: bytes) -> Jou
     return content.journal
 
 
-def _parts(token: str) -> tuple[bytes, bytes, bytes]:
+def _parts(token: str, max_chars: int | None) -> tuple[bytes, bytes, bytes]:
     """Head, nonce and sealed content of a token."""
-    if len(token) > MAX_TOKEN:
+    if max_chars is not None and len(token) > max_chars:
         raise Unsealed(f"{len(token)} characters long")
     data = from_text(token)
     if data is None or len(data) < _HEAD_SIZE + _NONCE_SIZE + _TAG_SIZE:

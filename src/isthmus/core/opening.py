@@ -7,10 +7,11 @@ connection. It returns the :class:`Agreement`, or raises
 
 The theory, from spec 2026-07-28 basic/versioning: a server's era is found by asking
 ``server/discover``. A ``DiscoverResult`` or a *recognised modern error* means modern; **anything
-else**, silence included, means legacy, and the client opens with ``initialize``. Two things
+else**, silence included, means legacy, and the client opens with ``initialize``. Three things
 happen in the field beyond that and are handled here as well: a server that dies of the probe is
-started again and greeted with ``initialize``; and a server that was merely slow to start — so
-that the probe met silence — but then refuses ``initialize`` is asked again.
+started again and greeted with ``initialize``; so is one that survives the probe and refuses
+``initialize`` because it came second (supergateway does); and a server that was merely slow to
+start — so that the probe met silence — but then refuses ``initialize`` is asked again.
 
 Over HTTP there is an older transport as well, HTTP+SSE of 2024-11-05. Where a server turns
 ``initialize`` away with a status that an older one would use, the same URL may be its stream.
@@ -91,6 +92,7 @@ class Offer(msgspec.Struct, frozen=True):
         sse: the target may turn out to be a server of the HTTP+SSE transport.
         known_sse: it was one last time.
         handshake: nothing but ``initialize`` opens this transport.
+        startable: the server is a process of ours, which can be started again.
     """
 
     info: Implementation
@@ -102,6 +104,7 @@ class Offer(msgspec.Struct, frozen=True):
     sse: bool = False
     known_sse: bool = False
     handshake: bool = False
+    startable: bool = False
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -179,6 +182,28 @@ def negotiate(offer: Offer) -> Steps:
     Raises:
         ConnectFailed: nothing in common, or the server refused or did not answer.
     """
+    return _bound_attempts(_begin(offer))
+
+
+def _bound_attempts(steps: Steps) -> Steps:
+    """A negotiation that ends, whatever the server answers.
+
+    Raises:
+        ConnectFailed: it led nowhere.
+    """
+    attempt = next(steps)
+    for _ in range(MAX_ATTEMPTS):
+        outcome = yield attempt
+        try:
+            attempt = steps.send(outcome)
+        except StopIteration as agreed:
+            agreement: Agreement = agreed.value
+            return agreement
+    steps.close()
+    raise ConnectFailed(f"the server's answers lead nowhere: it was asked {MAX_ATTEMPTS} times")
+
+
+def _begin(offer: Offer) -> Steps:
     opening = Opening(offer)
     start = offer.pin or offer.known
     if offer.known_sse and not (offer.pin and states_facts(offer.pin)):
@@ -188,6 +213,7 @@ def negotiate(offer: Offer) -> Steps:
     return opening.probe(offer.pin or opening.newest(Era.MODERN))
 
 
+MAX_ATTEMPTS = 16
 ENOUGH = 2  # refusals after which a revision is not asked for again, whatever the server lists
 
 # What HTTP says about the caller or the moment says nothing about the era: these are reported.
@@ -209,6 +235,7 @@ class Opening:
         self.refusals: dict[Revision, int] = {}
         # Nothing that is refused would be retried otherwise.
         self.certain = offer.pin is not None or offer.handshake
+        self.probed = False  # this process was asked server/discover
         self.sse = False  # what follows travels over HTTP+SSE
         self.no_stream: NoStream | None = None  # that was tried, and is not to be had
         self.before: Outcome | None = None  # why it was tried
@@ -237,6 +264,7 @@ class Opening:
         params = DiscoverParams(meta=facts(revision, offer.info, offer.capabilities))
         patient = patient or offer.pin is not None
         timeout = None if patient else offer.probe_timeout
+        self.probed = True
         outcome = yield Attempt("server/discover", params, revision, timeout)
         if isinstance(outcome, Answer):
             found = discovered(outcome.result)
@@ -249,8 +277,10 @@ class Opening:
         if offer.pin is not None:
             raise ConnectFailed(
                 f"the server does not speak revision {offer.pin.name}: {told(outcome)}; "
-                "leave out revision= to let client and server find a common one"
+                "leave out revision= and era= to let client and server find a common one"
             )
+        # Whatever an error lists, what it lists was not confirmed: it is not asked for for ever.
+        self.refusals[revision] = self.refusals.get(revision, 0) + 1
         # spec 2026-07-28 basic/transports/stdio#backward-compatibility: any other error, or
         # silence, is a legacy server's; the fallback MUST NOT be keyed to one error code.
         self.certain = patient or not isinstance(outcome, Silence)
@@ -281,6 +311,7 @@ class Opening:
     def greet(self, revision: Revision, *, again: bool = False) -> Steps:
         """Open with ``initialize``."""
         offer = self.offer
+        self.probed = self.probed and not again
         params = InitializeParams(
             protocol_version=revision.name,
             capabilities=offer.capabilities,
@@ -359,6 +390,8 @@ class Opening:
             # What we took for a legacy server was slow to start, or has changed since last time.
             self.certain = True
             return (yield from self.probe(self.newest(Era.MODERN), patient=True))
+        if self.probed and self.offer.startable and isinstance(outcome, Error | Gone | Nonsense):
+            return (yield from self.greet(asked, again=True))
         if self.may_be_older(outcome):
             self.before = outcome
             return (yield from self.greet_over_sse(asked))

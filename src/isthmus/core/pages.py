@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["no_page"]
+__all__ = ["no_page", "spell_host"]
 
 
 def no_page(url: Any) -> str | None:
@@ -23,4 +23,26 @@ def no_page(url: Any) -> str | None:
     # Browsers take it for a slash, and the page would be on another host than the one shown.
     if "\\" in url:
         return "url holds a backslash"
+    # It is shown where a host is expected (https://bank.example@evil.example), and would log in.
+    if "@" in parts.netloc:
+        return "url has a user or a password before its host"
     return None
+
+
+def spell_host(host: str) -> str:
+    """A host as browsers show it: without percent signs, and Punycode in its letters.
+
+    Example:
+        >>> spell_host("p%61y.xn--bcher-kva.example")
+        'pay.bücher.example'
+    """
+    from urllib.parse import unquote
+
+    return ".".join(map(_unicode, unquote(host).lower().split(".")))
+
+
+def _unicode(label: str) -> str:
+    try:
+        return label[4:].encode().decode("punycode") if label.startswith("xn--") else label
+    except UnicodeError:
+        return label

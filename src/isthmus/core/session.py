@@ -27,9 +27,11 @@ from isthmus.core.calls import Call, Calls
 from isthmus.core.events import (
     Answered,
     Called,
+    Dropped,
     Event,
     Expired,
     Failed,
+    Garbled,
     Noted,
     Progressed,
     Send,
@@ -48,7 +50,9 @@ from isthmus.wire.jsonrpc import (
     encode_call,
     encode_error,
     encode_note,
+    find_answered_id,
     parse,
+    shorten,
 )
 
 __all__ = ["IN_FLIGHT", "Session", "Side"]
@@ -107,10 +111,13 @@ class Session:
             return self.take(frame, now)
         if not isinstance(frame, Unreadable):
             return self._batch(frame, now)
+        call = self._calls.settle(find_answered_id(data))
+        if call is not None:  # it was answered: waiting for another answer would help nobody
+            return [Garbled(call.id, frame.message)]
         if self.side == "client":
             # spec 2026-07-28 basic/transports/stdio: the client MUST NOT write JSON-RPC responses,
             # and no server of any revision knows what to do with one nobody asked for
-            return []
+            return [_drop_unreadable(frame)]
         error = ErrorBody(code=frame.code, message=frame.message)
         return [Send(encode_error(frame.id, error), frame.id)]
 
@@ -120,7 +127,8 @@ class Session:
         if wrong is not None and self.side == "server":
             return [Send(encode_error(None, ErrorBody(code=-32600, message=wrong)))]
         if len(members) > MAX_TAKEN:
-            return []
+            what = f"a batch of {len(members)} messages; at most {MAX_TAKEN} are taken"
+            return [Dropped("batch", what)]
         # spec 2025-03-26 basic#batching: MUST support receiving batches. A client takes one apart
         # in any revision, for it cannot refuse one.
         batch = Batch()
@@ -134,6 +142,8 @@ class Session:
         """One message of an array: what it means, but for what answers it at once."""
         if isinstance(frame, Unreadable):
             id, code, message = frame.id, frame.code, frame.message
+            if self.side == "client":
+                return [_drop_unreadable(frame)]
         elif isinstance(frame, Frame):
             if frame.method != "initialize" or frame.id is UNSET:
                 return self._kept(batch, self.take(frame, now))
@@ -176,7 +186,9 @@ class Session:
 
     def _called(self, id: Id, method: str, params: Raw | None) -> list[Event]:
         if self.deaf:
-            return []
+            # spec 2026-07-28 basic/patterns/mrtr: servers MUST NOT send requests of their own
+            what = f"a request for {shorten_for_log(method)}, which servers of this revision do not send"
+            return [Dropped("request", what)]
         envelope = read_envelope(params)
         if isinstance(envelope, Malformed):
             return [self._refusal(id, envelope.code, envelope.message)]
@@ -198,7 +210,9 @@ class Session:
                 f"Too many requests: {len(self._served)} are in flight; wait for answers to them"
             )
             return self._refusal(id, -32603, message)
-        return self._refusal(id, -32600, f"Invalid request: id {id!r} is in flight already")
+        return self._refusal(
+            id, -32600, f"Invalid request: id {shorten(repr(id))} is in flight already"
+        )
 
     def _refusal(self, id: Id, code: int, message: str) -> Send:
         return Send(encode_error(id, ErrorBody(code=code, message=message)), id)
@@ -211,7 +225,8 @@ class Session:
         try:
             what = _cancelled(params or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return []  # spec 2026-07-28 basic/patterns/cancellation#error-handling: ignore
+            # spec 2026-07-28 basic/patterns/cancellation#error-handling: ignore
+            return [Dropped("notification", "a malformed notifications/cancelled")]
         id = what.request_id
         if id is UNSET or id == self._opening:
             return []  # spec 2025-11-25 basic/utilities/cancellation: never initialize
@@ -232,7 +247,7 @@ class Session:
         try:
             progress = _progress(params or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return []
+            return [Dropped("notification", "a malformed notifications/progress")]
         call = self._calls.progress(progress.progress_token, now)
         if call is not None:
             return [Progressed(call.id, progress)]
@@ -255,7 +270,13 @@ class Session:
             id = self._calls.only()
         call = self._calls.settle(id)
         if call is None:
-            return []  # late, unknown or answered twice
+            if self._calls.was_open(id):
+                return []  # late, or answered twice
+            if frame.error is not UNSET and id is None:
+                what = f"an error that names no request: {shorten_for_log(frame.error.message)}"
+            else:
+                what = f"an answer to {shorten_for_log(id)}, the id of no request"
+            return [Dropped("answer", what)]
         if frame.error is not UNSET:
             return [Failed(call.id, frame.error)]
         return [Answered(call.id, frame.result or Raw(b"{}"))]
@@ -385,6 +406,19 @@ def cancellation(call: Call, reason: str | None = None) -> bytes | None:
     said = UNSET if reason is None else reason.encode(errors="replace").decode()
     params = CancelledParams(request_id=call.id, reason=said)
     return encode_note("notifications/cancelled", encode(params))
+
+
+LOGGED_CHARS = 100  # characters of what the other side sent that a log line repeats
+
+
+def shorten_for_log(value: object) -> str:
+    """A value of the other side's as one short line that no terminal obeys."""
+    text = repr(value)
+    return text if len(text) <= LOGGED_CHARS else f"{text[:LOGGED_CHARS]}…"
+
+
+def _drop_unreadable(frame: Unreadable) -> Dropped:
+    return Dropped("unreadable", f"what is no message: {shorten_for_log(frame.message)}")
 
 
 _OWN_NOTES: Mapping[str, Callable[[Session, str, Raw | None, float], list[Event]]] = {

@@ -4,12 +4,25 @@ Python's strings may hold halves of surrogate pairs: names of files that are no 
 and so has whatever was decoded with ``surrogateescape``. UTF-8 has no bytes for them.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import structs
 
-__all__ = ["without_surrogates"]
+__all__ = ["without_surrogates", "writable"]
+
+T = TypeVar("T")
+
+
+def writable(value: T) -> T:
+    """The value itself where JSON can carry it, else `without_surrogates` of it."""
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return without_surrogates(value)  # type: ignore[no-any-return]  # of the same type
+    except (TypeError, ValueError, RecursionError):
+        pass  # who writes it says what else is wrong with it
+    return value
 
 
 def without_surrogates(value: Any) -> Any:

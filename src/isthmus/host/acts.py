@@ -223,7 +223,8 @@ class ToolCall(OfServer[ToolResult]):
     async def review(self, attempt: Attempt, result: ToolResult) -> ToolResult:
         """Keep what is too large behind a link, and what the server links to."""
         self.servers.links.take(attempt, result.wire)
-        most = self.servers.entry(attempt.server).options.limits.result_bytes
+        # of the entry that it was called by: the configuration may have none of this name by now
+        most = self.known.entry.options.limits.result_bytes
         wire, results, source = result.wire, self.servers.results, (attempt, self.known.facts)
         kept = results.cap(wire, most, call=attempt.id, principal=attempt.principal, source=source)
         return result if kept is wire else ToolResult(result.tool, kept)

@@ -86,6 +86,8 @@ class Asking(Struct, frozen=True, kw_only=True):
             arguments=arguments or {},
             run=self.run,
             parent="" if self.parent is None else self.parent.id,
+            course="" if self.parent is None else self.parent.words,
+            asker="" if self.parent is None else self.parent.asker,
             origin=self.origin,
             isolation=self.isolation,
         )
@@ -169,14 +171,13 @@ class Answers:
             return opened_as_said(found, entry)
         return reach(entry) if self.confine is None else reach(entry, self.confine(entry))
 
-    def line(self, server: str, isolation: str) -> "Line | None":
-        """A connection, as the supervisor keeps it."""
-        hosted = self._servers.supervisor.servers.get(server)
-        return None if hosted is None else hosted.lines.get(isolation)
+    def line(self, server: str, isolation: str, client: "Client") -> "Line | None":
+        """The connection of a client, as the supervisor keeps it."""
+        return self._servers.supervisor.find_line(server, isolation, client)
 
-    def changed(self, server: str, kind: str) -> None:
-        """A server has told that a list of its has changed."""
-        self._servers.supervisor.changed(server, kind)
+    def changed(self, server: str, kind: str, isolation: str) -> None:
+        """A server has told on a connection that a list of its has changed."""
+        self._servers.supervisor.changed(server, kind, isolation)
 
     def heard(self, server: str, message: Any) -> None:
         """A server has logged something."""
@@ -188,7 +189,7 @@ class Answers:
         """Who asks what is being answered here, and in the course of what."""
         asked = ASKED.get()
         pipeline, servers = self._pipeline, self._servers
-        identity = servers.identity(entry.name, isolation)
+        identity = servers.identity_of(entry, isolation)  # it may be none of ours any more
         route = "request" if asked is None else asked.route
         task = "" if asked is None else asked.task
         parent, labels = None, frozenset[str]()
@@ -299,7 +300,7 @@ class Connected:
 
         Nor is the connection closed for being idle.
         """
-        line = self._answers.line(self._entry.name, self._isolation)
+        line = self._answers.line(self._entry.name, self._isolation, self.client)
         if line is not None:
             line.in_flight += 1
         try:
@@ -344,7 +345,7 @@ class Connected:
         self._answers._events.tell(said)  # noqa: SLF001 - of the same file
 
     def _changed(self, change: Any) -> None:
-        self._answers.changed(self._entry.name, change.kind)
+        self._answers.changed(self._entry.name, change.kind, self._isolation)
 
     def _heard(self, message: Any) -> None:
         self._answers.heard(self._entry.name, message)

@@ -2,21 +2,25 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import msgspec
 
+from isthmus import errors as every
+from isthmus.errors import IsthmusError
 from isthmus.host import errors
 from isthmus.host.attachment import (
     LONGEST_ANSWER,
+    LONGEST_ASK,
     SOCKET,
     Answer,
     AskAttend,
     AskAudit,
+    AskCall,
     AskDecide,
     AskExplain,
     AskGrants,
@@ -24,21 +28,31 @@ from isthmus.host.attachment import (
     Asking,
     AskLeave,
     AskLog,
+    AskPrompt,
+    AskRead,
     AskRevoke,
     AskServer,
+    AskStop,
+    AskTools,
     Failed,
     Happened,
+    Part,
     State,
     Told,
     Trouble,
     line,
 )
 from isthmus.host.broker import RISKS
-from isthmus.host.errors import HostError
+from isthmus.host.errors import BadArguments, HostError
 from isthmus.host.events import Answered, Asked, Events, HostEvent, Noticed
 from isthmus.host.interaction import Decision, Interaction
 from isthmus.host.policy.trace import Assurance
-from isthmus.host.view import AuditLine, GrantLine, ServerDo, ServerStatus
+from isthmus.host.view import AuditLine, GrantLine, ServerDo, ServerStatus, ToolLine
+from isthmus.wire import CallToolResult, GetPromptResult, ReadResourceResult
+from isthmus.wire.reading import reader
+
+if TYPE_CHECKING:
+    from isthmus.client.results import ToolResult
 
 __all__ = ["Attached", "HostGone"]
 
@@ -64,6 +78,8 @@ class Attached:
 
     Args:
         folder: of the host's state.
+        part: ``surface`` to show questions and answer them; ``program`` to call and nothing else.
+        name: what a program is called on cards, and in the audit log as ``agent:NAME``.
 
     Attributes:
         gone: why nothing more comes; empty while the host is there.
@@ -78,8 +94,12 @@ class Attached:
                 ...
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, part: Part = "surface", name: str = ""
+    ) -> None:
         self.gone = ""
+        self._part: Part = part
+        self._name = name
         self._path = Path(folder).expanduser().absolute() / SOCKET
         self._events = Events()
         self._pending: dict[str, Interaction] = {}
@@ -96,7 +116,7 @@ class Attached:
                 reader, writer = await self._connected()
                 self._writer = writer
                 self._hearing = asyncio.ensure_future(self._hear(reader))
-                await self._ask(AskHello(id=self._next()), int)
+                await self._ask(AskHello(id=self._next(), part=self._part, name=self._name), int)
         except TimeoutError:
             await self.close()
             raise HostGone(f"the host at {self._path} does not answer") from None
@@ -207,6 +227,79 @@ class Attached:
         """Why a question is asked; see :meth:`HostView.explain`."""
         return await self._ask(AskExplain(id=self._next(), question=id), list[str])
 
+    # Calls
+
+    def begin_run(self, principal: str = "") -> str:  # noqa: ARG002 - as the host has it
+        """The run of this connection, which the host keeps."""
+        return ""
+
+    def _principal(self, said: str) -> str:
+        return said or (f"agent:{self._name}" if self._name else "")
+
+    async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
+        """The tools of one server, or of all; see :meth:`HostView.tools`."""
+        who = self._principal(principal)
+        ask = AskTools(id=self._next(), server=server, principal=who)
+        return await self._ask(ask, list[ToolLine])
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,  # noqa: ARG002 - this connection has one
+        timeout: float | None = None,
+    ) -> "ToolResult":
+        """Call a tool; see :meth:`isthmus.host.Host.call`, whose errors are raised here, too.
+
+        What it gives, and what policy makes of that, counts for all calls of this connection.
+        """
+        from isthmus.client.results import ToolResult  # few surfaces call
+
+        ask = AskCall(
+            id=self._next(),
+            name=name,
+            arguments=dict(arguments or {}),
+            server=server,
+            principal=self._principal(principal),
+            timeout=timeout,
+        )
+        return ToolResult(name, await self._ask(ask, CallToolResult))
+
+    async def read(
+        self,
+        uri: str,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,  # noqa: ARG002 - this connection has one
+    ) -> ReadResourceResult:
+        """Read a resource; see :meth:`isthmus.host.Host.read`."""
+        who = self._principal(principal)
+        ask = AskRead(id=self._next(), uri=uri, server=server, principal=who)
+        return await self._ask(ask, ReadResourceResult)
+
+    async def prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,  # noqa: ARG002 - this connection has one
+    ) -> GetPromptResult:
+        """Get a prompt; see :meth:`isthmus.host.Host.prompt`."""
+        ask = AskPrompt(
+            id=self._next(),
+            name=name,
+            arguments=dict(arguments or {}),
+            server=server,
+            principal=self._principal(principal),
+        )
+        return await self._ask(ask, GetPromptResult)
+
     # The connection
 
     def _next(self) -> int:
@@ -218,20 +311,35 @@ class Attached:
 
         Raises:
             HostGone: the host is not there any more.
+            BadArguments: it is too much for one line.
         """
         if self.gone or self._writer is None:
             raise HostGone(self.gone or "this surface is not attached yet")
+        try:
+            said = line(ask)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadArguments(f"what is given cannot be sent: {error}") from error
+        if len(said) > LONGEST_ASK:
+            raise BadArguments(f"{len(said)} bytes are more than a host takes ({LONGEST_ASK})")
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers[ask.id] = answer
         self._kinds[ask.id] = kind
         try:
-            self._writer.write(line(ask))
+            self._writer.write(said)
             with suppress(ConnectionError):  # whoever hears tells us so
                 await self._writer.drain()
             return cast("T", await answer)
+        except asyncio.CancelledError:
+            self._stop(ask.id)
+            raise
         finally:
             self._answers.pop(ask.id, None)
             self._kinds.pop(ask.id, None)
+
+    def _stop(self, asked: int) -> None:
+        """Tell the host that nobody waits for this any more."""
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(line(AskStop(id=self._next(), asked=asked)))
 
     async def _hear(self, reader: asyncio.StreamReader) -> None:
         why = "the host is gone"
@@ -263,7 +371,7 @@ class Attached:
 
     def _answered(self, told: Answer) -> None:
         try:
-            result = msgspec.json.decode(told.result, type=self._kinds.get(told.id, Any))
+            result = reader(self._kinds.get(told.id, Any))(told.result)
         except ValueError as error:
             self._settle(told.id, error=HostError(f"the host's answer is none: {error}"))
         else:
@@ -297,10 +405,15 @@ class Attached:
         self._events.close()
 
 
-def error_of(refusal: Trouble) -> HostError:
-    """The error that the host raised, by its name, with its text."""
-    kind = (
-        getattr(errors, refusal.error, HostError) if refusal.error in errors.__all__ else HostError
-    )
-    made: HostError = kind(refusal.text)
+def error_of(refusal: Trouble) -> IsthmusError:
+    """The error that the host raised, by its name, with its text and what else it knows."""
+    room = next((one for one in (errors, every) if refusal.error in one.__all__), None)
+    kind = HostError if room is None else getattr(room, refusal.error)
+    try:
+        made: IsthmusError = kind(refusal.text)
+    except TypeError:  # it is made of more than a text
+        made = HostError(refusal.text)
+    for name, value in refusal.more.items():
+        if name in vars(made):
+            setattr(made, name, value)
     return made

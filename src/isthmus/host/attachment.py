@@ -1,6 +1,7 @@
 """What a host and a surface in another process say to each other: one JSON value a line."""
 
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
@@ -19,24 +20,34 @@ __all__ = [
     "Ask",
     "AskAttend",
     "AskAudit",
+    "AskCall",
     "AskDecide",
     "AskExplain",
     "AskGrants",
     "AskHello",
     "AskLeave",
     "AskLog",
+    "AskPrompt",
+    "AskRead",
     "AskRevoke",
     "AskServer",
+    "AskStop",
+    "AskTools",
     "Asking",
     "Failed",
     "Happened",
+    "Part",
     "State",
     "Told",
     "Trouble",
 ]
 
 SOCKET = "host.sock"
-VERSION = 1
+VERSION = 2
+
+Part: TypeAlias = Literal["surface", "program"]
+"""Roles on the control socket. A ``program`` calls, and neither sees nor answers questions: it cannot
+approve what it wants. A ``surface`` shows them, answers them, and may call, too."""
 
 LONGEST_ASK = 8 * 1024 * 1024
 """Bytes of a line that a surface sends: an edited message fits in."""
@@ -46,10 +57,17 @@ LONGEST_ANSWER = 64 * 1024 * 1024
 
 
 class AskHello(Struct, frozen=True, kw_only=True, tag="hello", tag_field="do"):
-    """Begin: events and states follow."""
+    """Begin: events and states follow.
+
+    Attributes:
+        part: what it attaches as.
+        name: what a program calls itself.
+    """
 
     id: int
     version: int = VERSION
+    part: Part = "surface"
+    name: str = ""
 
 
 class AskAttend(Struct, frozen=True, kw_only=True, tag="attend", tag_field="do"):
@@ -117,6 +135,51 @@ class AskExplain(Struct, frozen=True, kw_only=True, tag="explain", tag_field="do
     question: str
 
 
+class AskTools(Struct, frozen=True, kw_only=True, tag="tools", tag_field="do"):
+    """The tools of one server, or of all."""
+
+    id: int
+    server: str = ""
+    principal: str = ""
+
+
+class AskCall(Struct, frozen=True, kw_only=True, tag="call", tag_field="do"):
+    """Call a tool; who asks goes on while that lasts."""
+
+    id: int
+    name: str
+    arguments: Mapping[str, Any] = {}
+    server: str = ""
+    principal: str = ""
+    timeout: float | None = None
+
+
+class AskRead(Struct, frozen=True, kw_only=True, tag="read", tag_field="do"):
+    """Read a resource."""
+
+    id: int
+    uri: str
+    server: str = ""
+    principal: str = ""
+
+
+class AskPrompt(Struct, frozen=True, kw_only=True, tag="prompt", tag_field="do"):
+    """Get a prompt."""
+
+    id: int
+    name: str
+    arguments: Mapping[str, str] = {}
+    server: str = ""
+    principal: str = ""
+
+
+class AskStop(Struct, frozen=True, kw_only=True, tag="stop", tag_field="do"):
+    """Whoever wanted something does not wait for it any more; there is no answer to this."""
+
+    id: int
+    asked: int
+
+
 Asking: TypeAlias = (
     AskHello
     | AskAttend
@@ -128,6 +191,11 @@ Asking: TypeAlias = (
     | AskRevoke
     | AskAudit
     | AskExplain
+    | AskTools
+    | AskCall
+    | AskRead
+    | AskPrompt
+    | AskStop
 )
 
 
@@ -137,10 +205,12 @@ class Trouble(Struct, frozen=True):
     Attributes:
         error: the name of the error's class.
         text: what it says.
+        more: what else it knows, by the names of its attributes.
     """
 
     error: str
     text: str
+    more: Mapping[str, str | int | float | bool | None] = {}
 
 
 class Answer(Struct, frozen=True, kw_only=True, tag="answer", tag_field="is"):

@@ -2,12 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Action", "Attempt", "Origin", "new_id"]
+__all__ = ["ASKER", "Action", "Asker", "Attempt", "Origin", "asked_by", "new_id"]
 
 Action: TypeAlias = Literal[
     "server.install",
@@ -28,10 +30,13 @@ Action: TypeAlias = Literal[
 ]
 """What can be wanted. ``tool.change`` is the release of a tool whose definition has changed."""
 
-Origin: TypeAlias = Literal["local", "request", "result", "task", "search", "app", "code"]
+Origin: TypeAlias = Literal[
+    "local", "attached", "request", "result", "task", "search", "app", "code"
+]
 """By which way it came.
 
-``local`` is a program's own call; ``request``, ``result`` and ``task`` are the three routes by which
+``local`` is a program's own call; ``attached`` that of a program in another process, which came
+over the control socket of the host; ``request``, ``result`` and ``task`` are the three routes by which
 a server asks: a request of its own (up to 2025-11-25), the result of our call (since 2026-07-28),
 and a task; ``search`` came through the tools that find tools.
 """
@@ -62,6 +67,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
         arguments: what it is wanted with, as plain data.
         run: the run it belongs to: what shares labels, budgets and grants.
         parent: the attempt in whose course this one came about; empty where that is not known.
+        course: that attempt in words: a tool and its server.
+        asker: who asked for it, in words: a model, a program; empty where nobody said so.
         origin: by which way it came.
         isolation: whose connection to the server it uses; empty for the one that all share.
     """
@@ -76,3 +83,37 @@ class Attempt(Struct, frozen=True, kw_only=True):
     parent: str = ""
     origin: Origin = "local"
     isolation: str = ""
+    course: str = ""
+    asker: str = ""
+
+    @property
+    def words(self) -> str:
+        """What is wanted, for whatever comes about in its course."""
+        return f"{self.object or self.action} of {self.server}" if self.server else self.object
+
+
+class Asker(Struct, frozen=True):
+    """Who has the host do something, where that is not the program of the host by itself.
+
+    Attributes:
+        words: a model or a program, in words for a person.
+        origin: by which way it asks.
+    """
+
+    words: str = ""
+    origin: Origin = "local"
+
+
+NOBODY = Asker()
+
+ASKER: ContextVar[Asker] = ContextVar("isthmus_asker", default=NOBODY)
+
+
+@contextmanager
+def asked_by(words: str, origin: Origin = "local") -> Iterator[None]:
+    """Have everything that is attempted meanwhile say who asked for it."""
+    token = ASKER.set(Asker(words, origin))
+    try:
+        yield
+    finally:
+        ASKER.reset(token)

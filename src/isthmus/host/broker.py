@@ -274,20 +274,34 @@ class Broker:
         open.taken = True
         remember = open.interaction.trace.obligations.remember
         if decision.remember not in remember:
+            self._tell_not_remembered(open, decision)
             decision = structs.replace(decision, remember="once")
         try:
             await self._audit.write(self._row(open, decision))
             if open.lasting is not None and self._decisions is not None:
                 await self._decisions.keep(open.lasting, decision)
         except BaseException as error:
-            unwritten = AuditUnavailable(f"a decision cannot be written down: {error}")
-            self._end(open, decision, unwritten if decision.verdict == "allow" else None)
-            if decision.verdict == "allow":
-                raise unwritten from error
+            why = f"a decision cannot be written down: {error}"
+            allowed = decision.verdict == "allow"
+            self._end(open, decision, AuditUnavailable(why) if allowed else None)
+            if allowed:
+                raise AuditUnavailable(f"a decision cannot be written down: {error}") from error
             if not isinstance(error, Exception):
                 raise
         else:
             self._end(open, decision)
+
+    def _tell_not_remembered(self, open: Open, decision: Decision) -> None:
+        """A yes for longer than policy offers holds once: whoever gave it learns of that."""
+        attempt, trace = open.interaction.attempt, open.interaction.trace
+        if decision.verdict != "allow":
+            return
+        text = (
+            f"the yes of {decision.by or 'a surface'} to {attempt.action} {attempt.object!r} holds once, "
+            f"not for {decision.remember}: the rule {trace.rule} offers "
+            f"{', '.join(trace.obligations.remember)}"
+        )
+        self.events.tell(Noticed(about="remember", server=attempt.server, text=text))
 
     def _silence(self, open: Open, by: str, reason: str) -> None:
         """Nobody has answered, and nobody will."""
@@ -370,10 +384,13 @@ class Broker:
             await self.decide(open.interaction.id, decision)
         except AuditUnavailable:
             return  # whoever waits has been told
-        except Exception:
+        except Exception as error:
             import logging  # not needed until a surface breaks
 
             logging.getLogger("isthmus").exception("approver %s failed", approver.name)
+            text = f"the approver {approver.name} failed: {error}"
+            server = open.interaction.attempt.server
+            self.events.tell(Noticed(about="approver", server=server, text=text))
         finally:
             if open.offers.get(approver) is asyncio.current_task():
                 del open.offers[approver]

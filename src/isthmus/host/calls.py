@@ -9,7 +9,7 @@ from isthmus.client.settings import OnProgress
 from isthmus.errors import UsageError
 from isthmus.host.act import Act
 from isthmus.host.acts import Cancelling, Completing, Prompting, Reading, Subscribing, ToolCall
-from isthmus.host.attempt import Action, Attempt, Origin, new_id
+from isthmus.host.attempt import ASKER, Action, Attempt, Origin, new_id
 from isthmus.host.audit.row import Row
 from isthmus.host.catalog.merged import Viewer
 from isthmus.host.catalog.metatools import REST, CallWanted, RestWanted, is_meta, wanted
@@ -258,7 +258,7 @@ class Calls:
             UsageError: a principal has no such form.
             Unknown: there is no such run.
         """
-        kernel, parent = self._live, CURRENT.get()
+        kernel, parent, asker = self._live, CURRENT.get(), ASKER.get()
         if ":" not in principal:
             raise UsageError(f"a principal is user:NAME or agent:NAME, not {principal!r}")
         return Attempt(
@@ -271,7 +271,9 @@ class Calls:
             arguments=plain(name=object, arguments=arguments) if arguments else {},
             run=kernel.runs.named(run),
             parent="" if parent is None else parent.id,
-            origin=origin,
+            origin=asker.origin if origin == "local" else origin,
+            course="" if parent is None else parent.words,
+            asker=asker.words,
         )
 
     def _progress(self, attempt: Attempt, told: OnProgress | None) -> OnProgress | None:

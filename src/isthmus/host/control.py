@@ -20,6 +20,7 @@ from isthmus.host.attachment import (
     Ask,
     AskAttend,
     AskAudit,
+    AskCall,
     AskDecide,
     AskExplain,
     AskGrants,
@@ -27,21 +28,27 @@ from isthmus.host.attachment import (
     Asking,
     AskLeave,
     AskLog,
+    AskPrompt,
+    AskRead,
     AskRevoke,
     AskServer,
+    AskStop,
+    AskTools,
     Failed,
     Happened,
+    Part,
     State,
     Trouble,
     line,
 )
+from isthmus.host.attempt import asked_by
 from isthmus.host.audit.presence import lock
-from isthmus.host.errors import HostError
+from isthmus.host.errors import Exhausted, HostError
 from isthmus.host.events import Noticed, Progressed
 from isthmus.host.policy.trace import Assurance
 from isthmus.host.state import private
 from isthmus.host.view import HostView, ServerStatus
-from isthmus.transports.sockets import user_of
+from isthmus.transports.sockets import pid_of, read_ancestry, user_of
 
 __all__ = ["Control", "ControlUnavailable", "HostRuns"]
 
@@ -55,6 +62,12 @@ MOST_ATTENDING = 8
 
 MOST_UNDER_WAY = 32
 """Things that one of them may ask for at once."""
+
+MAX_CALLS = 32
+"""Calls that one of them may have under way: they may wait for a person, who answers here as well."""
+
+CLOSE_TIMEOUT_S = 1.0
+"""Seconds in which a surface reads what was said to it last: one that is stopped keeps no host."""
 
 LONGEST_NAME = 100
 LONGEST_PATH = 100
@@ -75,7 +88,8 @@ class Control:
     """Serves a view of a host on ``host.sock`` in the folder of its state.
 
     The socket can be opened by the user alone, and whoever connects is asked for their user id
-    where the system tells it. A surface that goes, however, leaves nothing behind: what it was asked
+    where the system tells it. What this host has started, its servers above all, is not served
+    (Linux). A surface that goes, however, leaves nothing behind: what it was asked
     is denied where nobody else is there.
 
     Args:
@@ -157,23 +171,43 @@ class Control:
             self._surfaces.add(surface)
             with suppress(ConnectionError, asyncio.CancelledError):
                 await Surface(self._view, reader, writer).serve()
-            self._surfaces.discard(surface)
-        writer.close()
-        with suppress(OSError, asyncio.CancelledError):
-            await writer.wait_closed()
+        await close_writer(writer)
+        self._surfaces.discard(surface)
 
     def _refusal(self, writer: asyncio.StreamWriter) -> str:
         """Why this one is not served; empty where it is."""
-        user = user_of(writer.get_extra_info("socket"))
+        sock = writer.get_extra_info("socket")
+        user = user_of(sock)
         if user is not None and user != os.getuid():
             return "this host is another user's"
+        process = pid_of(sock)
+        if process is not None and process != os.getpid() and self._is_child(process):
+            return "a server that this host has started, or what came of it, does not attach to it"
         if len(self._surfaces) >= MOST:
             return f"{MOST} surfaces are attached to this host already: close one of them"
         return ""
 
+    def _is_child(self, process: int) -> bool:
+        """Whether a process comes from this one, or from a server that this one started.
+
+        Servers are of the user, and could answer their own questions. Of one that has ended by the
+        time at which it is looked at nobody can tell where it comes from.
+        """
+        if not os.path.exists("/proc/self/stat"):  # noqa: PTH110 - of the system
+            return False
+        ancestry = read_ancestry(process)
+        ours = {os.getpid(), *(one.pid for one in self._view.servers() if one.pid)}
+        return not ancestry or not ours.isdisjoint(ancestry)
+
+
+CALLS = (AskTools, AskCall, AskRead, AskPrompt)
+"""What a program may ask for; a surface may as well."""
+
+PRINCIPALS = ("user:", "agent:")
+
 
 class Surface:
-    """One surface in another process.
+    """One surface, or one program that calls, in another process.
 
     Args:
         view: of the host.
@@ -190,6 +224,10 @@ class Surface:
         self._attending: dict[int, AsyncExitStack] = {}
         self._under_way: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MOST_UNDER_WAY)
+        self._part: Part | None = None
+        self._program = ""
+        self._runs: dict[str, str] = {}
+        self._calls: dict[int, asyncio.Task[None]] = {}
         self._does: dict[type, Does] = {
             AskHello: self._hello,
             AskAttend: self._attend,
@@ -201,6 +239,10 @@ class Surface:
             AskRevoke: lambda ask: view.revoke(ask.grant),
             AskAudit: lambda ask: view.audit_tail(max(1, min(ask.count, MOST_ROWS))),
             AskExplain: lambda ask: view.explain(ask.question),
+            AskTools: self._tools,
+            AskCall: self._call,
+            AskRead: self._read,
+            AskPrompt: self._prompt,
         }
 
     async def serve(self) -> None:
@@ -210,7 +252,7 @@ class Surface:
         try:
             await asyncio.wait({telling, hearing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            rest = {telling, hearing, *self._under_way}
+            rest = {telling, hearing, *self._under_way, *self._calls.values()}
             for task in rest:
                 task.cancel()
             await asyncio.gather(*rest, return_exceptions=True)
@@ -219,6 +261,8 @@ class Surface:
 
     async def _tell(self) -> None:
         async for event in self._view.events():
+            if self._part != "surface":  # what others want is nothing that a program is told
+                continue
             if not isinstance(event, Progressed):
                 await self._stand()
             await self._send(Happened(event=event))
@@ -244,10 +288,32 @@ class Surface:
                 text = f"a line that a host does not understand: {error}"
                 await self._send(Failed(refusal=Trouble("UsageError", text)))
                 return
+            if isinstance(ask, AskStop):
+                if ask.asked in self._calls:
+                    self._calls[ask.asked].cancel()
+                continue
+            if isinstance(ask, CALLS):
+                if ask.id in self._calls:
+                    twice = UsageError(
+                        f"call {ask.id} is under way already: every call has an id of its own"
+                    )
+                    await self._send(Failed(refusal=trouble_of(twice)))
+                    return
+                if len(self._calls) < MAX_CALLS:
+                    self._begin(ask)
+                else:  # said from here: who does not read that is not heard either
+                    full = Exhausted(f"{MAX_CALLS} calls of this program are under way already")
+                    await self._send(Failed(id=ask.id, refusal=trouble_of(full)))
+                continue
             await self._room.acquire()
             task = asyncio.ensure_future(self._do(ask))
             self._under_way.add(task)
             task.add_done_callback(self._done)
+
+    def _begin(self, ask: Asking) -> None:
+        """Begin a call; it takes no room from answers, for one of which it may be waiting."""
+        task = self._calls[ask.id] = asyncio.ensure_future(self._do(ask))
+        task.add_done_callback(lambda _: self._calls.pop(ask.id))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._under_way.discard(task)
@@ -255,12 +321,13 @@ class Surface:
 
     async def _do(self, ask: Asking) -> None:
         try:
+            self._see_to(ask)
             result = await self._does[type(ask)](ask)
             answer: Answer | Failed = Answer(
                 id=ask.id, result=msgspec.Raw(msgspec.json.encode(result))
             )
         except IsthmusError as error:
-            answer = Failed(id=ask.id, refusal=Trouble(type(error).__name__, str(error)))
+            answer = Failed(id=ask.id, refusal=trouble_of(error))
         except Exception as error:  # noqa: BLE001 - what fails in one answer does not end the others
             text = f"the host failed: {type(error).__name__}: {error}"
             answer = Failed(id=ask.id, refusal=Trouble("HostError", text))
@@ -271,14 +338,89 @@ class Surface:
         self._writer.write(line(value))
         await self._writer.drain()
 
+    def _see_to(self, ask: Asking) -> None:
+        """See that whoever asks may ask for this, by what they attached as.
+
+        Raises:
+            ControlUnavailable: they may not.
+        """
+        if isinstance(ask, AskHello):
+            if self._part is not None:
+                raise ControlUnavailable("hello was said already")
+        elif self._part is None:
+            raise ControlUnavailable("hello comes first")
+        elif self._part == "program" and not isinstance(ask, CALLS):
+            raise ControlUnavailable(
+                "a program that is attached for calls answers no question and changes nothing here: "
+                "whoever wants that attaches as a surface"
+            )
+
     async def _hello(self, ask: AskHello) -> int:
         if ask.version != VERSION:
             raise ControlUnavailable(
                 f"this host speaks version {VERSION} with surfaces, not {ask.version}: use the same "
                 "isthmus for both"
             )
-        await self._stand(pending=True)
+        process = pid_of(self._writer.get_extra_info("socket"))
+        program = clean(ask.name)[:LONGEST_NAME] or "a program"
+        self._program = program if process is None else f"{program} (process {process})"
+        self._part = ask.part
+        await self._stand(pending=ask.part == "surface")
         return VERSION
+
+    # Calls
+
+    def _principal(self, said: str) -> str:
+        """On whose behalf something is called.
+
+        Raises:
+            UsageError: that is nobody who may call from outside, such as a server.
+        """
+        principal = said or "user:local"
+        if not principal.startswith(PRINCIPALS) or clean(principal) != principal:
+            raise UsageError(f"a principal is user:NAME or agent:NAME, not {principal!r}")
+        return principal
+
+    def _run(self, principal: str) -> str:
+        """The run of this connection: what its results hold is known of its next calls."""
+        if principal not in self._runs:
+            self._runs[principal] = self._view.begin_run(principal)
+        return self._runs[principal]
+
+    async def _tools(self, ask: AskTools) -> object:
+        with asked_by(self._program, "attached"):
+            return await self._view.tools(ask.server, principal=self._principal(ask.principal))
+
+    async def _call(self, ask: AskCall) -> object:
+        principal = self._principal(ask.principal)
+        with asked_by(self._program, "attached"):
+            result = await self._view.call(
+                ask.name,
+                ask.arguments,
+                server=ask.server,
+                principal=principal,
+                run=self._run(principal),
+                timeout=ask.timeout,
+            )
+        return result.wire
+
+    async def _read(self, ask: AskRead) -> object:
+        principal = self._principal(ask.principal)
+        with asked_by(self._program, "attached"):
+            return await self._view.read(
+                ask.uri, server=ask.server, principal=principal, run=self._run(principal)
+            )
+
+    async def _prompt(self, ask: AskPrompt) -> object:
+        principal = self._principal(ask.principal)
+        with asked_by(self._program, "attached"):
+            return await self._view.prompt(
+                ask.name,
+                ask.arguments,
+                server=ask.server,
+                principal=principal,
+                run=self._run(principal),
+            )
 
     async def _attend(self, ask: AskAttend) -> None:
         if ask.id in self._attending:
@@ -301,6 +443,22 @@ class Surface:
             assurance=at_most(ask.decision.assurance),
         )
         return await self._view.decide(ask.question, decision)
+
+
+def trouble_of(error: IsthmusError) -> Trouble:
+    """An error as the other process is told of it: its class, its text, and what else it knows."""
+    known = {k: v for k, v in vars(error).items() if isinstance(v, str | int | float | None)}
+    return Trouble(type(error).__name__, str(error), known)
+
+
+async def close_writer(writer: asyncio.StreamWriter) -> None:
+    """Let go of whoever is there; what they do not read in time is dropped."""
+    writer.close()
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            await writer.wait_closed()
+    except (OSError, asyncio.CancelledError):
+        writer.transport.abort()
 
 
 def at_most(assurance: Assurance) -> Assurance:

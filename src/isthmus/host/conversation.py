@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct
 
 from isthmus.core.conversation import blocks
 from isthmus.errors import IsthmusError, UsageError
+from isthmus.host.attempt import asked_by
 from isthmus.host.catalog.merged import Viewer
 from isthmus.host.catalog.offer import Offer, tokens
 from isthmus.host.context.counting import pictured
@@ -280,14 +281,7 @@ class Conversation:
             put(turn.ended(why, reason))
 
     async def _rounds(self, turn: "Turn") -> Why:
-        offer = self._offer = await self.host.catalog.for_model(
-            self.principal,
-            run=self.run.id,
-            budget_tokens=self._tool_tokens,
-            window=self.window,
-            before=self._offer,
-            held=lambda: bool(self.host.view.pending()),
-        )
+        offer = await self._offered()
         if offer.note and offer.note != self._noted:
             turn.put(Noted(offer.told))
         self._noted = offer.note
@@ -300,8 +294,30 @@ class Conversation:
             uses = [p for p in blocks(self.messages[-1].content) if type(p) is ToolUseContent]
             if not uses:
                 return "length" if done.result.stop_reason == "maxTokens" else "done"
+            offer = await self._renewed(offer, uses)
             await self._use(uses, {tool.name for tool in offer.tools}, turn, run=not last)
         return "rounds"
+
+    async def _offered(self) -> Offer:
+        """The tools that the model is given."""
+        self._offer = await self.host.catalog.for_model(
+            self.principal,
+            run=self.run.id,
+            budget_tokens=self._tool_tokens,
+            window=self.window,
+            before=self._offer,
+            held=lambda: bool(self.host.view.pending()),
+        )
+        return self._offer
+
+    async def _renewed(self, offer: Offer, uses: Sequence[ToolUseContent]) -> Offer:
+        """The same, with what has only just appeared: a result may have told the model of it."""
+        known = {tool.name for tool in offer.tools}
+        unknown = [use.name for use in uses if use.name not in known]
+        for name in unknown:
+            with suppress(Unknown):
+                await self.host.catalog.find(name, self.viewer)
+        return with_rest(await self._offered(), self.messages) if unknown else offer
 
     def _spent(self) -> bool:
         most = self.run.budget.tokens
@@ -422,9 +438,14 @@ class Conversation:
             put(ToolRunning(id=use.id, progress=params.progress, total=total, message=said))
 
         try:
-            result = await self.host.call(
-                use.name, use.input, principal=self.principal, run=self.run, on_progress=progress
-            )
+            with asked_by(f"the model {self.model} in a conversation"):
+                result = await self.host.call(
+                    use.name,
+                    use.input,
+                    principal=self.principal,
+                    run=self.run,
+                    on_progress=progress,
+                )
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():

@@ -123,6 +123,18 @@ LOADERS = re.compile(
 )
 """Names of variables that make programs run or load something else, or fetch it elsewhere."""
 
+HARMLESS = re.compile(
+    r"(?i:PYTHON(?:UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|UTF8|HASHSEED|FAULTHANDLER|DEVMODE|NOUSERSITE|"
+    r"SAFEPATH|OPTIMIZE|VERBOSE|ASYNCIODEBUG|TRACEMALLOC|MALLOC|MALLOCSTATS|COERCECLOCALE|INTMAXSTRDIGITS|"
+    r"LEGACYWINDOWSSTDIO)|GIT_(?:TERMINAL_PROMPT|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE)|OPTIONAL_LOCKS|"
+    r"PAGER_IN_USE)|PIP_(?:DISABLE_PIP_VERSION_CHECK|NO_COLOR|NO_INPUT|QUIET|PROGRESS_BAR|TIMEOUT)|"
+    r"UV_(?:NO_PROGRESS|OFFLINE|FROZEN|LOCKED|HTTP_TIMEOUT|CONCURRENT_\w+|LINK_MODE)|"
+    r"NPM_CONFIG_(?:LOGLEVEL|YES|FUND|AUDIT|UPDATE_NOTIFIER|PROGRESS|COLOR|OFFLINE)|"
+    r"DOTNET_(?:NOLOGO|CLI_TELEMETRY_OPTOUT|SKIP_FIRST_TIME_EXPERIENCE|SYSTEM_GLOBALIZATION_INVARIANT)|"
+    r"DENO_NO_(?:UPDATE_CHECK|PROMPT)|BUN_CONFIG_VERBOSE_FETCH|YARN_ENABLE_TELEMETRY)"
+)
+"""Names of variables of such programs that say how they run, not what."""
+
 LOOPBACK = re.compile(
     r"^(?:http|ws)://(?:[^/@]*@)?(?:localhost|127(?:\.\d+){3}|\[::1\])(?=[:/?]|$)", re.IGNORECASE
 )
@@ -133,7 +145,7 @@ NONE: Mapping[str, str] = {}
 
 def loads(name: str) -> bool:
     """Whether a variable of this name can make a program run other code than its own."""
-    return LOADERS.fullmatch(name) is not None
+    return LOADERS.fullmatch(name) is not None and HARMLESS.fullmatch(name) is None
 
 
 def dangers(

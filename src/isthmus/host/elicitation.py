@@ -7,7 +7,7 @@ person says yes, since a form is filled in by somebody, and a page is opened for
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from isthmus.client.elicitation import concerns, filled_in
 from isthmus.client.gate import BadQuestion
 from isthmus.client.telling import given
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.core.pages import spell_host
 from isthmus.core.plain_text import mixed
 from isthmus.errors import Misbehaved, UsageError
 from isthmus.host.act import Act, Outcome
@@ -28,6 +29,7 @@ from isthmus.host.interaction import Decision, FormAsked, PageAsked
 from isthmus.host.pipeline import Pipeline
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Trace
+from isthmus.host.secret_words import find_secret_fields
 from isthmus.store.meter import MemoryMeter, Rate
 from isthmus.wire import ElicitParams
 
@@ -42,13 +44,6 @@ RATE = Rate(30, seconds=60)
 MOST_FIELDS = 200
 MOST_BYTES = 256 * 1024
 """How large a question to a person may be, with its form."""
-
-SECRET = re.compile(
-    r"pass(word|wd|phrase|code)|\bpin\b|secret|token|api.?key|private.?key|credential|"
-    r"\bcv[cv]\b|card.?number|security.?code|one.?time|\botp\b|seed.?phrase|mnemonic|\bssn\b",
-    re.IGNORECASE,
-)
-"""What fields are called, or described as, that ask for what no form may ask for."""
 
 ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 
@@ -268,11 +263,7 @@ class PageAct(UserQuestion):
         """The page, its host in both spellings, and what is odd about it."""
         url = str(self.params.url)
         host = host_of(url)
-        odd = concerns(url)
-        scripts = mixed(host)
-        if scripts:
-            odd.append(f"the host has letters of {scripts}, which look alike")
-        return PageAsked(params=self.params, host=host, concerns=tuple(odd))
+        return PageAsked(params=self.params, host=host, concerns=tuple(concerns(url)))
 
     async def dispatch(self, attempt: Attempt) -> bool:
         """Open it; whether that could be done."""
@@ -305,16 +296,8 @@ def host_of(url: str) -> str:
     from urllib.parse import urlsplit  # not needed until a page is to be opened
 
     host = urlsplit(url).hostname or ""
-    labels = host.split(".")
-    read, raw = ".".join(map(_unicode, labels)), ".".join(map(_ascii, labels))
+    read, raw = spell_host(host), ".".join(map(_ascii, host.split(".")))
     return host if read == raw else f"{read} ({raw})"
-
-
-def _unicode(label: str) -> str:
-    try:
-        return label[4:].encode().decode("punycode") if label.startswith("xn--") else label
-    except UnicodeError:
-        return label
 
 
 def _ascii(label: str) -> str:
@@ -325,17 +308,9 @@ def _ascii(label: str) -> str:
 
 
 def secrets_of(params: ElicitParams) -> list[str]:
-    """The fields of a form that look as if they asked for a secret."""
+    """The fields of a form that look as if they asked for a secret, by their words or the question's."""
     schema = params.requested_schema or {}
-    blanks: Mapping[str, Any] = schema.get("properties", {})
-    return [name for name, blank in blanks.items() if SECRET.search(_words(name, blank))]
-
-
-def _words(name: str, blank: Mapping[str, Any]) -> str:
-    """What a blank is called and described as, with ``apiKey`` and ``api_key`` in words."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name)
-    told = [str(blank.get(key, "")) for key in ("title", "description", "format")]
-    return " ".join([name, spaced, *told])
+    return list(find_secret_fields(params.message, schema.get("properties", {})))
 
 
 async def in_browser(url: str) -> bool:

@@ -38,13 +38,18 @@ Place: TypeAlias = tuple[str, str, str]
 
 
 def definition(tool: Tool) -> bytes:
-    """What a tool is, as canonical JSON: what a model reads of it, and what it says it does."""
+    """What a tool is, as canonical JSON: what a model reads of it, and what it says it does.
+
+    Icons do not count, since nothing shows them, nor does what ``_meta`` says beyond the page of an
+    app, which is for programs and may be another one each time.
+    """
     said: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
     optional = {
         "title": tool.title,
         "description": tool.description,
         "outputSchema": tool.output_schema,
         "annotations": tool.annotations,
+        "execution": tool.execution,
     }
     said |= {name: value for name, value in optional.items() if value is not UNSET}
     if tool.meta is not UNSET and "ui" in tool.meta:

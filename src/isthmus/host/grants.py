@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from isthmus.host.attempt import Attempt, new_id
+from isthmus.host.audit.presence import Presence
 from isthmus.host.errors import Exhausted
 from isthmus.host.interaction import Decision
 from isthmus.host.kept_rows import understood
@@ -128,6 +129,7 @@ class Grants:
         self._seen = 0.0
         self._read_at = float("-inf")
         self._keeping_up: asyncio.Task[None] | None = None
+        self._presence = Presence(state.folder, f"grants {self.session}")
 
     async def load(self) -> None:
         """Read what there is, and from now on keep up with what other processes do.
@@ -135,7 +137,12 @@ class Grants:
         Raises:
             StoreUnavailable: it cannot be read.
         """
+        with suppress(
+            OSError
+        ):  # then others take this life of the host for over, and it asks again
+            self._presence.begin()
         await self.refresh()
+        await self.end_dead()
         long_ago = self._state.clock() - LEFT_OVER
         await self._end_all(
             lambda grant: (
@@ -155,6 +162,17 @@ class Grants:
                 await task
         with suppress(StoreUnavailable):  # they are bound to this session, and so end with it
             await self._end_all(lambda grant: grant.session == self.session)
+        self._presence.end()
+
+    async def end_dead(self) -> None:
+        """End what was granted for lives of hosts that are over, also of those that were killed.
+
+        Raises:
+            StoreUnavailable: it cannot be written.
+        """
+        others = {grant.session for grant in self._known.values()} - {"", self.session}
+        dead = {one for one in others if self._presence.gone(f"grants {one}")}
+        await self._end_all(lambda grant: grant.session in dead)
 
     async def _end_all(self, which: "Callable[[Grant], bool]") -> None:
         over = [grant.id for grant in self._known.values() if which(grant)]
@@ -270,6 +288,10 @@ class Grants:
         if shape is None:
             shape = self._shapes[grant.id] = Shape([Predicate(text) for text in grant.shape])
         return shape
+
+    def holds(self, id: str) -> bool:
+        """Whether a grant holds, as far as this process knows: neither taken back nor used up."""
+        return id in self._known
 
     async def use(self, id: str) -> bool:
         """Count a use, durably, before it.

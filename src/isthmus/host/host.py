@@ -15,7 +15,7 @@ from isthmus.host.calls import Calls
 from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
 from isthmus.host.errors import ConfigError
 from isthmus.host.events import Noticed, Stream
-from isthmus.host.interaction import Approver, Decision, Interaction
+from isthmus.host.interaction import Approver, Decision, FormAsked, Interaction
 from isthmus.host.kernel import Kernel
 from isthmus.host.local import LocalView
 from isthmus.host.ruling import Ruling
@@ -24,6 +24,7 @@ from isthmus.transports.command import Command
 
 if TYPE_CHECKING:
     from isthmus.client.results import ToolResult
+    from isthmus.host.attached import Attached
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.broker import Broker
     from isthmus.host.catalog.catalog import Catalog
@@ -149,6 +150,37 @@ class Host(Calls):
                 "since": config,
             }
         return host
+
+    @staticmethod
+    def attach_to(
+        state: str | os.PathLike[str] | None = None, *, name: str = "program"
+    ) -> "Attached":
+        """The host that runs on a state in another process, for a program that calls through it.
+
+        Its calls pass the same policy, questions, limits and audit log as those of the host's own
+        program. It answers no question, so that it cannot approve what it wants.
+
+        Example::
+
+            async with Host.attach_to(name="nightly") as host:
+                result = await host.call("files__read", {"path": "notes.txt"})
+
+        Args:
+            state: the folder of the host's state; the user's own by default.
+            name: what the program is called; it calls as ``agent:NAME`` unless it says otherwise.
+
+        Raises:
+            UsageError: the name cannot be one.
+        """
+        from isthmus.host.attached import Attached
+        from isthmus.host.catalog.names import is_server_name
+        from isthmus.host.state import user_folder
+
+        if not is_server_name(name):
+            raise UsageError(
+                f"the name {name!r} of a program cannot be one: lower case, digits, . and -"
+            )
+        return Attached(state or user_folder(), part="program", name=name)
 
     # Servers
 
@@ -439,6 +471,14 @@ class Asked:
         said = self._ask(interaction)
         if not isinstance(said, Decision | bool):
             said = await said
+        if said is True and isinstance(interaction.payload, FormAsked):
+            needed = (interaction.payload.params.requested_schema or {}).get("required")
+            if needed:
+                raise UsageError(
+                    f"{self.name} said True to a form, which fills nothing in: return "
+                    f"Decision(verdict='allow', edited={{...}}) with {', '.join(map(str, needed))}, "
+                    "or False"
+                )
         if isinstance(said, bool):
             return Decision(verdict="allow" if said else "deny", by=self.name)
         return said

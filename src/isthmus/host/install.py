@@ -1,8 +1,9 @@
 """Whether a server may be run, or connected to, at all: shown to the user once, and agreed to.
 
-Agreement is for the command to the letter, the names of its variables, what those of them say that
-make it load other code, its folder, its pin and what confines it, or for the address and the names
-of its headers: when one of them changes, it is asked again.
+Agreement is for the command to the letter, the file that it runs and the interpreter of a script,
+the names of its variables, what those of them say that make it load other code, the folder in which
+it runs, its pin and what confines it, or for the address and the names of its headers: when one of
+them changes, it is asked again.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from isthmus.host.act import Act, Outcome
-from isthmus.host.attempt import Action, Attempt, new_id
+from isthmus.host.attempt import ASKER, Action, Attempt, new_id
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.dangers import dangers, dangers_of_url, loads
 from isthmus.host.errors import Denied
@@ -23,7 +24,13 @@ from isthmus.host.interaction import Connecting, Decision, Installing, Payload
 from isthmus.host.policy.facts import Facts
 from isthmus.host.policy.trace import Trace
 from isthmus.host.sandbox import SCRIPTS, Granted, described
-from isthmus.host.supervisor.identity import digest, executable, identity
+from isthmus.host.supervisor.identity import (
+    digest,
+    executable,
+    find_folder,
+    find_interpreter,
+    identity,
+)
 from isthmus.transports.http.address import shown
 
 if TYPE_CHECKING:
@@ -183,6 +190,8 @@ class Installs:
             server=entry.name,
             object=entry.name,
             arguments=arguments_of(entry),
+            origin=ASKER.get().origin,
+            asker=ASKER.get().words,
         )
 
 
@@ -289,8 +298,13 @@ def connecting(entry: ServerEntry) -> Connecting:
         where=address(entry),
         headers=tuple(sorted(entry.headers)),
         source=entry.source,
-        warnings=dangers_of_url(entry.url),
+        warnings=(*dangers_of_url(entry.url), *_exposures(entry)),
     )
+
+
+def _exposures(entry: ServerEntry) -> tuple[str, ...]:
+    """What of the user's own a server gets to know with each request, by name."""
+    return tuple(f"it is sent {name}, with what that stands for" for name in entry.sent)
 
 
 def installing(entry: ServerEntry, roots: tuple[Granted, ...] = ()) -> Installing:
@@ -300,7 +314,7 @@ def installing(entry: ServerEntry, roots: tuple[Granted, ...] = ()) -> Installin
     return Installing(
         argv=argv,
         resolved=resolved,
-        cwd=entry.cwd or os.getcwd(),  # noqa: PTH109 - a text
+        cwd=find_folder(entry),
         env=tuple(sorted(entry.env)),
         source=entry.source,
         warnings=dangers(argv, dict.fromkeys(entry.env, "") | loading(entry), resolved),
@@ -345,7 +359,7 @@ def arguments_of(entry: ServerEntry) -> dict[str, Any]:
     """What an attempt to install a server has as its arguments, for rules to look at."""
     if entry.url:
         return {"url": address(entry)}
-    return {"command": list(masked(entry)), "cwd": entry.cwd, "env": sorted(entry.env)}
+    return {"command": list(masked(entry)), "cwd": find_folder(entry), "env": sorted(entry.env)}
 
 
 def consent_digest(entry: ServerEntry) -> str:
@@ -356,15 +370,17 @@ def consent_digest(entry: ServerEntry) -> str:
     """
     options = entry.options
     box = None if options.sandbox is None else msgspec.to_builtins(options.sandbox)
+    program = executable(entry)
     said = [
         masked(entry),
         sorted(entry.env),
         loading(entry),
-        entry.cwd,
+        [find_folder(entry), program, find_interpreter(entry, program)] if entry.command else None,
         options.pin,
         address(entry),
         sorted(name.lower() for name in entry.headers),
         box if entry.command else None,
+        *([sorted(entry.sent)] if entry.sent else []),
     ]
     return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()
 

@@ -12,6 +12,7 @@ from msgspec import structs
 from isthmus.errors import IsthmusError
 from isthmus.host.answers import Answers
 from isthmus.host.attempt import Attempt, new_id
+from isthmus.host.audit.row import Row
 from isthmus.host.audit.settings import audit_log
 from isthmus.host.broker import Broker
 from isthmus.host.catalog.catalog import Catalog
@@ -30,6 +31,7 @@ from isthmus.host.policy.policy import Policy
 from isthmus.host.releasing import Releasing
 from isthmus.host.rereading import Rereading, renew, rule_files
 from isthmus.host.runs import Runs
+from isthmus.host.server_rows import make_server_row
 from isthmus.host.servers import Servers
 from isthmus.host.state import HostState, user_folder
 from isthmus.host.supervisor.identity import identity
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from isthmus.host.roots import RootManager
     from isthmus.host.sampling.sampler import Sampler
     from isthmus.host.supervisor.changes import ConfigDiff
+    from isthmus.host.supervisor.line import Line
+    from isthmus.host.supervisor.states import State
     from isthmus.transports.command import Command
 
 __all__ = ["Kernel"]
@@ -161,6 +165,8 @@ class Kernel:
         supervisor.on_ready = self._on_ready
         supervisor.on_gone = self._on_gone
         supervisor.on_changed = self._on_changed
+        supervisor.on_switched = self._on_switched
+        supervisor.on_moved = self._note_move
         self.catalog = Catalog(
             config.servers,
             lambda name, isolation: supervisor.use(name, isolation, again=True),
@@ -222,9 +228,17 @@ class Kernel:
         task.add_done_callback(self._beside.discard)
         return task
 
+    def _note_move(self, line: "Line", before: "State") -> None:
+        row = make_server_row(line, before)
+        if row is not None:
+            self.audit.note(row)
+
     async def reload(self, config: HostConfig) -> "ConfigDiff":
         """Follow another configuration."""
         diff = await self.supervisor.reload(config)
+        if diff:
+            told = {name: list(getattr(diff, name)) for name in ("added", "removed", "changed")}
+            self.audit.note(Row(kind="config", action="config.reload", detail=told))
         self.catalog.configure(self.supervisor.config.servers)
         self._search_anew(config)
         self.roots.replace(config.options.roots)
@@ -335,15 +349,14 @@ class Kernel:
         with suppress(IsthmusError):  # what is wrong with a list stands in the catalog
             await self.servers.learned(server, client)
 
-    def _on_gone(self, server: str) -> None:
-        self.servers.gone(server)
+    def _on_gone(self, server: str, isolation: str = "") -> None:
+        self.servers.gone(server, isolation)
 
-    def _on_changed(self, server: str, kind: str) -> None:
-        self.beside(self._relearn(server, kind))
+    def _on_changed(self, server: str, kind: str, isolation: str = "") -> None:
+        self.catalog.changed(server, kind, isolation)
 
-    async def _relearn(self, server: str, kind: str) -> None:
-        with suppress(IsthmusError):
-            await self.catalog.on_changed(server, kind)
+    def _on_switched(self, server: str, on: bool) -> None:
+        self.catalog.switch(server, on=on)
 
     async def _watch_roots(self) -> None:
         with suppress(ConfigError):  # without watchfiles, roots are as they were when it began

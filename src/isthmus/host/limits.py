@@ -40,9 +40,14 @@ class Slots:
         """How many wait."""
         return sum(len(queue) for queue in self._queues.values())
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there is a place at once."""
+        return self.taken < self.most and not self._queues
+
     def take(self) -> bool:
         """A place at once; False where one has to :meth:`wait`."""
-        if self.taken < self.most and not self._queues:
+        if self.has_room:
             self.taken += 1
             return True
         return False
@@ -158,11 +163,23 @@ class Limits:
             self._places[server] = place
         return place
 
-    async def enter(self, attempt: Attempt) -> "Slots | None":
+    def must_wait(self, attempt: Attempt) -> bool:
+        """Whether there is no place for an attempt just now."""
+        slots = self._place(attempt.server).slots
+        return not self._is_inside(attempt) and not slots.has_room
+
+    def _is_inside(self, attempt: Attempt) -> bool:
+        return bool(attempt.parent) and self._inside.get(attempt.parent) == attempt.server
+
+    async def enter(self, attempt: Attempt, *, again: bool = False) -> "Slots | None":
         """Let an attempt through, when there is a place for it.
 
         What comes about in the course of a call to the same server needs no place of its own:
         it would wait for itself.
+
+        Args:
+            attempt: what is to be done.
+            again: it had a place before, and is counted already.
 
         Returns:
             What to :meth:`leave`.
@@ -171,8 +188,9 @@ class Limits:
             Exhausted: it comes too soon, or too many wait.
         """
         place = self._place(attempt.server)
-        place.spend(attempt)
-        if attempt.parent and self._inside.get(attempt.parent) == attempt.server:
+        if not again:
+            place.spend(attempt)
+        if self._is_inside(attempt):
             self._inside[attempt.id] = attempt.server
             return None
         slots = place.slots

@@ -1,21 +1,35 @@
 """A host as surfaces in the same process see it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from isthmus.host.audit.row import Row
+from isthmus.host.catalog.merged import Viewer
 from isthmus.host.errors import Unknown
 from isthmus.host.interaction import Decision, Interaction
 from isthmus.host.policy.trace import Assurance
-from isthmus.host.view import AuditLine, GrantLine, HostEvent, ServerDo, ServerStatus, Watching
+from isthmus.host.view import (
+    AuditLine,
+    GrantLine,
+    HostEvent,
+    ServerDo,
+    ServerStatus,
+    ToolLine,
+    Watching,
+)
 
 if TYPE_CHECKING:
+    from isthmus.client.results import ToolResult
     from isthmus.host.grants import Grant
     from isthmus.host.host import Host
+    from isthmus.wire import GetPromptResult, ReadResourceResult
 
 __all__ = ["LocalView"]
+
+USER = "user:local"
 
 
 class LocalView:
@@ -92,11 +106,17 @@ class LocalView:
     async def grants(self) -> Sequence[GrantLine]:
         """Every yes that lasts, the newest first."""
         await self._host.grants.fresh()
+        await self._host.grants.end_dead()
         return [line(grant) for grant in self._host.grants.all()]
 
     async def revoke(self, id: str) -> bool:
         """End a grant; False where there is none."""
-        return await self._host.grants.revoke(id)
+        ended = await self._host.grants.revoke(id)
+        if ended:
+            self._host.audit.note(
+                Row(kind="grant", action="grant.revoke", grant=id, effect="deny", object=id)
+            )
+        return ended
 
     async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
         """The last rows of the audit log, the oldest first."""
@@ -114,6 +134,60 @@ class LocalView:
             *(f"{match.effect} by {match.rule} ({match.layer})" for match in trace.matches),
             *trace.chain,
         ]
+
+    def begin_run(self, principal: str = "") -> str:
+        """A run for what belongs together: its id."""
+        return self._host.run(principal or USER).id
+
+    async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
+        """The tools of one server, or of all; servers that were not asked yet are asked now."""
+        viewer, catalog = Viewer(principal or USER), self._host.catalog
+        await catalog.load([server] if server else None, viewer)
+        return [
+            ToolLine(name=item.name, server=item.server, tool=item.what)
+            for item in catalog.tools(viewer)
+            if server in {"", item.server}
+        ]
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,
+        timeout: float | None = None,
+    ) -> "ToolResult":
+        """Call a tool; see :meth:`isthmus.host.Host.call`."""
+        return await self._host.call(
+            name,
+            arguments,
+            server=server,
+            principal=principal or USER,
+            run=run,
+            timeout=timeout,
+        )
+
+    async def read(
+        self, uri: str, *, server: str = "", principal: str = "", run: str | None = None
+    ) -> "ReadResourceResult":
+        """Read a resource; see :meth:`isthmus.host.Host.read`."""
+        return await self._host.read(uri, server=server, principal=principal or USER, run=run)
+
+    async def prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,
+    ) -> "GetPromptResult":
+        """Get a prompt; see :meth:`isthmus.host.Host.prompt`."""
+        return await self._host.prompt(
+            name, arguments, server=server, principal=principal or USER, run=run
+        )
 
 
 def line(grant: "Grant") -> GrantLine:

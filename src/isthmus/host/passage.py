@@ -45,11 +45,14 @@ class Passage:
         run: the run it belongs to.
         waited: a person was asked.
         judged: the policy that decided, and how much was let through by then.
+        counted: the rules that count it by now.
+        used_up: it was the last use of the grant that let it through.
         intended: it stands in the audit log that it is about to be done.
     """
 
     __slots__ = (
-        "attempt", "began", "decision", "facts", "intended", "judged", "run", "trace", "waited",
+        "attempt", "began", "counted", "decision", "facts", "intended", "judged", "run", "trace",
+        "used_up", "waited",
     )  # fmt: skip
 
     def __init__(self, attempt: Attempt) -> None:
@@ -60,6 +63,8 @@ class Passage:
         self.run: Run | None = None
         self.waited = False
         self.judged: tuple[object, int] = (None, 0)
+        self.counted: tuple[str, ...] = ()
+        self.used_up = False
         self.intended = False
         self.began = time.perf_counter()
 

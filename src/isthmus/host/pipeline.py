@@ -133,7 +133,10 @@ class Pipeline:
                 what="sampling.request",
             )
             self._failed(passage, declined)
-            raise declined from error
+            try:
+                raise declined from error
+            finally:
+                del declined  # it keeps this frame, and must not be kept by it
         except OutcomeUnknown as error:
             error.call = passage.attempt.id
             self._failed(passage, error)
@@ -168,10 +171,13 @@ class Pipeline:
             await self._decided(passage, act)
         if self._dry:  # or became so while somebody was asked
             return self._imagined(passage, act)
-        attempt = passage.attempt
-        if attempt.action not in TO_SERVERS:
+        if passage.attempt.action not in TO_SERVERS:
             return await self._do(passage, act)
-        slots = await self._limits.enter(attempt)
+        slots = await self._enter(passage, act)
+        attempt = passage.attempt
+        if self.mode == "dry-run":  # since it waited
+            self._leave(attempt, slots)
+            return self._imagined(passage, act)
         self.flying.add(attempt)
         try:
             return await self._do(passage, act)
@@ -183,6 +189,61 @@ class Pipeline:
     def _dry(self) -> bool:
         """Whether it is only said what would be done."""
         return self.mode == "dry-run"
+
+    async def _enter(self, passage: Passage, act: Act[T]) -> Slots | None:
+        """Wait for a place at the server; whoever had to wait is judged as things are by then.
+
+        Raises:
+            Denied: by now it may not be done.
+            Exhausted: it comes too soon, too many wait, or its run has ended.
+        """
+        again = False
+        while True:
+            attempt = passage.attempt
+            waits = self._limits.must_wait(attempt)
+            slots = await self._limits.enter(attempt, again=again)
+            if not waits:
+                return slots
+            try:
+                if await self._may_still(passage, act):
+                    return slots
+            except BaseException:
+                self._leave(attempt, slots)
+                raise
+            self._leave(attempt, slots)  # nobody waits for a person's answer
+            await self._consent(passage, act)
+            again = True
+
+    async def _may_still(self, passage: Passage, act: Act[T]) -> bool:
+        """Judge once more what was let through, and counted; False where a person has to be asked.
+
+        Raises:
+            Denied: by now it may not be done.
+            Exhausted: its run has ended.
+        """
+        grants, before = self.grants, passage.trace
+        if grants is not None:
+            with suppress(StoreUnavailable):  # then no grant counts, and a person is asked
+                await grants.fresh()
+        if passage.run is not None:
+            passage.run.check_open()
+        facts = self._facts(passage.attempt, act)
+        own = {rule: facts.calls.get(rule, 1) - 1 for rule in passage.counted}
+        facts = structs.replace(facts, calls={**facts.calls, **own})
+        decision = passage.decision if passage.waited else None
+        if decision is not None:  # whoever said yes may have gone
+            facts = structs.replace(facts, attended=True, assurance=decision.assurance)
+        passage.facts = facts
+        trace = self._judge(passage, again=True)
+        if decision is not None:
+            return level(decision.assurance) >= level(trace.obligations.assurance)
+        if act.asks(passage.attempt, trace):
+            # by this very attempt: nobody took the grant back, and the rule that took it still asks
+            same = (trace.rule, trace.obligations) == (before.rule, before.obligations)
+            return passage.used_up and same
+        if trace.grant and trace.grant != before.grant and grants is not None:
+            return await grants.use(trace.grant)
+        return True
 
     def _leave(self, attempt: Attempt, slots: Slots | None) -> None:
         self._limits.leave(attempt, slots)
@@ -259,9 +320,11 @@ class Pipeline:
         grants = self.grants
         while True:
             grant = passage.trace.grant
-            if grant and grants is not None and not passage.waited and not await grants.use(grant):
-                self._judge(passage)  # it was revoked, or used up, just now
-                continue
+            if grant and grants is not None and not passage.waited:
+                if not await grants.use(grant):
+                    self._judge(passage)  # it was revoked, or used up, just now
+                    continue
+                passage.used_up = not grants.holds(grant)
             if not passage.waited and act.asks(passage.attempt, passage.trace):
                 await self._consent(passage, act)
             if self._lets_through(passage, act):
@@ -269,7 +332,13 @@ class Pipeline:
         decision, demanded = passage.decision, passage.trace.obligations
         # what no rule lets last was said for this once, whatever a surface made of it
         if decision is not None and decision.remember in demanded.remember and grants:
-            await grants.remember(passage.attempt, passage.facts, decision, uses=demanded.max_calls)
+            given = await grants.remember(
+                passage.attempt, passage.facts, decision, uses=demanded.max_calls
+            )
+            if given is not None:
+                more = {"scope": given.scope, "until": given.until, "uses": given.uses}
+                row = passage.row("grant", detail=more)
+                self.audit.note(structs.replace(row, grant=given.id))
 
     def _lets_through(self, passage: Passage, act: Act[T]) -> bool:
         """Count an attempt; False where it has to be asked about after all.
@@ -292,7 +361,8 @@ class Pipeline:
                 return False
         if passage.run is not None:
             passage.run.begin()
-        self.runs.counted(passage.run, passage.attempt.principal, counting(passage.trace))
+        passage.counted = tuple(counting(passage.trace))
+        self.runs.counted(passage.run, passage.attempt.principal, passage.counted)
         return True
 
     # Consent
@@ -360,6 +430,14 @@ class Pipeline:
         await self.audit.intent(passage.intent())
         passage.intended = True
         await act.recheck(attempt, waited=passage.waited)
+        # whatever took its time so far, the rules that hold now decide
+        if passage.judged[0] is not self.policy and not await self._may_still(passage, act):
+            raise Denied(
+                f"{attempt.action} {attempt.object!r} of server {attempt.server!r} has to be asked "
+                "about by rules that were changed while it was on its way: call again",
+                rule=passage.trace.rule,
+                by="policy",
+            )
         if self.events:
             self.events.tell(Began(attempt=passage.shown()))
         self.flying.begin(attempt)

@@ -97,6 +97,15 @@ class Run:
         """Nothing more is done in it."""
         self._ended = True
 
+    def check_open(self) -> None:
+        """See that the run goes on.
+
+        Raises:
+            Exhausted: it has ended.
+        """
+        if self._ended:
+            raise Exhausted(f"run {self.id} has ended: begin another one")
+
     def begin(self) -> None:
         """One more attempt is let through.
 
@@ -104,8 +113,7 @@ class Run:
             Exhausted: that is more than the run may do.
         """
         budget = self.budget
-        if self._ended:
-            raise Exhausted(f"run {self.id} has ended: begin another one")
+        self.check_open()
         for name, most, so_far in (
             ("calls", budget.calls, self.calls),
             ("tokens", budget.tokens, self.tokens),

@@ -18,6 +18,7 @@ from msgspec import Struct
 from isthmus.host.config.entries import Sandbox
 from isthmus.host.errors import ServerUnavailable
 from isthmus.host.folders import refusal
+from isthmus.host.seccomp import make_filter
 from isthmus.transports.command import Command
 
 __all__ = ["Granted", "SandboxUnavailable", "confined", "described", "unavailable"]
@@ -50,6 +51,9 @@ SHARED = frozenset({"/", "/tmp", "/var/tmp", "/home", "/root", "/srv", "/mnt"}) 
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 """Variables that name what a program believes of the network."""
 
+KEYRINGS = ("/proc/keys", "/proc/key-users")
+"""The names of keys in the kernel's keyrings, which no namespace divides; calls for them are refused."""
+
 FIXED = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
     "--die-with-parent", "--new-session", "--cap-drop", "ALL",
@@ -70,6 +74,29 @@ class Granted(Struct, frozen=True):
 
     path: str
     writable: bool = True
+
+
+class ConfinedCommand(Command):
+    """A command of bubblewrap, which gets its filter of system calls through a descriptor."""
+
+    __slots__ = ()
+
+    def prepare_launch(self) -> tuple[list[str], list[int]]:
+        """The arguments with the filter's descriptor, new for each launch: it is read to its end."""
+        argv, inherited = super().prepare_launch()
+        options, descriptors = pass_filter()
+        return [*argv[:1], *options, *argv[1:]], inherited + descriptors
+
+
+def pass_filter() -> tuple[list[str], list[int]]:
+    """The options of bubblewrap for the filter of this machine, and its descriptor, to be closed."""
+    code = make_filter()
+    if not code:
+        return [], []
+    descriptor = os.memfd_create("isthmus-seccomp")
+    os.write(descriptor, code)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return ["--seccomp", str(descriptor)], [descriptor]
 
 
 def confined(
@@ -101,10 +128,18 @@ def confined(
     mine = [real for path in own if _within(real := os.path.realpath(path), visible)]
     hide = [os.path.realpath(os.path.expanduser(path)) for path in sandbox.deny_read]  # noqa: PTH111 - a text
     binds |= _fixed([*mine, *hide], binds)
-    parts = ["bwrap", *FIXED, *(() if sandbox.network else ("--unshare-net",))]
+    parts = [
+        "bwrap",
+        *FIXED,
+        *_userns(shutil.which("bwrap") or "bwrap"),
+        *(() if sandbox.network else ("--unshare-net",)),
+    ]
     for path in SYSTEM:
         parts += _system(path)
-    parts += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - its own
+    parts += ["--proc", "/proc"]
+    for path in KEYRINGS:
+        parts += ["--ro-bind-try", "/dev/null", path]
+    parts += ["--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - its own
     if home != "/":
         parts += ["--tmpfs", home]
     for path in sorted(binds, key=len):  # what lies within comes after what is around it
@@ -114,17 +149,18 @@ def confined(
         parts += _hidden(path) if os.path.isdir(path) else ["--ro-bind-try", path, path]  # noqa: PTH112 - a text
     for path in hide:
         parts += _hidden(path)
-    seen = (*SYSTEM, *binds)
-    inside = next(
-        (
-            path
-            for path in (place, os.path.realpath(place))
-            if path == home or _within(path, seen) or any(_within(one, [path]) for one in binds)
-        ),
-        "/tmp",  # noqa: S108 - its own
-    )
+    inside = _folder_inside(place, home, binds)
     parts += ["--chdir", inside, "--setenv", "TMPDIR", "/tmp", "--unsetenv", "XDG_RUNTIME_DIR"]  # noqa: S108 - as above
-    return Command(*parts, "--", *command.argv, env=command.env, cwd=command.cwd)
+    return ConfinedCommand(*parts, "--", *command.argv, env=command.env, cwd=command.cwd)
+
+
+def _folder_inside(place: str, home: str, binds: Mapping[str, bool]) -> str:
+    """The folder that a program starts in, where there is such a one in its sandbox."""
+    seen = (*SYSTEM, *binds)
+    for path in (place, os.path.realpath(place)):
+        if path == home or _within(path, seen) or any(_within(one, [path]) for one in binds):
+            return path
+    return "/tmp"  # noqa: S108 - its own
 
 
 def described(sandbox: Sandbox | None, roots: Sequence[Granted] = ()) -> tuple[str, ...]:
@@ -134,6 +170,7 @@ def described(sandbox: Sandbox | None, roots: Sequence[Granted] = ()) -> tuple[s
     reach = "reaches the network" if sandbox.network else "has no network"
     return (
         f"sees the system read-only, its own program, and none of your home; {reach}",
+        *(() if make_filter() else ("makes any system call: there is no filter for this machine",)),
         *(f"{'reads and writes' if one.writable else 'reads'} {one.path}" for one in roots),
         *(f"reads and writes {path}" for path in sandbox.allow_write),
         *(f"does not see {path}" for path in sandbox.deny_read),
@@ -161,30 +198,30 @@ def unavailable(platform: str = sys.platform) -> str:
 
 
 @cache
-def _tried(program: str) -> str:
+def _tried(program: str, *options: str) -> str:
     """What a program that does nothing says in a sandbox; empty where it runs."""
+    passed, descriptors = pass_filter()
+    places = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command
-            [
-                program,
-                *FIXED,
-                "--ro-bind",
-                "/",
-                "/",
-                "--proc",
-                "/proc",
-                "--dev",
-                "/dev",
-                "--",
-                "true",
-            ],
+            [program, *passed, *FIXED, *options, *places, "--", "true"],
             capture_output=True,
             timeout=10,
             check=False,
+            pass_fds=descriptors,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return type(error).__name__
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
     return "" if done.returncode == 0 else done.stderr.decode(errors="replace").strip()[:200]
+
+
+def _userns(program: str) -> tuple[str, ...]:
+    """The option that forbids further user namespaces, where bubblewrap has it (0.8)."""
+    option = "--disable-userns"
+    return () if _tried(program, option) else (option,)
 
 
 def needed(command: Command, cwd: str, home: str) -> Iterator[str]:

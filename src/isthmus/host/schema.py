@@ -158,4 +158,11 @@ POLICY = (
 TABLES = (*AUDIT, *KERNEL, *CATALOG, *SAMPLING, *CONFIG, *POLICY)
 """Each part of the host has a tuple of its own above, and a line here."""
 
-SCHEMA = Schema(application=0x15714A76, version=1, tables=TABLES, purpose="the state of a host")
+SCHEMA = Schema(
+    application=0x15714A76,
+    version=2,
+    tables=TABLES,
+    purpose="the state of a host",
+    # 2: the hashes of the audit log have a key. An older isthmus would add rows without one.
+    upgrades={1: ()},
+)

@@ -262,7 +262,7 @@ def in_time(seconds: float, work: Callable[[], T]) -> T:
     thread.start()
     thread.join(seconds)
     if failed:
-        raise failed[0]
+        raise failed.pop()
     if not done:
         raise TimeoutError
     return done[0]

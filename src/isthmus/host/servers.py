@@ -124,7 +124,11 @@ class Servers:
 
     def identity(self, server: str, isolation: str = "") -> str:
         """What a server is bound to: looked at once for each connection, since that runs it."""
-        entry, client = self.entry(server), self.client(server, isolation)
+        return self.identity_of(self.entry(server), isolation)
+
+    def identity_of(self, entry: ServerEntry, isolation: str = "") -> str:
+        """What an entry is bound to, also where the configuration has another one by now."""
+        server, client = entry.name, self.client(entry.name, isolation)
         known = self._identities.get(server)
         if known is not None and client is not None and known[0] is entry and known[1] is client:
             return known[2]
@@ -142,7 +146,7 @@ class Servers:
         """
         entry, client = self.entry(server), self.client(server, isolation)
         return Facts(
-            identity=self.identity(server, isolation),
+            identity=self.identity_of(entry, isolation),
             trust=entry.options.trust,
             target=labels_of(entry, object),
             era=client.revision.name if client is not None else "",
@@ -171,7 +175,12 @@ class Servers:
                 await self.learned(server, client, isolation)
         elif not self._has_learned(server, client, isolation):
             await self.learned(server, client, isolation)
-        tool = self.catalog.tool(server, own, isolation)
+        try:
+            tool = self.catalog.tool(server, own, isolation)
+        except Unknown:
+            if not await self.catalog.look_again(server, isolation):
+                raise
+            tool = self.catalog.tool(server, own, isolation)
         key = server, own, isolation
         known = self._known.get(key)
         if known is not None and known.tool is tool and known.client is client:
@@ -199,7 +208,7 @@ class Servers:
     async def still(self, attempt: Attempt, known: Known, *, waited: bool) -> None:
         """See whether a tool is still what it was a while ago.
 
-        Where a person was asked meanwhile the server is asked, too.
+        Where a person was asked meanwhile, what the server has told since then is waited for.
 
         Raises:
             Denied: its server is another one.
@@ -212,7 +221,9 @@ class Servers:
             async with self.supervisor.use(server, isolation, again=True) as client:
                 if client is known.client:
                     with unsaid(server):
-                        await self.catalog.on_changed(server, "tools", isolation)
+                        # what is said over HTTP may be lost on the way
+                        tells = not known.entry.url and tells_of_tools(client)
+                        await self.catalog.settle(server, "tools", isolation, tells=tells)
                 else:
                     await self.learned(server, client, isolation)
             self.same(attempt, known.entry, known.facts.identity)
@@ -241,7 +252,7 @@ class Servers:
         name, now = attempt.server, self.entry(attempt.server)
         if now is not entry and now != entry:
             what = "its entry in the configuration is another one"
-        elif self.identity(name, attempt.isolation) != bound:
+        elif self.identity_of(now, attempt.isolation) != bound:
             what = "its program or its address is another one"
         else:
             return
@@ -286,6 +297,12 @@ def labels_of(entry: ServerEntry, object: str) -> Labels:
         if object and fnmatchcase(object, glob):
             return labels
     return entry.options.labels
+
+
+def tells_of_tools(client: Client) -> bool:
+    """Whether a server says when its list of tools is another one."""
+    tools = client.capabilities.tools
+    return tools is not UNSET and tools.list_changed is True
 
 
 def succeeded(task: "asyncio.Task[None]") -> bool:

@@ -153,6 +153,8 @@ def key_in(path: Path, *, make: bool = True) -> bytes:
     try:
         if make and not path.exists():
             make_file(path, os.urandom(KEY_SIZE))
+        if make and path.stat().st_mode & 0o077:
+            path.chmod(0o600)
         key = path.read_bytes()
     except OSError as error:
         raise StoreUnusable(f"{path}, the key of a host's state: {error.strerror}") from None

@@ -4,15 +4,20 @@ All values can be encoded with msgspec, so that a surface works the same on both
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from isthmus.host.events import HostEvent
 from isthmus.host.interaction import Decision, Interaction
 from isthmus.host.policy.trace import Assurance
+from isthmus.wire import Tool
+
+if TYPE_CHECKING:
+    from isthmus.client.results import ToolResult
+    from isthmus.wire import GetPromptResult, ReadResourceResult
 
 __all__ = [
     "AuditLine",
@@ -21,6 +26,7 @@ __all__ = [
     "HostView",
     "ServerDo",
     "ServerStatus",
+    "ToolLine",
     "Watching",
 ]
 
@@ -156,6 +162,20 @@ class GrantLine(Struct, frozen=True, kw_only=True):
     ended: str = ""
 
 
+class ToolLine(Struct, frozen=True, kw_only=True):
+    """A tool that may be called.
+
+    Attributes:
+        name: what it is called here: ``server__tool``.
+        server: whose it is.
+        tool: its definition, as the server gave it.
+    """
+
+    name: str
+    server: str
+    tool: Tool
+
+
 class HostView(Protocol):
     """A host, as surfaces see it."""
 
@@ -215,6 +235,45 @@ class HostView(Protocol):
 
     async def explain(self, id: str) -> Sequence[str]:
         """Why a question is asked, a line each; none where it is not asked any more."""
+        ...
+
+    def begin_run(self, principal: str = "") -> str:
+        """A run for what belongs together: its id, for :meth:`call`; labels of results collect there."""
+        ...
+
+    async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
+        """The tools of one server, or of all; servers that were not asked yet are asked now."""
+        ...
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,
+        timeout: float | None = None,
+    ) -> "ToolResult":
+        """Call a tool; as :meth:`isthmus.host.Host.call`, with all that it raises."""
+        ...
+
+    async def read(
+        self, uri: str, *, server: str = "", principal: str = "", run: str | None = None
+    ) -> "ReadResourceResult":
+        """Read a resource; as :meth:`isthmus.host.Host.read`."""
+        ...
+
+    async def prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,
+    ) -> "GetPromptResult":
+        """Get a prompt; as :meth:`isthmus.host.Host.prompt`."""
         ...
 
 

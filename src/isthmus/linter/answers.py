@@ -1,10 +1,11 @@
 """Rules about what a server answers to the questions of a visit, over any transport."""
 
+import re
 from collections.abc import Iterator
 
 from isthmus.linter.rule import Fault, Rule
-from isthmus.linter.visit import Visit, refused, unanswered, worked
-from isthmus.revisions import BY_NAME, LEGACY, MODERN
+from isthmus.linter.visit import Outcome, Visit, refused, unanswered, worked
+from isthmus.revisions import BY_NAME, LATEST, LEGACY, MODERN
 
 __all__ = ["ANSWERS"]
 
@@ -35,6 +36,32 @@ def _version(visit: Visit) -> Iterator[Fault]:
             continue
         told = outcome.told if outcome.result is None else f"it offers {offered!r}"
         yield Fault(outcome.probe, told)
+
+
+def _handshakes(visit: Visit) -> Iterator[Fault]:
+    for outcome in visit.heard("initialize in 2026-07-28"):
+        if outcome.result is not None and outcome.result.get("protocolVersion") == LATEST.name:
+            yield Fault(outcome.probe, f"it agrees to speak {LATEST.name}")
+
+
+def _wants_handshake(visit: Visit) -> Iterator[Fault]:
+    for outcome in visit.outcomes.values():
+        if outcome.result is None and WANTS.search(_words(outcome)):
+            yield Fault(outcome.probe, outcome.told)
+
+
+WANTS = re.compile(
+    r"(?i)\binitiali[sz]\w*\W+(?:\w+\W+){0,2}(?:first|required)"
+    r"|\b(?:not|un|before|without|missing|no|must|first)\W?(?:\w+\W+){0,3}initiali[sz]"
+)
+"""How servers say that a request comes too early."""
+
+
+def _words(outcome: Outcome) -> str:
+    """What a refusal says to a person."""
+    error = outcome.reply.get("error") if isinstance(outcome.reply, dict) else None
+    told = str(error.get("message", "")) if isinstance(error, dict) else ""
+    return told or outcome.body.decode(errors="replace")
 
 
 def _empty(visit: Visit) -> Iterator[Fault]:
@@ -292,7 +319,7 @@ ANSWERS: tuple[Rule, ...] = (
     ),
     Rule(
         "batches.served",
-        "error",
+        "warning",
         "2025-03-26 basic#batching",
         "A batch is received, and each request in it answered.",
         "Serve each member, and answer by an array.",
@@ -371,6 +398,24 @@ ANSWERS: tuple[Rule, ...] = (
         "server/discover lists the version it was asked in.",
         "List every version that requests may state.",
         _discovered,
+        since="2026-07-28",
+    ),
+    Rule(
+        "versions.handshake",
+        "error",
+        "2026-07-28 basic/versioning",
+        "initialize never agrees on 2026-07-28, which has no handshake.",
+        "Answer initialize with the latest version up to 2025-11-25 that you speak, or -32601.",
+        _handshakes,
+        until="2025-11-25",
+    ),
+    Rule(
+        "versions.no-handshake",
+        "error",
+        "2026-07-28 basic/versioning",
+        "A request that states 2026-07-28 is served without initialize.",
+        "Take version and capabilities from _meta of each request; sessions are of earlier revisions.",
+        _wants_handshake,
         since="2026-07-28",
     ),
     Rule(

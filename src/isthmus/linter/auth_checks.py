@@ -11,7 +11,7 @@ import msgspec
 
 from isthmus.auth.challenge import Challenge
 from isthmus.auth.foreign import said
-from isthmus.auth.urls import covers, is_secure, origin, same_issuer
+from isthmus.auth.urls import covers, is_same_resource, is_secure, origin, same_issuer
 
 __all__ = [
     "CHALLENGE",
@@ -205,6 +205,16 @@ def resource_of_another(seen: Seen) -> str | None:
     return f"it is about {said(named)}, which does not cover {seen.url}"
 
 
+def resource_above(seen: Seen) -> str | None:
+    """Metadata about a resource above the server."""
+    named = seen.document.get("resource")
+    if not isinstance(named, str) or not covers(named, seen.url):
+        return None
+    if is_same_resource(named, seen.url):
+        return None
+    return f"it is about {said(named)}, which stands above {seen.url}: careful clients stop here"
+
+
 def issuers_unnamed(seen: Seen) -> str | None:
     """Metadata that name no authorization server."""
     named = strings(seen.document, "authorization_servers")
@@ -237,6 +247,13 @@ RESOURCE = (
         resource_of_another,
         "RFC 9728 3.3",
         "set resource to the URL under which clients reach the MCP server, path and port included",
+    ),
+    Check(
+        resource_above,
+        "RFC 9728 3.3",
+        "set resource to the URL under which clients reach the MCP server; users of isthmus can "
+        "allow the other by login --resource, or Compat(parent_resources=…)",
+        "warning",
     ),
     Check(
         issuers_unnamed,

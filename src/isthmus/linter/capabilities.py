@@ -63,8 +63,8 @@ def names(tools: list[Any]) -> list[Any]:
 def _acknowledged(visit: Visit) -> Iterator[Fault]:
     for outcome in visit.of("a stream of changes"):
         first = first_of(outcome)
-        if outcome.code == -32601 and not listens(visit):
-            continue
+        if not listens(visit) and not first:
+            continue  # it has no changes to tell of, and nothing to acknowledge
         if first.get("method") != "notifications/subscriptions/acknowledged":
             yield Fault(outcome.probe, outcome.told if not first else f"first came {first}"[:200])
 
@@ -125,8 +125,14 @@ def _also_text(visit: Visit) -> Iterator[Fault]:
 
 def _calls(visit: Visit) -> Iterator[Fault]:
     for name, outcome in visit.called.items():
-        if outcome.reply is None or outcome.code is not None:
+        if not outcome.silent and (outcome.reply is None or outcome.code is not None):
             yield Fault(f"calling {name}", outcome.told)
+
+
+def _slow(visit: Visit) -> Iterator[Fault]:
+    for name, outcome in visit.called.items():
+        if outcome.silent:
+            yield Fault(f"calling {name}", "no answer in time; it was cancelled")
 
 
 CAPABILITIES: tuple[Rule, ...] = (
@@ -204,6 +210,14 @@ CAPABILITIES: tuple[Rule, ...] = (
         "A tool that is called gives a result.",
         "A tool that fails answers with isError, so that a model can read why.",
         _calls,
+    ),
+    Rule(
+        "calls.slow",
+        "note",
+        "ours",
+        "A tool that is called gives its result within the time that is waited for it.",
+        "Wait longer with --timeout: six times as long as for other answers.",
+        _slow,
     ),
     Rule(
         "calls.output",

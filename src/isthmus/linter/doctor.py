@@ -19,7 +19,7 @@ from isthmus.linter.rules import RULES, judge_visit
 from isthmus.linter.talk import Lines
 from isthmus.linter.visit import Outcome, Visit
 from isthmus.linter.web import Web
-from isthmus.revisions import MODERN, REVISIONS, Revision
+from isthmus.revisions import BY_NAME, LEGACY, MODERN, REVISIONS, Revision
 from isthmus.runtime.channel import Channel
 from isthmus.transports.http.requests import Requests
 from isthmus.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
@@ -29,6 +29,8 @@ __all__ = ["Calls", "Doctor", "LineSite", "Report", "Site", "WebSite"]
 WHO = {"name": "isthmus-check", "version": "0"}
 MOST_PAGES = 50
 MOST_LOST = 5
+CALL_PATIENCE = 6
+"""How many times as long a call of a tool may take as any other answer."""
 MOST_SILENT = 20
 OPENED = "notifications/initialized"
 SERVER: tuple[Side, ...] = ("server",)
@@ -107,8 +109,11 @@ class LineTalk:
 
     async def ask(self, probe: Probe, message: Any) -> Outcome:
         """Send a request, and wait for its answer."""
-        outcome = await self.lines.ask(probe.name, message, stops=probe.stops)
-        if probe.stops and outcome.reply is None and outcome.lost is None:
+        outcome = await self.lines.ask(
+            probe.name, message, stops=probe.stops, timeout=probe.timeout
+        )
+        waited = probe.stops or (probe.timeout and outcome.silent)
+        if waited and outcome.reply is None and outcome.lost is None:
             await self.lines.tell("notifications/cancelled", {"requestId": message["id"]})
         return outcome
 
@@ -138,7 +143,12 @@ class WebTalk:
         """Send a request, and wait for its answer."""
         body = msgspec.json.encode(message)
         outcome = await self.web.send(
-            probe.name, body, message=message, headers=probe.headers, stops=probe.stops
+            probe.name,
+            body,
+            message=message,
+            headers=probe.headers,
+            stops=probe.stops,
+            timeout=probe.timeout,
         )
         if message["method"] == "initialize" and outcome.result is not None:
             self.web.session = outcome.headers.get("mcp-session-id")
@@ -257,10 +267,12 @@ class Doctor:
         self._calls = calls or {}
         self._call_read_only = call_read_only
         self._ids = itertools.count(1)
+        self._asked_last: Probe | None = None
 
     async def examine(self, revisions: Sequence[Revision] = REVISIONS) -> Report:
         """Visit the server in each revision, newest first."""
         report = Report()
+        fell: Outcome | None = None
         for revision in reversed(revisions):
             visit = Visit(revision, self._site.over, [], {}, {}, {}, self._site.loopback)
             try:
@@ -271,6 +283,8 @@ class Doctor:
                     report.broken[revision.name] = reason
                 if visit.opening:
                     reason = None
+                elif revision in MODERN:
+                    fell = visit.outcomes.get("server/discover")
             if revision.name in report.broken and reason is not None:
                 continue
             if reason is not None:
@@ -279,6 +293,9 @@ class Doctor:
             report.spoken.append(revision.name)
             report.asked += len(visit.outcomes) + len(visit.called)
             report.said += sum(len(conversation.said) for conversation in visit.conversations)
+            if fell is not None and revision not in MODERN:
+                visit.outcomes[fell.probe] = fell  # which is an unknown method for it, and no end
+                fell = None
             report.findings += judge_visit(visit, self._rules)
         return report
 
@@ -287,6 +304,7 @@ class Doctor:
     async def _visit(self, visit: Visit) -> str | None:
         """Ask everything; None if the revision is spoken, else why it is not."""
         talk = await self._enter(visit)
+        self._asked_last = None
         try:
             reason = await self._open(talk, visit)
             if reason is not None:
@@ -297,7 +315,7 @@ class Doctor:
                     if probe.when == when and probe.suits(visit):
                         talk = await self._probe(talk, probe, visit)
                 if when == "during":
-                    await self._call(talk, visit)
+                    talk = await self._call(talk, visit)
         finally:
             await talk.close()
             visit.noise = self._site.noise()
@@ -329,6 +347,8 @@ class Doctor:
             listed = result.get("supportedVersions")
             if not isinstance(listed, list):
                 return "it answers server/discover by something else"
+            if listed and all(BY_NAME.get(str(one)) in LEGACY for one in listed):
+                return f"it lists {', '.join(map(str, listed))} only"
         elif result.get("protocolVersion") != revision.name:
             return f"it offers {result.get('protocolVersion')}"
         visit.opening = result
@@ -367,15 +387,19 @@ class Doctor:
             seen.add(str(cursor))
         visit.paging[method] = f"it did not end within {MOST_PAGES} pages"
 
-    async def _call(self, talk: Talk, visit: Visit) -> None:
-        """Call the tools that may be called."""
+    async def _call(self, talk: Talk, visit: Visit) -> Talk:
+        """Call the tools that may be called; gives the conversation to go on with."""
         calls = dict(self._calls)
         if self._call_read_only:
             calls = {**{name: {} for name in read_only(visit.items.get("tools", []))}, **calls}
         for name, arguments in calls.items():
-            probe = Probe(f"calling {name}", "tools/call")
+            patience = self._timeout * CALL_PATIENCE
+            probe = Probe(f"calling {name}", "tools/call", timeout=patience)
             params = {"name": name, "arguments": arguments}
             visit.called[name] = await talk.ask(probe, self._request(probe, params, visit))
+            if visit.called[name].silent and not isinstance(talk, WebTalk):
+                talk = await self._anew(talk, visit, probe.name)  # this one may be busy for long
+        return talk
 
     async def _before(self, visit: Visit) -> None:
         """What is asked on a connection without a handshake."""
@@ -383,8 +407,13 @@ class Doctor:
         if not probes:
             return
         talk = await self._enter(visit)
+        self._asked_last = None
+        opened = False
         try:
             for probe in probes:
+                if probe.method == "initialize" and opened:  # a second one would be refused as such
+                    talk = await self._anew(talk, visit, probe.name, opens=False)
+                opened = opened or probe.method == "initialize"
                 talk = await self._probe(talk, probe, visit, reopen=False)
         finally:
             await talk.close()
@@ -397,15 +426,51 @@ class Doctor:
         if params is None or lost >= MOST_LOST or silent >= MOST_SILENT:
             return talk
         visit.outcomes[probe.name] = outcome = await self._sent(talk, probe, params, visit)
+        before, self._asked_last = self._asked_last, probe
         if outcome.lost is None or isinstance(talk, WebTalk):
             return talk
+        self._asked_last = None
+        talk = await self._anew(talk, visit, probe.name, opens=reopen)
+        if before is not None and reopen:
+            talk = await self._blame(talk, before, probe, visit)
+        return talk
+
+    async def _anew(self, talk: Talk, visit: Visit, name: str, *, opens: bool = True) -> Talk:
+        """Another conversation in place of one that is of no use any more."""
         await talk.close()
         talk = await self._enter(visit)
-        if reopen:
-            again = Visit(visit.revision, visit.over, [])
-            if await self._open(talk, again) is not None:
-                raise ConnectionLost(f"the server is gone after {probe.name}: {outcome.lost}")
+        again = Visit(visit.revision, visit.over, [])
+        if opens and await self._open(talk, again) is not None:
+            raise ConnectionLost(f"the server is gone after {name}")
         return talk
+
+    async def _blame(self, talk: Talk, before: Probe, probe: Probe, visit: Visit) -> Talk:
+        """Find out which of two questions the server fell over: each is asked by itself.
+
+        A server may answer the one, and be gone while the next one is on its way.
+        """
+        lost = visit.outcomes[probe.name]
+        alone = await self._again(talk, probe, visit)
+        if alone.lost is not None:
+            visit.outcomes[probe.name] = alone
+            return await self._anew(talk, visit, probe.name)
+        visit.outcomes[probe.name] = alone
+        talk = await self._anew(talk, visit, probe.name)
+        earlier = await self._again(talk, before, visit)
+        if earlier.lost is None:
+            name = f"{before.name}, then {probe.name}"
+            visit.outcomes[name] = msgspec.structs.replace(lost, probe=name)
+            return talk
+        visit.outcomes[before.name].lost = earlier.lost
+        return await self._anew(talk, visit, before.name)
+
+    async def _again(self, talk: Talk, probe: Probe, visit: Visit) -> Outcome:
+        """Ask a question once more, and see whether the server is still there a moment later."""
+        params = probe.params(visit) if callable(probe.params) else probe.params or {}
+        outcome = await self._sent(talk, probe, params, visit)
+        if outcome.lost is None and isinstance(talk, LineTalk):
+            outcome.lost = await talk.lines.wait_lost()
+        return outcome
 
     async def _sent(self, talk: Talk, probe: Probe, params: Any, visit: Visit) -> Outcome:
         fence_probe = Probe("fence", "server/discover" if visit.revision in MODERN else "ping")

@@ -8,9 +8,9 @@ from isthmus.linter.conversation import Conversation, Said, known, other
 from isthmus.linter.demands import Placeholder
 from isthmus.linter.rule import Fault, Rule
 from isthmus.linter.shapes import Flaw, flaws
-from isthmus.revisions import METHODS, MODERN
+from isthmus.revisions import BY_NAME, METHODS, MODERN
 from isthmus.wire.jsonrpc import ErrorBody
-from isthmus.wire.meta import SUBSCRIPTION_ID
+from isthmus.wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 
 __all__ = ["MESSAGES"]
 
@@ -37,10 +37,20 @@ def _no_rpc(conversation: Conversation) -> Iterator[Fault]:
 
 def _batches(conversation: Conversation) -> Iterator[Fault]:
     for said in conversation:
+        if said.side == "server" and _answers_batch(said, conversation):
+            continue  # whether it may be served is a rule of its own
         if said.kind == "batch" and said.revision.name != "2025-03-26":
             yield at(said, f"{said.revision.name} has no batches")
         elif said.kind == "batch" and not said.message:
             yield at(said, "the batch is empty")
+
+
+def _answers_batch(said: Said, conversation: Conversation) -> bool:
+    """Whether an array answers another one, which is the one at fault."""
+    return said.kind == "batch" and any(
+        one.kind == "batch" and one.side == "client" and one.number < said.number
+        for one in conversation.said
+    )
 
 
 def _initialize_batched(conversation: Conversation) -> Iterator[Fault]:
@@ -103,7 +113,7 @@ def _flaws(said: Said) -> list[Flaw]:
     if row is None or _of_extension(said):
         return []
     if said.kind == "result":
-        return _result_flaws(said, row.result)
+        return [] if _of_no_version(said) else _result_flaws(said, row.result)
     if not said.revision.allows(said.side, said.method):
         return []
     found = flaws(said.message.get("params", {}), row.params, said.revision, "$.params")
@@ -115,6 +125,16 @@ def _flaws(said: Said) -> list[Flaw]:
             if flaw.kind != "unknown"
         ]
     return found
+
+
+def _of_no_version(said: Said) -> bool:
+    """Whether a result answers a request in a version that nobody has: no shape is right for it."""
+    asked = said.asked.params if said.asked is not None else {}
+    meta = asked.get("_meta")
+    stated = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
+    if said.method == "initialize":
+        stated = said.result.get("protocolVersion")
+    return isinstance(stated, str) and stated not in BY_NAME and not isinstance(stated, Placeholder)
 
 
 def _result_flaws(said: Said, shape: Any) -> list[Flaw]:

@@ -13,7 +13,7 @@ from isthmus.linter.conversation import Conversation, Said
 from isthmus.linter.demands import Placeholder
 from isthmus.linter.rule import Fault, Rule
 
-__all__ = ["OFFERS"]
+__all__ = ["OFFERS", "TELLTALE"]
 
 LISTS = {
     "tools/list": "tools",
@@ -259,9 +259,11 @@ RESERVED = range(-32099, -32019)
 DEFINED = {-32020, -32021, -32022}
 GONE = {-32002, -32042}
 TELLTALE = re.compile(
-    r"Traceback \(most recent call last\)|File \"[^\"]+\", line \d+|\n\s+at [\w.<>$]+ ?\(|"
+    r"Traceback \(most recent call last\)|File \"[^\"]+\", line \d+|\n\s+at (?:async |new )?[\w.<>$]+ ?\(|"
+    r"\n\s+at (?:file://)?/[^\s:]+:\d+:\d+|\.rb:\d+:in |Stack trace:\s+#0 |"
     r"node_modules/|site-packages/|panicked at|goroutine \d+ \["
 )
+"""What a stack trace of Python, JavaScript, Java, .NET, Ruby, PHP, Rust or Go looks like."""
 
 
 def _codes(conversation: Conversation) -> Iterator[Fault]:
@@ -289,9 +291,18 @@ def _leaks(conversation: Conversation) -> Iterator[Fault]:
             yield Fault(said.where, f"it shows {telling[0].strip()!r}", said.number, said.side)
 
 
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text of a value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(part)
+
+
 def _error_text(said: Said) -> str:
     if said.kind == "error" and isinstance(said.message["error"], dict):
-        return f"{said.message['error'].get('message')} {said.message['error'].get('data', '')}"
+        return "\n".join(texts_in(said.message["error"]))
     blocks = said.result.get("content") if said.result.get("isError") is True else None
     texts = blocks if isinstance(blocks, list) else []
     return " ".join(str(block.get("text", "")) for block in texts if isinstance(block, dict))

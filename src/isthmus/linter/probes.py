@@ -44,6 +44,7 @@ class Probe(msgspec.Struct, frozen=True):
             end, when nothing else is to be asked.
         stops: a notification after which no answer is waited for.
         near: it is asked of servers on this machine only.
+        timeout: seconds to wait for the answer, where it is not the usual; 0 otherwise.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Probe(msgspec.Struct, frozen=True):
     when: Literal["during", "before", "end"] = "during"
     stops: str = ""
     near: bool = False
+    timeout: float = 0
 
     def suits(self, visit: Visit) -> bool:
         """Whether a server is to be asked this in a revision."""
@@ -230,6 +232,17 @@ _COMMON = (
         "initialize",
         {
             "protocolVersion": "1900-01-01",
+            "capabilities": {},
+            "clientInfo": {"name": "isthmus-check", "version": "0"},
+        },
+        until=LEGACY,
+        when="before",
+    ),
+    Probe(
+        "initialize in 2026-07-28",
+        "initialize",
+        {
+            "protocolVersion": MODERN,
             "capabilities": {},
             "clientInfo": {"name": "isthmus-check", "version": "0"},
         },

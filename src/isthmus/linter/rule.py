@@ -1,13 +1,23 @@
 """What a rule is, and what comes of applying one."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from isthmus.revisions import Revision
 
-__all__ = ["Check", "Fault", "Finding", "Rule", "Severity", "found"]
+__all__ = [
+    "Check",
+    "Fault",
+    "Finding",
+    "FoldedFinding",
+    "Rule",
+    "Severity",
+    "fold_findings",
+    "found",
+]
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 """A MUST is an error, a SHOULD a warning; a note is worth knowing and breaks nothing."""
@@ -103,3 +113,61 @@ def found(rule: Rule, revision: Revision, fault: Fault) -> Finding:
         fault.number,
         fault.side,
     )
+
+
+class FoldedFinding(msgspec.Struct, frozen=True):
+    """Findings that say the same of several places and revisions, with the first as the example.
+
+    Attributes:
+        rule: the rule's id.
+        severity: what breaking it means.
+        clause: where the specification says so.
+        times: how many there are.
+        revisions: those that were spoken, the newest first.
+        example: the first of them.
+    """
+
+    rule: str
+    severity: Severity
+    clause: str
+    times: int
+    revisions: tuple[str, ...]
+    example: Finding
+
+
+SURPLUS = "messages.surplus"
+"""The rule whose findings are about a member, wherever that stands."""
+
+INDEX = re.compile(r"\[\d+\]")
+ITEM = re.compile(r" '(?:[^'\\]|\\.)*'$")
+QUOTED = re.compile(r"'[^']*'")
+VERSION = re.compile(r"\b20\d\d-\d\d-\d\d\b")
+NUMBER = re.compile(r"\b\d+\b")
+
+
+def fold_findings(findings: Sequence[Finding]) -> list[FoldedFinding]:
+    """Findings that differ in nothing but the item, the number or the revision, as one each."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for one in findings:
+        groups.setdefault(_likeness(one), []).append(one)
+    return [
+        FoldedFinding(
+            group[0].rule,
+            group[0].severity,
+            group[0].clause,
+            len(group),
+            tuple(sorted({one.revision for one in group}, reverse=True)),
+            group[0],
+        )
+        for group in groups.values()
+    ]
+
+
+def _likeness(finding: Finding) -> tuple[str, ...]:
+    """What findings have in common that are folded into one."""
+    if finding.rule == SURPLUS:
+        member = QUOTED.search(finding.said)
+        return finding.rule, member[0] if member else finding.said, str(finding.side)
+    where = ITEM.sub("", INDEX.sub("[]", finding.where))
+    said = NUMBER.sub("#", VERSION.sub("…", finding.said))
+    return finding.rule, where, said, str(finding.side)

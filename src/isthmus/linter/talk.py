@@ -22,6 +22,10 @@ STRAY = 0.1
 less where little is waited for at all."""
 
 
+DYING = 10
+"""The part of the time for an answer in which a server that fell over is gone."""
+
+
 class Lines:
     """A conversation over one channel, that one question is asked on at a time.
 
@@ -40,17 +44,20 @@ class Lines:
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
-    async def ask(self, probe: str, message: Any, *, stops: str = "") -> Outcome:
+    async def ask(
+        self, probe: str, message: Any, *, stops: str = "", timeout: float | None = None
+    ) -> Outcome:
         """Send a request and wait for its answer.
 
         Args:
             probe: what the outcome is called.
             message: the request, decoded.
             stops: a notification that ends the waiting, too.
+            timeout: seconds to wait, where it is not the usual.
         """
         outcome = Outcome(probe, message, others=[])
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(timeout or self._timeout):
                 await self._send(msgspec.json.encode(message))
                 await self._hear(outcome, message["id"], stops)
         except TimeoutError:
@@ -90,6 +97,11 @@ class Lines:
             await self._send(msgspec.json.encode(note))
         except (ConnectionLost, HttpRefused) as error:
             self.lost = str(error)
+
+    async def wait_lost(self) -> str | None:
+        """Why the connection ended, if it ends in a moment; None where it goes on."""
+        await asyncio.wait((self._reader,), timeout=self._timeout / DYING)
+        return self.lost if self._reader.done() else None
 
     async def close(self) -> None:
         """Hang up."""

@@ -65,6 +65,7 @@ class Web:
         verb: str = "POST",
         headers: Mapping[str, str | None] | None = None,
         stops: str = "",
+        timeout: float | None = None,
     ) -> Outcome:
         """Send one request.
 
@@ -76,13 +77,14 @@ class Web:
             verb: the HTTP method.
             headers: those that differ from the usual; None leaves one out.
             stops: a notification that ends the waiting.
+            timeout: seconds to wait, where it is not the usual.
         """
         outcome = Outcome(probe, message if message is not None else body, others=[])
         if body is not None:
             self.conversation.add("client", body)
         sent = {**self._usual(message), **(headers or {})}
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(timeout or self._timeout):
                 response = await self._requests.send(
                     verb, self._url, {k: v for k, v in sent.items() if v is not None}, body
                 )
@@ -125,7 +127,7 @@ class Web:
                 await self._stream(outcome, response, id, stops)
             return
         body = await response.read(LIMIT)
-        if kind == "application/json" or body[:1] in (b"{", b"["):
+        if body and (kind == "application/json" or body[:1] in (b"{", b"[")):
             self._keep(outcome, body, id)
         if outcome.reply is None:
             outcome.body = body[:SHOWN]

@@ -1,7 +1,10 @@
 """Rules about HTTP: statuses, headers, sessions, and whom a server lets in."""
 
+import re
 from collections.abc import Iterator
+from html import unescape
 
+from isthmus.linter.offers import TELLTALE
 from isthmus.linter.rule import Check, Fault, Rule
 from isthmus.linter.visit import Outcome, Visit, http_status
 from isthmus.revisions import MODERN
@@ -30,6 +33,18 @@ def _accepted(visit: Visit) -> Iterator[Fault]:
     for outcome in visit.heard("an unknown notification", "a cancellation of nothing"):
         if 200 <= outcome.status < 300 and (outcome.status != 202 or outcome.body):
             yield Fault(outcome.probe, f"HTTP {outcome.status}, {len(outcome.body)} bytes of body")
+
+
+def _leaks(visit: Visit) -> Iterator[Fault]:
+    for outcome in visit.outcomes.values():
+        if outcome.status >= 400 and outcome.body:
+            text = unescape(BREAK.sub("\n", outcome.body.decode(errors="replace")))
+            telling = TELLTALE.search(text)
+            if telling:
+                yield Fault(outcome.probe, f"{outcome.told} shows {telling[0].strip()!r}")
+
+
+BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 
 
 def _origin(visit: Visit) -> Iterator[Fault]:
@@ -123,6 +138,14 @@ WEB: tuple[Rule, ...] = (
         "Answer 202, and nothing else.",
         _accepted,
         since="2025-03-26",
+    ),
+    Rule(
+        "http.leak",
+        "warning",
+        "ours",
+        "The page of an HTTP error shows no stack trace and no paths of the server's own files.",
+        "Answer by a sentence; frameworks show traces in development only, if they are told that this is none.",
+        _leaks,
     ),
     Rule(
         "http.origin",

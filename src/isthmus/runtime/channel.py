@@ -11,9 +11,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from isthmus.errors import ConnectionLost
 from isthmus.wire.base import Id
 
-__all__ = ["LOCAL", "Channel", "Delivery", "Origin", "Outgoing"]
+__all__ = ["CLOSED", "LOCAL", "Channel", "Delivery", "Origin", "Outgoing"]
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -103,3 +104,29 @@ class Channel(Protocol):
     async def close(self) -> None:
         """End it, letting go of every resource; safe to call twice and from any task."""
         ...
+
+
+class ClosedChannel:
+    """Stands for a channel that is gone, where a peer outlives it."""
+
+    async def receive(self) -> Delivery | None:
+        """None: it is over."""
+        return None
+
+    async def send(self, out: Outgoing) -> None:  # noqa: ARG002 - the protocol of channels
+        """Refuse to send.
+
+        Raises:
+            ConnectionLost: always.
+        """
+        raise ConnectionLost("the connection was closed")
+
+    def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
+        """True: nobody is left to be told."""
+        return True
+
+    async def close(self) -> None:
+        """Nothing is left to be ended."""
+
+
+CLOSED = ClosedChannel()

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Raw
 
+from isthmus.errors import UsageError
 from isthmus.runtime.inbound import Inbound
 from isthmus.wire.base import Wire
 
@@ -48,7 +49,22 @@ def compose(handler: Handler, layers: Sequence[Middleware]) -> Handler:
 
 
 def _wrapped(layer: Middleware, call_next: CallNext) -> CallNext:
-    def wrapped(inbound: Inbound) -> Awaitable[Wire | Raw]:
-        return layer(inbound, call_next)
+    async def wrapped(inbound: Inbound) -> Wire | Raw:
+        made: Any = layer(inbound, call_next)
+        if not hasattr(made, "__await__"):
+            raise UsageError(f"the middleware {name_of(layer)} is no async function")
+        result: Any = await made
+        if result is None:
+            raise UsageError(
+                f"the middleware {name_of(layer)} returned None for {inbound.method}: it returns "
+                "what `await call_next(inbound)` gave, or a result of its own"
+            )
+        return result  # type: ignore[no-any-return]  # what else a layer may give its type says
 
     return wrapped
+
+
+def name_of(layer: Any) -> str:
+    """What an author calls a middleware: its qualified name, or its class's."""
+    name: str = getattr(layer, "__qualname__", type(layer).__qualname__)
+    return name

@@ -12,6 +12,7 @@ and :class:`~isthmus.errors.ConnectionLost`.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,8 +22,10 @@ from isthmus.core.caller import Caller, Malformed, from_envelope
 from isthmus.core.events import (
     Answered,
     Called,
+    Dropped,
     Expired,
     Failed,
+    Garbled,
     Noted,
     Progressed,
     Send,
@@ -69,7 +72,12 @@ class Peer:
         router: serves what the other side asks for.
         side: which side we are.
         origin: where messages come from when a delivery does not say.
+
+    Attributes:
+        other_name: the other side, as log messages call it.
     """
+
+    other_name = "the other side"
 
     def __init__(
         self, channel: Channel, router: Waist, *, side: Side, origin: Origin = LOCAL
@@ -88,6 +96,7 @@ class Peer:
         self._closers: dict[object, Callable[[], None]] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.opening: asyncio.Event | None = None
+        self._dropped_kinds: set[str] | None = None
 
     @property
     def revision(self) -> Revision:
@@ -98,17 +107,16 @@ class Peer:
 
     async def run(self) -> None:
         """Serve the channel until it is over; never raises but when cancelled."""
-        lost = None
         try:
             while (delivery := await self.channel.receive()) is not None:
                 for inbound in self.take(delivery):
-                    self._spawn(inbound)
+                    self.spawn(inbound)
                 if self.outbox:
                     await self.flush()
         except ConnectionLost as error:
-            lost = error
+            await self.finish(error)
         finally:
-            await self.finish(lost)
+            await self.finish()
 
     def take(self, delivery: Delivery, frame: Frame | None = None) -> list[Inbound]:
         """Take one message in and settle all that needs no waiting.
@@ -183,6 +191,11 @@ class Peer:
         data = None if error.data is UNSET else error.data
         self._fail(event.id, refused(error.code, error.message, data))
 
+    def _on_garbled(self, event: Garbled, _delivery: Delivery) -> None:
+        waiting = self._waiting.get(event.id)
+        method = "a call" if waiting is None else waiting.method
+        self._fail(event.id, Misbehaved(f"the answer to {method} cannot be read: {event.text}"))
+
     def _on_progressed(self, event: Progressed, _delivery: Delivery) -> None:
         waiting = self._waiting.get(event.id)
         if waiting is not None and waiting.on_progress is not None:
@@ -195,12 +208,23 @@ class Peer:
         task = self._serving.get(event.id)
         if task is not None:
             task.cancel()
+            self.forget_unstarted(event.id)
 
     def _on_noted(self, event: Noted, delivery: Delivery) -> None:
         inbound = Inbound("", event.method, event.params, self.caller, self, delivery.origin)
         self.router.note(event.method, event.params, inbound)
         if self.opening is not None and self.session.phase is Phase.OPEN:
             self.opening.set()
+
+    def _on_dropped(self, event: Dropped, _delivery: Delivery) -> None:
+        """Log a message that nothing comes of: the first of each kind."""
+        if self._dropped_kinds is None:
+            self._dropped_kinds = set()
+        if event.kind not in self._dropped_kinds:
+            self._dropped_kinds.add(event.kind)
+            import logging  # not needed until something is wrong
+
+            logging.getLogger("isthmus").warning("%s sent %s", self.other_name, event.what)
 
     def _fail(self, id: Id, error: Exception) -> Waiting | None:
         """Let one of our calls end with an error; its record, if it had not ended before."""
@@ -218,17 +242,34 @@ class Peer:
 
     # Serving
 
-    def _spawn(self, inbound: Inbound) -> None:
-        self._serving[inbound.id] = None
-        self.start(self.serve(inbound), inbound)
+    def spawn(self, inbound: Inbound) -> asyncio.Task[None]:
+        """Serve a request in a task of its own."""
+        task = self._serving[inbound.id] = self.start(self.serve(inbound))
+        return task
 
-    def start(self, work: Coroutine[Any, Any, None], inbound: Inbound | None = None) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something beside the conversation, for as long as the conversation lasts."""
         task = asyncio.get_running_loop().create_task(work)
-        if inbound is not None:
-            self._serving[inbound.id] = task
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    def forget_unstarted(self, id: Id) -> None:
+        """Free the id of a request whose task was cancelled before it began.
+
+        Such a task runs none of its code, so that nothing in :meth:`serve` frees it.
+        """
+        task = self._serving.get(id)
+        if task not in self._tasks:
+            return
+        work: Any = task.get_coro()
+        if getcoroutinestate(work) != CORO_CREATED:
+            return
+        self._serving.pop(id, None)
+        self._enveloped.pop(id, None)
+        data = self.session.fail(id, GONE)
+        if data is not None:  # the rest of a batch, which waited for this alone
+            self.outbox.append(Outgoing(data, answers=id))
 
     async def serve(self, inbound: Inbound, task: asyncio.Task[Any] | None = None) -> None:
         """Run a request (in ``task``, if that is known) and answer it, unless it is withdrawn."""
@@ -246,6 +287,7 @@ class Peer:
                 return
             raise
         finally:
+            del task  # which keeps what is raised, and so would this frame
             self._serving.pop(id, None)
             self._enveloped.pop(id, None)
         if isinstance(outcome, bytes):
@@ -321,21 +363,21 @@ class Peer:
             params = with_token(params, self.session.next_id())
         out, now = encoded(params, self.revision), loop.time()
         id, data = self.session.call(method, out, now=now, timeout=timeout, max_timeout=max_timeout)
-        future: asyncio.Future[Raw] = loop.create_future()
-        task = asyncio.current_task(loop)
+        future, task = loop.create_future(), asyncio.current_task(loop)
         waiting = Waiting(method, future, on_progress, task, task.cancelling() if task else 0)
         self._waiting[id] = waiting
         self._arm(loop, earliest(timeout, max_timeout))
         try:
             await self.channel.send(Outgoing(data, id, None, relates_to, method, name, headers))
             waiting.sender = None
-            raw = await future
+            return self._read(method, await future, result)
         except BaseException as error:
             self._give_up(id, error)
             if waiting.was_cut(task):
                 raise future.exception() or error from None
             raise
-        return self._read(method, raw, result)
+        finally:
+            del future, waiting, task  # which keep what is raised, and so would this frame
 
     async def batch(self, calls: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
         """Make calls, and send what each of them says first as one array (2025-03-26 alone).
@@ -464,7 +506,8 @@ class Peer:
         """
         if self.lost is not None:
             return
-        self.lost = lost or ConnectionLost("the connection was closed")
+        # without its traceback, whose frames keep all that was in hand
+        self.lost = (lost or ConnectionLost("the connection was closed")).with_traceback(None)
         closers, self._closers = self._closers or {}, {}
         for callback in list(closers.values()):
             callback()
@@ -473,8 +516,7 @@ class Peer:
             self._cut(id, ConnectionLost(f"while waiting for {waiting.method}: {self.lost}"))
         if self._timer is not None:
             self._timer.cancel()
-        mine = asyncio.current_task()
-        tasks = [task for task in self._tasks if task is not mine]
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         if tasks and lost is None:
             await asyncio.wait(tasks, timeout=GRACE)
         for task in tasks:
@@ -494,7 +536,9 @@ _ON: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
     Send: Peer._on_send,  # noqa: SLF001 - its own table of events
     Answered: Peer._on_answered,  # noqa: SLF001
     Failed: Peer._on_failed,  # noqa: SLF001
+    Garbled: Peer._on_garbled,  # noqa: SLF001
     Progressed: Peer._on_progressed,  # noqa: SLF001
     Withdrawn: Peer._on_withdrawn,  # noqa: SLF001
     Noted: Peer._on_noted,  # noqa: SLF001
+    Dropped: Peer._on_dropped,  # noqa: SLF001
 }

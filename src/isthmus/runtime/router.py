@@ -26,7 +26,7 @@ from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
 from isthmus.wire import Implementation
 from isthmus.wire.base import Wire
-from isthmus.wire.jsonrpc import ErrorBody, encode
+from isthmus.wire.jsonrpc import MAX_QUOTED, ErrorBody, encode, shorten
 from isthmus.wire.reading import without_nulls
 
 __all__ = ["Needs", "NoticeHandler", "Plan", "Router", "Waist", "is_over", "log_failure"]
@@ -150,23 +150,15 @@ class Router:
         try:
             params = accept(_read(plan.row, inbound.params, plan.depth), plan.revision)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return ErrorBody(code=-32602, message=f"Invalid params: {error}")
+            return ErrorBody(code=-32602, message=f"Invalid params: {shorten(error, MAX_QUOTED)}")
         try:
             return plan.write(await plan.handler(params, inbound))
-        except BaseException as error:  # noqa: BLE001 - the one place where anything becomes an answer
-            return self._ended(inbound, error)
-
-    def _ended(self, inbound: Inbound, error: BaseException) -> ErrorBody:
-        """The answer for a request that ended by an exception.
-
-        Raises:
-            BaseException: nobody is there to be answered.
-        """
-        if isinstance(error, Refuse):
-            return _refusal(error, inbound.caller.revision)
-        if is_over(error):
-            raise error
-        return self._failure(inbound, error)
+        except Refuse as no:
+            return _refusal(no, inbound.caller.revision)
+        except BaseException as error:
+            if is_over(error):
+                raise
+            return self._failure(inbound, error)
 
     def needs(
         self, method: str, params: Raw | UnsetType, principal: Principal | None
@@ -230,7 +222,7 @@ class Router:
         """-32603, logged; the text stays here unless debugging (never a code 0)."""
         log_failure(inbound.method, error)
         text = f": {type(error).__name__}: {error}" if self._debug else ""
-        return ErrorBody(code=-32603, message=f"Internal error in {inbound.method}{text}")
+        return ErrorBody(code=-32603, message=f"Internal error in {shorten(inbound.method)}{text}")
 
 
 def _read(row: Method, params: Raw | None, most: int | None) -> Any:
@@ -254,7 +246,7 @@ def _read(row: Method, params: Raw | None, most: int | None) -> Any:
 
 def _unknown(inbound: Inbound) -> ErrorBody:
     where = f"in revision {inbound.caller.revision.name}"
-    return ErrorBody(code=-32601, message=f"Method not found: {inbound.method} {where}")
+    return ErrorBody(code=-32601, message=f"Method not found: {shorten(inbound.method)} {where}")
 
 
 def _refusal(no: Refuse, revision: Revision) -> ErrorBody:

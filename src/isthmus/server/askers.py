@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Raw, structs
 
 from isthmus.core.journal import Effect, Journal, Replay
+from isthmus.core.surrogates import writable
 from isthmus.core.trace import trace_in
 from isthmus.errors import Misbehaved, NotInRevision, Refuse
 from isthmus.revisions import project
@@ -26,7 +27,7 @@ from isthmus.wire.jsonrpc import encode
 if TYPE_CHECKING:
     from isthmus.server.client_tasks import ClientTasks
 
-__all__ = ["Asker", "DirectAsker", "JournalAsker", "SilentAsker"]
+__all__ = ["AnswerMisfit", "Asker", "DirectAsker", "JournalAsker", "SilentAsker"]
 
 T = TypeVar("T")
 
@@ -57,6 +58,17 @@ class Asker(Protocol):
     def unreadable(self, method: str, error: Exception) -> Exception:
         """The exception for an answer that is not of the shape its method has."""
         ...
+
+
+class AnswerMisfit(Refuse, Misbehaved):
+    """The client's answer does not fit its question: where nobody catches it, the call is refused.
+
+    It is `Misbehaved` for the function that asked, and the client reads why.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, message)
+        self.message = str(self)  # of which little is repeated
 
 
 class DirectAsker:
@@ -96,7 +108,7 @@ class DirectAsker:
 
     async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
         """Send the question and wait for the answer, unless it is known from a run before."""
-        answer = None
+        answer, params = None, writable(params)
         if self._before is not None:
             answer = self._before.question(method, self._written(params), key).answer
         if answer is None:
@@ -134,12 +146,17 @@ class DirectAsker:
 
         record, error = await _finished(happen())
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # it keeps this frame, and must not be kept by it
         return recall(record, effect)
 
     def unreadable(self, method: str, error: Exception) -> Exception:
         """The client answered a request of ours with what it must not."""
-        return Misbehaved(f"the answer to {method} is malformed: {error}")
+        if isinstance(error, Misbehaved):
+            return AnswerMisfit(-32603, str(error))
+        return AnswerMisfit(-32603, f"the client's answer to {method} is malformed: {error}")
 
     def again(self) -> "DirectAsker":
         """The asker of the next run, which asks and does nothing that this one has."""
@@ -215,9 +232,8 @@ class JournalAsker:
         self._inbound = inbound
         self._workers = workers
         self._leave = leave
-        task: Any = asyncio.current_task()
-        self._task: asyncio.Task[Any] = task
-        self._cancelling = task.cancelling()
+        self._task = asyncio.current_task()
+        self._cancelling = 0 if self._task is None else self._task.cancelling()
         self._over = False
         self._turns = 0
         self._running = 0
@@ -239,7 +255,7 @@ class JournalAsker:
     async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
         """The answer from the journal; without one, the question ends the round."""
         await self._still_on()
-        content = encode(project(params, self._inbound.caller.revision))
+        content = encode(project(writable(params), self._inbound.caller.revision))
         question = self._replay.question(method, content, key)
         if question.answer is not None:
             return question.answer
@@ -259,13 +275,18 @@ class JournalAsker:
         self._running += 1
         record, error = await _finished(self._happen(step, effect, args))
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # it keeps this frame, and must not be kept by it
         return recall(record, effect)
 
     def unreadable(self, method: str, error: Exception) -> Exception:
         """An answer is part of the request that brought it: its parameters are invalid."""
         # spec 2026-07-28 basic/patterns/mrtr#error-handling: SHOULD be a JSON-RPC error
-        return Refuse(-32602, f"Invalid params: inputResponses: the answer to {method}: {error}")
+        return AnswerMisfit(
+            -32602, f"Invalid params: inputResponses: the answer to {method}: {error}"
+        )
 
     def settle(self, notes: Notes) -> None:
         """The body has left; take back the cancellation that made it leave.
@@ -279,7 +300,9 @@ class JournalAsker:
             self._handle.cancel()
         for future in self._waiting:
             future.cancel()  # a task the body has left behind must not wait for ever
-        if self.parked and self._task.uncancel() > self._cancelling:
+        task, self._task = self._task, None  # which keeps what is raised, and so would its frames
+        if self.parked and task is not None and task.uncancel() > self._cancelling:
+            del task
             raise asyncio.CancelledError
 
     async def calm(self) -> None:
@@ -327,7 +350,8 @@ class JournalAsker:
             self._handle = asyncio.get_running_loop().call_soon(self._turn)
             return
         self._over = self.parked = self._leave.wait = True
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
 
 async def _finished(work: Coroutine[Any, Any, T]) -> T:

@@ -202,10 +202,7 @@ async def _ask_in_result(
 ) -> Any:
     """Since 2026-07-28."""
     came: dict[str, Raw] = params.input_responses or {}
-    journal, returned = Journal(), Returned(answers=came)
-    if params.request_state is not UNSET:
-        journal, returned = _opened(params.request_state, inbound, params, target, facilities)
-        returned.answers.update((k, v) for k, v in came.items() if k not in journal.pending)
+    journal, returned = _opened(came, inbound, params, target, facilities)
     leave, notes = Leave(), Notes(inbound, facilities.limiters)
     asker = JournalAsker(journal, came, inbound, facilities.workers, leave)
     result = None
@@ -224,9 +221,12 @@ async def _ask_in_result(
     except asyncio.CancelledError:
         if not asker.parked:
             raise
-    except Exception as error:  # noqa: BLE001 - raised again, unless it is a question
+    except Exception as error:
         if not asker.parked:
-            result = await _raised(error, inbound, facilities, notes)
+            if not isinstance(error, UrlRequired):
+                await notes.finish()
+                raise
+            result = demanded(error, inbound, facilities.changes)
     finally:
         asker.settle(notes)
     if notes.busy:
@@ -246,36 +246,45 @@ async def _ask_in_result(
     )
 
 
-async def _raised(error: Exception, inbound: Inbound, facilities: Facilities, notes: Notes) -> Any:
-    """What an exception of a body means: questions, or the end of the call."""
-    if isinstance(error, UrlRequired):
-        return demanded(error, inbound, facilities.changes)
-    await notes.finish()
-    raise error
-
-
 def _opened(
-    token: str, inbound: Inbound, params: Any, target: str, facilities: Facilities
+    came: dict[str, Raw], inbound: Inbound, params: Any, target: str, facilities: Facilities
 ) -> tuple[Journal, Returned]:
-    """The journal that came back, and what became of questions the body returned."""
+    """The journal that came back, if one did, and what became of questions the body returned."""
+    if params.request_state is UNSET:
+        return Journal(), Returned(answers=came)
     bound = _binding(inbound, params, target)
     try:
-        journal = unseal(token, facilities.journal_keys, time.time(), bound)
+        journal = unseal(
+            params.request_state,
+            facilities.journal_keys,
+            time.time(),
+            bound,
+            max_chars=facilities.limits.request_state,
+        )
     except Unsealed as error:
         import logging  # not needed until somebody tampers
 
         logging.getLogger("isthmus").warning("%s of %s: %s", inbound.method, target, error)
         # One answer for every reason, so that it tells an attacker nothing.
         raise Refuse(-32602, UNUSABLE) from error
-    returned = journal.effects.pop(RETURNED, None)
-    return journal, Returned() if returned is None else _decode_returned(returned)
+    kept = journal.effects.pop(RETURNED, None)
+    returned = Returned() if kept is None else _decode_returned(kept)
+    returned.answers.update((k, v) for k, v in came.items() if k not in journal.pending)
+    return journal, returned
 
 
 def _sealed(journal: Journal, bound: bytes, facilities: Facilities) -> str:
     """The journal as the token that the client hands back."""
     expires_at = time.time() + facilities.state_ttl
     try:
-        return seal(journal, facilities.journal_keys, os.urandom(12), expires_at, bound)
+        return seal(
+            journal,
+            facilities.journal_keys,
+            os.urandom(12),
+            expires_at,
+            bound,
+            max_chars=facilities.limits.request_state,
+        )
     except TooLarge as error:
         raise Refuse(-32603, f"Internal error: {error}") from error
 

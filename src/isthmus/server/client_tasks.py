@@ -136,6 +136,8 @@ class Question:
         except BaseException:
             asking.add_done_callback(self._unwanted)
             raise
+        finally:
+            del asking  # which keeps what is raised, and so would this frame
         return answer
 
     async def _over(self, task: Task) -> Task:

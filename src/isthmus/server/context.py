@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, Struct
 from isthmus.core.extensions import settings_of
 from isthmus.core.meta import meta_in
 from isthmus.core.principal import Principal
-from isthmus.core.surrogates import without_surrogates
+from isthmus.core.surrogates import without_surrogates, writable
 from isthmus.core.trace import Trace, trace_of
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import Revision
@@ -231,6 +231,23 @@ class Context(Questions):
         """
         return await ask_own(self._inbound, method, params, result, timeout)
 
+    async def ping(self, *, timeout: float | None = 10.0) -> float:
+        """Ask the client whether it is still there (up to 2025-11-25).
+
+        Args:
+            timeout: seconds without an answer; None waits as long as the call lasts.
+
+        Returns:
+            The seconds until it answered.
+
+        Raises:
+            NotInRevision: since 2026-07-28 servers send no requests; who hangs up is noticed.
+            CallTimedOut, ConnectionLost: it is gone, or does not answer.
+        """
+        from isthmus.server.pings import ping_client
+
+        return await ping_client(self._inbound, timeout)
+
     # Telling
 
     @property
@@ -283,7 +300,7 @@ class Context(Questions):
         """
         check_own(method)
         if not (self._notes.over or self._asker.silent):
-            await self._notes.send(method, params)
+            await self._notes.send(method, writable(params))
 
     def _logged(self, params: LogMessageParams) -> None:
         if not self._asker.silent:

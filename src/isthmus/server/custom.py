@@ -9,6 +9,7 @@ from isthmus.revisions import METHODS, Method
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler
 from isthmus.server.context import Context
+from isthmus.server.defaults import make_unsharer
 from isthmus.server.facilities import Facilities
 from isthmus.server.signatures import read_signature
 from isthmus.wire import EmptyResult
@@ -27,8 +28,13 @@ def custom_row(name: str, params: Any, result: Any) -> Method:
     return Method(name, frozenset({"client"}), params, result or EmptyResult)
 
 
-def custom_handler(fn: Callable[..., Any], facilities: Facilities) -> Handler:
+def custom_handler(fn: Callable[..., Any], facilities: Facilities, params_type: Any) -> Handler:
     """What serves a method of an author's: ``fn(params)`` or ``fn(params, ctx)``.
+
+    Args:
+        fn: the function.
+        facilities: the server's.
+        params_type: what its params were decoded into.
 
     Raises:
         UsageError: the function takes anything else.
@@ -40,7 +46,12 @@ def custom_handler(fn: Callable[..., Any], facilities: Facilities) -> Handler:
             "context"
         )
 
+    unshare = make_unsharer(params_type)
+
     async def serve(params: Any, inbound: Inbound) -> Any:
+        if unshare is not None:
+            params = unshare(params)
+
         async def body(context: Context) -> Any:
             given = [
                 signature.fill(name, context) if name in signature.filled else params

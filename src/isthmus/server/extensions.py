@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from isthmus.core.extensions import refusal, settings_of
+from isthmus.core.surrogates import writable
 from isthmus.errors import CapabilityMissing, NotInRevision, UsageError
 from isthmus.revisions import METHODS, Method, Revision
 from isthmus.runtime.inbound import Inbound
@@ -121,7 +122,7 @@ async def ask_own(
     if not may_ask(inbound.caller.revision):
         raise NotInRevision(f"revision {inbound.caller.revision.name} has no requests of servers")
     answer: R = await inbound.link.call(
-        method, params, result, relates_to=inbound.id, timeout=timeout
+        method, writable(params), result, relates_to=inbound.id, timeout=timeout
     )
     return answer
 

@@ -1,7 +1,7 @@
 """What everything that serves for one server shares: its settings, keys, threads and state."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import UsageError
@@ -92,15 +92,27 @@ class Facilities:
         self.auth = auth
         self.visible = Visible(auth) if auth is not None and auth.hides else None
         self.wrapped = False
-        self.workers = Workers()
+        self.workers = Workers(limits.threads)
         self._client_tasks: ClientTasks | None = None
-        self._secrets = [secret] if isinstance(secret, bytes) else list(secret or ())
+        self._secrets = _checked_secrets(secret)
         self._derived: dict[str, list[bytes]] = {}
-        if any(len(known) < SHORTEST_SECRET for known in self._secrets):
-            raise UsageError(
-                f"a secret needs {SHORTEST_SECRET} random bytes or more: make it by os.urandom(32), kept "
-                "where every process of this server finds it"
-            )
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Change settings before anything is served with them.
+
+        Raises:
+            UsageError: a secret is too short.
+        """
+        if "secret" in settings:
+            self._secrets = _checked_secrets(settings["secret"])
+            self._derived.clear()
+        for name in ("debug", "page_size", "max_rounds", "state_ttl", "sanitise", "redact"):
+            if name in settings:
+                setattr(self, name, settings[name])
+        if "limits" in settings:
+            self.limits = settings["limits"]
+            self.limiters = Limiters(self.limits)
+            self.workers.limit_threads(self.limits.threads)
 
     @property
     def state(self) -> Any:
@@ -143,3 +155,18 @@ class Facilities:
             ]
             self._derived[purpose] = keys
         return keys
+
+
+def _checked_secrets(secret: bytes | Sequence[bytes] | None) -> list[bytes]:
+    """The secrets as a list, the one that seals first.
+
+    Raises:
+        UsageError: one is too short.
+    """
+    secrets = [secret] if isinstance(secret, bytes) else list(secret or ())
+    if any(len(known) < SHORTEST_SECRET for known in secrets):
+        raise UsageError(
+            f"a secret needs {SHORTEST_SECRET} random bytes or more: make it by os.urandom(32), kept "
+            "where every process of this server finds it"
+        )
+    return secrets

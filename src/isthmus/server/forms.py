@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 
 from isthmus.core.forms import unfit
+from isthmus.core.surrogates import writable
 from isthmus.errors import Misbehaved, UsageError
 from isthmus.server.custom_types import build, expressible
+from isthmus.server.defaults import copy_value, make_unsharer
 from isthmus.server.schemas import Schema, schema_for
 from isthmus.server.validation import Validator
 
@@ -58,7 +60,12 @@ class Form:
         try:
             return self._convert(content)
         except (ValueError, TypeError) as error:
-            raise Misbehaved(f"the client's answer does not fit the form: {error}") from error
+            said = str(error)
+        from isthmus.server.schema_faults import find_faults
+
+        faults = find_faults(self.schema, content, nulls=True)
+        listed = "; ".join(f"{path[2:] or 'it'}: {what}" for path, what in faults)
+        raise Misbehaved(f"the client's answer does not fit the form: {listed or said}")
 
 
 _forms: dict[Any, Form] = {}
@@ -92,6 +99,12 @@ def _from_type(shape: Any) -> Form:
     schema = schema_for(shape, "input")
     definitions = schema.pop("$defs", {})
     target = expressible(shape)
+    unshare = make_unsharer(shape)
+
+    def convert(value: Any) -> Any:
+        made = _converted(value, target)
+        return made if unshare is None else unshare(made)
+
     if schema.get("type") == "object" and "properties" in schema:
         blanks = {
             name: _blank(name, member, definitions) for name, member in schema["properties"].items()
@@ -99,10 +112,10 @@ def _from_type(shape: Any) -> Form:
         flat: Schema = {"type": "object", "properties": blanks}
         if schema.get("required"):
             flat["required"] = schema["required"]
-        return Form(flat, lambda content: _converted(content, target))
+        return Form(flat, convert)
     blank = _blank(ALONE, schema, definitions)
     flat = {"type": "object", "properties": {ALONE: blank}, "required": [ALONE]}
-    return Form(flat, lambda content: _converted(content.get(ALONE), target))
+    return Form(flat, lambda content: convert(content.get(ALONE)))
 
 
 def _converted(value: Any, target: Any) -> Any:
@@ -177,6 +190,7 @@ def _without_null(schema: Schema) -> Schema:
 
 
 def _from_schema(schema: Schema) -> Form:
+    schema = writable(schema)
     properties = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, dict):
         raise UsageError('the schema of a form needs "type": "object" and "properties"')
@@ -196,7 +210,7 @@ def _checked(content: dict[str, Any], schema: Schema, validator: Validator) -> d
         ValueError: it does not fit the schema.
     """
     filled = {
-        name: member["default"]
+        name: copy_value(member["default"])
         for name, member in schema["properties"].items()
         if "default" in member
     }

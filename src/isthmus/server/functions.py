@@ -15,11 +15,15 @@ from msgspec import NODEFAULT, UNSET, Raw, UnsetType
 from isthmus.errors import ToolError, UsageError
 from isthmus.server import pydantic_types
 from isthmus.server.custom_types import build, encode, expressible
+from isthmus.server.defaults import default_factory, make_unsharer
 from isthmus.server.returns import Returns
 from isthmus.server.schemas import Member, Schema, SchemaBuilder, admits_string
 from isthmus.server.signatures import Parameter, Signature, read_signature
 
 __all__ = ["ArgumentError", "Function"]
+
+Fault = tuple[str, str]
+"""Where, as a JSON path, and what."""
 
 
 class ArgumentError(ToolError):
@@ -31,13 +35,19 @@ class ArgumentError(ToolError):
 
     def __init__(self, function: str, problems: list[tuple[str, str]]) -> None:
         said = [what if path == "$" else f"{path[2:]}: {what}" for path, what in problems]
-        super().__init__(f"Invalid arguments for {function}: {'; '.join(said)}")
+        listed = f" {said[0]}" if len(said) == 1 else "".join(f"\n- {one}" for one in said)
+        super().__init__(f"Invalid arguments for {function}:{listed}")
         self.problems = problems
 
     @property
     def path(self) -> str:
         """Where the first problem is, as a JSON path."""
         return self.problems[0][0]
+
+
+def is_object(arguments: Raw | bytes) -> bool:
+    """Whether JSON is an object, or the null that stands for none (ADR 0017)."""
+    return bytes(memoryview(arguments)[:1]) in (b"{", b"n")
 
 
 class Function:
@@ -65,7 +75,9 @@ class Function:
         "_decode",
         "_pydantic",
         "_repair",
+        "_shared",
         "_stringy",
+        "_unfinished",
         "blocking",
         "call",
         "description",
@@ -99,6 +111,7 @@ class Function:
         self.repairs = 0
         self._repair = repair
         self._pydantic: tuple[tuple[str, str, Any], ...] = ()
+        self._shared: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
         self._arguments, self.input_schema = self._compiled()
         definitions = self.input_schema.get("$defs")
         self._stringy = {
@@ -183,11 +196,15 @@ class Function:
             arguments = b"{}"
         try:
             bound = self._decode(arguments)
-            if self._pydantic:
-                self._validate(bound)
+            if self._unfinished:
+                self._finish(bound)
         except (ValueError, TypeError, RecursionError) as problem:
-            return self._mended(arguments, problem)
-        return bound
+            said = _locate_fault(
+                problem
+            )  # and not the problem itself, whose frames hold the arguments
+        else:
+            return bound
+        return self._mended(arguments, said)
 
     def bind_text(self, arguments: Mapping[str, str]) -> Any:
         """Arguments that are all text, as prompts and resource templates have them.
@@ -205,7 +222,7 @@ class Function:
         """The struct its arguments decode into, and their schema."""
         builder = SchemaBuilder("input")
         members: list[Member] = []
-        fields, pydantic = [], []
+        fields, pydantic, shared = [], [], []
         for i, parameter in enumerate(self.parameters):
             try:
                 kind, validate, schema = _typed(parameter.annotation, builder)
@@ -215,23 +232,24 @@ class Function:
                 raise UsageError(f"two parameters are called {parameter.wire!r} on the wire")
             if validate is not None:
                 pydantic.append((f"p{i}", parameter.wire, validate))
+            unshare = make_unsharer(parameter.annotation)
+            if unshare is not None:
+                shared.append((f"p{i}", unshare))
             fields.append((f"p{i}", kind, _field(parameter)))
             members.append(_member(parameter, schema))
-        self._pydantic = tuple(pydantic)
+        self._pydantic, self._shared = tuple(pydantic), tuple(shared)
+        self._unfinished = bool(pydantic or shared)
         # The fields are p0, p1, …: a parameter may have any name, one of Struct's own included.
         arguments = msgspec.defstruct(
             "Arguments", fields, kw_only=True, forbid_unknown_fields=True, gc=False
         )
         return arguments, builder.finish(builder.record(members, closed=True))
 
-    def _decoded(self, arguments: Raw | bytes) -> Any:
-        bound = self._decode(arguments)
-        if self._pydantic:
-            self._validate(bound)
-        return bound
+    def _finish(self, bound: Any) -> None:
+        """Let pydantic validate its parameters, which were kept as raw JSON until here.
 
-    def _validate(self, bound: Any) -> None:
-        """Let pydantic validate its parameters, which were kept as raw JSON until here."""
+        Then values that classes hand out as defaults become copies of their own.
+        """
         for field, wire, validate in self._pydantic:
             raw = getattr(bound, field)
             if type(raw) is Raw:
@@ -239,67 +257,119 @@ class Function:
                     setattr(bound, field, validate(bytes(raw)))
                 except ValueError as problem:
                     raise PydanticProblem(wire, problem) from problem
+        for field, unshare in self._shared:
+            setattr(bound, field, unshare(getattr(bound, field)))
 
-    def _mended(self, arguments: Raw | bytes, problem: Exception) -> Any:
-        """The arguments, understood as they were meant; else the problem stands."""
-        try:
-            given = _integral(msgspec.json.decode(arguments))
-            try:
-                return self._decoded(encode({} if given is None else given))
-            except (ValueError, TypeError) as still:
-                problem = still
-            if not self._repair:
-                raise problem
-            bound = self._decoded(encode(_integral(self._unquoted(given))))
-        except (ValueError, TypeError, RecursionError):
-            raise ArgumentError(self.name, self._problems(problem)) from problem
-        self.repairs += 1
-        return bound
-
-    def _unquoted(self, given: Any) -> Any:
-        """Arguments with the JSON that a model put into strings, where no string is expected.
+    def _mended(self, arguments: Raw | bytes, said: list[Fault]) -> Any:
+        """The arguments, understood as they were meant.
 
         Raises:
-            ValueError: there is nothing of the kind.
+            ArgumentError: they do not fit, however they are understood; it says all that is wrong.
         """
+        given = _read(arguments)
+        if given is UNSET:
+            raise ArgumentError(self.name, said)
+        if not is_object(arguments):  # a client that sends no object is not a model that errs
+            raise ArgumentError(self.name, self._faults(given, said))
+        bound, said = self._tried({} if given is None else given)
+        if bound is not None:
+            return bound
+        if self._repair:
+            meant = _integral(self._unquoted(given))
+            if meant != given:
+                bound, said = self._tried(meant)
+                if bound is not None:
+                    self.repairs += 1
+                    return bound
+                given = meant
+        raise ArgumentError(self.name, self._faults({} if given is None else given, said))
+
+    def _tried(self, given: Any) -> tuple[Any, list[Fault]]:
+        """Arguments decoded; where they do not fit, None and what was said of them first."""
+        try:
+            bound = self._decode(encode(given))
+            if self._unfinished:
+                self._finish(bound)
+        except (ValueError, TypeError, RecursionError) as problem:
+            return None, _locate_fault(problem)
+        return bound, []
+
+    def _faults(self, given: Any, said: list[Fault]) -> list[Fault]:
+        """Everything that is wrong with arguments: by their schema, by pydantic, and what was said."""
+        from isthmus.server.schema_faults import MAX_FAULTS, find_faults
+
+        faults = find_faults(self.input_schema, given, nulls=True)
+        if isinstance(given, dict):
+            for _, wire, validate in self._pydantic:
+                if wire in given:
+                    said = [*_list_pydantic_faults(wire, validate, encode(given[wire])), *said]
+        for path, what in said:
+            # What contains a fault, or lies in one, was told in better words. msgspec does not say
+            # which member of a mapping it means.
+            within = path.partition("[...]")[0]
+            if len(faults) < MAX_FAULTS and not any(_is_within(within, one) for one, _ in faults):
+                faults.append((path, what))
+        return faults
+
+    def _unquoted(self, given: Any) -> Any:
+        """Arguments with the JSON that a model put into strings, where no string is expected."""
         if isinstance(given, str):
-            return msgspec.json.decode(given)
+            return _parsed(given)
         if not isinstance(given, dict):
-            raise ValueError("not an object")  # noqa: TRY004 - what a wrong argument raises
+            return given
         return {
             wire: _parsed(value) if isinstance(value, str) and wire not in self._stringy else value
             for wire, value in given.items()
         }
 
-    def _problems(self, problem: Exception) -> list[tuple[str, str]]:
-        """Where and what is wrong, as a JSON path and a sentence each."""
-        if isinstance(problem, PydanticProblem):
-            return [
-                (f"$.{problem.wire}{path[1:]}", what)
-                for path, what in pydantic_types.problems(problem.error)
-            ]
-        if isinstance(problem, RecursionError):
-            return [("$", "nested too deeply")]
-        found = re.fullmatch(LOCATED, str(problem))
-        what, path = (found["what"], found["path"]) if found else (str(problem), "$")
-        if path == "$" and "unknown field" in what:
-            what += f", known are: {', '.join(p.wire for p in self.parameters) or 'none'}"
-        return [(path, what)]
+
+def _read(arguments: Raw | bytes) -> Any:
+    """Arguments as plain data; UNSET where they are no JSON."""
+    try:
+        return _integral(msgspec.json.decode(arguments))
+    except (ValueError, RecursionError):
+        return UNSET
+
+
+def _locate_fault(problem: Exception) -> list[Fault]:
+    """Where and what is wrong by an exception, as a JSON path and a sentence each."""
+    if isinstance(problem, PydanticProblem):
+        return problem.faults
+    if isinstance(problem, RecursionError):
+        return [("$", "nested too deeply")]
+    found = re.fullmatch(LOCATED, str(problem))
+    return [(found["path"], found["what"]) if found else ("$", str(problem))]
+
+
+def _list_pydantic_faults(wire: str, validate: Callable[[bytes], Any], data: bytes) -> list[Fault]:
+    """What pydantic has against one argument."""
+    try:
+        validate(data)
+    except ValueError as error:
+        return PydanticProblem(wire, error).faults
+    return []
+
+
+def _is_within(path: str, other: str) -> bool:
+    """Whether one of two paths leads into what the other one leads to."""
+    short, long = sorted((path, other), key=len)
+    if short == "$":
+        return True
+    return long.startswith(short) and long[len(short) : len(short) + 1] in {"", ".", "["}
 
 
 LOCATED = r"(?s)(?P<what>.*) - at (?:`key` in )?`(?P<path>\$.*)`"
 """msgspec's way of saying where a problem is."""
-
-IMMUTABLE = frozenset({type(None), bool, int, float, str, bytes, UnsetType})
 
 
 class PydanticProblem(ValueError):
     """What pydantic said about one parameter."""
 
     def __init__(self, wire: str, error: Any) -> None:
-        super().__init__(str(error))
-        self.wire = wire
-        self.error = error
+        super().__init__(wire)
+        self.faults = [
+            (f"$.{wire}{path[1:]}", what) for path, what in pydantic_types.problems(error)
+        ]
 
 
 def _typed(
@@ -314,13 +384,14 @@ def _typed(
 
 
 def _field(parameter: Parameter) -> Any:
-    """The default as Python keeps it: the very object, not a copy."""
+    """The field of a parameter; each call gets a copy of a default that it could change."""
     if parameter.default_factory is not NODEFAULT:
         return msgspec.field(name=parameter.wire, default_factory=parameter.default_factory)
     default = parameter.default
-    if default is NODEFAULT or type(default) in IMMUTABLE:
+    factory = None if default is NODEFAULT else default_factory(default)
+    if factory is None:
         return msgspec.field(name=parameter.wire, default=default)
-    return msgspec.field(name=parameter.wire, default_factory=lambda: default)
+    return msgspec.field(name=parameter.wire, default_factory=factory)
 
 
 def _member(parameter: Parameter, schema: Schema) -> Member:

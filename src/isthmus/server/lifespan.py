@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from isthmus.errors import OutOfPhase
+from isthmus.errors import LifespanFailed, OutOfPhase, Refuse
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext
 from isthmus.wire.base import Wire
@@ -46,7 +46,7 @@ class Lifespan:
         """Enter the context manager, or wait until somebody else has; again after a failure.
 
         Raises:
-            Exception: whatever the context manager raised.
+            LifespanFailed: the context manager raised; the cause is what it raised.
         """
         if self._manager is None:
             return
@@ -72,7 +72,16 @@ class Lifespan:
 
     async def opened(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
         """A middleware that serves nothing before :meth:`open` is through."""
-        await self.open()
+        try:
+            await self.open()
+        except LifespanFailed as failed:
+            import logging  # not needed until something fails
+
+            logging.getLogger("isthmus").exception("the server cannot start")
+            kind = type(failed.__cause__).__name__
+            raise Refuse(
+                -32603, f"The server cannot start: its lifespan failed: {kind}"
+            ) from failed
         return await call_next(inbound)
 
     async def _hold(
@@ -89,8 +98,14 @@ class Lifespan:
         except Exception as error:
             if opened.done():
                 raise
-            opened.set_exception(error)
+            opened.set_exception(_make_failure(error))
         finally:
             if not opened.done():
                 opened.set_exception(OutOfPhase("the server's lifespan was cancelled"))
             self.value = self._task = self._opened = self._leave = None
+
+
+def _make_failure(error: Exception) -> LifespanFailed:
+    failed = LifespanFailed(f"the server's lifespan failed: {type(error).__name__}: {error}")
+    failed.__cause__ = error
+    return failed

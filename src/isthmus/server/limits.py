@@ -8,7 +8,7 @@ from isthmus.store.meter import Meter, Rate
 
 __all__ = ["Limits"]
 
-FIGURES = ("subscriptions", "streams", "depth", "in_flight", "file_size", "files", "tasks",
+FIGURES = ("threads", "request_state", "subscriptions", "streams", "depth", "in_flight", "file_size", "files", "tasks",
            "tasks_each", "task_ttl", "max_task_ttl", "task_poll", "answer_timeout")  # fmt: skip
 """The limits that are plain numbers."""
 
@@ -16,8 +16,8 @@ FIGURES = ("subscriptions", "streams", "depth", "in_flight", "file_size", "files
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a server; ``Server(limits=Limits(tool_calls=Rate(60, seconds=60)))``.
 
-    The defaults are what no honest user meets: they stop loops and floods. Set lower ones for
-    strangers. ``None`` switches a limit off.
+    The defaults are what no honest user meets, not even a program at full speed: they bound
+    memory, and are no protection from strangers. Set lower ones for those. ``None`` switches a limit off.
 
     Rates are counted for each caller: for the principal who authenticated; otherwise for the
     session, up to 2025-11-25, or for the connection. A caller beyond one of the first two gets
@@ -35,6 +35,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         streams: streams of changes that one caller may have open at a time.
         depth: levels of arrays and objects in the parameters of a request.
         in_flight: requests served at once on one connection, or in one session; one more is -32603.
+        threads: plain functions at work at once, each in a thread; more wait their turn. One that
+            waits in ``ctx.wait`` does not count.
+        request_state: characters of the sealed ``requestState`` that a client carries from round to
+            round of a call that asks (since 2026-07-28): answers and results of ``ctx.once``.
         schemas: what a schema may be that was not made from type hints.
         file_size: bytes of a file that is read as a resource.
         files: files of one directory that are listed, and entries of one folder that are shown.
@@ -49,19 +53,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         UsageError: a figure is none.
     """
 
-    tool_calls: Rate | Meter | None = Rate(1_000_000, 60.0)
-    completions: Rate | Meter | None = Rate(1_000, 10.0)
-    log_messages: Rate | Meter | None = Rate(1_000, 10.0)
-    progress: Rate | Meter | None = Rate(1_000, 10.0)
+    # A rate that no program reaches: what a stranger may do is for each server to say.
+    tool_calls: Rate | Meter | None = Rate(60_000_000, 60.0)
+    completions: Rate | Meter | None = Rate(60_000_000, 60.0)
+    log_messages: Rate | Meter | None = Rate(100_000, 10.0)
+    progress: Rate | Meter | None = Rate(100_000, 10.0)
     subscriptions: int | None = 1_000
     streams: int | None = 100
     depth: int | None = 128
-    in_flight: int | None = 1_000
+    in_flight: int | None = 10_000
+    threads: int | None = 40
+    request_state: int | None = 1024 * 1024
     schemas: Bounds | None = Bounds()
     file_size: int | None = 16 * 1024 * 1024
     files: int | None = 10_000
-    tasks: int | None = 10_000
-    tasks_each: int | None = 1_000
+    tasks: int | None = 100_000
+    tasks_each: int | None = 10_000
     task_ttl: float | None = 3_600.0
     max_task_ttl: float | None = 86_400.0
     task_poll: float = 1.0

@@ -314,7 +314,7 @@ class Offers:
 
         def decorate(fn: F) -> F:
             self._claim(name, custom_row(name, params, result), scopes)
-            self._routes[name] = custom_handler(fn, self._facilities)
+            self._routes[name] = custom_handler(fn, self._facilities, params)
             return fn
 
         return decorate
@@ -338,7 +338,7 @@ class Offers:
 
         def decorate(fn: F) -> F:
             self._claim(name, notice_row(name, params), scopes)
-            self._listeners.add(name, custom_handler(fn, self._facilities))
+            self._listeners.add(name, custom_handler(fn, self._facilities, params))
             return fn
 
         return decorate
@@ -401,7 +401,7 @@ class Offers:
             raise UsageError(f"this server has the extension {extension.identifier!r} already")
         for name, served in extension.methods.items():
             self._claim(name, custom_row(name, served.params, served.result), served.scopes)
-            handler = custom_handler(served.fn, self._facilities)
+            handler = custom_handler(served.fn, self._facilities, served.params)
             self._routes[name] = only_declared(extension, handler)
         for name, heard in extension.notices.items():
             self.on_notification(name, params=heard.params)(heard.fn)

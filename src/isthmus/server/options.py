@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, 
 
 from msgspec import UNSET
 
+from isthmus.core.surrogates import writable
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
 from isthmus.server.scopes import Scopes
@@ -13,6 +14,9 @@ from isthmus.wire.base import Meta
 from isthmus.wire.results import CacheScope
 
 if TYPE_CHECKING:
+    from isthmus.server.limits import Limits
+    from isthmus.server.redaction import Redact
+    from isthmus.server.sanitise import Sanitise
     from isthmus.store.log import Log
 
 __all__ = [
@@ -21,6 +25,7 @@ __all__ = [
     "HttpOptions",
     "PromptOptions",
     "ResourceOptions",
+    "ServerSettings",
     "SocketOptions",
     "TaskStarts",
     "TaskSupport",
@@ -197,6 +202,22 @@ class PromptOptions(TypedDict, total=False):
     scopes: Scopes
 
 
+class ServerSettings(TypedDict, total=False):
+    """What ``Server.configure`` can change of a server that does not serve yet; see ``Server``."""
+
+    instructions: str | None
+    secret: bytes | Sequence[bytes] | None
+    debug: bool
+    page_size: int | None
+    max_rounds: int
+    state_ttl: float
+    limits: "Limits"
+    sanitise: "Sanitise | None"
+    redact: "Redact | None"
+    ping_every: float | None
+    ping_misses: int
+
+
 class HttpOptions(TypedDict, total=False):
     """What can be said about an HTTP endpoint; see ``isthmus.transports.http.app.HttpApp``."""
 
@@ -205,10 +226,13 @@ class HttpOptions(TypedDict, total=False):
     allowed_hosts: Sequence[str]
     allowed_origins: Sequence[str]
     body_limit: int
+    head_limit: int
+    target_limit: int
     session_idle: float
     max_sessions: int
     heartbeat: float
     stream_answers: bool
+    upload_budget: int
     body_timeout: float
     body_idle: float
     retry: float
@@ -299,7 +323,7 @@ def introduced(
     icons: Sequence[Icon],
 ) -> Implementation:
     """Who a server says it is."""
-    return Implementation(
+    said = Implementation(
         name=name,
         version=version,
         title=title or UNSET,
@@ -307,6 +331,7 @@ def introduced(
         website_url=website_url or UNSET,
         icons=list(icons) or UNSET,
     )
+    return writable(said)
 
 
 def spoken(wanted: Sequence[Revision | str]) -> tuple[Revision, ...]:

@@ -1,14 +1,17 @@
 """Pings of a server: whether the clients of its sessions are still there."""
 
 import asyncio
+import time
 from functools import partial
 from typing import Any
 
-from isthmus.errors import UsageError
+from msgspec import Raw
+
+from isthmus.errors import NotInRevision, UsageError
 from isthmus.runtime.inbound import Inbound
 from isthmus.wire import EmptyResult, PingParams
 
-__all__ = ["Pings"]
+__all__ = ["Pings", "ping_client"]
 
 
 class Pings:
@@ -31,22 +34,37 @@ class Pings:
             raise UsageError(
                 f"ping_every={every!r} and ping_misses={misses!r}: seconds or None, and 1 or more"
             )
-        self._every = every
-        self._misses = misses
+        self.every = every
+        self.misses = misses
         self._tasks: set[asyncio.Task[None]] = set()
 
     def joined(self, inbound: Inbound) -> None:
         """A session has opened: ping its client for as long as it lasts."""
-        if self._every is None:
+        if self.every is None:
             return
         from isthmus.runtime.pinging import keep_pinging  # most servers do not ping
 
         peer = inbound.link
-        pinging = keep_pinging(peer, partial(_ping, peer), self._every, self._misses, whom="client")
+        pinging = keep_pinging(peer, partial(_ping, peer), self.every, self.misses, whom="client")
         task = asyncio.get_running_loop().create_task(pinging)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         peer.on_close(partial(_leave, task))
+
+
+async def ping_client(inbound: Inbound, timeout: float | None) -> float:
+    """Ping the client of a request; returns the seconds until it answered.
+
+    Raises:
+        NotInRevision: servers send no requests since 2026-07-28.
+        CallTimedOut, ConnectionLost: it is gone, or does not answer.
+    """
+    revision = inbound.caller.revision
+    if not revision.allows("server", "ping"):
+        raise NotInRevision(f"revision {revision.name} has no pings of servers")
+    begun = time.monotonic()
+    await inbound.link.call("ping", PingParams(), Raw, relates_to=inbound.id, timeout=timeout)
+    return time.monotonic() - begun
 
 
 def _leave(task: "asyncio.Task[None]") -> None:

@@ -34,8 +34,9 @@ async def serve_pipes(server: "Server") -> None:
             f"{server.info.name} serves the program that started it, on standard input and output "
             "(Ctrl-C to stop)\n"
         )
-    leave_with(0, asyncio.get_running_loop())  # before the channel claims it
+    hung_up = leave_with(0, 1, asyncio.get_running_loop())  # before the channel claims it
     channel = StdioChannel()
+    hung_up.add_done_callback(lambda _: channel.hang_up())
     stop_on_signals(asyncio.current_task())
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

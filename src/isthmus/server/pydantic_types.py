@@ -6,6 +6,7 @@ pydantic itself: its semantics are what its users expect.
 """
 
 import functools
+import re
 import sys
 from typing import TYPE_CHECKING, Any, get_origin
 
@@ -123,6 +124,10 @@ def _discriminator(field: Any) -> list[Any]:
     return [Discriminator(tells) if isinstance(tells, str) else tells] if tells else []
 
 
+MAX_TOLD = 1_000
+"""Pydantic makes all its problems into objects at once: from so many on they are only counted."""
+
+
 @functools.lru_cache(maxsize=1024)
 def _cached_adapter(annotation: Any) -> "TypeAdapter[Any]":
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
@@ -177,13 +182,19 @@ def adapter_for(annotation: Any) -> "TypeAdapter[Any] | None":
 
 def problems(error: "ValidationError") -> list[tuple[str, str]]:
     """Where and what: each problem as a JSON path below ``$`` and a sentence."""
-    return [
-        (
-            "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in problem["loc"]),
-            problem["msg"],
-        )
-        for problem in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
+    if error.error_count() > MAX_TOLD:
+        return [("$", f"{error.error_count()} faults")]
+    from isthmus.server.schema_faults import show_value  # nothing is wrong with most arguments
+
+    found = []
+    for problem in error.errors(include_url=False, include_context=False):
+        steps = (f"[{p}]" if isinstance(p, int) else f".{p}" for p in problem["loc"])
+        path = "$" + "".join(steps)
+        what = re.sub("^(Value error|Assertion failed), ", "", problem["msg"])
+        if problem["type"] != "missing":
+            what += f", got {show_value(problem['input'], path)}"
+        found.append((path, what))
+    return found
 
 
 def validated(kind: Any, data: bytes) -> Any:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.errors import Misbehaved
 from isthmus.revisions import METHODS
 from isthmus.server.facilities import Facilities
 from isthmus.server.polling import Polling
@@ -80,7 +81,8 @@ class Questions(Polling):
         Raises:
             CapabilityMissing: the client shows no forms.
             UsageError: a form cannot have such a blank.
-            Misbehaved: the answer does not fit the form.
+            Misbehaved: the answer does not fit the form; the call is refused with the reason if
+                nobody catches it.
             TaskCancelled: the client cancelled the task it made of it.
         """
         from isthmus.server.forms import form_for
@@ -91,7 +93,10 @@ class Questions(Polling):
         )
         result: ElicitResult = await self._ask("elicitation/create", params, key)
         if result.action == "accept":
-            return Accepted(form.read(result.content or {}))
+            try:
+                return Accepted(form.read(result.content or {}))
+            except Misbehaved as misfit:
+                raise self._asker.unreadable("elicitation/create", misfit) from misfit
         return Declined() if result.action == "decline" else Cancelled()
 
     async def elicit_url(

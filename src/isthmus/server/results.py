@@ -10,7 +10,7 @@ from isthmus.core.surrogates import without_surrogates
 from isthmus.errors import UsageError
 from isthmus.server.custom_types import encode, plain
 from isthmus.server.media import Audio, Image
-from isthmus.server.returns import CONTENT, Returns
+from isthmus.server.returns import CONTENT, Returns, WrongReturn, returned_none, wrong_return
 from isthmus.server.sanitise import Sanitise
 from isthmus.wire import (
     BlobResourceContents,
@@ -46,12 +46,16 @@ def to_call_result(
     if isinstance(value, CallToolResult | InputRequiredResult):
         return value if clean is None else clean.result(value)
     if plan.write is None:
+        if value is None and plan.never_none:
+            raise returned_none(plan.never_none)
         result = CallToolResult(content=to_content(value))
         return result if clean is None else clean.result(result)
     try:
         data = plan.write(value)
     except (UsageError, UnicodeEncodeError) as problem:
-        value = _encodable(value, problem)
+        if not _has_surrogates(problem):
+            raise
+        value = _encodable(value)
         data = plan.write(value)
     content: list[ContentBlock] = []
     harmless = True
@@ -66,15 +70,14 @@ def to_call_result(
     return clean.result(result)
 
 
-def _encodable(value: Any, problem: Exception) -> Any:
-    """The value without the halves of surrogates that kept it from being written.
-
-    Raises:
-        UsageError: it was something else that did.
-    """
+def _has_surrogates(problem: Exception) -> bool:
+    """Whether halves of surrogates are what kept a value from being written."""
     cause = problem if isinstance(problem, UnicodeEncodeError) else problem.__cause__
-    if not isinstance(cause, UnicodeEncodeError):
-        raise problem
+    return isinstance(cause, UnicodeEncodeError)
+
+
+def _encodable(value: Any) -> Any:
+    """The value without the halves of surrogates that kept it from being written."""
     return without_surrogates(msgspec.to_builtins(value, str_keys=True, enc_hook=plain))
 
 
@@ -106,16 +109,17 @@ def _block(value: Any) -> ContentBlock:
 
 def _json(value: Any) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
-        raise UsageError(
+        raise WrongReturn(
             "bytes are no content by themselves: return Image(data), Audio(data) or "
             "an EmbeddedResource"
         )
     try:
         return encode(value).decode()
-    except UnicodeEncodeError as problem:
-        return encode(_encodable(value, problem)).decode()
+    except UnicodeEncodeError:
+        return encode(_encodable(value)).decode()
     except (TypeError, ValueError) as problem:
-        raise UsageError(f"{type(value).__name__} has no JSON form: {problem}") from problem
+        told = f"it returned a value of type {type(value).__name__}, which has no JSON form"
+        raise wrong_return(value, problem, told) from problem
 
 
 def to_resource_contents(

@@ -24,7 +24,14 @@ from isthmus.server.validation import Validator
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["CONTENT", "Returns"]
+__all__ = [
+    "CONTENT",
+    "Returns",
+    "WrongReturn",
+    "name_unless_optional",
+    "returned_none",
+    "wrong_return",
+]
 
 Writer: TypeAlias = Callable[[Any], bytes]
 
@@ -49,6 +56,45 @@ SEQUENCES = frozenset(
 )
 
 
+class WrongReturn(UsageError):
+    """A function returned what cannot be its result.
+
+    Args:
+        told: what its caller may read: nothing of the value itself.
+        detail: what only its author reads, in the log.
+    """
+
+    def __init__(self, told: str, detail: object = "") -> None:
+        super().__init__(f"{told}: {detail}" if detail else told)
+        self.told = told
+
+
+def wrong_return(value: Any, detail: object = "", told: str = "") -> WrongReturn:
+    """What to raise for a value that has no JSON form, or not the one that was promised.
+
+    Args:
+        value: what the function returned.
+        detail: why it is no result.
+        told: what to say where the value is nothing that is typically returned by mistake.
+    """
+    close = getattr(value, "close", None)
+    if isinstance(value, collections.abc.Coroutine):
+        close()  # type: ignore[misc]  # it never begins, and must not be warned about
+        return WrongReturn("it returned a coroutine: was `await` forgotten?")
+    if isinstance(value, collections.abc.Awaitable):
+        return WrongReturn(f"it returned a {type(value).__name__}: was `await` forgotten?")
+    if isinstance(value, collections.abc.AsyncGenerator):
+        return WrongReturn("it returned an async generator: collect its items and return a list")
+    if isinstance(value, collections.abc.Generator):
+        return WrongReturn("it returned a generator: return a list")
+    return WrongReturn(told or f"it returned a value of type {type(value).__name__}", detail)
+
+
+def returned_none(promised: str) -> WrongReturn:
+    """What to raise for a None that was not promised."""
+    return WrongReturn(f"it returned None, and is annotated to return {promised}")
+
+
 class Returns(msgspec.Struct, frozen=True):
     """How a function's return values become results.
 
@@ -58,12 +104,14 @@ class Returns(msgspec.Struct, frozen=True):
         wrapped: ``schema`` is of an object with the value as its member ``result``, because
             structured content had to be an object up to 2025-11-25.
         text: structured content also travels as text (specification 2025-06-18, a SHOULD).
+        never_none: the annotation, where it is content and None is none; else "".
     """
 
     schema: Schema | None = None
     write: Writer | None = None
     text: bool = True
     wrapped: bool = False
+    never_none: str = ""
 
     @classmethod
     def of(cls, annotation: Any, *, text: bool = True, about: str = "") -> "Returns":
@@ -84,7 +132,7 @@ class Returns(msgspec.Struct, frozen=True):
                 "an EmbeddedResource, or a class with a field of type bytes"
             )
         if _is_content(annotation):
-            return cls(text=text)
+            return cls(text=text, never_none=name_unless_optional(annotation))
         builder = SchemaBuilder("output")
         adapter = pydantic_types.adapter_for(annotation)
         if adapter is not None:
@@ -123,6 +171,16 @@ def _is_content(annotation: Any) -> bool:
     return not BLOCKS.isdisjoint(leaves) or (not nested and leaves <= TEXT)
 
 
+def name_unless_optional(annotation: Any) -> str:
+    """The name of a type of content that None is none of; "" where None is."""
+    if annotation is Any or annotation is object:
+        return ""
+    leaves, nested = _leaves(annotation)
+    if not nested and not leaves.isdisjoint({None, type(None), Any, object}):
+        return ""
+    return getattr(annotation, "__name__", "") or str(annotation)
+
+
 def _leaves(annotation: Any) -> tuple[set[Any], bool]:
     """What the type is made of, through unions and lists, and whether there are lists."""
     annotation = bare(annotation)
@@ -159,7 +217,7 @@ def _writer(kind: Any, check: Callable[[bytes], Any]) -> Writer:
             data = encode(value)
             check(data)
         except (ValueError, TypeError) as problem:
-            raise UsageError(f"{UNKEPT}: {problem}") from problem
+            raise wrong_return(value, problem, UNKEPT) from problem
         return data
 
     return _exactly(kind, write) if kind in (int, str, bool) else write
@@ -205,8 +263,8 @@ def _pydantic_writer(adapter: "TypeAdapter[Any]") -> Writer:
             checked = adapter.validate_python(value)
             return adapter.dump_json(checked, by_alias=True, warnings="error")
         except ValidationError as error:
-            raise UsageError(f"{UNKEPT}: {pydantic_types.explained(error)}") from error
+            raise wrong_return(value, pydantic_types.explained(error), UNKEPT) from error
         except ValueError as problem:
-            raise UsageError(f"{UNKEPT}: {problem}") from problem
+            raise wrong_return(value, problem, UNKEPT) from problem
 
     return write

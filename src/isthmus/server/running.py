@@ -1,9 +1,10 @@
 """How a user's function is run: here, or in a thread; and what becomes of what it raises."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from isthmus.errors import CapabilityMissing, Refuse, ToolError
 from isthmus.runtime.inbound import Inbound
@@ -11,9 +12,12 @@ from isthmus.runtime.router import is_over
 from isthmus.server.context import Context
 from isthmus.server.facilities import Facilities
 from isthmus.server.functions import Function
+from isthmus.server.returns import WrongReturn
 from isthmus.server.workers import Workers
 
-__all__ = ["Body", "Run", "report", "rounds", "run_refusing", "runner"]
+__all__ = ["Body", "Run", "report", "rounds", "run_refusing", "runner", "to_result"]
+
+T = TypeVar("T")
 
 Body: TypeAlias = Callable[[Context], Awaitable[Any]]
 """What serves a call: it may ask through the context, and may run more than once."""
@@ -72,8 +76,39 @@ async def run_refusing(
         raise RuntimeError("something it waited for was cancelled") from error
 
 
-def report(what: str, error: BaseException) -> None:
-    """Log an exception nobody expected, with its traceback."""
+def to_result(make: Callable[[], T], what: str, fn: Callable[..., Any]) -> T:
+    """What a function returned as the result that its method has.
+
+    Args:
+        make: makes it.
+        what: whose function it is.
+        fn: the function.
+
+    Raises:
+        Refuse: it returned what cannot be one; its author is told in the log.
+    """
+    try:
+        return make()
+    except WrongReturn as wrong:
+        report(what, wrong, fn)
+        raise Refuse(-32603, f"{what[:1].upper()}{what[1:]} failed: {wrong.told}") from wrong
+
+
+def report(what: str, error: BaseException, fn: Callable[..., Any] | None = None) -> None:
+    """Log an exception nobody expected, with its traceback.
+
+    Args:
+        what: what failed.
+        error: the exception.
+        fn: the author's function, for a return value that is wrong: no traceback leads there.
+    """
     import logging  # not needed until something fails
 
-    logging.getLogger("isthmus").error("%s failed", what, exc_info=error)
+    why = f"{_place_of(fn)}: {error}" if isinstance(error, WrongReturn) else ""
+    logging.getLogger("isthmus").error("%s failed%s", what, why, exc_info=error)
+
+
+def _place_of(function: Any) -> str:
+    """Where a function is written, for the log."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"

@@ -20,6 +20,7 @@ from isthmus.server.limits import Limits
 from isthmus.server.offers import Offers
 from isthmus.server.options import (
     HttpOptions,
+    ServerSettings,
     SocketOptions,
     TcpOptions,
     fitting,
@@ -180,6 +181,32 @@ class Server(Offers):
         self._middleware.append(middleware)
         return middleware
 
+    def configure(self, **settings: Unpack[ServerSettings]) -> None:
+        """Change settings of a server that was made elsewhere, as one that is imported.
+
+        They mean what they mean in ``Server(…)``, and those that are not named stay as they are.
+        What tools and resources were declared with cannot be changed any more: ``auth``,
+        ``revisions``, ``lifespan``, ``task_store``, how long lists may be kept, and of ``limits``
+        those of schemas, files and folders that are there already. For middleware and extensions
+        there are :meth:`use` and :meth:`extend`.
+
+        Raises:
+            UsageError: there is no such setting, it is of another kind than it must be, or the
+                server has begun to serve.
+        """
+        if self._router is not None:
+            raise UsageError("a server must be configured before it serves")
+        given: dict[str, Any] = {**known(settings, ServerSettings)}
+        _check(given.get("limits", LIMITS), given.get("sanitise"), given.get("redact"), auth=None)
+        pings = self._pings
+        self._pings = Pings(
+            given.get("ping_every", pings.every), given.get("ping_misses", pings.misses)
+        )
+        self._facilities.configure(given)
+        self._debug, self._changes.limits = self._facilities.debug, self._facilities.limits
+        if "instructions" in given:
+            self._opening.instruct(given["instructions"])
+
     def extend(self, extension: "Extension", /) -> "Extension":
         """Put an extension in place: it is declared, and what it serves is served.
 
@@ -226,6 +253,7 @@ class Server(Offers):
                 known_scopes=self._known_scopes,
             )
             self._completions.settle()
+            self._tools.settle()
         return self._router
 
     def asgi(self, **options: Unpack[HttpOptions]) -> "HttpApp":
@@ -285,7 +313,11 @@ class Server(Offers):
         run(self, transport, given)
 
     async def open(self) -> None:
-        """Enter the lifespan; happens by itself before the first request."""
+        """Enter the lifespan; happens by itself before the first request.
+
+        Raises:
+            LifespanFailed: it raised; the cause is what it raised.
+        """
         await self._lifespan.open()
 
     async def close(self) -> None:

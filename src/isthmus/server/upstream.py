@@ -36,7 +36,7 @@ async def reach(ctx: "Context", facilities: "Facilities", name: str) -> Any:
     try:
         return await auth.upstream(caller, name)
     except UpstreamRequired as lack:
-        need = lack
+        need = lack.with_traceback(None)  # without the frames, of which this is one
     # The body runs again after the answer: the same page is asked for, and no second one is made.
     url = await ctx.once(need.page, key=f"upstream {name}")
     await asked(ctx, facilities, need, url, name)

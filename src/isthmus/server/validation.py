@@ -1,6 +1,6 @@
 """Schemas that authors wrote by hand: compiled when first needed, and kept as they are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from isthmus.errors import UsageError
@@ -30,14 +30,32 @@ class Validator:
         Raises:
             UsageError: the schema itself is none.
         """
-        return list(self._problems(value))
-
-    def _problems(self, value: Any) -> Iterator[tuple[str, str]]:
         if self._compiled is None:
             self._compiled = _compiled(self._schema)
-        for flaw in self._compiled.iter_errors(value):
-            steps = (f"[{s}]" if isinstance(s, int) else f".{s}" for s in flaw.instance_path)
-            yield "$" + "".join(steps), flaw.message
+        try:
+            self._compiled.validate(value)
+        except ValueError as flaw:  # the first one: the library would make all of them at once
+            first = _locate_fault(flaw)
+        else:
+            return []
+        from isthmus.server.schema_faults import find_faults
+
+        # The library's patterns take a time that grows with the text, which Python's do not promise.
+        return find_faults(self._schema, value, patterns=False) or [first]
+
+
+def _locate_fault(flaw: ValueError) -> tuple[str, str]:
+    """Where and what, in the library's words."""
+    steps = (
+        f"[{s}]" if isinstance(s, int) else f".{s}" for s in getattr(flaw, "instance_path", ())
+    )
+    text = str(getattr(flaw, "message", flaw))
+    return "$" + "".join(steps), text if len(
+        text
+    ) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}…"
+
+
+MAX_TEXT_CHARS = 400
 
 
 def _compiled(schema: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
@@ -21,6 +21,7 @@ from msgspec import Struct
 from isthmus.errors import IsthmusError, UsageError
 from isthmus.store.ahead import log_ahead
 from isthmus.store.checkpoints import LARGEST, Checkpoints
+from isthmus.store.files import own_file
 from isthmus.store.work import Ask, settle
 
 if TYPE_CHECKING:
@@ -76,12 +77,15 @@ class Schema(Struct, frozen=True, kw_only=True):
         version: of the tables.
         tables: the statements that make them.
         purpose: what the file is, as errors call it, such as ``"the state of a host"``.
+        upgrades: the statements that make tables of the next version out of those of an older one,
+            by the older one's number; a file of a version that has none is refused.
     """
 
     application: int
     version: int
     tables: tuple[str, ...]
     purpose: str
+    upgrades: Mapping[int, tuple[str, ...]] = {}
 
 
 class Database:
@@ -207,7 +211,10 @@ class Database:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         self._put(Ask(work, writes=writes, asked=asked, loop=loop, future=future, after=after))
-        return await future
+        try:
+            return await future
+        finally:
+            del future  # which keeps what is raised, and so would this frame
 
     # In memory
 
@@ -223,8 +230,12 @@ class Database:
         self._soon()
         with self._woken:
             self._do([ask])
-        if ask.error is not None:
-            raise ask.error
+        error, ask.error = ask.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # it keeps this frame, and must not be kept by it
         return ask.result
 
     # In a file
@@ -407,9 +418,7 @@ class Database:
         A file that was there and is gone is not made again: what stood in it would be missed by
         nobody.
         """
-        made = 0 if self._known else os.O_CREAT
-        os.close(os.open(self.path, os.O_RDWR | made, 0o600))
-        os.chmod(self.path, 0o600)  # noqa: PTH101 - what was made before may be open to others
+        own_file(self.path, create=not self._known)
 
     def connect(self) -> "sqlite3.Connection":
         """An open connection, set up for many readers and one writer at a time."""
@@ -450,6 +459,11 @@ class Database:
             db.execute(f"PRAGMA user_version = {schema.version}")
         elif application != schema.application:
             raise StoreUnusable(f"{self.path} is a database of something else: name another file")
+        elif version in schema.upgrades:
+            for number in range(version, schema.version):
+                for statement in schema.upgrades[number]:
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version = {schema.version}")
         elif version != schema.version:
             newer = "newer" if version > schema.version else "older"
             mend = "upgrade isthmus" if version > schema.version else "begin with a new file"

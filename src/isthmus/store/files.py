@@ -1,12 +1,13 @@
 """Files that are written whole or not at all, by whoever else writes them meanwhile."""
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["make", "replace"]
+__all__ = ["make", "own_file", "replace"]
 
 
 def replace(
@@ -29,6 +30,43 @@ def replace(
         check()
         written.replace(path)
     _settle(path.parent)
+
+
+def own_file(path: str | os.PathLike[str], *, create: bool = True) -> None:
+    """Have a file readable and writable by its owner only; SQLite gives its own files this one's mode.
+
+    A folder in which others may replace the file is told in the log: what is in it then is theirs.
+
+    Args:
+        path: which one.
+        create: make it where there is none.
+
+    Raises:
+        OSError: it cannot be made, or belongs to somebody else.
+    """
+    made = os.O_CREAT if create else 0
+    os.close(os.open(path, os.O_RDWR | made, 0o600))
+    os.chmod(path, 0o600)  # noqa: PTH101 - what was made before may be open to others
+    folder = Path(path).absolute().parent
+    if is_open_to_others(folder):
+        import logging  # for what rarely happens
+
+        logging.getLogger("isthmus").warning(
+            "%s can be changed by other users of this machine, who could put another file in the "
+            "place of %s: chmod 700 it, or choose another folder",
+            folder,
+            Path(path).name,
+        )
+
+
+def is_open_to_others(folder: Path) -> bool:
+    """Whether another user than root could put a file in the place of ours in a folder."""
+    if not hasattr(os, "getuid"):  # Windows says it otherwise
+        return False
+    found = folder.stat()
+    if found.st_uid not in {0, os.getuid()}:
+        return True
+    return bool(found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
 
 
 def make(path: Path, data: bytes) -> None:

@@ -124,6 +124,7 @@ class Job:
             answer: Raw = await future
             return answer
         finally:
+            del future  # which keeps what is raised, and so would this frame
             if self._answers.pop(key, None) is not None:
                 await self._withdrawn(key)
 

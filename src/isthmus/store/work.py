@@ -53,8 +53,9 @@ class Ask:
         """Tell whoever waits, in the thread of their loop."""
         if self.future is None or self.future.done():
             return
-        if self.error is not None:
-            self.future.set_exception(self.error)
+        error, self.error = self.error, None  # it keeps frames in which this stands
+        if error is not None:
+            self.future.set_exception(error)
         else:
             self.future.set_result(self.result)
 

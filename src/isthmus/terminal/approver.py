@@ -16,6 +16,8 @@ from isthmus.host.view import HostView
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.discreet import Discreet
 from isthmus.terminal.editing import in_editor
+from isthmus.terminal.grant_list import GrantList
+from isthmus.terminal.guard import Guard
 from isthmus.terminal.happenings import Happenings
 from isthmus.terminal.inbox import Inbox
 from isthmus.terminal.questions import Questions, Surface
@@ -24,11 +26,11 @@ from isthmus.terminal.servers import Servers
 __all__ = ["TerminalApprover", "approve"]
 
 KEYS = {
-    "questions": "a once  s session  r remember  e edit  d deny  c cancel  ? why  / search",
-    "servers": "s start  x stop  r restart  l its log",
-    "log": "up, down: scroll",
+    "servers": "s start  x stop  r restart  l its log  t its tools",
+    "log": "up, down: scroll  / search",
+    "grants": "x take back",
 }
-PANES = "1 questions  2 servers  3 log  q quit"
+PANES = "1 questions  2 servers  3 log  4 grants  q quit"
 
 
 class TerminalApprover(Discreet):
@@ -53,35 +55,38 @@ class TerminalApprover(Discreet):
     #bar { text-style: bold; }
     #told { text-style: italic; }
     ContentSwitcher { height: 1fr; }
-    #questions, #servers, #log { height: 1fr; layout: grid; grid-size: 1; }
-    #questions, #servers { grid-rows: 4 1fr; }
+    #questions, #servers, #log, #grants { height: 1fr; layout: grid; grid-size: 1; }
+    #questions, #servers, #grants { grid-rows: 4 1fr; }
     #log { grid-rows: 1fr; }
     OptionList { border: none; padding: 0; height: 1fr; max-height: 100%; }
     Detail { border-top: solid $foreground; }
-    #search { height: 1; border: none; padding: 0 1; dock: bottom; }
-    .-wide #questions, .-wide #servers { grid-size: 2; grid-columns: 44 1fr; grid-rows: 1fr; }
+    #search, #log-search { height: 1; border: none; padding: 0 1; dock: bottom; }
+    .-wide #questions, .-wide #servers, .-wide #grants { grid-size: 2; grid-columns: 44 1fr; grid-rows: 1fr; }
     .-wide Detail { border-top: none; border-left: solid $foreground; padding-left: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "pane('questions')", "questions"),
         Binding("2", "pane('servers')", "servers"),
         Binding("3", "pane('log')", "log"),
+        Binding("4", "pane('grants')", "grants"),
         Binding("q,ctrl+q,ctrl+c", "leave", "quit"),
     ]
 
     def __init__(self, view: HostView, surface: Surface | None = None) -> None:
-        super().__init__()
-        self._view = view
         self.surface = surface or Surface()
+        super().__init__(Guard(self.surface.clock))
+        self._view = view
         self._leaving = False
 
     def compose(self) -> ComposeResult:
         """A line of where one is, the panes, what was told last, and the keys."""
         yield Static("", id="bar", markup=False)
+        edit = self.surface.edit or self._edit
         with ContentSwitcher(initial="questions"):
-            yield Questions(self._view, self.surface, self.surface.edit or self._edit)
-            yield Servers(self._view)
+            yield Questions(self._view, self.surface, self._guard, edit)
+            yield Servers(self._view, edit)
             yield Happenings(self._view)
+            yield GrantList(self._view)
         yield Static("", id="told", markup=False)
         yield Static("", id="keys", markup=False)
 
@@ -120,6 +125,10 @@ class TerminalApprover(Discreet):
         self.query_one("#told", Static).update(event.text)
         self._paint()
 
+    def on_questions_looked(self, _event: Questions.Looked) -> None:
+        """Say what the keys do now."""
+        self._paint()
+
     def _paint(self) -> None:
         waiting, servers = len(self._view.pending()), self._view.servers()
         ill = sum(bool(one.error) for one in servers)
@@ -129,18 +138,22 @@ class TerminalApprover(Discreet):
         bar = f"isthmus host | {waiting} question{'s' * (waiting != 1)} | {health}"
         self.query_one("#bar", Static).update(bar)
         pane = self.query_one(ContentSwitcher).current or ""
-        self.query_one("#keys", Static).update(f"{KEYS[pane]}\n{PANES}")
+        keys = KEYS.get(pane) or self.query_one(Questions).keys()
+        self.query_one("#keys", Static).update(f"{keys}\n{PANES}")
 
     async def action_pane(self, pane: str) -> None:
         """Show another part."""
         self.query_one(ContentSwitcher).current = pane
-        self.query_one(Questions).guard.moved()
+        self._guard.moved()
         if pane == "servers":
             self.query_one(Servers).reload()
             self.query_one("#server-list").focus()
         elif pane == "log":
             await self.query_one(Happenings).open()
             self.query_one("#happenings", Detail).focus()
+        elif pane == "grants":
+            await self.query_one(GrantList).open()
+            self.query_one("#grant-list").focus()
         else:
             self.query_one(Inbox).focus()
         self._paint()
@@ -177,12 +190,4 @@ async def approve(
     """
     app = TerminalApprover(view, surface)
     async with view.attend(app.surface.by, app.surface.assurance):
-        showing = asyncio.ensure_future(app.run_async())
-        ending = asyncio.ensure_future((end or asyncio.Event()).wait())
-        try:
-            await asyncio.wait({showing, ending}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            ending.cancel()
-            if not showing.done():
-                app.exit()
-            await showing
+        await app.show(end)

@@ -9,7 +9,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from isthmus.host.interaction import Interaction
+from isthmus.host.interaction import Interaction, Verdict
+from isthmus.terminal.argument_lines import compare_arguments
 from isthmus.terminal.cards import card
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.guard import Guard
@@ -46,8 +47,8 @@ def kind(one: Interaction) -> tuple[str, ...]:
     return attempt.principal, attempt.server, attempt.action, attempt.origin, named
 
 
-class Batch(ModalScreen[bool]):
-    """All of them, whole, one after the other; ``y`` allows each of them once.
+class Batch(ModalScreen[Verdict | None]):
+    """What differs between them, then all of them, whole; one key answers each of them.
 
     Args:
         several: the questions; what comes later is not among them.
@@ -59,7 +60,8 @@ class Batch(ModalScreen[bool]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "allow", show=False),
-        Binding("escape,q,n,d", "leave", show=False),
+        Binding("d", "deny", show=False),
+        Binding("escape,q,n", "leave", show=False),
         Binding("space", "page(1)", show=False),
         Binding("backspace", "page(-1)", show=False),
     ]
@@ -75,11 +77,13 @@ class Batch(ModalScreen[bool]):
         with Vertical() as box:
             box.border_title = f"{count} questions of one kind"
             yield Detail(id="batch")
-            yield Static(f" y  allows these {count}, once each    Esc  back", markup=False)
+            yield Static(
+                f" y  allows these {count}, once each    d  denies them    Esc  back", markup=False
+            )
 
     def on_mount(self) -> None:
         """Show them."""
-        lines: list[Line] = []
+        lines: list[Line] = [*compare_arguments(self._several)]
         for number, one in enumerate(self._several, 1):
             found = card(one)
             lines += [Line(f"{number}. {found.title}", "title"), *found.lines]
@@ -95,11 +99,16 @@ class Batch(ModalScreen[bool]):
     def action_allow(self) -> None:
         """Yes to each, once they have been there long enough."""
         if self._guard.ready():
-            self.dismiss(True)
+            self.dismiss("allow")
+
+    def action_deny(self) -> None:
+        """No to each, once they have been there long enough."""
+        if self._guard.ready():
+            self.dismiss("deny")
 
     def action_leave(self) -> None:
         """Back to the questions, one by one."""
-        self.dismiss(False)
+        self.dismiss(None)
 
     def action_page(self, direction: int) -> None:
         """Turn the page."""

@@ -13,7 +13,7 @@ from isthmus.core.plain_text import mixed
 from isthmus.host.interaction import Interaction
 from isthmus.host.policy.trace import Trace
 from isthmus.terminal.lines import Line, changes, field, head, name, text_of, warning
-from isthmus.terminal.payloads import body, editable
+from isthmus.terminal.payloads import body, definition, editable
 
 __all__ = ["Card", "card", "question", "why"]
 
@@ -37,6 +37,7 @@ QUESTIONS: Mapping[str, str] = {
 
 ORIGINS: Mapping[str, str] = {
     "local": "a program that uses this host",
+    "attached": "a program that is attached to this host",
     "request": "a request of the server's own",
     "result": "the server, in answer to a call",
     "task": "a task of the server",
@@ -94,6 +95,7 @@ def _lines(interaction: Interaction, edited: Any) -> Iterator[Line]:
     yield from body(interaction.payload)
     yield head("why you are asked")
     yield from why(interaction.trace, brief=True)
+    yield from definition(interaction.payload)
 
 
 def _who(interaction: Interaction) -> Iterator[Line]:
@@ -101,9 +103,10 @@ def _who(interaction: Interaction) -> Iterator[Line]:
     attempt = interaction.attempt
     # spec 2026-07-28 client/elicitation#security-considerations: MUST indicate which server asks
     yield field("server", attempt.server or "none")
-    yield field("asked by", f"{attempt.principal}, by way of {ORIGINS[attempt.origin]}")
+    asker = f"{attempt.asker}, for {attempt.principal}" if attempt.asker else attempt.principal
+    yield field("asked by", f"{asker}, by way of {ORIGINS[attempt.origin]}")
     if attempt.parent:
-        yield field("in the course of", attempt.parent)
+        yield field("in the course of", f"{attempt.course} ({attempt.parent})".strip())
     if attempt.run:
         yield field("run", attempt.run)
     yield Line(

@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import DescendantFocus, Key, Paste
 from textual.widgets import Input, Static
+from textual.worker import Worker, WorkerState
 
 from isthmus.host.events import Answered, Asked, HostEvent, Noticed, ServerMoved
 from isthmus.host.turns import (
@@ -23,19 +26,21 @@ from isthmus.terminal.chat_lines import asked, bar, done, ended, inserted
 from isthmus.terminal.chat_session import Item, Session
 from isthmus.terminal.chat_typing import suggestions
 from isthmus.terminal.chat_widgets import ChatLine, Suggestions, Transcript
+from isthmus.terminal.detail import Detail
 from isthmus.terminal.discreet import Discreet
 from isthmus.terminal.editing import in_editor
+from isthmus.terminal.guard import Guard
 from isthmus.terminal.inbox import Inbox
 from isthmus.terminal.lines import Line, name, trouble
 from isthmus.terminal.questions import Questions, Surface
 
 if TYPE_CHECKING:
-    from textual.worker import Worker
+    from collections.abc import Awaitable, Callable
 
 __all__ = ["Chat", "chat"]
 
 TYPING = "Enter say  Tab complete  up, down earlier lines  ^C stop, twice quits  /help"
-ANSWERING = "a once  A,y high risk  s session  r remember  e edit  d deny  c cancel  ? why"
+WRITING = "A question waits. Your line keeps its keys: Tab goes to the question, and back."
 PAUSE = 0.15
 """Seconds without another key after which a server is asked what may follow."""
 
@@ -57,10 +62,10 @@ class Chat(Discreet):
     TITLE = "isthmus chat"
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #bar, #keys, #told { height: 1; padding: 0 1; }
+    #bar, #keys, #told { height: auto; padding: 0 1; }
     #bar { text-style: bold; }
     #told { text-style: italic; }
-    Transcript { height: 1fr; padding: 0 1; }
+    Transcript { height: 1fr; padding: 0 1; scrollbar-gutter: stable; }
     Transcript > Static { height: auto; margin-bottom: 1; }
     Suggestions { height: auto; max-height: 8; border: none; padding: 0 1; display: none; }
     #line { height: 3; }
@@ -78,17 +83,19 @@ class Chat(Discreet):
     ]
 
     def __init__(self, session: Session, surface: Surface | None = None) -> None:
-        super().__init__()
-        self._session = session
         self.surface = surface or Surface(by="chat")
+        super().__init__(Guard(self.surface.clock))
+        self._session = session
         self._turn: Worker[None] | None = None
         self._interrupted = float("-inf")
+        self._writing = False
 
     def compose(self) -> ComposeResult:
         """From top to bottom: where one is, what was said, questions, what may follow, the line."""
         yield Static("", id="bar", markup=False)
         yield Transcript(id="transcript")
-        yield Questions(self._session.view, self.surface, self.surface.edit or self._edit)
+        edit = self.surface.edit or self._edit
+        yield Questions(self._session.view, self.surface, self._guard, edit)
         offered = Suggestions(id="suggestions")
         yield offered
         yield ChatLine(offered, id="line")
@@ -145,17 +152,37 @@ class Chat(Discreet):
         if waiting == questions.display:
             return
         questions.display = waiting
-        questions.guard.moved()
-        if waiting:
-            self.query_one(Suggestions).show([])
-            questions.query_one(Inbox).focus()
+        self._guard.moved()
+        if not waiting:
+            self.screen.set_focus(self._line)
         else:
-            self._line.focus()
+            self.query_one(Suggestions).show([])
+            # A line that is being written keeps its keys; its first ones may not stand there yet.
+            if not self._line.value and (self._guard.resting() or not self._writing):
+                self.screen.set_focus(questions.query_one(Inbox))
         self._paint()
+
+    def on_descendant_focus(self, _event: DescendantFocus) -> None:
+        """Say what the keys do here."""
+        self._paint()
+
+    def redirect(self, event: Key | Paste) -> None:
+        """A letter that means nothing to a question begins a line, and what is pasted goes there."""
+        if isinstance(self.focused, Inbox | Detail) and (
+            isinstance(event, Paste)
+            or (event.is_printable and event.key not in {*Questions.BOUND, "tab"})
+        ):
+            self.screen.set_focus(self._line, scroll_visible=False)
+        entered = isinstance(event, Key) and event.key == "enter"
+        self._writing = isinstance(self.focused, ChatLine) and not entered
 
     def on_questions_said(self, event: Questions.Said) -> None:
         """Tell it."""
         self._tell(event.text)
+
+    def on_questions_looked(self, _event: Questions.Looked) -> None:
+        """Say what the keys do now."""
+        self._paint()
 
     def _tell(self, text: str) -> None:
         self.query_one("#told", Static).update(text)
@@ -169,16 +196,20 @@ class Chat(Discreet):
         if labels:
             parts.append(f"has read: {labels}")
         self.query_one("#bar", Static).update(" | ".join(parts))
-        answering = self.query_one(Questions).display
-        self.query_one("#keys", Static).update(ANSWERING if answering else TYPING)
+        questions = self.query_one(Questions)
+        keys = TYPING
+        if questions.display:
+            keys = WRITING if self._line.has_focus else questions.keys()
+        self.query_one("#keys", Static).update(keys)
 
     # What is typed
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Look for what may follow."""
         if event.input.id == "line":
-            self.run_worker(self._suggest(event.value), name="suggesting", group="suggest",
-                            exclusive=True)  # fmt: skip
+            # No coroutine before it runs: the next key may cancel it before that.
+            suggest: Callable[[], Awaitable[None]] = partial(self._suggest, event.value)
+            self.run_worker(suggest, name="suggesting", group="suggest", exclusive=True)
 
     async def _suggest(self, text: str) -> None:
         if "=" in text:  # a server is asked for what goes into a blank: not for every key
@@ -204,7 +235,7 @@ class Chat(Discreet):
             self._tell("The answer before is not over: ^C stops it.")
             return
         self._line.remember(text)
-        self._line.value = ""
+        self._line.take_off(event.value)
         self.query_one(Suggestions).show([])
         self._tell("")
         self._transcript.user(text)
@@ -217,6 +248,13 @@ class Chat(Discreet):
         self._paint()
         if self._session.quitting:
             self.exit()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say that a turn failed where nothing else does."""
+        if event.worker.name == "turn" and event.state is WorkerState.ERROR:
+            self._transcript.lines(
+                trouble(f"{type(event.worker.error).__name__}: {event.worker.error}")
+            )
 
     def _show(self, item: Item) -> None:
         transcript = self._transcript
@@ -275,16 +313,19 @@ class Chat(Discreet):
             return await in_editor(text, os.environ)
 
 
-async def chat(session: Session, surface: Surface | None = None) -> None:
+async def chat(
+    session: Session, surface: Surface | None = None, *, end: asyncio.Event | None = None
+) -> None:
     """Show the conversation until its user leaves, or the host ends.
 
     Args:
         session: does what is typed.
         surface: as :class:`Chat` takes it.
+        end: closes the screen when it is set, as ``/quit`` does.
     """
     app = Chat(session, surface)
     async with session.view.attend(app.surface.by, app.surface.assurance):
         try:
-            await app.run_async()
+            await app.show(end)
         finally:
             session.talk.cancel()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from isthmus.core.plain_text import visible
 from isthmus.host.turns import Ended, ToolAsked, ToolDone, ToolRunning
@@ -16,7 +17,7 @@ from isthmus.wire import (
     ToolResultContent,
 )
 
-__all__ = ["asked", "bar", "done", "ended", "inserted", "shown"]
+__all__ = ["asked", "bar", "done", "ended", "inserted", "show_content", "shown"]
 
 SHOWN = 12
 """Lines of a result that are shown at once; /show has all of them."""
@@ -67,7 +68,12 @@ def done(event: ToolDone) -> Iterator[Line]:
 
 def shown(result: ToolResultContent) -> Iterator[Line]:
     """A result, whole."""
-    for part in result.content:
+    yield from show_content(result.content)
+
+
+def show_content(content: Iterable[Any]) -> Iterator[Line]:
+    """Blocks of content, whole."""
+    for part in content:
         match part:
             case TextContent():
                 yield from block(part.text)

@@ -193,6 +193,21 @@ class Plain:
             if not self._turn.cancelled():
                 self._turn.result()
 
+    async def run_until(self, end: asyncio.Event) -> None:
+        """Talk as :meth:`run` does; where the event is set before that is over, stop what goes on."""
+        talking = asyncio.ensure_future(self.run())
+        ending = asyncio.ensure_future(end.wait())
+        try:
+            await asyncio.wait({talking, ending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ending.cancel()
+            if not talking.done():
+                self._session.talk.cancel()
+                talking.cancel()
+            await asyncio.gather(talking, return_exceptions=True)
+        if not talking.cancelled():
+            talking.result()
+
     def interrupt(self) -> None:
         """Control-C: stop what goes on; twice, leave."""
         now = self._clock()

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from rich.text import Text
-from textual.binding import Binding, BindingType
+from textual.binding import Binding, BindingType, NoBinding
 from textual.containers import VerticalScroll
-from textual.events import Paste
+from textual.events import Key, Paste
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -172,6 +172,26 @@ class ChatLine(Input):
             self._past = [*self._past[1 - MOST_LINES :], text]
         self._at = 0
 
+    async def _on_key(self, event: Key) -> None:
+        """Let each key do here what it is bound to, before the next one is looked at.
+
+        Textual runs the actions of bound keys later than it inserts letters: of keys that come in one
+        piece, a tab would complete, and a backspace delete, after the line was entered.
+        """
+        try:
+            bound = self._bindings.get_bindings_for_key(event.key)
+        except NoBinding:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        await self.run_action(bound[0].action)
+
+    def take_off(self, entered: str) -> None:
+        """Remove what was entered; what was typed since then stays."""
+        self.value = self.value.removeprefix(entered)
+        self.cursor_position = len(self.value)
+
     def action_back(self, step: int) -> None:
         """An earlier line, or a later one; among suggestions, the one above or below."""
         if self._offered.display:
@@ -187,9 +207,11 @@ class ChatLine(Input):
         self.cursor_position = len(self.value)
 
     def action_take(self) -> None:
-        """Take the suggestion that is looked at."""
+        """Take the suggestion that is looked at; where there is none, go on to what is beside."""
         chosen = self._offered.chosen
-        if chosen is not None:
+        if chosen is None:
+            self.screen.focus_next()
+        else:
             self.value = chosen.text
             self.cursor_position = len(chosen.text)
             self._offered.show([])

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from isthmus.terminal.detail import Detail
+from isthmus.terminal.guard import Guard
 from isthmus.terminal.lines import Line
 from isthmus.terminal.scopes import Kept
 
@@ -18,7 +19,12 @@ __all__ = ["Reading", "Remembering"]
 
 
 class Remembering(ModalScreen[Kept | None]):
-    """What the yes is to hold for: by number, and nothing is chosen beforehand."""
+    """What the yes is to hold for: by number, and nothing is chosen beforehand.
+
+    Args:
+        choices: what there is.
+        guard: says whether a key may choose.
+    """
 
     DEFAULT_CSS = """
     Remembering { align: center middle; }
@@ -27,9 +33,10 @@ class Remembering(ModalScreen[Kept | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
 
-    def __init__(self, choices: Sequence[Kept]) -> None:
+    def __init__(self, choices: Sequence[Kept], guard: Guard) -> None:
         super().__init__()
         self._choices = choices
+        self._guard = guard
         self._twice = ""
 
     def compose(self) -> ComposeResult:
@@ -39,12 +46,18 @@ class Remembering(ModalScreen[Kept | None]):
         with Vertical():
             yield Static(text, markup=False)
 
+    def on_mount(self) -> None:
+        """It has appeared."""
+        self._guard.moved()
+
     def on_key(self, event: Key) -> None:
         """A digit chooses."""
         digit = event.character or ""
         if not digit.isdecimal() or not 0 < int(digit) <= len(self._choices):
             return
         event.stop()
+        if not self._guard.ready():
+            return
         choice = self._choices[int(digit) - 1]
         if choice.remember == "tool_always" and self._twice != digit:
             self._twice = digit

@@ -1,7 +1,8 @@
 """A text of any length, wrapped to the width there is: nothing of it is cut, all of it can be seen."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 
 from rich.cells import cell_len, chop_cells
@@ -35,15 +36,20 @@ def wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
             yield Line(text, line.role)
             continue
         margin = text[: len(text) - len(text.lstrip(" |"))][: width // 4]
-        first = _first(text, width)
-        yield Line(first, line.role)
-        for part in _chopped(text[len(first) :], max(1, width - len(margin))):
-            yield Line(margin + part, line.role)
+        found = _first(text, 0, width)
+        yield Line(found, line.role)
+        at = len(found)
+        while at < len(text):
+            found = _first(text, at, max(1, width - len(margin)))
+            yield Line(margin + found, line.role)
+            at += len(found)
 
 
-def _first(text: str, width: int) -> str:
+def _first(text: str, at: int, width: int) -> str:
     """What of a text fits into one line; broken between words where that costs little."""
-    found = next(iter(_chopped(text[: width * 2], width)))
+    found = next(iter(_chopped(text[at : at + width * 2], width)))
+    if at + len(found) == len(text):
+        return found
     cut = found.rfind(" ")
     return found[: cut + 1] if cut > width * 2 // 3 else found
 
@@ -58,6 +64,8 @@ def _chopped(text: str, width: int) -> Iterable[str]:
 LARGE = 200_000
 """Characters that are wrapped at once."""
 
+MIN_WIDTH = 10
+
 AT_ONCE = 500
 """Rows of a larger text that are there at once."""
 
@@ -66,13 +74,14 @@ class Detail(ScrollView, can_focus=True):
     """Shows lines, and scrolls; it reads no markup, so that nobody's text can be any."""
 
     DEFAULT_CSS = """
-    Detail { height: 1fr; overflow-x: hidden; overflow-y: auto; }
+    Detail { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: tuple[Line, ...] = ()
         self._rows: list[Line] = []
+        self._wrapped = 0
 
     @property
     def text(self) -> str:
@@ -95,14 +104,23 @@ class Detail(ScrollView, can_focus=True):
         """Wrap it anew."""
         self._wrap()
 
+    @property
+    def _width(self) -> int:
+        """Cells of a row: those of the scroll bar are kept free, whether or not it is there yet.
+
+        How many rows there are decides whether there is a bar, so that the width must not depend on it.
+        """
+        return max(MIN_WIDTH, self.content_region.width - self.styles.scrollbar_size_vertical)
+
     def _wrap(self) -> None:
-        width = max(10, self.scrollable_content_region.width)
+        width = self._wrapped = self._width
         if sum(len(line.text) for line in self._lines) < LARGE:
             self._put(list(wrapped(self._lines, width)), width)
             return
         # The beginning at once, and the whole beside the event loop, which is the host's as well.
         self._put(list(islice(wrapped(self._lines, width), AT_ONCE)), width)
-        self.run_worker(self._wrap_all(self._lines, width), group="wrapping", exclusive=True)
+        wrap: Callable[[], Awaitable[None]] = partial(self._wrap_all, self._lines, width)
+        self.run_worker(wrap, group="wrapping", exclusive=True)
 
     async def _wrap_all(self, lines: tuple[Line, ...], width: int) -> None:
         rows = await asyncio.to_thread(lambda: list(wrapped(lines, width)))
@@ -116,7 +134,9 @@ class Detail(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One row of the screen."""
-        width = self.scrollable_content_region.width
+        width = self._width
+        if width != self._wrapped:  # it is drawn before it was told of its size
+            self._wrap()
         row = y + self.scroll_offset.y
         if row >= len(self._rows):
             return Strip.blank(width, self.rich_style)

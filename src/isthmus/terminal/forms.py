@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
-from isthmus.core.blanks import Blank, blanks, shown
+from isthmus.core.blanks import Blank, blanks
 from isthmus.core.plain_text import visible
+from isthmus.terminal.form_fields import Field, make_field
 from isthmus.terminal.guard import Guard
 
 __all__ = ["Filled", "Form"]
@@ -25,7 +26,7 @@ class Filled(Struct, frozen=True):
         content: what that means; None where it is not to be sent yet.
     """
 
-    texts: Mapping[str, str]
+    texts: Mapping[str, Any]
     content: Mapping[str, Any] | None = None
 
 
@@ -42,7 +43,10 @@ class Form(ModalScreen[Filled]):
     DEFAULT_CSS = """
     Form Input { height: 1; border: none; padding: 0 1; background: $surface; }
     Form Input:focus { border: none; text-style: underline; }
+    Form .blank { height: auto; margin-bottom: 1; }
     Form .wrong { text-style: bold; height: auto; }
+    Form SelectionList { height: auto; max-height: 12; border: none; padding: 0 1; }
+    Form Checkbox { padding: 0 1; }
     Form VerticalScroll { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,38 +57,39 @@ class Form(ModalScreen[Filled]):
     ]
 
     def __init__(
-        self, title: str, schema: Mapping[str, Any], texts: Mapping[str, str], guard: Guard
+        self, title: str, schema: Mapping[str, Any], texts: Mapping[str, Any], guard: Guard
     ) -> None:
         super().__init__()
         self._title = title
         self._blanks = blanks(schema)
         self._texts = texts
+        self._fields: list[Field] = []
         self._guard = guard
 
     def compose(self) -> ComposeResult:
         """Each blank: what it asks, what it explains, the field, and what is wrong with it."""
         yield Static(self._title, markup=False)
+        self._fields = [
+            make_field(blank, self._texts.get(blank.name), f"field-{number}")
+            for number, blank in enumerate(self._blanks)
+        ]
         with VerticalScroll(can_focus=False):
-            for number, blank in enumerate(self._blanks):
-                asked = [*blank.explanation(), blank.question()]
-                yield Static("\n".join(map(visible, asked)), markup=False)
-                yield Input(self._text(blank), id=f"field-{number}", select_on_focus=False)
-                yield Static("", id=f"wrong-{number}", classes="wrong", markup=False)
-        yield Static(" ^S send   Tab next   Esc back to the question", markup=False)
-
-    def _text(self, blank: Blank) -> str:
-        """What stands in a field at first: what was written before, or the default."""
-        default = "" if blank.default is None else shown(blank.default)
-        return self._texts.get(blank.name, default)
+            for number, (blank, field) in enumerate(zip(self._blanks, self._fields, strict=True)):
+                with Vertical(classes="blank"):
+                    yield Static(visible(explain(blank)), markup=False)
+                    yield field.widget
+                    yield Static("", id=f"wrong-{number}", classes="wrong", markup=False)
+        keys = " ^S send   Tab next   Enter chooses, Space ticks   Esc back to the question"
+        yield Static(keys, markup=False)
 
     def on_mount(self) -> None:
         """It has appeared."""
         self._guard.moved()
 
-    def texts(self) -> dict[str, str]:
+    def texts(self) -> dict[str, Any]:
         """What stands in the fields now."""
-        fields = enumerate(self._blanks)
-        return {blank.name: self.query_one(f"#field-{n}", Input).value for n, blank in fields}
+        pairs = zip(self._blanks, self._fields, strict=True)
+        return {blank.name: field.kept() for blank, field in pairs}
 
     def action_back(self) -> None:
         """Leave it; nothing that was written is lost."""
@@ -92,28 +97,45 @@ class Form(ModalScreen[Filled]):
 
     def action_send(self) -> None:
         """Send what was written, where all of it fits."""
-        if not self._guard.ready():
+        if not self._guard.seen():  # no text that is typed has this key in it
             return
-        texts = self.texts()
         content: dict[str, Any] = {}
         wrong = [
             number
             for number, blank in enumerate(self._blanks)
-            if not self._read(number, blank, texts[blank.name], content)
+            if not self._read(number, blank, content)
         ]
         if wrong:
-            self.query_one(f"#field-{wrong[0]}", Input).focus()
+            self._show_wrong(wrong[0])
         else:
-            self.dismiss(Filled(texts, content))
+            self.dismiss(Filled(self.texts(), content))
 
-    def _read(self, number: int, blank: Blank, text: str, content: dict[str, Any]) -> bool:
+    def _show_wrong(self, number: int) -> None:
+        """Go to a field that does not fit, with what is asked and what is wrong in view."""
+        widget = self._fields[number].widget
+        widget.focus(scroll_visible=False)
+        if widget.parent is not None and isinstance(widget.parent, Vertical):
+            # Once the line that says why has its place.
+            self.call_after_refresh(widget.parent.scroll_visible, animate=False, top=True)
+
+    def _read(self, number: int, blank: Blank, content: dict[str, Any]) -> bool:
         """Read one field; False where it does not fit, and the screen says why."""
         error = ""
         try:
-            value = blank.read(text)
+            value = self._fields[number].read()
             if value is not None:
                 content[blank.name] = value
         except ValueError as reason:
             error = f"! {visible(str(reason))}"
         self.query_one(f"#wrong-{number}", Static).update(error)
         return not error
+
+
+def explain(blank: Blank) -> str:
+    """What stands above a field; what can be chosen stands in it."""
+    described = blank.schema.get("description")
+    lines = [described] if isinstance(described, str) and described else []
+    if blank.choices or blank.kind == "boolean":
+        needed = "" if blank.required else " (may be left out)"
+        return "\n".join([*lines, f"{blank.title}{needed}:"])
+    return "\n".join([*lines, blank.question()])

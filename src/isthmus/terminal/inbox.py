@@ -7,6 +7,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from isthmus.host.interaction import Interaction
+from isthmus.terminal.argument_lines import telling_argument
 from isthmus.terminal.lines import name
 
 __all__ = ["Inbox", "left", "matches", "ordered"]
@@ -51,10 +52,20 @@ def left(deadline: float, now: float) -> str:
     return f"{seconds // 60}:{seconds % 60:02}" if seconds else "over"
 
 
-def row(interaction: Interaction, now: float, *, chosen: bool) -> Text:
-    """One question in one line: readable without colours, too."""
+def row(
+    interaction: Interaction, now: float, *, chosen: bool, others: Sequence[Interaction] = ()
+) -> Text:
+    """One question in one line: readable without colours, too.
+
+    Args:
+        interaction: the question.
+        now: seconds since the epoch.
+        chosen: whether it is looked at.
+        others: the questions beside it.
+    """
     attempt = interaction.attempt
-    what = f"{SHORT.get(attempt.action, '')} {name(attempt.object)}".strip()
+    telling = telling_argument(interaction, others)
+    what = f"{SHORT.get(attempt.action, '')} {name(attempt.object)} {telling}".strip()
     risk = "HIGH" if interaction.risk == "high" else interaction.risk[:4]
     mark = ">" if chosen else " "
     time = left(interaction.deadline, now)
@@ -95,7 +106,9 @@ class Inbox(OptionList):
             at = ids.index(before.id) if before.id in ids else at
         self._shown = list(questions)
         self.clear_options()
-        self.add_options([Option(row(one, self._now(), chosen=False)) for one in questions])
+        self.add_options(
+            [Option(row(one, self._now(), chosen=False, others=questions)) for one in questions]
+        )
         self.highlighted = at if questions else None
         self.paint()
 
@@ -103,4 +116,6 @@ class Inbox(OptionList):
         """Write the rows anew: time has passed, or another one is looked at."""
         for at, one in enumerate(self._shown):
             chosen = at == self.highlighted
-            self.replace_option_prompt_at_index(at, row(one, self._now(), chosen=chosen))
+            self.replace_option_prompt_at_index(
+                at, row(one, self._now(), chosen=chosen, others=self._shown)
+            )

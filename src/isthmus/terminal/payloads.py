@@ -25,6 +25,7 @@ from isthmus.host.interaction import (
     Sharing,
 )
 from isthmus.host.sampling.asked import EDITABLE as SAMPLING
+from isthmus.terminal.argument_lines import list_arguments
 from isthmus.terminal.lines import Line, block, diff, field, head, pretty, warning
 from isthmus.wire import (
     AudioContent,
@@ -35,7 +36,7 @@ from isthmus.wire import (
     ToolAnnotations,
 )
 
-__all__ = ["body", "editable"]
+__all__ = ["body", "definition", "editable"]
 
 HINTS = (
     # what it says, what holds where it says nothing
@@ -51,6 +52,14 @@ def body(payload: Payload) -> Iterator[Line]:
     yield from BODIES[type(payload)](payload)
 
 
+def definition(payload: Payload) -> Iterator[Line]:
+    """What a server defines of the tool that would be called, whole: for who wants to know more."""
+    if isinstance(payload, CallAsked):
+        rest = structs.replace(payload.tool, description=UNSET, title=UNSET, annotations=UNSET)
+        yield head("the definition of the tool")
+        yield from block(pretty(rest))
+
+
 def editable(interaction: Interaction) -> Any:
     """What of a question may be changed, as plain data; unset where nothing may."""
     payload = interaction.payload
@@ -60,7 +69,7 @@ def editable(interaction: Interaction) -> Any:
 
 def _call(payload: CallAsked) -> Iterator[Line]:
     yield head("arguments")
-    yield from block(pretty(payload.arguments))
+    yield from list_arguments(payload.arguments)
     yield head("the tool, as the server describes it")
     yield from _tool(payload.tool, trusted=payload.trusted)
 
@@ -75,9 +84,6 @@ def _tool(tool: Tool, *, trusted: bool) -> Iterator[Line]:
         says = getattr(given, member)
         told = f"{_yes(default)} (not said)" if says is UNSET else f"{_yes(says)} ({word})"
         yield field(meaning, told)
-    rest = structs.replace(tool, description=UNSET, title=UNSET, annotations=UNSET)
-    yield head("its definition")
-    yield from block(pretty(rest))
 
 
 def _yes(value: object) -> str:
@@ -92,7 +98,7 @@ def _read(payload: ReadAsked) -> Iterator[Line]:
 def _prompt(payload: PromptAsked) -> Iterator[Line]:
     yield field("prompt", payload.name)
     yield head("arguments")
-    yield from block(pretty(payload.arguments))
+    yield from list_arguments(payload.arguments)
 
 
 def _sampling(payload: SamplingAsked) -> Iterator[Line]:

@@ -18,11 +18,12 @@ from isthmus.host.events import Answered, Asked
 from isthmus.host.interaction import CallAsked, Decision, FormAsked, Interaction, Verdict
 from isthmus.host.policy.trace import Assurance
 from isthmus.host.view import HostView
+from isthmus.terminal.argument_lines import list_arguments
 from isthmus.terminal.cards import card, why
 from isthmus.terminal.editing import Draft, as_json, in_editor, read_draft
 from isthmus.terminal.filling import fill
-from isthmus.terminal.guard import Guard
-from isthmus.terminal.lines import block, pretty, text_of
+from isthmus.terminal.guard import QUIET_S, Guard
+from isthmus.terminal.lines import text_of
 from isthmus.terminal.payloads import editable
 from isthmus.terminal.scopes import Kept, kept
 from isthmus.terminal.tty import NoTerminal, Tty
@@ -30,6 +31,9 @@ from isthmus.terminal.tty import NoTerminal, Tty
 __all__ = ["Prompt", "prompting"]
 
 RULE = "-" * 60
+
+PASTED = "\x1b[200~"
+"""Mark of a terminal before what is pasted."""
 
 LONG = 30
 """Lines of a card after which its question, and arguments that are fewer, are repeated below it."""
@@ -42,6 +46,7 @@ class Prompt:
         open: opens the terminal.
         clock: seconds that only go forward.
         now: seconds since the epoch.
+        quiet: seconds in which nobody types before an answer is taken.
     """
 
     name = "prompt"
@@ -53,8 +58,10 @@ class Prompt:
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
+        quiet: float = QUIET_S,
     ) -> None:
         self._open = open
+        self._quiet = quiet
         self._clock = clock
         self._now = now
         self._one = asyncio.Lock()
@@ -67,7 +74,9 @@ class Prompt:
                 tty = self._open()
             except NoTerminal as error:
                 return self._nobody(interaction, str(error))
-            asking = self._asking = Asking(interaction, tty, Guard(self._clock), self._now)
+            asking = self._asking = Asking(
+                interaction, tty, Guard(self._clock), self._now, self._quiet
+            )
             try:
                 return await asking.decision()
             except NoTerminal as error:
@@ -144,15 +153,22 @@ class Asking:
         tty: where it is asked.
         guard: says whether it has been there long enough.
         now: seconds since the epoch.
+        quiet: seconds in which nobody types before an answer is taken.
     """
 
     def __init__(
-        self, interaction: Interaction, tty: Tty, guard: Guard, now: Callable[[], float]
+        self,
+        interaction: Interaction,
+        tty: Tty,
+        guard: Guard,
+        now: Callable[[], float],
+        quiet: float,
     ) -> None:
         self._interaction = interaction
         self._tty = tty
         self._guard = guard
         self._now = now
+        self._quiet = quiet
         self._draft: Draft | None = None
         self._high = interaction.risk == "high"
         self._elicits = interaction.attempt.action.startswith("elicit.")
@@ -193,17 +209,26 @@ class Asking:
             raise NoTerminal("this process is in the background, or its terminal is gone")
         self._card()
         while True:
-            self._tty.forget()
-            self._guard.moved()
-            text = await self.ask(self._prompt())
+            text = await self._ask_alone()
             if text is None:
                 return self._said(silence(self._interaction), reason="end of input")
             if not self._guard.ready():
                 self.say("That was too quick: look at it first.")
-                continue
-            found = await self._answer(text.strip())
-            if found is not None:
+            elif PASTED in text or self._tty.has_more():
+                self.say("That was pasted: only what is typed answers.")
+            elif (found := await self._answer(text.strip())) is not None:
                 return found
+
+    async def _ask_alone(self) -> str | None:
+        """Ask once nobody types any more: an unfinished line was meant for something else."""
+        if not await self._tty.wait_silent(self._quiet):
+            return None
+        self._guard.moved()
+        self._tty.mark_pastes(on=True)
+        try:
+            return await self.ask(self._prompt())
+        finally:
+            self._tty.mark_pastes(on=False)
 
     def _card(self) -> None:
         draft = self._draft
@@ -213,7 +238,7 @@ class Asking:
             self.say(f"{RULE}\n{found.title}")
             payload = self._interaction.payload
             if isinstance(payload, CallAsked) and draft is None:
-                wanted = [*block(pretty(payload.arguments))]
+                wanted = [*list_arguments(payload.arguments)]
                 self.say(text_of(wanted if len(wanted) <= LONG else wanted[:0]))
         if self._high:
             self.say("  ! high risk: only the whole word yes allows it")

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import UNSET, Struct, UnsetType, structs
 from textual.app import ComposeResult
@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, OptionList
 
 from isthmus.host.events import Answered
-from isthmus.host.interaction import Decision, FormAsked, Interaction
+from isthmus.host.interaction import Decision, FormAsked, Interaction, Verdict
 from isthmus.host.policy.trace import Assurance
 from isthmus.host.view import HostView
 from isthmus.terminal.batch import Batch, alike
@@ -21,6 +21,7 @@ from isthmus.terminal.cards import Card, card, question, why
 from isthmus.terminal.choosing import Reading, Remembering
 from isthmus.terminal.detail import Detail
 from isthmus.terminal.editing import Draft, Edit, as_json, read_draft
+from isthmus.terminal.footer import can_allow, list_keys
 from isthmus.terminal.forms import Filled, Form
 from isthmus.terminal.guard import Guard
 from isthmus.terminal.inbox import Inbox, matches, ordered
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_SERVERS", "Questions", "Surface"]
 
-ASSURANCES = get_args(Assurance)
 MOST_ANSWERED = 1_000
 SAID = {"allow": "allowed", "deny": "denied", "cancel": "cancelled"}
 TOO_QUICK = "This has only just appeared: look at it, then press the key again."
+TYPED = "Keys that follow each other answer nothing: wait a moment, then press the key again."
 NOTHING = Line("  Nothing waits for an answer.", "dim")
+CALLED = Line("  Programs call by isthmus call --host SERVER__TOOL, or by Host.attach_to().", "dim")
 NO_SERVERS = Line(
     "  There are no servers yet; to add one: isthmus servers add NAME -- COMMAND", "dim"
 )
@@ -70,6 +72,7 @@ class Questions(Container):
     Args:
         view: the host.
         surface: this terminal.
+        guard: says whether a key may answer; its surface tells it of every key.
         edit: lets the user change a text.
     """
 
@@ -79,6 +82,9 @@ class Questions(Container):
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
+
+    class Looked(Message):
+        """Another question is looked at, or its keys do something else now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "allow", "allow once"),
@@ -97,16 +103,17 @@ class Questions(Container):
         Binding("space", "page(1)", show=False),
         Binding("backspace", "page(-1)", show=False),
     ]
+    BOUND: ClassVar[set[str]] = {one.key for one in BINDINGS if isinstance(one, Binding)}
     KEYS: ClassVar[set[str]] = {"a", "A", "y", "s", "r", "e", "u", "d", "c"}
 
-    def __init__(self, view: HostView, surface: Surface, edit: Edit) -> None:
+    def __init__(self, view: HostView, surface: Surface, guard: Guard, edit: Edit) -> None:
         super().__init__(id="questions")
         self._edit = edit
         self._view = view
         self._surface = surface
-        self.guard = Guard(surface.clock)
+        self.guard = guard
         self._drafts: dict[str, Draft] = {}
-        self._fields: dict[str, Mapping[str, str]] = {}
+        self._fields: dict[str, Mapping[str, Any]] = {}
         self._armed: tuple[str, Decision] | None = None
         self._sent: set[str] = set()
         self._answered: dict[str, Decision] = {}
@@ -151,6 +158,19 @@ class Questions(Container):
             self.guard.moved()
         self._show()
 
+    def keys(self) -> str:
+        """The keys that do something just now."""
+        chosen = self.chosen
+        several = 0 if chosen is None else len(self._alike(chosen))
+        changed = chosen is not None and chosen.id in self._drafts
+        return list_keys(chosen, self._surface.assurance, changed=changed, alike=several)
+
+    def _alike(self, chosen: Interaction) -> list[Interaction]:
+        """The questions that may be answered together with one; none that is changed or answered."""
+        waiting = ordered(self._view.pending())
+        free = [one for one in waiting if one.id not in self._sent and one.id not in self._drafts]
+        return alike(chosen, free)
+
     def tick(self) -> None:
         """A second has passed."""
         for inbox in self.query(Inbox):  # none where the screen is being closed
@@ -158,6 +178,7 @@ class Questions(Container):
 
     def _show(self) -> None:
         """Show the card of the chosen question, from its top where it is another one."""
+        self.post_message(self.Looked())
         chosen = self.chosen
         id = "" if chosen is None else chosen.id
         seen = (id, self._drafts.get(id))
@@ -174,7 +195,8 @@ class Questions(Container):
     def _card(self, chosen: Interaction | None) -> Card:
         if chosen is None:
             return Card(
-                "No question", (NOTHING,) if self._view.servers() else (NOTHING, NO_SERVERS)
+                "No question",
+                (NOTHING, CALLED) if self._view.servers() else (NOTHING, NO_SERVERS),
             )
         draft = self._drafts.get(chosen.id)
         found = card(chosen, UNSET if draft is None else draft.value)
@@ -234,7 +256,7 @@ class Questions(Container):
         if chosen is None or chosen.id in self._sent:
             return None
         if not self.guard.ready():
-            self.say(TOO_QUICK)
+            self.say(TYPED if self.guard.seen() else TOO_QUICK)
             return None
         return chosen
 
@@ -281,27 +303,30 @@ class Questions(Container):
             if choice is not None and self._still(chosen):
                 self._allow(chosen, choice, chord=chosen.risk == "high")
 
-        self._over = (chosen.id, Remembering(choices))
+        self._over = (chosen.id, Remembering(choices, self.guard))
         self.app.push_screen(self._over[1], done)
 
     def action_group(self) -> None:
-        """Yes to several of one kind, once each, after all of them have been read."""
+        """Yes or no to several of one kind, once each, after all of them have been read."""
         chosen = self._ready()
         if chosen is None:
             return
-        waiting = [one for one in ordered(self._view.pending()) if one.id not in self._drafts]
-        several = alike(chosen, waiting)
+        several = self._alike(chosen)
         if len(several) < 2:
             self.say("No other question is of this kind.")
             return
 
-        def done(yes: bool | None) -> None:
+        def done(verdict: Verdict | None) -> None:
             self.guard.moved()
-            for one in several if yes else ():
-                if one.id not in self._sent and self._still(one):
+            for one in several if verdict else ():
+                if one.id in self._sent or not self._still(one):
+                    continue
+                if verdict == "allow":
                     self._allow(one, Kept("once", "once"))
+                else:
+                    self._send(one, self._decision("deny"))
 
-        self.app.push_screen(Batch(several, Guard(self._surface.clock)), done)
+        self.app.push_screen(Batch(several, self.guard), done)
 
     def action_confirm(self) -> None:
         """The second key of a yes."""
@@ -330,7 +355,7 @@ class Questions(Container):
     def _allow(self, chosen: Interaction, choice: Kept, *, chord: bool = False) -> None:
         demanded = chosen.trace.obligations.assurance
         draft = self._drafts.get(chosen.id)
-        if ASSURANCES.index(demanded) > ASSURANCES.index(self._surface.assurance):
+        if not can_allow(chosen, self._surface.assurance):
             self.say(f"The policy wants more than a terminal to say yes ({demanded}); d denies it.")
         elif draft is not None and draft.error:
             self.say("Your change cannot be sent yet: e mends it, u takes it back.")
@@ -437,7 +462,7 @@ class Questions(Container):
 
         schema = payload.params.requested_schema or {}
         texts = self._fields.get(chosen.id, {})
-        form = Form(question(chosen), schema, texts, Guard(self._surface.clock))
+        form = Form(question(chosen), schema, texts, self.guard)
         self._over = (chosen.id, form)
         self.app.push_screen(form, done)
 

@@ -9,11 +9,15 @@ from textual.containers import Container
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from isthmus.host.view import HostView, ServerDo, ServerStatus
+from isthmus.host.attempt import asked_by
+from isthmus.host.view import HostView, ServerDo, ServerStatus, ToolLine
+from isthmus.terminal.chat_lines import show_content
 from isthmus.terminal.choosing import Reading
 from isthmus.terminal.detail import Detail
+from isthmus.terminal.editing import Edit, as_json, read_draft
 from isthmus.terminal.lines import Line, brief, field, name, trouble
 from isthmus.terminal.questions import NO_SERVERS, Questions
+from isthmus.terminal.tool_list import ToolList, make_arguments
 
 __all__ = ["Servers", "about"]
 
@@ -50,6 +54,7 @@ class Servers(Container):
 
     Args:
         view: the host.
+        edit: lets the user write the arguments of a call.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,11 +62,13 @@ class Servers(Container):
         Binding("x", "do('stop')", "stop"),
         Binding("r", "do('restart')", "restart"),
         Binding("l,enter", "log", "its log"),
+        Binding("t", "tools", "its tools"),
     ]
 
-    def __init__(self, view: HostView) -> None:
+    def __init__(self, view: HostView, edit: Edit) -> None:
         super().__init__(id="servers")
         self._view = view
+        self._edit = edit
         self._shown: list[ServerStatus] = []
 
     def compose(self) -> ComposeResult:
@@ -117,6 +124,47 @@ class Servers(Container):
 
     def _say(self, text: str) -> None:
         self.post_message(Questions.Said(text))
+
+    def action_tools(self) -> None:
+        """List the server's tools; one that is chosen there is called."""
+        chosen = self.chosen
+        if chosen is not None:
+            self.run_worker(self._listing(chosen.name))
+
+    async def _listing(self, server: str) -> None:
+        try:
+            tools = await self._view.tools(server)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
+            self._say(f"the tools of {name(server)} are not known: {brief(str(error))}")
+            return
+        if not tools:
+            self._say(f"{name(server)} has no tools")
+            return
+
+        def done(tool: ToolLine | None) -> None:
+            if tool is not None:
+                self.run_worker(self._calling(tool))
+
+        self.app.push_screen(ToolList(server, tools), done)
+
+    async def _calling(self, tool: ToolLine) -> None:
+        """Have the arguments written, call the tool, and show what it gives."""
+        arguments = make_arguments(tool.tool.input_schema)
+        try:
+            draft = read_draft(await self._edit(as_json(arguments)), arguments)
+            if draft.error:
+                self._say(f"{name(tool.name)} was not called: {draft.error}")
+                return
+            self._say(f"calling {name(tool.name)} ...  (1 shows what is asked)")
+            with asked_by("a person at this terminal"):
+                result = await self._view.call(tool.name, draft.value or {})
+        except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
+            self._say(f"{name(tool.name)}: {brief(str(error))}")
+            return
+        how = "failed" if result.is_error else "gave"
+        self._say(f"{name(tool.name)} {how} a result")
+        lines = [*show_content(result.content)] or [Line("  nothing", "dim")]
+        self.app.push_screen(Reading(f"what {name(tool.name)} {how}", lines))
 
     async def action_log(self) -> None:
         """What the server's process wrote for people."""

@@ -4,7 +4,9 @@ import asyncio
 import os
 import select
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from isthmus.core.plain_text import clean
 
@@ -13,6 +15,8 @@ __all__ = ["NoTerminal", "Tty"]
 PATH = "/dev/tty"
 LOOK = 0.2
 """Seconds after which it is looked at whether somebody still sits there."""
+
+MAX_KEYS = 4_096
 
 MOST = 65_536
 """Bytes of a line; what follows is another one."""
@@ -90,6 +94,58 @@ class Tty:
         Raises:
             NoTerminal: it was hung up, or the process is in the background.
         """
+        return await self._hear(self._wait)
+
+    async def wait_silent(self, seconds: float) -> bool:
+        """Wait until nobody has typed for so long; what was typed until then is forgotten.
+
+        Returns:
+            False where one waits no more.
+
+        Raises:
+            NoTerminal: it was hung up, or the process is in the background.
+        """
+
+        def wait(terminal: int, stop: threading.Event) -> str | None:
+            return "" if discard_typing(terminal, stop, seconds) else None
+
+        with self._each_key_at_once():
+            silent = await self._hear(wait) is not None
+        self.forget()
+        return silent
+
+    @contextmanager
+    def _each_key_at_once(self) -> Iterator[None]:
+        """Have the terminal tell of the keys of an unfinished line, too, and show none of them."""
+        import termios  # where a terminal could be opened, it is there
+
+        if not self.foreground():
+            raise NoTerminal("this process is in the background, or its terminal is gone")
+        try:
+            before = termios.tcgetattr(self.fd)
+            by_key = [*before]
+            by_key[3] &= ~(termios.ICANON | termios.ECHO)
+            termios.tcsetattr(self.fd, termios.TCSANOW, by_key)
+        except termios.error as error:
+            raise NoTerminal(f"the terminal is gone: {error}") from None
+        try:
+            yield
+        finally:  # here, and not in the thread: a process that ends does not wait for that
+            if self.foreground():
+                with suppress(termios.error):
+                    termios.tcsetattr(self.fd, termios.TCSANOW, before)
+
+    def has_more(self) -> bool:
+        """Whether another line is there already: nobody types two at once."""
+        return bool(select.select([self.fd], [], [], 0)[0])
+
+    def mark_pastes(self, *, on: bool) -> None:
+        """Have the terminal say what of its input was pasted: marks stand around that."""
+        with suppress(OSError):
+            os.write(self.fd, b"\x1b[?2004h" if on else b"\x1b[?2004l")
+
+    async def _hear(self, listen: Callable[[int, threading.Event], str | None]) -> str | None:
+        """Listen to the terminal beside the event loop."""
         loop = asyncio.get_running_loop()
         heard: asyncio.Future[str | None] = loop.create_future()
         stop = self._stop = threading.Event()
@@ -106,7 +162,7 @@ class Tty:
 
         def hear() -> None:
             try:
-                answer: tuple[str | None, NoTerminal | None] = (self._wait(terminal, stop), None)
+                answer: tuple[str | None, NoTerminal | None] = (listen(terminal, stop), None)
             except (OSError, ValueError, NoTerminal) as error:
                 answer = (None, NoTerminal(f"nobody can be asked at the terminal: {error}"))
             finally:
@@ -132,3 +188,17 @@ class Tty:
             if ready and self.foreground(terminal):
                 found = os.read(terminal, MOST)
                 return found.decode(errors="replace").rstrip("\r\n") if found else None
+
+
+def discard_typing(terminal: int, stop: threading.Event, seconds: float) -> bool:
+    """Read what is typed and drop it, until nothing was typed for so long; False where stopped."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        ready, _, _ = select.select([terminal], [], [], min(left, LOOK))
+        if stop.is_set():
+            return False
+        if ready and not os.read(terminal, MAX_KEYS):
+            return False  # it was hung up
+        if ready:
+            until = time.monotonic() + seconds
+    return True

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from isthmus.client.client import Client
 from isthmus.client.targets import Target
-from isthmus.errors import ConnectFailed, ConnectionLost
+from isthmus.errors import ConnectFailed, ConnectionLost, anew
 from isthmus.revisions import BY_NAME, Feature, Revision
 from isthmus.runtime.channel import Channel
 from isthmus.runtime.peer import Peer
@@ -89,7 +89,7 @@ async def connect(
         except ConnectionLost:
             for channel in stricts:
                 if channel.changed is not None:
-                    raise channel.changed from None
+                    raise anew(channel.changed) from None
             raise
     for option in options.values():
         if isinstance(option, Script):
@@ -268,7 +268,8 @@ async def serving(server: Server, **options: Any) -> AsyncIterator[str]:
         **options: for :meth:`Server.asgi <isthmus.server.Server.asgi>`.
 
     Raises:
-        ConnectFailed: it could not start; the log has the reason.
+        LifespanFailed: what it opens before its first request raised.
+        ConnectFailed: it could not listen; the log has the reason.
     """
     app = server.asgi(**options)
     async with bound(lambda on_bound: _serve(app, on_bound)) as url:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from isthmus.errors import ConnectionLost
+from isthmus.errors import ConnectionLost, anew
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
 from isthmus.wire.base import Id
 
@@ -51,7 +51,7 @@ class Faulty:
         """The next message that is let through."""
         while not self._ready:
             if self._broken is not None:
-                raise self._broken
+                raise anew(self._broken)
             delivery = await self._channel.receive()
             if delivery is None:
                 return None
@@ -60,7 +60,7 @@ class Faulty:
             except EOFError:
                 return None
             except ConnectionLost as error:
-                self._broken = error
+                self._broken = error.with_traceback(None)
             self._number += 1
         return self._ready.pop(0)
 

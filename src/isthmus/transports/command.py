@@ -7,10 +7,11 @@ error or in place of messages.
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from isthmus.core.framing import Oversize
 from isthmus.errors import ConnectFailed, ConnectionLost
@@ -39,6 +40,18 @@ INHERITED = frozenset({
     "TMP", "USERNAME", "USERPROFILE", "WINDIR",
 })  # fmt: skip
 """What a server gets of our environment: enough to run, none of the secrets."""
+
+REDACTED = "[redacted]"
+NAMES = (
+    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|"
+    r"private[_-]?key|credentials?|authorization|cookie|bearer|(?<![a-z])(?:pass|auth|key|pw))"
+)
+SECRET_NAME = re.compile(rf"(?i){NAMES}$")
+SECRET_ASSIGNED = re.compile(rf"(?is)({NAMES}[\"']?\s?(?:=|:(?!//)|%3d)\s?[\"']?)[^&\"']+")
+SECRET_SCHEME = re.compile(r"(?i)\b(bearer|basic|dpop)\s+[\w.~+/=-]+")
+USERINFO = re.compile(r"(?<=://)[^\s/?#@]{1,4096}@")
+USER_FLAGS = frozenset({"-u", "-U", "--user", "--proxy-user"})
+USER = re.compile(r"(\D[^:%]*[:%]).+", re.DOTALL)
 
 HINTS: Mapping[str, str] = {
     "npx": "it comes with Node.js, https://nodejs.org",
@@ -91,11 +104,16 @@ class Command:
 
     def __repr__(self) -> str:
         # without the environment, which is where people put their keys
-        return f"Command({', '.join(map(repr, self.argv))})"
+        return f"Command({', '.join(map(repr, hide_secrets(self.argv)))})"
 
     def __str__(self) -> str:
-        """As one would type it, for messages."""
-        return " ".join(repr(part) if not part or " " in part else part for part in self.argv)
+        """As one would type it, for messages: without passwords, tokens and the like."""
+        parts = hide_secrets(self.argv)
+        return " ".join(repr(part) if not part or " " in part else part for part in parts)
+
+    def prepare_launch(self) -> tuple[list[str], list[int]]:
+        """The arguments of one launch, and the descriptors that it inherits, which are then closed."""
+        return list(self.argv), []
 
     def environment(self) -> dict[str, str]:
         """All the variables the server gets."""
@@ -106,6 +124,27 @@ class Command:
             and not value.startswith("()")  # a function of an old shell, which would run
         }
         return inherited | self.env
+
+
+def hide_secrets(argv: Sequence[str]) -> list[str]:
+    """A command line for messages: what a flag or a name calls secret is hidden, in URLs, too.
+
+    Example:
+        >>> hide_secrets(["serve", "--token", "abc", "https://ada:abc@example.com/?key=abc"])
+        ['serve', '--token', '[redacted]', 'https://example.com/?key=[redacted]']
+    """
+    told: list[str] = []
+    before = ""
+    for word in argv:
+        if before.startswith("-") and SECRET_NAME.search(before):
+            told.append(REDACTED)
+        elif before in USER_FLAGS and USER.match(word):
+            told.append(USER.sub(rf"\1{REDACTED}", word))
+        else:
+            text = SECRET_ASSIGNED.sub(rf"\1{REDACTED}", USERINFO.sub("", word))
+            told.append(SECRET_SCHEME.sub(rf"\1 {REDACTED}", text))
+        before = word
+    return told
 
 
 class CommandChannel:
@@ -151,6 +190,10 @@ class CommandChannel:
     def stderr(self) -> list[str]:
         """The last lines that the server wrote to standard error."""
         return self._process.tail.lines()
+
+    def last_words(self) -> str:
+        """The last lines of standard error as a paragraph; empty where there are none."""
+        return "\n".join(_quote("its last words on standard error", self.stderr[-QUOTED_LINES:]))
 
     @property
     def noise(self) -> list[bytes]:
@@ -259,7 +302,7 @@ class CommandChannel:
         status = await self._process.wait_exit(SETTLE)
         self._outlet.fail(BrokenPipeError())
         parts = [f"the server {self.command} {_ending(status)}"]
-        parts += _quote("its last words on standard error", self.stderr[-QUOTED_LINES:])
+        parts += [words] if (words := self.last_words()) else []
         noise = [presentable(line.decode(errors="replace")) for line in self._noise]
         parts += _quote("it wrote to standard output what is no JSON-RPC", noise)
         return ConnectionLost("\n".join(parts))
@@ -285,15 +328,18 @@ def launch(command: Command, on_stderr: LineCallback | None = None) -> Process:
         ConnectFailed: it could not be started; the message says what to try.
     """
     env = command.environment()
-    argv = list(command.argv)
+    argv, inherited = command.prepare_launch()
     if sys.platform == "win32":
         import shutil  # only there: elsewhere the kernel is asked, with the right PATH
 
         argv[0] = shutil.which(argv[0], path=env.get("PATH")) or argv[0]
     try:
-        return Process(argv, env, command.cwd, on_stderr)
+        return Process(argv, env, command.cwd, on_stderr, inherited=inherited)
     except (OSError, ValueError) as error:
         raise ConnectFailed(_why_not(command, env, error)) from error
+    finally:
+        for descriptor in inherited:
+            os.close(descriptor)
 
 
 def _why_not(command: Command, env: Mapping[str, str], error: OSError | ValueError) -> str:

@@ -45,30 +45,50 @@ STUCK = 1.5
 """Seconds within which an event loop must take notice of the end of its input."""
 
 
-def leave_with(fd: int, loop: asyncio.AbstractEventLoop) -> None:
-    """Let the process end soon after its input does, even where the event loop is stuck.
+def leave_with(input: int, output: int, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
+    """Let the process end soon after its input or output does, even where the event loop is stuck.
 
     A tool that blocks the event loop, asleep or at work, keeps the server from seeing that its
     host has gone. A thread sees it: it waits for nothing else, and leaves a loop alone that is
     well.
 
     Args:
-        fd: the input, if it is there; stays the caller's.
-        loop: what should notice its end.
+        input: its descriptor, if it is there; stays the caller's.
+        output: the same of what the other side reads.
+        loop: what should notice the end.
+
+    Returns:
+        Done once the other side has hung up, also while nobody reads what it said before, or
+        has closed its end of the output.
     """
+    hung_up: asyncio.Future[None] = loop.create_future()
     with suppress(OSError, AttributeError):  # closed; or no poll to wait with
         poll = select.poll()
-        own = os.dup(fd)
-        poll.register(own, getattr(select, "POLLRDHUP", 0))  # a hang-up is told in any case
-        threading.Thread(target=_watch, args=(poll, own, loop), daemon=True).start()
+        own = os.dup(input), os.dup(output)
+        poll.register(own[0], getattr(select, "POLLRDHUP", 0))  # a hang-up is told in any case
+        poll.register(own[1], 0)
+        threading.Thread(target=_watch, args=(poll, own, loop, hung_up), daemon=True).start()
+    return hung_up
 
 
-def _watch(poll: "select.poll", fd: int, loop: asyncio.AbstractEventLoop) -> None:
+def _watch(
+    poll: "select.poll",
+    own: tuple[int, int],
+    loop: asyncio.AbstractEventLoop,
+    hung_up: "asyncio.Future[None]",
+) -> None:
     poll.poll()
-    os.close(fd)
+    for fd in own:
+        os.close(fd)
     noticed = threading.Event()
+
+    def notice() -> None:
+        noticed.set()
+        if not hung_up.done():
+            hung_up.set_result(None)
+
     with suppress(RuntimeError):  # the loop has ended: so will the process
-        loop.call_soon_threadsafe(noticed.set)
+        loop.call_soon_threadsafe(notice)
         if not noticed.wait(STUCK):
             _leave()
 

@@ -26,6 +26,15 @@ could find that the other side does not read the answers.
 DRAIN = 1.0
 """Seconds that the other side has, at the end, to read what was sent."""
 
+LAST_READING_S = 1.0
+"""Seconds after its last word in which a side that is waited for without end has to read some of the rest.
+
+Whoever waits to send it something would otherwise wait on, and keep the process.
+"""
+
+NEXT_LOOK_S = 0.2
+"""Seconds after which that is looked at again: what is still worked on may be answered then."""
+
 
 class LineChannel:
     """Carries messages over two descriptors, which belong to it from now on.
@@ -62,10 +71,14 @@ class LineChannel:
         self._limit = limit
         self._other = other
         self._closing: asyncio.Task[None] | None = None
+        self._parting: asyncio.TimerHandle | None = None
+        self._was_waiting = False
         self._stopped = False
         self._given = 0
         self._inlet = Inlet(reads, limit, patient=self.SERVES)
         self._outlet = Outlet(writes, self._inlet.stop, patience)
+        if patience is None and self.SERVES:
+            self._inlet.ended.add_done_callback(self._begin_to_part)
 
     async def receive(self) -> Delivery | None:
         """The next message, or None at the end of input, when all before it is taken.
@@ -124,6 +137,27 @@ class LineChannel:
         self._stopped = True
         self._inlet.stop()
 
+    def hang_up(self) -> None:
+        """The other side has gone: what it had said is its last word, and is there already."""
+        if not self._inlet.over:
+            self._inlet.finish()
+
+    def _begin_to_part(self, _ended: "asyncio.Future[None]") -> None:
+        if self._closing is None:
+            self._outlet.take_note_of_reading()
+            self._was_waiting = self._outlet.waiting
+            self._parting = asyncio.get_running_loop().call_later(LAST_READING_S, self._part)
+
+    def _part(self) -> None:
+        """Give up a side that has said its last word, and leaves unread what it is told."""
+        was_waiting, self._was_waiting = self._was_waiting, self._outlet.waiting
+        has_read = self._outlet.take_note_of_reading()
+        if self._was_waiting and was_waiting and not has_read:
+            self._outlet.fail(TimeoutError("it has hung up, and does not read"))
+        else:
+            wait = LAST_READING_S if self._was_waiting else NEXT_LOOK_S
+            self._parting = asyncio.get_running_loop().call_later(wait, self._part)
+
     async def close(self) -> None:
         """Write what was sent, for at most a second, and let go of both descriptors."""
         if self._closing is None:
@@ -137,6 +171,8 @@ class LineChannel:
         except TimeoutError:
             pass  # a side that does not read any more cannot be told anything
         finally:
+            if self._parting is not None:
+                self._parting.cancel()
             self._release()
             self._inlet.ignore()
             self._inlet.stop()

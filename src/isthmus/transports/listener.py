@@ -152,10 +152,13 @@ class Listener:
     async def _turn_away(self, channel: SocketChannel, code: int, why: str) -> None:
         """Say why, and close once that was read: a connection closed at once may swallow it."""
         refusal = encode_error(None, ErrorBody(code=code, message=why))
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(LINGER):
                 await channel.refuse(Outgoing(refusal))
-        await channel.close()
+        except TimeoutError:
+            pass
+        finally:
+            await channel.close()
 
 
 # Unix

@@ -370,6 +370,16 @@ class Outlet:
         return self._size > HIGH
 
     @property
+    def waiting(self) -> bool:
+        """Whether something waits until the other side reads."""
+        return bool(self._rest)
+
+    def take_note_of_reading(self) -> bool:
+        """Whether the other side has read since this was asked last; where `patience` is None."""
+        moved, self._moved = self._moved, False
+        return moved
+
+    @property
     def full(self) -> bool:
         """Whether so much waits to be written that no further work should be taken in."""
         return self._size > FULL

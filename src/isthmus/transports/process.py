@@ -72,6 +72,7 @@ class Process:
         env: its whole environment.
         cwd: the directory it starts in; None for ours.
         on_stderr: is given each line it writes to standard error.
+        inherited: further descriptors that it gets, under the same numbers.
 
     Raises:
         OSError: it could not be started.
@@ -83,12 +84,14 @@ class Process:
         env: Mapping[str, str],
         cwd: str | None,
         on_stderr: LineCallback | None = None,
+        *,
+        inherited: Sequence[int] = (),
     ) -> None:
         self._loop = asyncio.get_running_loop()
         pipe = subprocess.PIPE
         self._popen = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
             argv, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=env,
-            start_new_session=True,
+            start_new_session=True, pass_fds=inherited,
         )  # fmt: skip
         self.pid = self._popen.pid
         self._guard = Guard(self.pid)

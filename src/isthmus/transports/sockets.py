@@ -116,6 +116,8 @@ class SocketClientChannel(LineChannel):
 
     def _last(self) -> Delivery | None:
         last = super()._last()
+        if last is not None and not last.data.rstrip().endswith((b"}", b"]")):
+            last = None  # an answer that was cut off is no answer
         if last is None and self._closing is None:
             raise ConnectionLost(f"the server at {self._url} closed the connection")
         return last
@@ -185,6 +187,47 @@ def user_of(sock: socket.socket, platform: str = sys.platform) -> int | None:
         with suppress(OSError, struct.error):
             return int(struct.unpack("2I", sock.getsockopt(0, 1, 76)[:8])[1])
     return None
+
+
+MAX_ANCESTORS = 256
+"""Processes that are looked at to learn where one comes from."""
+
+
+def pid_of(sock: socket.socket, platform: str = sys.platform) -> int | None:
+    """The process at the other end of a Unix socket; None where nobody tells it.
+
+    Args:
+        sock: the connection.
+        platform: the system.
+    """
+    if platform != "linux":
+        return None
+    told = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", told)[0]) or None
+
+
+def read_ancestry(process: int) -> tuple[int, ...]:
+    """A process, its group, its session, and all that they come from; empty where nobody tells it.
+
+    A process that was handed on to ``init`` keeps its group and its session, unless it left them.
+    """
+    found: dict[int, None] = {}
+    waiting = [process]
+    while waiting and len(found) < MAX_ANCESTORS:
+        one = waiting.pop()
+        if one <= 1 or one in found:
+            continue
+        try:
+            with open(f"/proc/{one}/stat", "rb") as file:  # noqa: PTH123 - read by the loop itself
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            if one == process:
+                return ()
+            found[one] = None  # its number is known, and it is gone
+            continue
+        found[one] = None
+        waiting += map(int, fields[1:4])  # parent, group, session
+    return tuple(found)
 
 
 # Places
@@ -264,8 +307,11 @@ async def _tcp(host: str, port: int) -> socket.socket:
         try:
             return await _joined(make, address)
         except OSError as error:
-            failure = error
-    raise failure
+            failure = error.with_traceback(None)
+    try:
+        raise failure
+    finally:
+        del failure  # it keeps this frame, and must not be kept by it
 
 
 async def _joined(make: Callable[[], socket.socket], address: Any) -> socket.socket:

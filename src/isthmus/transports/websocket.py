@@ -1,11 +1,13 @@
 """WebSockets on the endpoint of HTTP: each connection is one conversation, as over a pipe.
 
 A custom transport, as the specification allows: the subprotocol is ``mcp``, every text frame holds
-one JSON-RPC message, and binary frames are refused. Every revision runs over it. There is nothing
+one JSON-RPC message, and binary frames are refused. A client that offers no subprotocol at all (the
+official Kotlin SDK and langchain4j do not) is served without one; one that offers only others is not. Every revision runs over it. There is nothing
 to say after a closing handshake, so unlike a pipe's end of input it ends the work in hand.
 """
 
 import asyncio
+import logging
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -77,6 +79,7 @@ class WebSockets:
         self._patience = patience
         self._open: dict[asyncio.Task[Any] | None, WebSocketChannel] = {}
         self._count = 0
+        self._noted_missing_subprotocol = False
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection from its handshake to its end."""
@@ -90,18 +93,21 @@ class WebSockets:
         if len(self._open) >= self._max:
             await refuse(scope, send, FULL_HOUSE)
             return
-        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+        offered = bool(scope.get("subprotocols"))
+        if not offered:
+            self._note_missing_subprotocol()
+        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL if offered else None})
         self._count += 1
         headers = Headers(scope["headers"], bare=known is not None)
         origin = Origin("websocket", headers, known, f"websocket-{self._count}")
         channel = WebSocketChannel(receive, send, origin, limit=self.limit, patience=self._patience)
-        task = asyncio.current_task()
-        self._open[task] = channel
+        self._open[channel.task] = channel
         pump = asyncio.get_running_loop().create_task(channel.pump())
         try:
             await Peer(channel, self._serves(known), side="server", origin=origin).run()
         finally:
-            self._open.pop(task, None)
+            self._open.pop(channel.task, None)
+            channel.task = None  # which keeps what is raised, and so would this frame
             pump.cancel()
             await channel.close()
 
@@ -126,9 +132,18 @@ class WebSockets:
         verdict = self._guard.source(read_head(scope["headers"]), local_address(scope))
         if verdict is not None:
             return verdict
-        if SUBPROTOCOL not in scope.get("subprotocols", ()):
-            return NO_SUBPROTOCOL
-        return None
+        offered = scope.get("subprotocols")
+        return NO_SUBPROTOCOL if offered and SUBPROTOCOL not in offered else None
+
+    def _note_missing_subprotocol(self) -> None:
+        """Log, once for this endpoint, that clients connect without the subprotocol."""
+        if self._noted_missing_subprotocol:
+            return
+        self._noted_missing_subprotocol = True
+        logging.getLogger("isthmus").warning(
+            "a WebSocket client offers no subprotocol: it is served without; clients should offer %r",
+            SUBPROTOCOL,
+        )
 
     def _serves(self, principal: "Principal | None") -> Waist:
         """What serves a connection of somebody's."""
@@ -180,7 +195,7 @@ class WebSocketChannel:
         self._ahead = 0
         self._unsent = 0
         self._waiting = 0
-        self._lost: ConnectionLost | None = None
+        self._lost: str | None = None  # why, and no exception: it would keep the frames it reached
         self._stopped = False
         self._closed = False
         self._code = NORMAL
@@ -225,7 +240,7 @@ class WebSocketChannel:
         """
         while not self._ready:
             if self._lost is not None:
-                raise self._lost
+                raise ConnectionLost(self._lost)
             if self._stopped:
                 return None
             self._ahead = 0
@@ -255,11 +270,13 @@ class WebSocketChannel:
                 async with asyncio.timeout(self._patience):
                     await self._send({"type": "websocket.send", "text": out.data.decode()})
         except TimeoutError as error:
-            raise self._end(f"the client read nothing for {self._patience:g} s") from error
+            why = self._end(f"the client read nothing for {self._patience:g} s")
+            raise ConnectionLost(why) from error
         except ConnectionLost:
             raise
         except Exception as error:  # each ASGI server has its own for a client that hung up
-            raise self._end(f"the client hung up: {str(error) or type(error).__name__}") from error
+            why = self._end(f"the client hung up: {str(error) or type(error).__name__}")
+            raise ConnectionLost(why) from error
         finally:
             self._unsent -= size
             self._waiting -= 1
@@ -289,12 +306,15 @@ class WebSocketChannel:
                 await self._send({"type": "websocket.close", "code": self._code})
 
     def _must_be_open(self) -> None:
-        if self._lost is not None or self._closed:
-            raise self._lost or ConnectionLost("the WebSocket was closed")
+        if self._lost is not None:
+            raise ConnectionLost(self._lost)
+        if self._closed:
+            raise ConnectionLost("the WebSocket was closed")
 
-    def _end(self, why: str) -> ConnectionLost:
+    def _end(self, why: str) -> str:
+        """Note that it is over; says why, which may be an earlier reason than this."""
         if self._lost is None:
-            self._lost = ConnectionLost(why)
+            self._lost = why
             self._wake()
         return self._lost
 

@@ -1,6 +1,7 @@
 """The client's end of a WebSocket, through aiohttp."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -74,11 +75,9 @@ async def connect(
         raise
     if auth is not None:
         await requests.close()  # the connection has left it
-    if not channel.agreed:
-        await channel.close()
-        raise ConnectFailed(
-            f"cannot connect to {shown(url)}: the server did not agree to the subprotocol "
-            f"{SUBPROTOCOL!r}; is it an MCP server?"
+    if not channel.agreed:  # some servers speak MCP all the same; what does not fails the handshake
+        logging.getLogger("isthmus").warning(
+            "%s did not agree to the subprotocol %r: is it an MCP server?", shown(url), SUBPROTOCOL
         )
     return channel
 

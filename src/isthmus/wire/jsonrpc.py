@@ -5,6 +5,8 @@ follows from the members present. ``params`` and ``result`` stay raw bytes until
 their type, so that every message is decoded exactly once.
 """
 
+import re
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +25,9 @@ __all__ = [
     "encode_call",
     "encode_error",
     "encode_note",
+    "find_answered_id",
     "parse",
+    "shorten",
 ]
 
 encode = msgspec.json.Encoder().encode
@@ -77,6 +81,8 @@ _check_members = msgspec.json.Decoder(list[Member]).decode
 _decode_named = msgspec.json.Decoder(Named).decode
 
 MAX_QUOTED = 200
+MAX_REPEATED = 100
+UTF8_PIECE = 64 * 1024
 
 MAX_LENIENT = 64 * 1024
 """Bytes of an array whose members are each refused by themselves."""
@@ -105,7 +111,51 @@ def parse(data: bytes) -> Frame | Unreadable | Sequence[Raw]:
     if flaw:
         legible = frame.id if isinstance(frame.id, int | str) else None
         return Unreadable(-32600, f"Invalid request: {flaw}", legible)
+    if not data.isascii() and frame.method is not UNSET:
+        # spec 2026-07-28 basic/transports: messages MUST be UTF-8 encoded. What stays raw was not
+        # looked at yet; an answer is, by whoever waits for it and is told.
+        return _malformed_utf8(data) or frame
     return frame
+
+
+def find_answered_id(data: bytes) -> Id | None:
+    """The id of the call that an unreadable message is the answer to; None where it is not clear.
+
+    Looked for where it stands in what is written by programs: before the result or the error, or at
+    the end behind it. A request of the other side has a method there.
+    """
+    found = _ID_BEFORE.match(data)
+    if found is None and _ANSWER_FIRST.match(data):
+        found = _ID_BEHIND.search(data, max(0, len(data) - MAX_TAIL))
+    return None if found is None else _decode_id(found[1])
+
+
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
+_ID = rb'"id"\s*:\s*(0|[1-9]\d{0,17}|"[A-Za-z0-9_.:-]{1,100}")'
+_ANSWER = rb'"(?:result|error)"\s*:'
+_ID_BEFORE = re.compile(
+    rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID + rb"\s*,\s*(?:" + _VERSION
+    + rb"\s*,\s*)?" + _ANSWER
+)  # fmt: skip
+_ANSWER_FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ANSWER)
+_ID_BEHIND = re.compile(rb",\s*" + _ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*$")
+_decode_id = msgspec.json.Decoder(int | str).decode
+
+MAX_TAIL = 300
+"""Bytes at the end of a message in which its id is looked for."""
+
+
+def _malformed_utf8(data: bytes) -> Unreadable | None:
+    """What to refuse bytes with that are not UTF-8, or None."""
+    decoder, whole = getincrementaldecoder("utf-8")(), memoryview(data)
+    at = 0
+    try:
+        while at < len(whole):  # piece by piece: as a whole it would take four times the memory
+            decoder.decode(whole[at : at + UTF8_PIECE], at + UTF8_PIECE >= len(whole))
+            at += UTF8_PIECE
+    except UnicodeDecodeError as error:
+        return Unreadable(-32700, f"Parse error: it is not UTF-8: {error.reason}")
+    return None
 
 
 def _flaw(frame: Frame) -> str | None:
@@ -158,6 +208,12 @@ def _id(data: bytes) -> Id | None:
 def _brief(error: Exception) -> str:
     text = str(error) or type(error).__name__
     return text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
+
+
+def shorten(text: object, most: int = MAX_REPEATED) -> str:
+    """As much of the other side's words as an error repeats: an answer is not what one asks to be sent."""
+    words = text if isinstance(text, str) else str(text)
+    return words if len(words) <= most else words[:most] + "…"
 
 
 def encode_call(id: Id, method: str, params: bytes | None) -> bytes:

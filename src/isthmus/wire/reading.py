@@ -6,22 +6,28 @@ decoded, and the blocks are put back as :class:`~isthmus.wire.content.UnknownCon
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from isthmus.wire.content import UnknownContent
-from isthmus.wire.prompts import GetPromptResult, PromptMessage
+from isthmus.wire.prompts import GetPromptResult, ListPromptsResult, Prompt, PromptMessage
+from isthmus.wire.resources import (
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    Resource,
+    ResourceTemplate,
+)
 from isthmus.wire.sampling import (
     CreateMessageParams,
     CreateMessageResult,
     SamplingMessage,
     ToolResultContent,
 )
-from isthmus.wire.tools import CallToolResult
+from isthmus.wire.tools import CallToolResult, ListToolsResult, Tool
 
-__all__ = ["forgiving", "reader", "without_nulls"]
+__all__ = ["LeftOut", "forgiving", "read_well_formed_items", "reader", "without_nulls"]
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]
@@ -40,6 +46,26 @@ _KNOWN: dict[Any, Tags] = {
     CreateMessageResult: _SAMPLING,
     SamplingMessage: _SAMPLING,
 }
+
+# The member of a list's result that holds the items, and their type.
+_LISTED: dict[Any, tuple[str, Any]] = {
+    ListToolsResult: ("tools", Tool),
+    ListPromptsResult: ("prompts", Prompt),
+    ListResourcesResult: ("resources", Resource),
+    ListResourceTemplatesResult: ("resourceTemplates", ResourceTemplate),
+}
+
+
+class LeftOut(NamedTuple):
+    """An item of a list that could not be read.
+
+    Attributes:
+        place: where it stands in the list, with its name where it has one.
+        why: what is wrong with it.
+    """
+
+    place: str
+    why: str
 
 
 def reader(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
@@ -87,6 +113,39 @@ def forgiving(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
         return read(less)
 
     return decode
+
+
+def read_well_formed_items(
+    shape: type[T], data: bytes | msgspec.Raw
+) -> tuple[T, list[LeftOut]] | None:
+    """A list's result without the items that cannot be read, and what was left out.
+
+    Returns:
+        None where ``shape`` is no list's result, or where something else is wrong with it.
+    """
+    member, kind = _LISTED.get(shape, ("", None))
+    whole = msgspec.json.decode(data)
+    items = whole.get(member) if isinstance(whole, dict) else None
+    if not isinstance(items, list):
+        return None
+    kept: list[Any] = []
+    left_out: list[LeftOut] = []
+    for index, item in enumerate(items):
+        encoded = msgspec.json.encode(item)
+        try:
+            forgiving(kind)(encoded)
+        except msgspec.ValidationError as error:
+            name = item.get("name") if isinstance(item, dict) else None
+            said = f" {name!r:.100}" if isinstance(name, str) else ""
+            left_out.append(LeftOut(f"{member}[{index}]{said}", str(error)))
+        else:
+            less = without_nulls(encoded)
+            kept.append(msgspec.Raw(encoded if less is None else less))
+    whole[member] = kept
+    try:
+        return forgiving(shape)(msgspec.json.encode(whole)), left_out
+    except msgspec.ValidationError:
+        return None
 
 
 def without_nulls(data: bytes | msgspec.Raw) -> bytes | None:

@@ -117,6 +117,7 @@ async def test_a_store_that_takes_nothing_does_not_bring_an_old_refresh_token_ba
         assert "No space left on device" in caplog.text
         place.revoked |= set(place.authority.tokens)
         place.resource["authorization_servers"] = [place.authority.issuer]
+        place.authority.metadata["token_endpoint"] = endpoint.url
         assert "hello" == (await client.call_tool("hello")).text
         store.full = False
         place.revoked |= set(place.authority.tokens)

@@ -94,6 +94,60 @@ async def test_a_new_key_is_found():
 
 
 @pytest.mark.covers("auth.threat.t23-key-outage")
+async def test_a_flood_of_unknown_keys_has_no_good_token_refused():
+    """Ours: until the keys may be asked for again nobody can tell a new key, which is 503 and not 401."""
+    issuer, clock = Issuer(), Clock()
+    async with serving(issuer) as web:
+        verifier = judge(web, clock)
+        assert await verifier.verify(presented(web.url), RESOURCE)
+        clock.now += 31
+        assert None is await verifier.verify(presented(web.url, kid="invented"), RESOURCE)
+        issuer.keys = [KEY.jwk, NEXT.jwk]
+        clock.now += 10
+        for kid in ("more", "and-more"):
+            with pytest.raises(VerifierUnavailable, match="may be newer"):
+                await verifier.verify(presented(web.url, kid=kid), RESOURCE)
+        with pytest.raises(VerifierUnavailable) as raised:
+            await verifier.verify(presented(web.url, NEXT), RESOURCE)
+        clock.now += raised.value.retry_after
+        assert await verifier.verify(presented(web.url, NEXT), RESOURCE)
+
+    assert 20.0 == raised.value.retry_after
+    assert 3 == issuer.fetches(web)
+
+
+@pytest.mark.covers("auth.threat.t23-key-outage")
+async def test_a_new_key_without_a_name_is_found_too():
+    """Ours: an issuer whose keys have no kid changes them like others."""
+    first, second = PrivateKey.generate("ES256"), PrivateKey.generate("ES256")
+    issuer, clock = Issuer(), Clock()
+    issuer.keys = [first.jwk]
+    async with serving(issuer) as web:
+        verifier = judge(web, clock)
+        assert await verifier.verify(presented(web.url, first), RESOURCE)
+        issuer.keys = [second.jwk]
+        with pytest.raises(VerifierUnavailable):
+            await verifier.verify(presented(web.url, second), RESOURCE)
+        clock.now += 31
+        assert await verifier.verify(presented(web.url, second), RESOURCE)
+
+
+@pytest.mark.parametrize(
+    "claims", [{"iss": "https://evil.example"}, {"aud": "https://other"}, {"exp": NOW - 600}]
+)
+async def test_what_is_not_for_here_is_refused_whatever_its_key_is(claims):
+    """Ours: only a token that may be good has to come again."""
+    issuer, clock = Issuer(), Clock()
+    async with serving(issuer) as web:
+        verifier = judge(web, clock)
+        assert await verifier.verify(presented(web.url), RESOURCE)
+        usual = {"iss": web.url, "aud": RESOURCE, "sub": "a", "client_id": "c", "exp": NOW + 600}
+        token = sign({**usual, **claims}, NEXT, typ="at+jwt")
+
+        assert None is await verifier.verify(Presented("bearer", Secret(token)), RESOURCE)
+
+
+@pytest.mark.covers("auth.threat.t23-key-outage")
 async def test_an_issuer_out_of_reach_is_no_bad_token():
     """Ours: 401 would have every client log in again, at the server that is down."""
     issuer, clock = Issuer(), Clock()

@@ -5,6 +5,9 @@ import asyncio
 import pytest
 
 from house import PASSWORD, Visitor, action, form, house, people, request_url
+from isthmus.auth import Allowance, Limits, LoginPolicy
+from isthmus.errors import UsageError
+from isthmus.store.meter import Rate
 
 ISSUER = "https://login.example"
 WRONG = "wrong horse battery"
@@ -24,6 +27,28 @@ async def attempt(visitor, account, password=WRONG):
     page = await visitor.follow(await visitor.get(request_url(ISSUER)))
     fields = {**form(page), "account": account, "password": password}
     return await visitor.post(action(page), fields)
+
+
+async def test_how_often_one_may_try_and_how_long_a_login_lasts_are_settings(tmp_path):
+    """Ours: an operator who knows better says so, and a setting that cannot be is told at once."""
+    login = LoginPolicy(same_account_and_address=Allowance(2, 60), request_ttl=120)
+    made = house(ISSUER, people(tmp_path, "alice"), login=login)
+    mallory = Visitor(made, ISSUER)
+    assert [403, 403, 429] == [(await attempt(mallory, "alice")).status for _ in range(3)]
+    await made.close()
+    with pytest.raises(UsageError, match="same_account"):
+        house(ISSUER, None, login=LoginPolicy(same_account=Allowance(0, 60)))
+    with pytest.raises(UsageError, match="idle"):
+        house(ISSUER, None, login=LoginPolicy(idle=0))
+
+
+async def test_how_often_one_may_ask_is_a_setting(tmp_path):
+    """Ours: the rates of addresses and clients, too."""
+    limits = Limits(per_address=Rate(3, seconds=60))
+    made = house(ISSUER, people(tmp_path, "alice"), limits=limits)
+    bob = Visitor(made, ISSUER)
+    assert [303, 303, 303, 429] == [(await bob.get(request_url(ISSUER))).status for _ in range(4)]
+    await made.close()
 
 
 def without_tokens(page):

@@ -5,10 +5,13 @@ import asyncio
 import pytest
 
 from document_shelf import Shelf
-from isthmus.auth.authorization_server.documents import AT_ONCE, Documents, Unreachable
+from isthmus.auth.authorization_server.documents import Documents, Unreachable
 from isthmus.auth.authorization_server.policy import Unacceptable
 from isthmus.auth.authorization_server.settings import CimdPolicy
-from small_authority import BACK, SmallAuthority
+from isthmus.auth.dialling import NetworkRefused
+from isthmus.auth.jose import PrivateKey, sign
+from isthmus.auth.names import CLIENT_ASSERTION
+from small_authority import BACK, ISSUER, SmallAuthority
 
 ID = "https://app.example/client.json"
 GOOD = {
@@ -81,12 +84,120 @@ async def test_a_client_that_cannot_be_looked_up_is_not_called_unknown():
         assert (503, "temporarily_unavailable") == (answer.status, answer.json["error"])
 
 
+class Slow(Shelf):
+    """A shelf that hands out nothing until it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.go = asyncio.Event()
+
+    async def fetch(self, method, url, **more):
+        self.asked[url] += 1
+        if "slow" in url:
+            await self.go.wait()
+        return await super().fetch(method, url, **more)
+
+
+async def turns(count=10):
+    """Let others go on."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def begun(documents, name, count, address):
+    """Fetches that somebody has begun."""
+    ids = [f"https://{name}.example/{at}.json" for at in range(count)]
+    return [asyncio.ensure_future(documents.find(id, address)) for id in ids]
+
+
 async def test_only_so_many_documents_are_fetched_at_a_time():
     """Ours: whoever comes beyond that tries again, and is not called unknown."""
-    shelf = Shelf()
-    documents = Documents(CimdPolicy(), shelf)
-    ids = [f"https://app.example/{at}.json" for at in range(AT_ONCE + 1)]
-    done = await asyncio.gather(*(documents.find(id) for id in ids), return_exceptions=True)
+    shelf = Slow()
+    documents = Documents(CimdPolicy(fetches=20), shelf)
+    tasks = begun(documents, "slow", 21, "")
+    await turns()
+    shelf.go.set()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert {Unreachable} == {type(one) for one in done}
-    assert AT_ONCE == shelf.asked.total()
+    assert 20 == len(shelf.asked)
+
+
+async def test_slow_documents_of_one_address_keep_nobody_else_waiting():
+    """Ours: each address has a share of what is fetched at a time; of IPv6 it is a whole /64."""
+    shelf = Slow()
+    shelf.put(ID, GOOD)
+    documents = Documents(CimdPolicy(fetches=20, fetches_per_address=4), shelf)
+    tasks = begun(documents, "slow", 30, "2001:db8::1") + begun(
+        documents, "slow2", 9, "2001:db8::2"
+    )
+    await turns()
+    assert 4 == len(shelf.asked)
+    assert ID == (await documents.find(ID, "192.0.2.1")).client_id
+    with pytest.raises(Unreachable, match="too many"):
+        await documents.find("https://app.example/other.json", "2001:db8::3")
+    shelf.go.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    with pytest.raises(Unreachable, match="cannot be fetched"):
+        await documents.find("https://app.example/other.json", "2001:db8::3")
+
+
+async def test_a_known_client_goes_on_where_all_slots_are_taken():
+    """Ours: its document is asked for again when there is room."""
+    shelf, now = Slow(), [0.0]
+    shelf.put(ID, GOOD)
+    documents = Documents(CimdPolicy(fetches=2), shelf, clock=lambda: now[0])
+    await documents.find(ID)
+    tasks = begun(documents, "slow", 2, "")
+    await turns()
+    now[0] += 3600
+    assert ID == (await documents.find(ID)).client_id
+    shelf.go.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_what_may_not_and_what_cannot_be_fetched_are_one_answer():
+    """Ours: the answer tells nobody which addresses there are in our network."""
+
+    class Guarded(Shelf):
+        async def fetch(self, method, url, **more):
+            if "inside" in url:
+                raise NetworkRefused("10.0.0.1 is private")
+            return await super().fetch(method, url, **more)
+
+    async with SmallAuthority(network=Guarded()) as small:
+        answers = [
+            await small.refresh("rt.x.0.y", f"https://{name}.example/client.json")
+            for name in ("inside", "outside")
+        ]
+    assert [(503, "5")] * 2 == [(one.status, one.header("retry-after")) for one in answers]
+    assert answers[0].json == answers[1].json
+
+
+async def test_slow_keys_of_one_address_keep_nobody_else_waiting():
+    """Ours: the keys that a client's document names are fetched in the same slots."""
+    shelf, key = Slow(), PrivateKey.generate("ES256")
+    for at in range(9):
+        url = f"https://app.example/{at}.json"
+        shelf.put(url, GOOD | {
+            "client_id": url, "token_endpoint_auth_method": "private_key_jwt",
+            "jwks_uri": f"https://slow.example/{at}",
+        })  # fmt: skip
+    async with SmallAuthority(network=shelf) as small:
+
+        def asking(at):
+            url = f"https://app.example/{at}.json"
+            signed = sign({"iss": url, "sub": url, "aud": ISSUER, "exp": 2e9, "jti": "1"}, key)
+            form = {
+                "grant_type": "refresh_token", "refresh_token": "rt.x.0.y",
+                "client_assertion": signed, "client_assertion_type": CLIENT_ASSERTION,
+            }  # fmt: skip
+            return asyncio.ensure_future(small.post("/token", form))
+
+        tasks = [asking(at) for at in range(9)]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await turns(1000)
+        assert 5 == sum(task.done() for task in tasks)
+        assert 4 == len([url for url in shelf.asked if "slow" in url])
+        shelf.go.set()
+        assert {503} == {(await task).status for task in tasks}

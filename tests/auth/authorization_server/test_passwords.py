@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import stat
+import sys
 
 import pytest
 
@@ -140,6 +141,35 @@ def test_the_file_is_its_owners_alone_and_has_no_password_in_it(users):
     assert 0o600 == stat.S_IMODE(users.path.stat().st_mode)
     assert b"correct horse" not in users.path.read_bytes()
     assert b"$argon2id$" in users.path.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_a_file_that_is_open_to_others_is_tightened_at_its_first_use(users):
+    """We demand what holds for the store: a copy or another program may have made it readable."""
+    users.path.chmod(0o644)
+    again = PasswordUsers(users.path, **CHEAP)
+    assert User(id="alice", name="Alice A.") == again.find("alice")
+    assert 0o600 == stat.S_IMODE(users.path.stat().st_mode)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_a_folder_that_others_may_change_is_told(tmp_path, caplog):
+    """We demand a warning where somebody else could put another file in the place of ours."""
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    PasswordUsers(folder / "users.db", **CHEAP).add("alice", GOOD)
+    assert f"{folder} can be changed by other users" in caplog.text
+    caplog.clear()
+    folder.chmod(0o700)
+    PasswordUsers(folder / "users.db", **CHEAP).find("alice")
+    assert "" == caplog.text
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    """We demand that an error names the file."""
+    with pytest.raises(UsageError, match=r"users\.db cannot be the file of users"):
+        PasswordUsers(tmp_path / "none" / "users.db", **CHEAP).find("alice")
 
 
 async def test_more_logins_than_can_wait_are_told_to_come_back(users, monkeypatch):

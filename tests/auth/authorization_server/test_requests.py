@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from asgi_driver import Exchange
 from isthmus.auth.authorization_server import requests
 from isthmus.auth.authorization_server.requests import Unfit, parameters, read_basic
-from small_authority import FORM, SmallAuthority
+from small_authority import FORM, SmallAuthority, sent
 
 BODY = [b"grant_type=pass", b"word"]
 
@@ -103,3 +103,41 @@ async def test_a_query_has_a_length():
     """Ours: 16 KiB."""
     async with SmallAuthority() as small:
         assert 414 == (await small.get("/authorize", b"a=" + b"x" * 16_384)).status
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/token", {"client_id": "{id}"}),
+        ("/token", {"client_id": "{id}", "grant_type": ""}),
+        ("/token", {}),
+        ("/token", {"client_id": "{id}", "grant_type": "authorization_code"}),
+        ("/token", {"client_id": "{id}", "grant_type": "refresh_token"}),
+        ("/revoke", {"client_id": "{id}"}),
+    ],
+)
+async def test_a_parameter_that_is_missing_is_an_invalid_request(path, form):
+    """RFC 6749 5.2: a required parameter is missing, which is no unsupported grant type."""
+    async with SmallAuthority() as small:
+        id = await small.public()
+        answer = await small.post(path, {name: text.format(id=id) for name, text in form.items()})
+
+    assert (400, "invalid_request") == (answer.status, answer.json["error"])
+
+
+async def test_a_request_without_its_response_type_is_an_invalid_request():
+    """RFC 6749 4.1.2.1: the client is told that a parameter is missing."""
+    async with SmallAuthority() as small:
+        id = await small.public()
+        answer = await small.ask(id, response_type="")
+
+    assert "invalid_request" == sent(answer)["error"]
+
+
+async def test_a_grant_type_that_nobody_serves_is_told_as_that():
+    """RFC 6749 5.2: unsupported_grant_type."""
+    async with SmallAuthority() as small:
+        form = {"client_id": await small.public(), "grant_type": "password"}
+        answer = await small.post("/token", form)
+
+    assert "unsupported_grant_type" == answer.json["error"]

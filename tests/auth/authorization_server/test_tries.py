@@ -1,8 +1,15 @@
 """Tests of how often a password may be tried."""
 
+import sqlite3
+
 import pytest
 
-from isthmus.auth.authorization_server.tries import Allowance, Tries
+from isthmus.auth.authorization_server.schema import SCHEMA
+from isthmus.auth.authorization_server.store import MemoryAuthStore, SQLiteAuthStore
+from isthmus.auth.authorization_server.tidying import tidy
+from isthmus.auth.authorization_server.tries import Allowance, StoredTries, Tries
+
+KEY = "k" * 43
 
 
 class Clock:
@@ -92,4 +99,80 @@ def test_what_is_remembered_is_bounded(clock):
     tries = Tries(Allowance(1, 60), Allowance(10**9, 60), size=10, clock=clock)
     for n in range(1000):
         tries.take(f"user{n}", "192.0.2.1")
-    assert 10 == len(tries._windows[0]._counts)
+    assert 10 == len(tries._windows[0]._counts._counts)
+
+
+# --- in a store -------------------------------------------------------------------------------
+
+
+@pytest.mark.covers("auth.threat.t36-brute-force")
+async def test_a_restart_and_a_second_process_give_no_further_tries(tmp_path, clock):
+    """We demand that tries are counted where all processes of a file see them."""
+    stores = [SQLiteAuthStore(tmp_path / "auth.db", key=KEY, clock=clock) for _ in range(2)]
+    one, other = map(StoredTries, stores)
+    assert [0] * 5 == [
+        await tries.take("alice", "192.0.2.1") for tries in (one, other, one, other, one)
+    ]
+    assert 900 == await other.take("alice", "192.0.2.1")
+    for store in stores:
+        await store.close()
+    again = SQLiteAuthStore(tmp_path / "auth.db", key=KEY, clock=clock)
+    assert 900 == await StoredTries(again).take("ALICE", "192.0.2.1")
+    clock.now += 900
+    assert 0 == await StoredTries(again).take("alice", "192.0.2.1")
+    await again.close()
+
+
+async def test_a_good_try_in_a_store_gives_tries_back(clock):
+    """We demand the same rules in a store as in memory."""
+    rules = Tries(Allowance(2, 60), Allowance(3, 60))
+    tries = StoredTries(MemoryAuthStore(clock=clock), rules)
+    assert [0, 0] == [await tries.take("mine", "192.0.2.1") for _ in range(2)]
+    await tries.succeeded("mine", "192.0.2.1")
+    assert 0 == await tries.take("mine", "192.0.2.1")
+    assert 0 == await tries.take("alice", "192.0.2.1")
+    assert await tries.take("alice", "192.0.2.1") > 0
+
+
+async def test_what_was_typed_as_an_account_is_not_in_the_file(tmp_path, clock):
+    """We demand that a password typed into the wrong field is kept nowhere."""
+    store = SQLiteAuthStore(tmp_path / "auth.db", key=KEY, clock=clock)
+    await StoredTries(store).take("correct-horse-battery", "192.0.2.1")
+    await store.close()
+    assert [] == [path for path in tmp_path.iterdir() if b"correct-horse" in path.read_bytes()]
+
+
+async def test_what_a_store_remembers_of_tries_is_bounded_and_tidied(clock):
+    """We demand that made-up names do not fill the file."""
+    store = MemoryAuthStore(clock=clock)
+    tries = StoredTries(store, Tries(Allowance(1, 60), Allowance(10**9, 60), size=10))
+    for n in range(50):
+        await tries.take(f"user{n}", "192.0.2.1")
+    count = "SELECT count(*) FROM login_try WHERE kind = 'account and address'"
+    assert (10,) == await store.read(lambda records: records.db.execute(count).fetchone())
+    clock.now += 3601
+    await store.write(tidy)
+    assert (0,) == await store.read(lambda records: records.db.execute(count).fetchone())
+
+
+async def test_a_clock_that_was_set_back_locks_nobody_out_for_longer(clock):
+    """We demand that a window lasts no longer than it is long."""
+    tries = StoredTries(MemoryAuthStore(clock=clock))
+    for _ in range(5):
+        await tries.take("alice", "192.0.2.1")
+    clock.now -= 500
+    assert 900 == await tries.take("alice", "192.0.2.1")
+
+
+async def test_a_file_of_the_version_before_gets_its_table(tmp_path, clock):
+    """We demand that an update needs no new file."""
+    path = tmp_path / "auth.db"
+    with sqlite3.connect(path) as db:
+        for statement in SCHEMA.tables:
+            if "login_try" not in statement:
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {SCHEMA.application}")
+        db.execute("PRAGMA user_version = 1")
+    store = SQLiteAuthStore(path, key=KEY, clock=clock)
+    assert 0 == await StoredTries(store).take("alice", "192.0.2.1")
+    await store.close()

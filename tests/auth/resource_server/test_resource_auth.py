@@ -98,7 +98,7 @@ async def test_a_token_that_is_not_good_is_401_with_the_reason():
         "Bearer tök",
         "Bearer =abc",
         "bearer a=b",
-        "Bearer " + "x" * 9000,
+        "Bearer " + "x" * 17_000,
         ["Bearer token-of-ada", "Bearer token-of-ada"],
         ["Basic YTpi", "Bearer token-of-ada"],
     ],

@@ -185,3 +185,20 @@ async def test_the_nonce_of_a_login_is_its_own(remote, acme):
 
     with pytest.raises(UpstreamDenied):
         await identify(acme, tokens, told, Secret.random())
+
+
+@pytest.mark.parametrize("status", [403, 404, 429])
+async def test_a_page_in_place_of_the_user_info_endpoint_ends_no_login(remote, clock, status):
+    """RFC 6750 3.1: a token that is over is a 401; anything else may be a proxy's page."""
+    endpoints = Endpoints(
+        authorize=f"{remote.url}/authorize",
+        token=f"{remote.url}/token",
+        userinfo=f"{remote.url}/userinfo",
+    )
+    provider = known(remote, clock, issuer=None, endpoints=endpoints, scopes=["files"])
+    tokens, _, _ = await logged_in(remote, provider)
+    remote.fault = status
+
+    with pytest.raises(UpstreamUnavailable):
+        await alive(provider, tokens)
+    await provider.close()

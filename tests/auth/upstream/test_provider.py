@@ -214,9 +214,23 @@ def test_settings_that_do_not_go_together_are_refused_at_once(settings, words):
 
 
 @pytest.mark.parametrize(
-    "given", [{"scopes": "openid"}, {"api": "https://api.example"}, {"api": ["api.example"]}]
+    "given",
+    [
+        {"scopes": "openid"},
+        {"api": "https://api.example"},
+        {"api": ["api.example"]},
+        {"api": ["https://api.example/v4"]},
+    ],
 )
 def test_what_is_no_list_of_scopes_or_origins_is_refused_when_it_is_given(given):
     """Ours: a text in place of a list would be taken letter by letter."""
     with pytest.raises(UsageError, match="the provider 'acme'"):
         Provider("acme", issuer="https://login.example", client_id="x", **given)
+
+
+@pytest.mark.parametrize("status", [403, 404, 407, 502])
+def test_the_code_of_a_page_in_place_of_the_token_endpoint_ends_no_login(acme, status):
+    """RFC 6749 5.2: errors come with 400 or 401; a proxy's access_denied is not the provider's."""
+    refusal = acme._refusal(status, {"error": "access_denied"})
+
+    assert UpstreamUnavailable is type(refusal)

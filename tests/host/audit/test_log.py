@@ -1,6 +1,7 @@
 """The audit log: what is written, in which order, and what happens where it cannot be."""
 
 import asyncio
+import contextlib
 import sqlite3
 from contextlib import closing
 
@@ -317,6 +318,35 @@ async def test_notes_that_are_too_many_are_counted(tmp_path, monkeypatch):
 
     lost = next(line for line in lines if line.action == "audit.lost")
     assert 30 == lost.detail["rows"] + sum(line.kind == "outcome" for line in lines)
+
+
+async def test_rows_that_were_lost_are_told_though_the_first_telling_was_undone(
+    tmp_path, monkeypatch
+):
+    """Ours: what a transaction said is lost is said again where that transaction was rolled back."""
+    monkeypatch.setattr("isthmus.host.audit.waiting.MOST", 10)
+    monkeypatch.setattr("isthmus.host.audit.waiting.TOGETHER", 2)
+    spoil = "CREATE TRIGGER spoil BEFORE INSERT ON event WHEN NEW.call_id = 'n24' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    async with logging(tmp_path) as log:
+        await log.intent(intent("c1"))
+        again = await locked(log)
+        for n in range(25):
+            log.note(outcome(f"n{n}"))
+        with pytest.raises(AuditUnavailable):
+            await log.flush()
+        await again()
+        with contextlib.closing(sqlite3.connect(log.state.database.path)) as other:
+            other.execute(spoil)
+            with pytest.raises(AuditUnavailable):
+                await log.flush()
+            other.execute("DROP TRIGGER spoil")
+        await log.flush()
+        lines = await log.tail()
+
+    lost = [line for line in lines if line.action == "audit.lost"]
+    assert 25 == sum(line.detail["rows"] for line in lost) + sum(
+        line.kind == "outcome" for line in lines
+    )
 
 
 async def test_an_intent_that_nobody_waits_for_any_more_leaves_the_log_whole(tmp_path):

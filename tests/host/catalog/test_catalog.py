@@ -125,10 +125,10 @@ async def test_a_silent_server_keeps_no_model_waiting():
 async def test_a_list_without_end_costs_that_list_only():
     """Ours: a cursor that goes in circles, or pages that never end, are a fault of one list."""
     faulty = Misbehaved("the server's list goes in circles")
-    listed = await fetch(Listing(faulty), lambda: 5.0)
-    late = await fetch(Listing(...), lambda: 5.0, patience=0.01)
+    listed = await fetch(Listing(faulty))
+    late = await fetch(Listing(...), patience=0.01)
 
-    assert ((), 5.0) == (listed.tools, listed.fetched)
+    assert ((), None) == (listed.lists["tools"], late.lists["tools"])
     assert (
         "the list of tools cannot be had: the server's list goes in circles"
         == (listed.faults["tools"])
@@ -253,6 +253,32 @@ async def test_disabled_servers_are_not_there_and_manual_ones_are_not_started():
     assert ((), {}, []) == (offer.tools, offer.absent, shelf.lent)
     with pytest.raises(Unknown, match="disabled"):
         found.tool("off", "x")
+
+
+@pytest.mark.covers("hostchat.catalog.switched")
+async def test_a_server_that_is_switched_off_has_nothing_until_it_is_switched_on():
+    """Ours: whatever its entry says, until the configuration has another entry for it."""
+    found = catalog(Shelf(shop=shop(), off=shop()), entry("off", enabled=False))
+    await found.load()
+    found.switch("shop", on=False)
+    found.switch("off", on=True)
+    await found.load()
+
+    assert {"off"} == {item.server for item in found.tools()}
+    assert {"off"} == {item.server for item in found.prompts()}
+    assert {"off"} == {item.server for item in found.resources()}
+    assert {"off"} == set(found.instructions()) == set(found.sources(Viewer("user:ada")))
+    assert None is found.listed("shop")
+    assert {} == found.absent("")
+    with pytest.raises(Unknown, match="the server is disabled"):
+        found.tool("shop", "book")
+    with pytest.raises(Unknown, match="isthmus servers enable shop"):
+        await found.find_prompt("shop__greet")
+    found.switch("shop", on=True)
+    assert {"off", "shop"} == {item.server for item in found.tools()}
+    found.switch("shop", on=False)
+    found.configure({"shop": entry("shop", start="eager")})
+    assert {"shop"} == {item.server for item in found.tools()}
 
 
 @pytest.mark.covers("hostchat.catalog.budget")

@@ -3,7 +3,7 @@
 import pytest
 
 from isthmus.host.catalog.kept import Kept
-from isthmus.host.catalog.listed import Listed
+from isthmus.host.catalog.listed import KINDS, Listed
 from isthmus.host.state import HostState
 from listed_shelf import Listing, Shelf, catalog, tool
 
@@ -38,7 +38,7 @@ async def test_old_lists_are_not_used(state):
     """Ours: after a week a server is asked again; so it is when the clock has gone back."""
     now = [1000.0]
     kept = Kept(state, lasts=60.0, clock=lambda: now[0])
-    await kept.keep("id", Listed(tools=(tool("x"),), fetched=1000.0))
+    await kept.keep("id", Listed(tools=(tool("x"),), fetched=1000.0, heard=tuple(KINDS)))
 
     assert "x" == (await kept.find("id")).tools[0].name
     for when in (1061.0, 900.0):
@@ -49,8 +49,8 @@ async def test_old_lists_are_not_used(state):
 async def test_lists_with_faults_are_not_kept(state):
     """Ours: what was wrong once is asked for again, and what was kept before it is no longer true."""
     kept = Kept(state, clock=lambda: 1000.0)
-    await kept.keep("id", Listed(tools=(tool("x"),), fetched=1000.0))
-    await kept.keep("id", Listed(fetched=1000.0, faults={"tools": "no end"}))
+    await kept.keep("id", Listed(tools=(tool("x"),), fetched=1000.0, heard=tuple(KINDS)))
+    await kept.keep("id", Listed(fetched=1000.0, faults={"tools": "no end"}, heard=tuple(KINDS)))
 
     assert None is await kept.find("id")
 

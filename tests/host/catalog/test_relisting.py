@@ -1,10 +1,176 @@
 """Lists that did not come: they are asked for again, and nothing is thought to be there without."""
 
+import asyncio
+
 import pytest
 
-from isthmus.errors import CallTimedOut, ConnectionLost
+from isthmus.errors import CallTimedOut, ConnectionLost, InternalError
+from isthmus.host.catalog.kept import Kept
+from isthmus.host.catalog.listed import KINDS, Listed
 from isthmus.host.errors import Unknown
+from isthmus.host.state import HostState
+from isthmus.testing.faults import until
+from isthmus.wire import Prompt, Resource, ResourceTemplate
 from listed_shelf import Listing, Shelf, catalog, tool
+
+
+class Everything(Listing):
+    """Has some of each kind; each list waits for its gate."""
+
+    def __init__(self, *tools):
+        super().__init__(*tools)
+        self.gates = {kind: asyncio.Event() for kind in KINDS}
+        for gate in self.gates.values():
+            gate.set()
+
+    async def list_tools(self, *, fresh=False):
+        found = await super().list_tools(fresh=fresh)
+        await self.gates["tools"].wait()
+        return found
+
+    async def list_prompts(self, *, fresh=False):
+        del fresh
+        await self.gates["prompts"].wait()
+        return [Prompt(name="p")]
+
+    async def list_resources(self, *, fresh=False):
+        del fresh
+        await self.gates["resources"].wait()
+        return [Resource(name="r", uri="a://r")]
+
+    async def list_resource_templates(self, *, fresh=False):
+        del fresh
+        return [ResourceTemplate(name="t", uri_template="a://{t}")]
+
+
+def counts(listed):
+    """How many of each kind there are."""
+    return [len(getattr(listed, kind)) for kind in KINDS]
+
+
+@pytest.fixture
+async def state():
+    """A store in memory."""
+    state = HostState(None)
+    yield state
+    await state.close()
+
+
+@pytest.mark.parametrize("first", ["change", "reading"])
+@pytest.mark.parametrize("slow", ["prompts", "resources", "tools"])
+@pytest.mark.covers("hostchat.catalog.changed-while-read")
+async def test_a_change_while_a_server_is_first_read_loses_none_of_its_lists(slow, first, state):
+    """Ours: whichever list is slow, and whichever reading ends first; nor is a loss kept."""
+    server = Everything(tool("old"))
+    found = catalog(Shelf(a=server), kept=Kept(state))
+    server.gates[slow].clear()
+    reading = asyncio.ensure_future(found.on_ready("a", server))
+    await until(lambda: server.asked)
+    server.tools = [tool("new"), tool("newer")]
+    change = asyncio.ensure_future(found.on_changed("a", "tools"))
+    await until(lambda: server.asked == 2)
+    if first == "change" and slow != "tools":
+        await change
+    server.gates[slow].set()
+    await asyncio.gather(reading, change)
+
+    later = catalog(Shelf(a=server), kept=Kept(state))
+    await later.load()
+    assert [2, 1, 1, 1] == counts(found.listed("a"))
+    assert ["a__new", "a__newer"] == [item.name for item in found.tools()]
+    assert later.listed("a").cached
+    assert [2, 1, 1, 1] == counts(later.listed("a"))
+
+
+@pytest.mark.covers("hostchat.catalog.changed-while-read")
+async def test_what_is_asked_for_while_a_server_is_first_read_waits_for_it():
+    """Ours: its tools are known by a change, and its prompts are on their way."""
+    server = Everything(tool("x"))
+    found = catalog(Shelf(a=server))
+    server.gates["prompts"].clear()
+    reading = asyncio.ensure_future(found.on_ready("a", server))
+    await until(lambda: server.asked)
+    await found.on_changed("a", "tools")
+    finding = asyncio.ensure_future(found.find_prompt("a__p"))
+    await until(lambda: found._loading)
+    server.gates["prompts"].set()
+
+    assert ("a", "p") == await finding
+    await reading
+
+
+@pytest.mark.covers("hostchat.catalog.changed-while-read")
+async def test_lists_that_were_cut_short_in_an_earlier_run_are_asked_for_again(state):
+    """Ours: what an earlier version kept does not say that all of it has come."""
+    server = Everything(tool("x"))
+    kept, found = Kept(state), catalog(Shelf(a=server), kept=Kept(state))
+    await found.load()
+    identity = found._identity(found._entries["a"])
+    fetched = found.listed("a").fetched
+
+    def write(db):
+        import msgspec
+
+        row = msgspec.msgpack.encode(Listed(tools=(tool("x"),), fetched=fetched))
+        db.execute("UPDATE catalog_list SET listed = ?", (row,))
+
+    await state.write(write)
+    assert None is await kept.find(identity)
+    later = catalog(Shelf(a=server), kept=kept)
+    await later.load()
+
+    assert [1, 1, 1, 1] == counts(later.listed("a"))
+    assert [1, 1, 1, 1] == counts(await kept.find(identity))
+
+
+@pytest.mark.parametrize("error", [CallTimedOut("nothing came"), InternalError(-32603, "busy")])
+@pytest.mark.covers("hostchat.catalog.last-good")
+async def test_a_list_that_does_not_come_leaves_the_last_one_that_did(error, state):
+    """Ours: in the catalog, for the next run, and with a word about it; until it comes again."""
+    now, said = [1_000.0], []
+    listing = Listing(tool("x"))
+    more = {"kept": Kept(state, clock=lambda: now[0]), "clock": lambda: now[0]}
+    found = catalog(Shelf(a=listing), notice=said.append, **more)
+    await found.load()
+    listing.tools = [error]
+    await found.on_changed("a", "tools")
+
+    assert ["a__x"] == [item.name for item in found.tools()]
+    assert ["tools"] == list(found.listed("a").faults)
+    assert 1 == len(said)
+    later = catalog(Shelf(a=listing), **more)
+    await later.load()
+    assert ["a__x"] == [item.name for item in later.tools()]
+    listing.tools = [tool("y")]
+    now[0] += 30.0
+    await found.load()
+    assert ["a__y"] == [item.name for item in found.tools()]
+
+
+@pytest.mark.covers("hostchat.catalog.last-good")
+async def test_a_server_that_is_slow_after_its_restart_has_what_it_had():
+    """Ours: its new connection has listed nothing yet."""
+    found = catalog(Shelf(a=Listing(tool("x"))))
+    await found.load()
+    found.on_stopped("a")
+    await found.on_ready("a", Listing(CallTimedOut("nothing came")))
+
+    assert ["a__x"] == [item.name for item in found.tools()]
+
+
+async def test_what_a_server_lists_is_not_taken_for_what_its_successor_has():
+    """Ours: the configuration is another one while the lists are on their way."""
+    first = Everything(tool("x"))
+    found = catalog(Shelf(a=first))
+    first.gates["prompts"].clear()
+    reading = asyncio.ensure_future(found.on_ready("a", first))
+    await until(lambda: first.asked)
+    found.on_stopped("a")
+    await found.on_ready("a", Listing(tool("y")))
+    first.gates["prompts"].set()
+    await reading
+
+    assert ["a__y"] == [item.name for item in found.tools()]
 
 
 @pytest.mark.covers("hostchat.catalog.relisted")

@@ -45,6 +45,61 @@ def test_a_server_whose_list_always_changes_is_listed_every_other_second():
     )
 
 
+@pytest.mark.covers("hostchat.catalog.one-pending")
+async def test_however_often_a_server_says_so_one_round_is_pending():
+    """Ours: a thousand notices make no thousand tasks, and the other servers wait for nothing."""
+    listing = Restless(tool("x"))
+    found = catalog(Shelf(a=listing))
+    await found.on_ready("a", listing)
+    before = len(asyncio.all_tasks())
+    told = [found.changed("a", kind) for _ in range(1_000) for kind in ("tools", "resources")]
+    tasks = len(asyncio.all_tasks()) - before
+    await found.settle("a", "tools", tells=True)
+
+    assert all(told)
+    assert 1 == tasks
+    assert 2 == listing.asked
+
+
+async def test_a_list_that_is_what_it_was_is_put_together_no_second_time():
+    """Ours: what a server repeats costs the views of all servers nothing, nor a write."""
+    listing = Listing(tool("x", meta={"a": 1}), tool("y"))
+    found = catalog(Shelf(a=listing))
+    await found.on_ready("a", listing)
+    view, listed = found.view(""), found.listed("a")
+    listing.tools = [tool("x", meta={"a": 1}), tool("y")]
+    await found.on_changed("a", "tools")
+    same = found.view("") is view and found.listed("a") is listed
+    listing.tools = [tool("x", meta={"a": True}), tool("y")]
+    await found.on_changed("a", "tools")
+
+    assert same
+    assert True is found.tool("a", "x").meta["a"]
+
+
+@pytest.mark.covers("hostchat.catalog.asked-again")
+async def test_a_list_is_settled_without_asking_unless_its_server_has_said_something():
+    """Ours: one that never says so is asked where its list is older than half a minute."""
+    now = [1_000.0]
+    listing = Listing(tool("x"))
+    found = catalog(Shelf(a=listing), clock=lambda: now[0])
+    await found.on_ready("a", listing)
+    for _ in range(100):
+        await found.settle("a", "tools", tells=True)
+        await found.settle("a", "tools", tells=False)
+    once = listing.asked
+    now[0] += 3_600.0
+    await found.settle("a", "tools", tells=True)
+    told = listing.asked
+    found.changed("a", "tools")
+    await found.settle("a", "tools", tells=True)
+    changed = listing.asked
+    now[0] += 31.0
+    await found.settle("a", "tools", tells=False)
+
+    assert [1, 1, 2, 3] == [once, told, changed, listing.asked]
+
+
 async def test_who_asks_while_a_round_is_under_way_waits_for_the_one_after_it():
     """Ours: what was listed before somebody asked may be what the server had before that."""
     gates, rounds = [asyncio.Event(), asyncio.Event()], []

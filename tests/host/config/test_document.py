@@ -44,13 +44,58 @@ def test_toml_has_the_lines_of_its_tables_and_keys(tmp_path):
         ("a.toml", b"a = \n", r"a\.toml:1:5: a\.toml is not TOML"),
         ("a.json", b"[]", "the whole should be an object"),
         ("a.json", b'{\n"a": "\xff"}', r"a\.json:2: this is no text in UTF-8"),
-        ("config.yaml", b"a: 1", "YAML, which isthmus does not read: write its servers as JSON"),
     ],
 )
 def test_what_is_no_configuration_says_where(tmp_path, name, data, says):
     """Ours: the message has the file, the line and the column."""
     with pytest.raises(ConfigError, match=says):
         read_text(tmp_path / name, data)
+
+
+@pytest.mark.covers("hostconfig.file.syntax-place")
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"a: [1", r"a\.yaml:\d:\d+: a\.yaml is not YAML: "),
+        (b"- a", "the whole should be a mapping"),
+        (b"a: !!python/object:os.system x", r"a\.yaml:1:4: .*the tag .* is not read"),
+        (b"a: &b {c: 1}\nd: {<<: *b}", r"a\.yaml:2:5: .*merge keys are not read"),
+        (b"? [1]\n: 2", "a key is a text"),
+        (b"[" * 5000, "not YAML"),
+        (b"a: &a [*a]", "too much in it, or too deep"),
+        (b"[" * 100_000, r"a\.yaml:1:\d+: .*too much in it, or too deep"),
+        (b"{a: " * 100_000, r"a\.yaml:1:\d+: .*too much in it, or too deep"),
+        (b"- " * 100_000 + b"a", r"a\.yaml:1:\d+: .*too much in it, or too deep"),
+    ],
+)
+def test_what_is_no_yaml_says_where(tmp_path, data, says):
+    """Ours: nothing of a file makes an object of Python's."""
+    pytest.importorskip("yaml")
+    with pytest.raises(ConfigError, match=says):
+        read_text(tmp_path / "a.yaml", data)
+
+
+def test_aliases_do_not_multiply_without_end(tmp_path):
+    """Ours: nine lines that mean a billion words are refused before they are made."""
+    pytest.importorskip("yaml")
+    lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
+    lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    with pytest.raises(ConfigError, match="too much in it"):
+        read_text(tmp_path / "a.yaml", "\n".join(lines).encode())
+
+
+def test_yaml_is_read_by_its_core_schema(tmp_path):
+    """Ours: a variable that is called NO is no truth value, and each part knows its line."""
+    pytest.importorskip("yaml")
+    text = b'a: {no: NO, yes: 1.5, n: 07, t: true, q: "1", e: , z: ~, h: 0x1F}\nb:\n  - one\n'
+    document = read_text(tmp_path / "a.yaml", text)
+
+    assert {
+        "a": {"no": "NO", "yes": 1.5, "n": 7, "t": True, "q": "1", "e": None, "z": None, "h": 31},
+        "b": ["one"],
+    } == document.value
+    assert f"{tmp_path / 'a.yaml'}:3:5" == document.place("b", 0)
+    assert {} == read_text(tmp_path / "a.yaml", b"# nothing\n").value
 
 
 def test_a_file_that_is_not_there_or_no_file_is_told(tmp_path):

@@ -38,22 +38,16 @@ def test_what_is_neither_a_program_nor_a_file_is_told(tmp_path):
         source("emacs", {"HOME": str(tmp_path)})
 
 
-def test_yaml_is_said_not_to_be_read(tmp_path):
-    """Ours: rather than half of it."""
-    file(tmp_path, ".config/goose/config.yaml")
-    with pytest.raises(ConfigError, match="is YAML, which isthmus does not read"):
-        take(source("goose", {"HOME": str(tmp_path)}, "linux"))
-
-
 def test_words_of_others_become_ours(tmp_path):
     """Ours: the URL's name, the tools that Gemini leaves out, names that cannot be here."""
     path = file(
         tmp_path,
         mcpServers={
             "My Server!": {"serverUrl": "https://x", "autoApprove": ["a"]},
-            "g": {"command": "x", "excludeTools": ["rm"], "timeout": 5},
+            "g": {"command": "x", "excludeTools": ["rm"], "icon": "x"},
             "g ": {"command": "y"},
             "no": 1,
+            "lost": {"command": "x", "timeout": 5},
         },
     )
     taken = take(path)
@@ -67,13 +61,15 @@ def test_words_of_others_become_ours(tmp_path):
     assert [True] * 5 == [
         said in notes
         for said in (
-            "'My Server!' is called 'My-Server' here",
+            "'My-Server!' is called 'My-Server' here",
             "autoApprove mean nothing here",
-            "timeout mean nothing here",
+            "icon mean nothing here",
             "the second is called g-2",
-            "'no' is no server",
+            "'My Server!' is called 'My-Server!' here",
         )
     ]
+    assert ["lost", "no"] == sorted(taken.refused)
+    assert "a server is an object" in taken.refused["no"]
 
 
 def test_keys_in_clear_are_told_and_not_shown(tmp_path):

@@ -1,5 +1,6 @@
 """Writing a configuration."""
 
+import json
 import stat
 from pathlib import Path
 
@@ -141,3 +142,16 @@ def test_what_is_no_object_is_not_overwritten(tmp_path):
 
     with pytest.raises(ConfigError, match="a is no object"):
         ConfigFile(path).set(("a", "b"), 1)
+
+
+def test_a_server_is_changed_by_the_name_it_has_here(tmp_path):
+    """Ours: blanks of a file are dashes here, and both mean the same entry."""
+    path = tmp_path / "a.json"
+    path.write_text('{"mcpServers": {"My Server": {"command": "x"}}}')
+    set_option(path, "My-Server", "enabled", False)
+
+    assert {"My Server": {"command": "x", "host": {"enabled": False}}} == json.loads(
+        path.read_text()
+    )["mcpServers"]
+    assert remove_server(path, "My-Server")
+    assert not remove_server(path, "My-Server")

@@ -105,3 +105,45 @@ def test_names_that_nobody_has_are_found():
     )
     (found, _) = lint(policy(*rules), {"files": ["read"]})
     assert "no server is called 'fils'; there are files" == found.text
+
+
+LABELS = {"mail": ("private",), "web": ("untrusted", "pii")}
+
+
+@pytest.mark.covers("hostpolicy.lint.labels")
+@pytest.mark.parametrize(
+    ("label", "says"),
+    [
+        ("privat", "is 'private' meant"),
+        ("Private", "is 'private' meant"),
+        ("untrusetd", "is 'untrusted' meant"),
+        ("pi", "is 'pii' meant"),
+        ("customer", "no server gives the label 'customer'; there are pii, private, untrusted"),
+    ],
+)
+def test_a_label_that_nothing_has_is_found(label, says):
+    """Ours: a guard that waits for it guards nothing."""
+    written = policy(rule("guard", "ask", f'action = "tool.call", labels = ["{label}"]'))
+    (found,) = lint(written, {"mail": (), "web": ()}, LABELS)
+
+    assert ("label", "guard") == (found.code, found.rule)
+    assert says in found.text
+
+
+@pytest.mark.covers("hostpolicy.lint.labels")
+def test_a_label_is_not_doubted_where_something_has_it_or_nobody_knows():
+    """Ours: the two of our own, those of the configuration, and any word without one."""
+    of = [policy(rule("guard", "ask", f'labels = ["{one}"]')) for one in ("private", "pii", "crm")]
+
+    assert [] == lint(of[0], {}, {})
+    assert [] == lint(of[1], {}, LABELS)
+    assert [] == lint(of[2])
+
+
+@pytest.mark.covers("hostpolicy.lint.labels")
+def test_a_mistyped_label_of_a_server_is_found():
+    """Ours: private data that are called otherwise go where they like."""
+    found = lint(policy(), {"mail": ()}, {"mail": ("privat", "crm"), "web": ("untrusted",)})
+
+    assert [("label", "server mail")] == [(one.code, one.rule) for one in found]
+    assert "is 'private' meant" in found[0].text

@@ -12,6 +12,7 @@ from isthmus.client.limits import Limits
 from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
 from isthmus.host.errors import OutcomeUnknown, ServerUnavailable
 from isthmus.host.supervisor.reach import reach
+from isthmus.host.supervisor.server import where
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.store.meter import Rate
 from isthmus.testing.faults import until
@@ -191,3 +192,47 @@ async def test_what_is_shown_of_a_server_holds_no_secret():
         "run": "run --key [redacted]",
         "here": "in this process",
     } == shown
+
+
+LITERAL = {
+    "run": ("run", "--token", "hunter", "--header", "Authorization: Bearer hunter"),
+    "userinfo": ("run", "postgres://ada:hunter@db.example/app"),
+    "shell": ("sh", "-c", "exec run --password hunter"),
+    "user": ("run", "-u", "ada:hunter"),
+}
+
+
+@pytest.mark.parametrize("command", LITERAL.values(), ids=LITERAL)
+def test_a_secret_that_stands_in_a_command_is_not_shown_with_a_server(command):
+    """Ours: it was written into a file by hand, so nothing else knows that it is one."""
+    shown = where(ServerEntry(name="a", command=command))
+
+    assert "hunter" not in shown
+    assert command[0] in shown
+
+
+def test_a_secret_in_an_address_is_not_shown_with_a_server():
+    """Ours: neither userinfo nor query, nor a key in the path."""
+    key = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
+    url = f"https://ada:hunter@x.example/{key}/mcp?token=hunter"
+    shown = where(ServerEntry(name="a", kind="http", url=url))
+
+    assert "https://x.example/[redacted]?…" == shown or "hunter" not in shown
+    assert key not in shown
+
+
+async def test_a_server_that_fails_tells_its_error_and_log_without_secrets():
+    """Ours: what it was started with, and what it wrote to standard error."""
+    said = (
+        "import sys; sys.exit('cannot log in with --password hunter, Authorization: Bearer hunter')"
+    )
+    command = (sys.executable, "-c", said, "--token", "hunter")
+    supervisor = supervisor_of(ServerEntry(name="bad", command=command))
+    hosted = supervisor.servers["bad"]
+    with pytest.raises(ServerUnavailable) as failed:
+        await hosted.start()
+    told = f"{failed.value} {hosted.status()} {hosted.log}"
+    await supervisor.close()
+
+    assert "hunter" not in told
+    assert "cannot log in" in told

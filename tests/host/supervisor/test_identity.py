@@ -1,11 +1,14 @@
 """What a server is bound to: its program, its origin, its name."""
 
 import os
+import sys
 
 import pytest
+from msgspec import structs
 
 from isthmus.host.config.entries import ServerEntry, ServerOptions
-from isthmus.host.supervisor.identity import executable, identity
+from isthmus.host.install import consent_digest
+from isthmus.host.supervisor.identity import executable, find_interpreter, identity
 
 
 def script(path, text):
@@ -75,3 +78,69 @@ def test_relative_folders_are_those_of_the_server(tmp_path):
     )
 
     assert str(program) == executable(entry)
+
+
+@pytest.mark.covers("hostservers.identity.folder")
+def test_the_same_command_in_another_folder_is_another_server(tmp_path, monkeypatch):
+    """Ours: also where the folder is not written down, and is the one in which the host runs."""
+    bare = ServerEntry(name="a", command=(sys.executable, "server.py"))
+    found = []
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        found.append(identity(bare))
+    written = structs.replace(bare, cwd=str(tmp_path / "theirs"))
+
+    assert found[0] != found[1]
+    assert found[1] == identity(written)
+
+
+@pytest.mark.covers("hostservers.identity.folder")
+def test_a_folder_that_is_a_link_is_the_one_that_it_leads_to(tmp_path):
+    """Ours: where it leads to another one, other code runs."""
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "mine")
+    entry = ServerEntry(name="a", command=(sys.executable, "server.py"), cwd=str(link))
+    before = identity(entry)
+    link.unlink()
+    link.symlink_to(tmp_path / "theirs")
+
+    assert before != identity(entry)
+
+
+@pytest.mark.covers("hostservers.identity.program")
+def test_a_variable_that_loads_other_code_makes_another_server(tmp_path):
+    """Ours: one with a token does not."""
+    path = str(script(tmp_path / "server", "#!/bin/sh\n"))
+    plain = ServerEntry(name="a", command=(path,))
+    assert identity(plain) == identity(structs.replace(plain, env={"TOKEN": "x"}))
+    for name in ("NODE_OPTIONS", "LD_PRELOAD", "PYTHONPATH"):
+        assert identity(plain) != identity(structs.replace(plain, env={name: "/evil"}))
+
+
+@pytest.mark.covers("hostservers.identity.program")
+def test_another_interpreter_of_the_same_script_is_another_server(tmp_path, monkeypatch):
+    """Ours: as it is found along the PATH that the server inherits."""
+    path = script(tmp_path / "server", "#!/usr/bin/env -S lang --flag\n")
+    entry = ServerEntry(name="a", command=(str(path),))
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        script(tmp_path / name / "lang", "#!/bin/sh\n")
+        monkeypatch.setenv("PATH", str(tmp_path / name))
+        found.append((identity(entry), consent_digest(entry)))
+    seen = find_interpreter(entry, str(path))
+
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]
+    assert str(tmp_path / "two" / "lang") == seen
+
+
+@pytest.mark.parametrize("first", ["", "#!", "#!/usr/bin/env", "#!/usr/bin/env -i A=1", "\x7fELF"])
+def test_a_first_line_that_names_no_interpreter_is_none(tmp_path, first):
+    """Ours: a program that is no script, and scripts that are none."""
+    path = script(tmp_path / "server", first)
+
+    assert "" == find_interpreter(ServerEntry(name="a", command=(str(path),)), str(path))

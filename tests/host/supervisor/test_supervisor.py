@@ -6,7 +6,7 @@ import pytest
 
 from hosted_fleet import Fleet, configuration, entries, virtual
 from isthmus.errors import ConnectFailed
-from isthmus.host.config.entries import HostConfig
+from isthmus.host.config.entries import HostConfig, Timeouts
 from isthmus.host.errors import OutcomeUnknown, ServerUnavailable, Unknown
 from isthmus.host.events import Noticed
 from isthmus.host.supervisor.supervisor import Supervisor
@@ -77,9 +77,32 @@ async def test_an_entry_that_is_broken_now_stays_as_it_was():
     assert 1 == len(fleet.starts)
 
 
+@pytest.mark.covers("hostservers.reload.difference")
+def test_what_waits_for_a_server_that_is_removed_meanwhile_does_not_start_it():
+    """Ours: a call of a user's own connection waits for the old program, and the new one goes, too."""
+
+    async def main():
+        fleet = Fleet()
+        async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+            call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
+            await until(lambda: any(b'"wait"' in one for one in fleet.calls))
+            await supervisor.reload(configuration("a", command=("other",)))
+            waiting = asyncio.ensure_future(supervisor.use("a", "user:ada").__aenter__())
+            await asyncio.sleep(1)
+            await supervisor.reload(HostConfig())
+            await asyncio.sleep(1)
+            fleet.gate.set()
+            await call
+            with pytest.raises(ServerUnavailable):
+                await waiting
+            return len(fleet.starts)
+
+    assert 1 == virtual(main())
+
+
 @pytest.mark.covers("hostservers.reload.drains")
 def test_calls_at_a_server_that_is_removed_end_first_and_a_changed_one_waits_for_them():
-    """Ours: what is in flight has thirty seconds, and the old program is gone before the new."""
+    """Ours: a new program waits for the old one, for thirty seconds; no call is lost to it."""
 
     async def main():
         fleet = Fleet()
@@ -97,12 +120,57 @@ def test_calls_at_a_server_that_is_removed_end_first_and_a_changed_one_waits_for
             fleet.gate.clear()
             late = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
             await until(lambda: 2 == sum(b'"wait"' in one for one in fleet.calls))
+            await supervisor.reload(configuration("a"))
+            newer = [await text_of(supervisor, "a", a=n, b=2) for n in range(3)]
+            assert ["2", "3", "4"] == newer
+            assert (40, False) == (round(loop.time()), late.done())
+            await asyncio.sleep(20)
+            fleet.gate.set()
+            assert "done" == await late
+            assert "5" == await text_of(supervisor, "a", a=3, b=2)
+            return len(fleet.starts)
+
+    assert 3 == virtual(main())
+
+
+@pytest.mark.covers("hostservers.reload.outcome")
+def test_a_call_at_a_server_that_is_removed_has_as_long_as_a_call_may_take_in_all():
+    """Ours: then its program is ended, whatever it does."""
+
+    async def main():
+        fleet = Fleet()
+        loop = asyncio.get_running_loop()
+        limited = configuration("a", timeouts=Timeouts(total=45.0))
+        async with Supervisor(limited, fleet.client_for) as supervisor:
+            call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
+            await until(lambda: any(b'"wait"' in one for one in fleet.calls))
             await supervisor.reload(HostConfig())
             with pytest.raises(OutcomeUnknown):
-                await late
+                await call
             return round(loop.time())
 
-    assert 40 == virtual(main())
+    assert 45 == virtual(main())
+
+
+@pytest.mark.covers("hostservers.reload.outcome")
+def test_the_end_of_a_replaced_server_is_not_told_as_the_end_of_its_successor():
+    """Ours: who keeps lists by name goes on asking the one that is there."""
+
+    async def main():
+        fleet, gone = Fleet(), []
+        async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+            supervisor.on_gone = lambda name, _key: gone.append(name)
+            call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
+            await until(lambda: any(b'"wait"' in one for one in fleet.calls))
+            await supervisor.reload(configuration("a", command=("other",)))
+            await text_of(supervisor, "a", a=1, b=2)
+            fleet.gate.set()
+            await call
+            await until(lambda: not supervisor._old)
+            before = list(gone)
+        return before, gone
+
+    assert ([], ["a"]) == virtual(main())
 
 
 def test_closing_does_not_wait_for_what_a_reload_lets_end():
@@ -127,9 +195,9 @@ async def test_the_catalog_is_told_of_clients_that_come_and_servers_that_go():
     fleet, told = Fleet(), []
     async with Supervisor(configuration("a", "b"), fleet.client_for) as supervisor:
         supervisor.on_ready = lambda name, client: told.append(("ready", name, client.info.name))
-        supervisor.on_gone = lambda name: told.append(("gone", name))
+        supervisor.on_gone = lambda name, _key: told.append(("gone", name))
         supervisor.on_removed = lambda name: told.append(("removed", name))
-        supervisor.on_changed = lambda name, kind: told.append((kind, name))
+        supervisor.on_changed = lambda name, kind, _key: told.append((kind, name))
         await text_of(supervisor, "a", a=1, b=2)
         supervisor.changed("a", "tools")
         await supervisor.servers["a"].stop()

@@ -358,11 +358,14 @@ async def test_mirrored_arguments_that_differ_are_refused(arguments, origin):
 
 async def test_arguments_that_are_no_object_mirror_nothing():
     """They are wrong in another way, which is said instead (ours)."""
-    result = await Client(regional()).once(
+    error = await Client(regional()).once(
         "tools/call", {"name": "where", "arguments": [1]}, origin=http()
     )
 
-    assert result["isError"]
+    assert (-32602, "Invalid params: Expected `object` - at `$.arguments`") == (
+        error.code,
+        error.message,
+    )
 
 
 @pytest.mark.covers("tools.headers.marks-checked")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from isthmus.auth.authorization_server.locked import StoreLocked
 from isthmus.auth.authorization_server.lookups import Lookups
-from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
+from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.policy import is_app_redirect
 from isthmus.auth.authorization_server.requests import Asked, Astray, Unfit
 from isthmus.auth.authorization_server.tokens import fresh_id
@@ -42,7 +42,9 @@ class Asking:
         if not self._settings.has_users:
             raise Unfit("nobody can log in at this server", status=400)
         try:
-            found = Found(document=await self._lookups.document(asked.get("client_id")))
+            found = Found(
+                document=await self._lookups.document(asked.get("client_id"), asked.address)
+            )
         except Unfit as unfit:
             raise Unfit(unfit.text) from None  # to people it is one and the same
         try:
@@ -86,7 +88,10 @@ class Asking:
             # spec 2026-07-28 basic/authorization/security-considerations#open-redirection
             if not error.redirect_uri:
                 raise Unfit(why(error.error, named, asked.get("redirect_uri"))) from None
-            url = self._refused(error.redirect_uri, error.error, asked.get("state"))
+            # RFC 6749 4.1.2.1: a parameter that is missing is no type that is not supported
+            missing = asked.get("response_type") is None
+            code = "invalid_request" if missing else error.error
+            url = self._refused(error.redirect_uri, code, asked.get("state"))
             if named is None or not is_trusted(named.client, error.redirect_uri):
                 raise Astray(url) from None
             return url
@@ -104,7 +109,7 @@ class Asking:
             state=asked.get("state"),
             query=asked.pairs,
             created_at=now,
-            expires_at=now + PENDING_LIFE,
+            expires_at=now + self._settings.login.request_ttl,
         )
 
     async def approve(self, pending: Pending, approval: "Approval") -> str:

@@ -15,6 +15,7 @@ from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.pending import Front, Pending
 from isthmus.auth.authorization_server.requests import Asked
 from isthmus.auth.authorization_server.settings import (
+    LoginPolicy,
     RegistrationPolicy,
     TrustedIdp,
     Workload,
@@ -24,15 +25,18 @@ from isthmus.auth.authorization_server.tidying import AT_A_TIME, tidy
 from isthmus.auth.authorization_server.users import User, UserBackend
 from isthmus.auth.extra import require
 from isthmus.auth.network import PUBLIC, TOTAL, Network, NetworkPolicy, network_of
+from isthmus.auth.resource_server.credentials import MAX_TOKEN_BYTES
 from isthmus.auth.resource_server.resource_auth import ResourceAuth, check_choice, check_kind
 from isthmus.auth.urls import origin
 from isthmus.errors import UsageError
+from isthmus.transports.http.lingering import LingeringResponse
 from isthmus.transports.http.reply import Receive, Scope, Send
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.oauth_core import Approval, Found, OAuthCore
     from isthmus.auth.authorization_server.records import Records
     from isthmus.auth.authorization_server.store import AuthStore
+    from isthmus.auth.resource_server.replays import SQLiteReplays
     from isthmus.auth.upstream.provider import Provider
     from isthmus.auth.upstream.services import Services
 
@@ -90,6 +94,9 @@ class AuthorizationServer:
         front: makes what browsers see; our own pages by default.
         network: makes requests for documents and keys of clients, or the policy for them.
         limits: how often one may ask.
+        login: how long logins last, and how often a password may be tried.
+        max_token_bytes: bytes of an access token: a longer one is not issued, and not taken by
+            :meth:`resource_auth`.
         clock: says the seconds since the epoch.
 
     Attributes:
@@ -106,6 +113,7 @@ class AuthorizationServer:
     """
 
     _services: "Services | None" = None
+    _replays: "SQLiteReplays | None" = None
 
     def __init__(
         self,
@@ -133,6 +141,8 @@ class AuthorizationServer:
         front: "Callable[[AuthorizationServer], Front] | None" = None,
         network: Network | NetworkPolicy | None = None,
         limits: Limits | None = None,
+        login: LoginPolicy | None = None,
+        max_token_bytes: int = MAX_TOKEN_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
         redaction.install()
@@ -155,15 +165,13 @@ class AuthorizationServer:
             has_users=users is not None,
             legacy_paths=legacy_paths,
             openid_alias=openid_alias,
+            login=login or LoginPolicy(),
+            max_token_bytes=max_token_bytes,
         )
-        self.issuer = issuer
-        self.users = users
-        self.store = store
-        self.consent = consent
-        self.clock = clock
-        self._network = network_of(
-            network or PUBLIC, keep=False, total=TOTAL
-        )  # often nobody closes us
+        self.issuer, self.users, self.store = issuer, users, store
+        self.consent, self.clock = consent, clock
+        # Often nobody closes us.
+        self._network = network_of(network or PUBLIC, keep=False, total=TOTAL)
         self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
         self._providers = tuple(providers)
         self._assemble(front or browser_front, limits)
@@ -230,6 +238,9 @@ class AuthorizationServer:
         if origin(resource) == origin(self.issuer):
             more["routes"] = {**self.routes, **more.get("routes", {})}
         more.setdefault("clock", self.clock)
+        more.setdefault("max_token_bytes", self.settings.max_token_bytes)
+        if more.get("dpop", "off") != "off" and "replays" not in more:
+            more["replays"] = self._replays_beside_store()
         guard = ResourceAuth(resource, [self.issuer], self.verifier, **more)
         for scope in sorted(guard.scopes.base - guard.scopes.reached(frozenset(self.scopes))):
             raise UsageError(
@@ -237,6 +248,16 @@ class AuthorizationServer:
                 "scopes= of AuthorizationServer"
             )
         return guard
+
+    def _replays_beside_store(self) -> "SQLiteReplays | None":
+        """The proofs that our resources took, in a file beside the store's; None without a file."""
+        from isthmus.auth.resource_server.replays import SQLiteReplays  # few tokens are bound
+        from isthmus.store.database import MEMORY
+
+        database = getattr(self.store, "database", None)
+        if self._replays is None and database is not None and database.path != MEMORY:
+            self._replays = SQLiteReplays(f"{database.path}.proofs", clock=self.clock)
+        return self._replays
 
     @property
     def verifier(self) -> LocalVerifier:
@@ -391,15 +412,18 @@ class AuthorizationServer:
         elif scope["type"] == "http":
             prefix, path = scope.get("root_path", "").rstrip("/"), scope["path"]
             page = self.routes.get(path) or self.routes.get(prefix + path)
+            response = LingeringResponse(scope, receive, send)
             if page is None:
-                await self.front.problem(404, "There is no such page.", send)
+                await self.front.problem(404, "There is no such page.", response.send)
             else:
-                await page(scope, receive, send)
+                await page(scope, response.receive, response.send)
 
     async def close(self) -> None:
         """Let go of the store and of connections; safe to call twice."""
         if self._services is not None:
             await self._services.close()
+        if self._replays is not None:
+            await self._replays.close()
         await self._network.close()
         await self.store.close()
 
@@ -419,8 +443,11 @@ def check_parts(users: object, store: object, consent: str) -> None:
 def browser_front(authority: AuthorizationServer) -> Front:
     """Our own pages."""
     from isthmus.auth.authorization_server.front import BrowserFront
+    from isthmus.auth.authorization_server.tries import Tries
 
-    return BrowserFront(authority)
+    login = authority.settings.login
+    tries = Tries(login.same_account_and_address, login.same_address, login.same_account)
+    return BrowserFront(authority, idle=login.idle, life=login.life, tries=tries)
 
 
 async def lifespan(authority: AuthorizationServer, receive: Receive, send: Send) -> None:

@@ -2,12 +2,14 @@
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.limits import network_of
 from isthmus.auth.authorization_server.policy import (
     ClientMetadata,
     Unacceptable,
@@ -21,16 +23,13 @@ from isthmus.auth.network import Fetched, Network, NetworkFailed, NetworkRefused
 from isthmus.auth.newest import Newest
 from isthmus.auth.urls import split
 
-__all__ = ["Documents", "Unreachable", "is_document_id"]
+__all__ = ["Documents", "FetchSlots", "Unreachable", "is_document_id"]
 
 LIMIT = 5 * 1024
 """Bytes of a document."""
 
 MOST = 1000
 """Documents that are remembered."""
-
-AT_ONCE = 20
-"""Documents that are being fetched at a time."""
 
 LEAST = 60.0
 """Seconds that a document is believed at least, unless it must not be kept at all."""
@@ -75,6 +74,43 @@ class Kept(NamedTuple):
     good_until: float
 
 
+class FetchSlots:
+    """Bounds how much is fetched at a time, in all and for one address.
+
+    Whoever names slow documents, one after the other, then keeps nobody else from being known.
+
+    Args:
+        total: fetches at a time.
+        per_address: those of one address.
+    """
+
+    def __init__(self, total: int, per_address: int) -> None:
+        self._total = total
+        self._per_address = per_address
+        self._held: Counter[str] = Counter()
+
+    def take(self, address: str) -> str:
+        """Take a slot for an address; returns whom to :meth:`release` it for.
+
+        Args:
+            address: who had it fetched; empty where that is not known, which has no share.
+
+        Raises:
+            Unreachable: all slots, or all of the address, are taken.
+        """
+        key = network_of(address)
+        if self._held.total() >= self._total or (key and self._held[key] >= self._per_address):
+            raise Unreachable("too many documents are being fetched: try again")
+        self._held[key] += 1
+        return key
+
+    def release(self, key: str) -> None:
+        """Give a slot back."""
+        self._held[key] -= 1
+        if not self._held[key]:
+            del self._held[key]
+
+
 class Documents:
     """Fetches the documents of clients, one request for all who ask at the same time.
 
@@ -86,6 +122,9 @@ class Documents:
         network: makes the requests.
         schemes: schemes of apps that redirect URIs may have.
         clock: seconds that only grow.
+
+    Attributes:
+        slots: bounds what is fetched at a time.
     """
 
     def __init__(
@@ -100,11 +139,16 @@ class Documents:
         self._network = network
         self._schemes = schemes
         self._clock = clock
+        self.slots = FetchSlots(policy.fetches, policy.fetches_per_address)
         self._known: Newest[str, Kept] = Newest(MOST)
         self._fetching: Flights[RegisteredClient] = Flights()
 
-    async def find(self, client_id: str) -> RegisteredClient:
+    async def find(self, client_id: str, address: str = "") -> RegisteredClient:
         """The client of a document.
+
+        Args:
+            client_id: its URL.
+            address: who names it; empty where that is not known.
 
         Raises:
             Unacceptable: there is none, or not one that can be believed.
@@ -116,14 +160,21 @@ class Documents:
         if not self._policy.enabled:
             raise Unacceptable("clients are not known by documents here")
         check_id(client_id, self._policy)
-        if client_id not in self._fetching and len(self._fetching) >= AT_ONCE:
-            raise Unreachable("too many documents are being fetched: try again")
         try:
-            return await self._fetching.run(client_id, lambda: self._fetch(client_id))
+            if client_id in self._fetching:
+                return await self._fetching.run(client_id, lambda: self._fetch(client_id))
+            slot = self.slots.take(address)
+            return await self._fetching.run(client_id, lambda: self._fetch_in(slot, client_id))
         except Unreachable:
             if known is None or known.good_until <= self._clock():
                 raise
             return known.client
+
+    async def _fetch_in(self, slot: str, client_id: str) -> RegisteredClient:
+        try:
+            return await self._fetch(client_id)
+        finally:
+            self.slots.release(slot)
 
     async def _fetch(self, client_id: str) -> RegisteredClient:
         # spec 2026-07-28
@@ -132,9 +183,8 @@ class Documents:
             answer = await self._network.fetch(
                 "GET", client_id, headers={"accept": "application/json"}, limit=LIMIT
             )
-        except NetworkRefused:
-            raise Unacceptable("the client's document is where nothing is fetched from") from None
-        except NetworkFailed:
+        # It may not, or it cannot: whoever asks learns nothing of our network by the difference.
+        except (NetworkRefused, NetworkFailed):
             raise Unreachable("the client's document cannot be fetched") from None
         client = read_document(client_id, answer, self._schemes)
         life = lifetime(answer.headers.get("cache-control", ""), self._policy)

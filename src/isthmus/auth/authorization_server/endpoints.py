@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from isthmus.auth.authorization_server.limits import Limits, TooMany
+from isthmus.auth.authorization_server.limits import Limits
 from isthmus.auth.authorization_server.locked import RETRY, StoreLocked
 from isthmus.auth.authorization_server.lookups import Lookups
 from isthmus.auth.authorization_server.metadata import document
@@ -209,6 +209,8 @@ class Endpoints:
 
     async def _token(self, scope: Scope, receive: Receive) -> "Answer":
         asked = await self._form(scope, receive)
+        if asked.get("grant_type") is None:  # RFC 6749 5.2: a required parameter is missing
+            raise Unfit("grant_type is missing")
         client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
         if client_id is None:
             return await self._tokens(asked)
@@ -326,7 +328,7 @@ def check_method(scope: Scope, methods: set[str]) -> None:
 def refusal(unfit: Unfit) -> Pairs:
     """The headers of a refusal."""
     headers = [*PLAIN, *NO_STORE]
-    if isinstance(unfit, TooMany):
+    if unfit.retry_after is not None:
         headers.append((b"retry-after", str(unfit.retry_after).encode()))
     if unfit.status == 401:
         headers.append((b"www-authenticate", b'Basic realm="oauth"'))

@@ -15,7 +15,7 @@ from isthmus.auth.authorization_server.login import Login
 from isthmus.auth.authorization_server.pages import astray_page
 from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.style import STYLE
-from isthmus.auth.authorization_server.tries import Tries
+from isthmus.auth.authorization_server.tries import StoredTries, Tries
 from isthmus.auth.authorization_server.users import Delegated, User
 from isthmus.auth.numbers import check_number
 from isthmus.auth.secret import Secret
@@ -42,7 +42,7 @@ class BrowserFront:
         authority: whose pages they are.
         idle: seconds that a login lasts without being used.
         life: seconds that it lasts at most.
-        tries: how often a password may be tried.
+        tries: how often a password may be tried; the tries are counted in the store.
 
     Attributes:
         routes: the pages by exact path.
@@ -62,7 +62,7 @@ class BrowserFront:
         check_number("life", life, above=0)
         desk = self._desk = Desk(authority, idle, life)
         self._consent = Consent(desk)
-        login = Login(desk, tries or Tries())
+        login = Login(desk, StoredTries(authority.store, tries))
         routes = {
             desk.places.login: desk.page(login.page),
             desk.places.consent: desk.page(self._consent.page),

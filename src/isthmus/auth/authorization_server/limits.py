@@ -10,22 +10,27 @@ __all__ = ["Limits", "TooMany", "network_of"]
 
 PER_ADDRESS = Rate(300, seconds=60)
 PER_CLIENT = Rate(1200, seconds=60)
+PER_IP_HOUR = 20
 
 
 class TooMany(Unfit):
-    """Somebody asks too often.
-
-    Attributes:
-        retry_after: seconds until another request has a chance.
-    """
+    """Somebody asks too often."""
 
     def __init__(self, wait: float) -> None:
-        super().__init__("too many requests: try again later", status=429, error="slow_down")
-        self.retry_after = max(1, math.ceil(wait))
+        super().__init__(
+            "too many requests: try again later",
+            status=429,
+            error="slow_down",
+            retry_after=max(1, math.ceil(wait)),
+        )
 
 
 class Limits:
     """Counts requests in this process, and refuses those beyond a rate.
+
+    Example::
+
+        AuthorizationServer(…, limits=Limits(5, per_address=Rate(60, seconds=60)))
 
     Args:
         per_ip_hour: registrations of one address in an hour.
@@ -35,7 +40,7 @@ class Limits:
 
     def __init__(
         self,
-        per_ip_hour: int,
+        per_ip_hour: int = PER_IP_HOUR,
         *,
         per_address: Rate = PER_ADDRESS,
         per_client: Rate = PER_CLIENT,

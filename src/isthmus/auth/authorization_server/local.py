@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.auth.authorization_server.locked import RETRY, StoreLocked
 from isthmus.auth.authorization_server.tokens import ACCESS_TYPE, REVOKED
-from isthmus.auth.jose import Claims, InvalidToken, UnknownKey, audiences, check_times, verify
+from isthmus.auth.jose import (
+    Claims,
+    InvalidToken,
+    UnknownKey,
+    audiences,
+    check_times,
+    read_token,
+    verify,
+)
 from isthmus.auth.jwk import Keys
 from isthmus.auth.newest import Newest
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
@@ -47,6 +55,7 @@ class LocalVerifier:
         self._keys: Keys | None = None
         self._algorithms: tuple[str, ...] = ()
         self._read = float("-inf")
+        self._reads = 0
         self._known: Newest[bytes, Claims] = Newest(MOST)
         self._standing: Newest[str, tuple[float, bool]] = Newest(MOST)
 
@@ -56,6 +65,8 @@ class LocalVerifier:
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """Whose a token is; see :meth:`TokenVerifier.verify`."""
+        if presented.is_too_long:
+            return None
         try:
             return await self._verify(presented, resource)
         except StoreLocked as error:
@@ -129,14 +140,22 @@ class LocalVerifier:
         if known is not None:
             self._known.move_to_end(name)
             return known
+        before = self._reads
         keys = await self._read_keys(KEYS_LIFE)
         try:
             claims = verify(token, keys, algorithms=self._algorithms, typ=ACCESS_TYPE)
         except UnknownKey:
             keys = await self._read_keys(KEYS_PAUSE)
+            # Another process may have changed keys since they were read.
+            if self._reads == before and self._is_said_to_be_ours(token):
+                raise VerifierUnavailable("the keys were read a moment ago", KEYS_PAUSE) from None
             claims = verify(token, keys, algorithms=self._algorithms, typ=ACCESS_TYPE)
         self._known[name] = claims
         return claims
+
+    def _is_said_to_be_ours(self, token: str) -> bool:
+        parsed = read_token(token)
+        return parsed.claims.get("iss") == self._authority.issuer
 
     async def _read_keys(self, life: float) -> Keys:
         if self._keys is None or self._clock() - self._read >= life:
@@ -144,6 +163,7 @@ class LocalVerifier:
             self._keys = Keys(listed)
             self._algorithms = tuple({key["alg"] for key in listed})
             self._read = self._clock()
+            self._reads += 1
         return self._keys
 
 

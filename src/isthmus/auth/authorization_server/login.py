@@ -5,7 +5,7 @@ import logging
 from isthmus.auth.authorization_server.browser import Visit, send_away, send_page
 from isthmus.auth.authorization_server.desk import Desk, Opened
 from isthmus.auth.authorization_server.pages import LoginView, login_page
-from isthmus.auth.authorization_server.tries import Tries
+from isthmus.auth.authorization_server.tries import StoredTries
 from isthmus.auth.authorization_server.users import LoginPage, LoginRedirect, LoginRefused, User
 from isthmus.transports.http.reply import Send
 
@@ -22,7 +22,7 @@ class Login:
         tries: how often a password may be tried.
     """
 
-    def __init__(self, desk: Desk, tries: Tries) -> None:
+    def __init__(self, desk: Desk, tries: StoredTries) -> None:
         self._desk = desk
         self._tries = tries
 
@@ -59,7 +59,7 @@ class Login:
     async def _submitted(self, visit: Visit, opened: Opened, send: Send) -> None:
         desk = self._desk
         account = visit.fields.get("account", "")
-        wait = self._tries.take(account, visit.address)
+        wait = await self._tries.take(account, visit.address)
         if wait:
             # without the name: people type passwords there
             log.warning("too many logins were tried from %s", visit.address or "a socket")
@@ -67,7 +67,7 @@ class Login:
             return
         outcome = await desk.users.submit(desk.request(visit, opened), visit.fields)
         if isinstance(outcome, User) and not outcome.disabled:
-            self._tries.succeeded(account, visit.address)
+            await self._tries.succeeded(account, visit.address)
             session = await desk.log_in(outcome, opened.session)
             cookies = (desk.cookies.set(desk.cookies.session, session),)
             await send_away(send, desk.at(desk.places.consent, opened.handle), cookies)

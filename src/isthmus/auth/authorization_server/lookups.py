@@ -4,6 +4,7 @@ Nothing of a request is believed here but by a signature, and what is found is l
 the transaction.
 """
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.store import AuthStore
 
 __all__ = ["Lookups"]
+
+RETRY_AFTER_S = 5
+"""After which a document that could not be had is worth another try."""
 
 MOST_SETS = 500
 """Sets of keys that are remembered."""
@@ -57,8 +61,12 @@ class Lookups:
         self._network = network
         self._sets: Newest[str, Jwks] = Newest(MOST_SETS)
 
-    async def document(self, client_id: str | None) -> RegisteredClient | None:
+    async def document(self, client_id: str | None, address: str = "") -> RegisteredClient | None:
         """The client of a document; None where the id means none.
+
+        Args:
+            client_id: its id.
+            address: who names it; empty where that is not known.
 
         Raises:
             Unfit: its document is not to be had, or not to be believed.
@@ -68,10 +76,10 @@ class Lookups:
         if client_id in self._settings.static:
             return None
         try:
-            return await self._documents.find(client_id)
+            return await self._documents.find(client_id, address)
         except Unreachable as flaw:
             # The client is none the worse for it, and must not think that it is unknown.
-            raise Unfit(str(flaw), status=503, error="temporarily_unavailable") from None
+            raise busy(str(flaw)) from None
         except Unacceptable as flaw:
             raise Unfit(str(flaw), error="invalid_client") from None
 
@@ -87,15 +95,15 @@ class Lookups:
         client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
         if assertion is not None:
             client_id = unverified(assertion, "sub") or client_id
-        document = await self.document(client_id)
+        document = await self.document(client_id, asked.address)
         signed = None
         if assertion is not None and client_id is not None:
-            signed = await self._client_assertion(assertion, client_id, document)
+            signed = await self._client_assertion(assertion, client_id, document, asked.address)
         vouched, user = await self._grant(asked)
         return Found(document=document, client_assertion=signed, assertion=vouched, user=user)
 
     async def _client_assertion(
-        self, assertion: str, client_id: str, document: RegisteredClient | None
+        self, assertion: str, client_id: str, document: RegisteredClient | None, address: str
     ) -> Claims | None:
         client = document or self._settings.static.get(client_id)
         if client is None:
@@ -103,7 +111,24 @@ class Lookups:
             client = None if stored is None else stored[0]
         if client is None or client.auth_method != "private_key_jwt":
             return None
-        return await self._verify(assertion, client.jwks, client.jwks_uri, COMMON, None)
+        slot = self._take_slot(client, address)
+        try:
+            return await self._verify(assertion, client.jwks, client.jwks_uri, COMMON, None)
+        finally:
+            if slot is not None:
+                self._documents.slots.release(slot)
+
+    def _take_slot(self, client: RegisteredClient, address: str) -> str | None:
+        """A slot for keys that a stranger has us fetch; None where nothing is to be fetched."""
+        if client.jwks_uri is None or client.kind not in {"document", "dynamic"}:
+            return None
+        keys = self._set(client.jwks_uri)
+        if keys.current or keys.is_fetching:
+            return None
+        try:
+            return self._documents.slots.take(address)
+        except Unreachable as flaw:
+            raise busy(str(flaw)) from None
 
     async def _grant(self, asked: Asked) -> tuple[Claims | None, User | None]:
         """The assertion of a grant, and the user behind it or behind a token."""
@@ -170,11 +195,12 @@ class Lookups:
             if jwks_uri is None:
                 return None
             return await self._set(jwks_uri).verify(token, algorithms=algorithms, typ=typ)
-        except KeysUnavailable:
+        except KeysUnavailable as error:
             raise Unfit(
                 "the keys behind an assertion are not to be had: try again later",
                 status=503,
                 error="temporarily_unavailable",
+                retry_after=math.ceil(error.retry_after),
             ) from None
         except InvalidToken:
             return None
@@ -182,6 +208,11 @@ class Lookups:
     def _set(self, url: str) -> Jwks:
         found = self._sets[url] = self._sets.get(url) or Jwks(url, self._network)
         return found
+
+
+def busy(text: str) -> Unfit:
+    """The refusal of what is worth another try in a few seconds."""
+    return Unfit(text, status=503, error="temporarily_unavailable", retry_after=RETRY_AFTER_S)
 
 
 def unverified(token: str, name: str) -> str | None:

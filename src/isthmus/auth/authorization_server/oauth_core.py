@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 from authlib.oauth2.rfc6749 import AuthorizationServer as AuthlibServer
-from authlib.oauth2.rfc6749 import InvalidClientError, OAuth2Request
-from authlib.oauth2.rfc6749.errors import InvalidScopeError
+from authlib.oauth2.rfc6749 import InvalidClientError, InvalidScopeError, OAuth2Request
 from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload, JsonRequest
 from authlib.oauth2.rfc9207 import IssuerParameter
 
@@ -254,6 +253,7 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
 
         Raises:
             InvalidClientError: the client gets bound tokens only, and has shown no key.
+            InvalidScopeError: the token would be longer than any resource takes.
         """
         client: Known = request.client
         if client.client.dpop_bound and request.jkt is None:
@@ -270,6 +270,11 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
             begins=self.records.now,
             life=life,
         ).signed(self.keyring.signing(self.records))
+        if len(access.reveal()) > self.settings.max_token_bytes:
+            # it would be refused wherever it is shown
+            raise InvalidScopeError(
+                description="A token for all of this would be too long: ask for fewer scopes."
+            )
         self.records.use_client(client.client_id)
         answer = TokenAnswer(
             access_token=access.reveal(),

@@ -6,7 +6,6 @@ in few threads, and whoever comes when too many wait already is asked to try aga
 """
 
 import asyncio
-import os
 import unicodedata
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from isthmus.auth.authorization_server.users import LoginPage, LoginRequest, Use
 from isthmus.auth.extra import require
 from isthmus.auth.secret import Secret
 from isthmus.errors import UsageError
+from isthmus.store.files import own_file
 
 if TYPE_CHECKING:
     import sqlite3
@@ -72,6 +72,7 @@ class PasswordUsers:
         self._nobody = ""
         self._threads: ThreadPoolExecutor | None = None
         self._inside = 0
+        self._owned = False
 
     # What a UserBackend does
 
@@ -197,8 +198,8 @@ class PasswordUsers:
         """The table, in a transaction of its own; a connection belongs to one thread only."""
         import sqlite3  # slow to import
 
-        if not self.path.exists():
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        if not self._owned or not self.path.exists():
+            self._own()
         try:
             with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as rows, rows:
                 rows.execute(SCHEMA)
@@ -207,6 +208,14 @@ class PasswordUsers:
             if is_locked(error):
                 raise StoreLocked(f"{self.path} is locked by another process") from None
             raise
+
+    def _own(self) -> None:
+        """Make the file for its owner only, as the store is."""
+        try:
+            own_file(self.path)
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be the file of users: {error.strerror}") from None
+        self._owned = True
 
     async def _in_thread(self, work: "Callable[[], T]") -> T:
         if self._threads is None:

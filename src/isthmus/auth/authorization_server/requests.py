@@ -39,13 +39,22 @@ class Unfit(Exception):
         status: of the HTTP response.
         error: as RFC 6749 5.2 spells it.
         text: a sentence with nothing of the request in it.
+        retry_after: seconds until another try has a chance; None where time changes nothing.
     """
 
-    def __init__(self, text: str, *, status: int = 400, error: str = "invalid_request") -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int = 400,
+        error: str = "invalid_request",
+        retry_after: int | None = None,
+    ) -> None:
         super().__init__(text)
         self.status = status
         self.error = error
         self.text = text
+        self.retry_after = retry_after
 
 
 class Astray(Unfit):
@@ -206,18 +215,20 @@ def read_basic(values: Sequence[str]) -> Basic | None:
     value = single(values, "the Authorization header comes more than once")
     if value is None or value.partition(" ")[0].lower() != "basic":
         return None
-    unreadable = Unfit(
-        "the Authorization header cannot be read", status=401, error="invalid_client"
-    )
     try:
         text = b64decode(value.partition(" ")[2].strip(), validate=True).decode("utf-8")
     except (NotBase64, ValueError):
-        raise unreadable from None
+        raise unreadable_header() from None
     client_id, colon, secret = text.partition(":")
     if not colon or not client_id:
-        raise unreadable
+        raise unreadable_header()
     # RFC 6749 2.3.1: both halves are form-encoded before they are joined.
     return Basic(unquote_plus(client_id), unquote_plus(secret))
+
+
+def unreadable_header() -> Unfit:
+    """The refusal of an ``Authorization`` header that cannot be read."""
+    return Unfit("the Authorization header cannot be read", status=401, error="invalid_client")
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int = BODY) -> bytes:

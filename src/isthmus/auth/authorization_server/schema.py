@@ -58,15 +58,23 @@ CREATE TABLE ticket (
     PRIMARY KEY (kind, digest)
 ) WITHOUT ROWID;
 CREATE INDEX ticket_expires ON ticket (expires_at);
+CREATE TABLE login_try (
+    kind TEXT NOT NULL, digest BLOB NOT NULL, count INTEGER NOT NULL, began REAL NOT NULL,
+    expires_at REAL NOT NULL, PRIMARY KEY (kind, digest)
+) WITHOUT ROWID;
+CREATE INDEX login_try_expires ON login_try (expires_at);
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, event TEXT NOT NULL,
     client_id TEXT NOT NULL, user_id TEXT NOT NULL, grant_id TEXT NOT NULL, detail TEXT NOT NULL
 );
 """
 
+LOGIN_TRY = TABLES[TABLES.index("CREATE TABLE login_try") : TABLES.index("CREATE TABLE audit")]
+
 SCHEMA = Schema(
     application=0x15714A75,
-    version=1,
+    version=2,
     tables=tuple(TABLES.split(";")),
+    upgrades={1: tuple(LOGIN_TRY.split(";"))},
     purpose="the store of an authorization server",
 )

@@ -6,13 +6,20 @@ from typing import Any
 import msgspec
 
 from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.pending import PENDING_LIFE
+from isthmus.auth.authorization_server.tries import (
+    SAME_ACCOUNT,
+    SAME_ACCOUNT_AND_ADDRESS,
+    SAME_ADDRESS,
+    Allowance,
+)
 from isthmus.auth.jose import COMMON
 from isthmus.auth.numbers import check_number
 from isthmus.auth.urls import is_secure, split, well_known
 from isthmus.core.scopes import is_scope
 from isthmus.errors import UsageError
 
-__all__ = ["CimdPolicy", "DcrPolicy", "RegistrationPolicy", "Settings", "TrustedIdp", "Workload",
+__all__ = ["CimdPolicy", "DcrPolicy", "LoginPolicy", "RegistrationPolicy", "Settings", "TrustedIdp", "Workload",
            "check_granted", "gathered"]  # fmt: skip
 
 APP_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf", "zed", "claude")
@@ -26,12 +33,17 @@ class CimdPolicy(msgspec.Struct, frozen=True, kw_only=True):
         allow_domains: the hosts that may serve such documents; None allows all.
         cache: seconds that a document is believed for which says nothing about it.
         cache_most: seconds that it is believed at most, whatever it says.
+        fetches: documents, and sets of keys that strangers name, that are fetched at a time.
+        fetches_per_address: those of them that one address may have fetched. It is the address that
+            the ASGI server gives: behind a proxy, have that read the proxy's header, or all share one.
     """
 
     enabled: bool = True
     allow_domains: frozenset[str] | None = None
     cache: float = 300.0
     cache_most: float = 86_400.0
+    fetches: int = 20
+    fetches_per_address: int = 4
 
 
 class DcrPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +78,31 @@ class RegistrationPolicy(msgspec.Struct, frozen=True, kw_only=True):
     cimd: CimdPolicy = CimdPolicy()
     dcr: DcrPolicy = DcrPolicy()
     static: Sequence[RegisteredClient] = ()
+
+
+class LoginPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How people log in: how long that lasts, and how often they may try.
+
+    Attributes:
+        idle: seconds that a login lasts without being used.
+        life: seconds that it lasts at most.
+        request_ttl: seconds that people have for a request: to log in, and to answer it.
+        same_account_and_address: tries of one address at one account.
+        same_address: tries of one address at all accounts together.
+        same_account: tries of all addresses together at one account.
+
+    Example:
+        >>> from isthmus.auth import Allowance
+        >>> LoginPolicy(idle=600, same_account_and_address=Allowance(3, 3600)).life
+        43200.0
+    """
+
+    idle: float = 3600.0
+    life: float = 12 * 3600.0
+    request_ttl: float = PENDING_LIFE
+    same_account_and_address: Allowance = SAME_ACCOUNT_AND_ADDRESS
+    same_address: Allowance = SAME_ADDRESS
+    same_account: Allowance = SAME_ACCOUNT
 
 
 class TrustedIdp(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +168,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     has_users: bool
     legacy_paths: bool
     openid_alias: bool
+    login: LoginPolicy
+    max_token_bytes: int
 
     def url(self, name: str) -> str:
         """The URL of one of our endpoints, such as ``token``."""
@@ -240,7 +279,19 @@ def check_numbers(settings: Settings) -> None:
     check_number("rotation_grace", settings.rotation_grace)
     check_number("code_ttl", settings.code_ttl, above=0)
     check_number("key_life", settings.key_life, above=0)
+    check_number("max_token_bytes", settings.max_token_bytes, least=256, whole=True, unit="bytes")
+    login = settings.login
+    for name in ("idle", "life", "request_ttl"):
+        check_number(name, getattr(login, name), above=0)
+    for name in ("same_account_and_address", "same_address", "same_account"):
+        allowance = getattr(login, name)
+        check_number(f"{name}.tries", allowance.tries, least=1, whole=True, unit="tries")
+        check_number(f"{name}.seconds", allowance.seconds, above=0)
     cimd, dcr = settings.registration.cimd, settings.registration.dcr
+    check_number("fetches", cimd.fetches, least=1, whole=True, unit="documents")
+    check_number(
+        "fetches_per_address", cimd.fetches_per_address, least=1, whole=True, unit="documents"
+    )
     check_number("cache", cimd.cache)
     check_number("cache_most", cimd.cache_most)
     check_number("per_ip_hour", dcr.per_ip_hour, above=0, unit="registrations")

@@ -16,6 +16,7 @@ OVER = (
     ("pending", "txn", "expires_at < ?", 0.0),
     ("jti", "jti", "expires_at < ?", 60.0),
     ("ticket", "digest", "expires_at < ?", 0.0),
+    ("login_try", "digest", "expires_at < ?", 0.0),
     ("login_session", "digest", "expires_at < ?", 0.0),
     ("client", "client_id", "expires_at < ?", 0.0),
     # Nobody ever came for what they were granted.

@@ -17,6 +17,7 @@ from isthmus.auth.urls import (
     canonical_resource,
     covers,
     is_loopback,
+    is_same_resource,
     is_secure,
     metadata_urls,
     origin,
@@ -25,7 +26,7 @@ from isthmus.auth.urls import (
     well_known,
 )
 from isthmus.core.scopes import real_scopes
-from isthmus.errors import AuthError, AuthUnsafe, DiscoveryFailed
+from isthmus.errors import AuthError, AuthUnsafe, DiscoveryFailed, anew
 from isthmus.revisions import LATEST
 
 __all__ = ["Compat", "Discovery", "Place", "ServerMetadata"]
@@ -50,6 +51,9 @@ class Compat(msgspec.Struct, frozen=True, kw_only=True):
         assume_s256: issuers whose metadata do not list ``S256``, and who are known to check it.
         legacy: where a server has no metadata, do as 2025-03-26 says: its origin is the
             authorization server.
+        parent_resources: resources such as ``"https://tools.example"`` that servers below them may
+            name as their own. A token for one is good at every server below it, and so can be used
+            by whoever runs any of them.
         plain_http: origins such as ``"http://tools:8000"`` on a network of one's own, to which
             tokens may go where anybody on the way can read them.
     """
@@ -57,6 +61,7 @@ class Compat(msgspec.Struct, frozen=True, kw_only=True):
     cross_origin_metadata: bool = False
     assume_s256: frozenset[str] = frozenset()
     legacy: bool = True
+    parent_resources: frozenset[str] = frozenset()
     plain_http: frozenset[str] = frozenset()
 
 
@@ -110,6 +115,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         bound: the resource wants tokens that are bound to a key.
         proofs: it says that it takes such tokens.
         legacy: nobody published metadata, and 2025-03-26 says where the endpoints are.
+        below: the canonical URI of the MCP server, where ``resource`` stands above it; empty
+            where it is ``resource``.
     """
 
     resource: str
@@ -118,6 +125,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     bound: bool = False
     proofs: bool = False
     legacy: bool = False
+    below: str = ""
 
 
 class Discovery:
@@ -145,6 +153,11 @@ class Discovery:
         self._issuer = authorization_server
         self._known = known
         self._compat = compat or STRICT
+
+    def accept_parent(self, resource: str) -> None:
+        """Accept a resource above the server, as an earlier login was allowed to."""
+        allowed = self._compat.parent_resources | {resource}
+        self._compat = msgspec.structs.replace(self._compat, parent_resources=allowed)
 
     async def find(self, announced: str | None = None, *, prefer: str | None = None) -> Place:
         """Where tokens are to be had.
@@ -182,6 +195,9 @@ class Discovery:
             else real_scopes(resource.scopes_supported),
             bound=bool(resource.dpop_bound_access_tokens_required),
             proofs=bool(resource.dpop_signing_alg_values_supported),
+            below=""
+            if is_same_resource(resource.resource, self._url)
+            else canonical_resource(self._url),
         )
 
     # The resource
@@ -226,12 +242,27 @@ class Discovery:
                 f"the metadata at {said(place)} are about {said(metadata.resource)}, which does "
                 f"not cover {self._url}: no token is asked for; the server has to name its own URL"
             )
+        if not self._may_use(metadata.resource):
+            raise AuthUnsafe(
+                f"the metadata at {said(place)} are about {said(metadata.resource)}, which stands "
+                f"above {self._url}: a token for it is good at every server below it, so none is "
+                "asked for; the server has to name its own URL, or, if you trust all of them: "
+                f"Compat(parent_resources={{{said(metadata.resource)!r}}}), and on the command "
+                f"line isthmus login --resource {said(metadata.resource)}"
+            )
         if not metadata.authorization_servers:
             raise DiscoveryFailed(
                 f"the metadata at {said(place)} name no authorization server: name it by "
                 "OAuth(authorization_server=…)"
             )
         return metadata
+
+    def _may_use(self, resource: str) -> bool:
+        """Whether a token may be asked for a resource that covers this server."""
+        if is_same_resource(resource, self._url):
+            return True
+        allowed = self._compat.parent_resources
+        return any(is_same_resource(one, resource) for one in allowed)
 
     async def _chosen(self, resource: ResourceMetadata, prefer: str | None) -> ServerMetadata:
         """One of the authorization servers: one that knows us, or the first that can be used."""
@@ -244,8 +275,8 @@ class Discovery:
             try:
                 return await self.server(issuer)
             except (DiscoveryFailed, AuthUnsafe, NetworkFailed) as error:
-                failures.append(error)
-        raise failures[0]
+                failures.append(error.with_traceback(None))
+        raise anew(failures[0])
 
     # The authorization server
 

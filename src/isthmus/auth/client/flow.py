@@ -171,4 +171,5 @@ def granted_tokens(
         methods=server.methods,
         proof_key=proofs.secret if granted.kind == "DPoP" else None,
         account=account,
+        server=place.below,
     )

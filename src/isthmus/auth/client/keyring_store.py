@@ -256,7 +256,7 @@ async def in_time(seconds: float, work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
-    def settle(result: T | None, error: Exception | None) -> None:
+    def settle(done: asyncio.Future[T], result: T | None, error: Exception | None) -> None:
         if done.done():
             return
         if error is not None:
@@ -264,16 +264,17 @@ async def in_time(seconds: float, work: Callable[[], T]) -> T:
         else:
             done.set_result(result)  # type: ignore[arg-type]  # of two one is there
 
-    def run() -> None:
-        result, failed = None, None
-        try:
-            result = work()
-        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
-            failed = error
+    def run(done: asyncio.Future[T]) -> None:
         with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, result, failed)
+            try:
+                loop.call_soon_threadsafe(settle, done, work(), None)
+            except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+                loop.call_soon_threadsafe(settle, done, None, error)
 
     # Not the loop's own threads: a program waits for those before it ends.
-    Thread(target=run, name="isthmus-keyring", daemon=True).start()
-    async with asyncio.timeout(seconds):
-        return await done
+    Thread(target=run, args=(done,), name="isthmus-keyring", daemon=True).start()
+    try:
+        async with asyncio.timeout(seconds):
+            return await done
+    finally:
+        del done  # which keeps what is raised, and so would this frame

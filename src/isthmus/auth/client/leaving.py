@@ -6,7 +6,7 @@ from isthmus.auth.client.discovery import Discovery
 from isthmus.auth.client.registration import Registrar
 from isthmus.auth.client.tokens import Tokens
 from isthmus.auth.client_identity import authenticated
-from isthmus.auth.urls import covers, is_secure
+from isthmus.auth.urls import is_same_resource, is_secure
 from isthmus.errors import AuthError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ async def forget_all(auth: "OAuth", url: str | None, *, registrations: bool) -> 
     for key in await store.keys():
         if key.redirect or key.account != auth.account:
             continue
-        if url is not None and not covers(key.resource, url):
+        if url is not None and not is_same_resource(key.resource, url):
             continue
         async with store.lock(key):  # what is just being renewed ends like the rest
             record = await store.get(key)

@@ -86,10 +86,12 @@ class Registrar:
 
     async def kept(self, issuer: str) -> Registration | None:
         """What an issuer gave the client when it registered itself, as long as it is good."""
-        keys = [
-            k for k in await self._store.keys() if (k.issuer, k.redirect) == (issuer, self._uri)
-        ]
-        return await self._good(keys[-1]) if keys else None
+        for key in reversed(await self._store.keys()):
+            if (key.issuer, key.redirect) == (issuer, self._uri):
+                record = await self._good(key)
+                if record is not None and not record.doubted:
+                    return record
+        return None
 
     async def _good(self, key: Key) -> Registration | None:
         record = await self._store.get(key)
@@ -97,9 +99,21 @@ class Registrar:
             return None
         return None if (record.expires_at or self._now() + 1) <= self._now() else record
 
-    async def forget(self, issuer: str, client_id: str) -> None:
-        """Forget what an issuer gave the client."""
-        await self._store.delete(Key(issuer, client_id, redirect=self._uri))
+    async def doubt(self, issuer: str, client_id: str) -> None:
+        """Begin no login any more with what an issuer gave the client, which it may have forgotten.
+
+        Tokens of other servers may have been granted to that client; while there are any, its
+        registration is kept for their renewal.
+        """
+        key = Key(issuer, client_id, redirect=self._uri)
+        record = await self._store.get(key)
+        if not isinstance(record, Registration):
+            return
+        granted = [k for k in await self._store.keys() if not k.redirect]
+        if any((k.issuer, k.client_id) == (issuer, client_id) for k in granted):
+            await self._store.put(key, msgspec.structs.replace(record, doubted=True))
+        else:
+            await self._store.delete(key)
 
     async def of(self, tokens: Tokens) -> Identity | None:
         """The client that some tokens were issued to; None where it is no more."""

@@ -35,7 +35,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True, tag="tokens"):
         access: goes with every request to the resource, and nowhere else.
         issuer: who issued it, as its metadata spell it.
         client_id: to whom.
-        resource: for what: the canonical URI of the MCP server.
+        resource: for what, as the metadata of the MCP server spell it.
         kind: how the access token is presented, ``"Bearer"`` or ``"DPoP"``.
         refresh: gets the next ones without the user; None where none was issued.
         issued_at: seconds since the epoch.
@@ -46,6 +46,8 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True, tag="tokens"):
         methods: how that endpoint lets clients authenticate; empty where it does not say.
         proof_key: the private key that the tokens are bound to, as a JWK in JSON.
         account: which of the user's accounts; empty where there is one.
+        server: the canonical URI of the one MCP server they go to, where ``resource`` stands
+            above it and ``Compat(parent_resources=…)`` allowed that; empty where it is ``resource``.
     """
 
     access: Secret
@@ -62,11 +64,12 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True, tag="tokens"):
     methods: tuple[str, ...] = ()
     proof_key: Secret | None = None
     account: str = ""
+    server: str = ""
 
     @property
     def key(self) -> "Key":
-        """What they are kept under."""
-        return Key(self.issuer, self.client_id, self.resource, self.account)
+        """What they are kept under: the one MCP server they go to, among others."""
+        return Key(self.issuer, self.client_id, self.server or self.resource, self.account)
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True, tag="registration"):
@@ -81,6 +84,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, tag="registration"
             ``client_secret_post`` or ``private_key_jwt``.
         secret: with what, where that is a secret.
         expires_at: seconds since the epoch when the secret ends, or None.
+        doubted: the server may know the client no more: no login is begun with it, and tokens that
+            it was granted are renewed as long as that goes well.
     """
 
     issuer: str
@@ -90,6 +95,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, tag="registration"
     method: str = "none"
     secret: Secret | None = None
     expires_at: float | None = None
+    doubted: bool = False
 
     @property
     def key(self) -> "Key":
@@ -109,7 +115,7 @@ class Key(msgspec.Struct, frozen=True):
     Attributes:
         issuer: the authorization server, as its metadata spell it, to the letter.
         client_id: the client.
-        resource: the canonical URI of the MCP server.
+        resource: the URI of the MCP server that tokens go to.
         account: which of the user's accounts; empty where there is one.
         redirect: where a registered client has users sent back to.
     """

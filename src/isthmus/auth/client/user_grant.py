@@ -7,7 +7,7 @@ import msgspec
 
 from isthmus.auth.client.browser import show
 from isthmus.auth.client.callback import NobodyCame, Params
-from isthmus.auth.client.discovery import Discovery, Place
+from isthmus.auth.client.discovery import Discovery, Place, ServerMetadata
 from isthmus.auth.client.flow import Login, granted_tokens, presentable
 from isthmus.auth.client.proofs import Proofs
 from isthmus.auth.client.registration import Registrar
@@ -17,7 +17,7 @@ from isthmus.auth.client.tokens import Registration, Tokens
 from isthmus.auth.client_identity import Identity
 from isthmus.auth.foreign import said
 from isthmus.auth.network import Network
-from isthmus.auth.urls import covers, same_issuer
+from isthmus.auth.urls import is_same_resource, same_issuer
 from isthmus.errors import (
     AuthRefused,
     AuthUnsafe,
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["UserGrant"]
 
-DEAD = frozenset(
+FINAL_ERRORS = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"}
 )
-"""Errors after which a refresh token is of no use any more."""
+"""Errors of RFC 6749 5.2 after which renewing leads nowhere. Only the first is about the token."""
 
-GONE = frozenset({400, 401, 403, 404, 405, 410})
-"""What is answered without a reason by something that issues no tokens any more."""
+UNEXPLAINED_STATUSES = frozenset({400, 401})
+"""Refusals of RFC 6749 5.2 that some servers send without its JSON. Any other status without it,
+such as 403 and 404, may be the page of a proxy, and says nothing about the login."""
 
 PARTING = 3.0
 """Seconds that a renewal has to come to its end once nobody wants it any more."""
@@ -73,21 +74,26 @@ class UserGrant:
         )
         self._last: Tokens | None = None  # whose issuer the next ones are held against
         self._renewal: asyncio.Task[Tokens | None] | None = None
+        self._server: ServerMetadata | None = None  # where to renew, as last discovered
         self._unkept: Tokens | None = None  # newer than what the store has, which took them not
 
     # Without the user
 
     async def load(self) -> Tokens | None:
-        """The newest tokens that were kept for this server, and not for others beside it."""
+        """The newest tokens that were kept for this server, and not for others above or below it."""
+        # spec 2026-07-28 basic/authorization#token-handling: "MUST NOT send tokens to the MCP
+        # server other than ones issued by the MCP server's authorization server", for the server
         store = self._auth.store
         keys = [
             key
             for key in reversed(await store.keys())
-            if key.account == self._auth.account and covers(key.resource, self._url)
+            if key.account == self._auth.account and is_same_resource(key.resource, self._url)
         ]
         for key in sorted(keys, key=lambda one: -len(one.resource)):
             record = await store.get(key)
             if isinstance(record, Tokens) and self._expected(record.issuer):
+                if record.server:
+                    self._discovery.accept_parent(record.resource)
                 self._last = record
                 return record
         return None
@@ -106,13 +112,19 @@ class UserGrant:
             place = await self._discovery.find(want.metadata, prefer=tokens.issuer)
             if place.server.issuer != tokens.issuer:
                 return None
+            self._server = place.server
         self._auth.tell("refreshing", self._url)
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renewed(tokens))
             self._renewal.add_done_callback(self._ended)
         # Whoever gives up waiting does not end it: the server may have taken the refresh token,
         # and what it answers is the only one that is good from then on.
-        return await asyncio.shield(self._renewal)
+        try:
+            return await asyncio.shield(self._renewal)
+        except AuthRefused as error:
+            if not want.challenged or error.error or error.status not in UNEXPLAINED_STATUSES:
+                raise
+            return None
 
     def _ended(self, renewal: asyncio.Task[Tokens | None]) -> None:
         self._renewal = None
@@ -128,13 +140,20 @@ class UserGrant:
             return await self._refreshed(kept) if isinstance(kept, Tokens) else None
 
     async def _refreshed(self, tokens: Tokens) -> Tokens | None:
-        identity = await self._registrar.of(tokens)
-        if identity is None or tokens.refresh is None:
+        identity, refresh = await self._registrar.of(tokens), tokens.refresh
+        if identity is None or refresh is None:
             return None
         self._proofs.load(tokens)
+        if self._server is not None and self._server.issuer == tokens.issuer:
+            server = self._server  # its endpoint may have moved since the login
+            tokens = msgspec.structs.replace(
+                tokens,
+                token_endpoint=server.token_endpoint or tokens.token_endpoint,
+                methods=server.methods,
+            )
         form = {
             "grant_type": "refresh_token",
-            "refresh_token": tokens.refresh.reveal(),
+            "refresh_token": refresh.reveal(),
             "resource": tokens.resource,
         }
         try:
@@ -148,12 +167,13 @@ class UserGrant:
                 proofs=self._proofs,
             )
         except AuthRefused as error:
-            if error.error not in DEAD and error.status not in GONE:
+            if error.error not in FINAL_ERRORS:
                 raise
-            self._unkept = None
-            await self._auth.store.delete(tokens.key)
-            if error.error == "invalid_client":
-                await self._registrar.forget(tokens.issuer, tokens.client_id)
+            if error.error == "invalid_grant":
+                self._unkept = None
+                await self._auth.store.delete(tokens.key)
+            elif error.error == "invalid_client":
+                await self._registrar.doubt(tokens.issuer, tokens.client_id)
             return None
         presentable(granted, tokens.issuer, self._proofs)
         if self._auth.dpop == "require":
@@ -164,7 +184,7 @@ class UserGrant:
             access=granted.access,
             kind=granted.kind,
             # spec 2026-07-28 basic/authorization#refresh-tokens: the server may keep the old one
-            refresh=granted.refresh or tokens.refresh,
+            refresh=granted.refresh or refresh,
             issued_at=now,
             expires_at=None if granted.expires_in is None else now + granted.expires_in,
             scopes=tokens.scopes if granted.scopes is None else granted.scopes,
@@ -204,10 +224,10 @@ class UserGrant:
         self._auth.tell("discovering", self._url)
         before = want.before or self._last
         place = await self._discovery.find(want.metadata, prefer=before.issuer if before else None)
-        issuer, before = place.server.issuer, await self._same_issuer(place, before)
+        issuer, same = place.server.issuer, self._same_issuer(place, before)
         kept = await self._registrar.kept(issuer)
         try:
-            return await self._logged_in(place, want, before, kept)
+            tokens = await self._logged_in(place, want, same, kept)
         except AuthRefused as error:
             # what the server has forgotten is registered anew, once
             if not again or error.error != "invalid_client" or kept is None:
@@ -215,12 +235,17 @@ class UserGrant:
         except NobodyCame:
             # It may have shown the user a page that says it does not know the client.
             if kept is not None:
-                await self._registrar.forget(issuer, kept.client_id)
+                await self._registrar.doubt(issuer, kept.client_id)
             raise
-        await self._registrar.forget(issuer, kept.client_id)
+        else:
+            if before is not None and same is None:
+                # only now: what named another server may have been somebody else's answer
+                await self._auth.store.delete(before.key)
+            return tokens
+        await self._registrar.doubt(issuer, kept.client_id)
         return await self._obtained(want, again=False)
 
-    async def _same_issuer(self, place: Place, before: Tokens | None) -> Tokens | None:
+    def _same_issuer(self, place: Place, before: Tokens | None) -> Tokens | None:
         """What was granted before, as far as it is of the same authorization server.
 
         Raises:
@@ -238,8 +263,6 @@ class UserGrant:
                 before.issuer,
                 issuer,
             )
-        if before.resource == place.resource:  # and not of a server above this one
-            await self._auth.store.delete(before.key)
         return None
 
     async def _logged_in(

@@ -4,10 +4,20 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["BadCredentials", "Credentials", "read_credentials", "read_proof"]
+__all__ = [
+    "MAX_PROOF_BYTES",
+    "MAX_TOKEN_BYTES",
+    "BadCredentials",
+    "Credentials",
+    "read_credentials",
+    "read_proof",
+]
 
-LONGEST = 8 * 1024
-"""Bytes that the value of an Authorization header may have."""
+MAX_TOKEN_BYTES = 16 * 1024
+"""Bytes of an access token, unless a server says otherwise; so much that one issues at most."""
+
+MAX_PROOF_BYTES = 8 * 1024
+MAX_SCHEME_BYTES = 16
 
 TOKEN68 = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")
 SCHEMES = {b"bearer": "bearer", b"dpop": "dpop"}
@@ -29,13 +39,19 @@ class Credentials(NamedTuple):
     token: str
 
 
-def read_credentials(headers: Iterable[tuple[bytes, bytes]]) -> Credentials | None:
+def read_credentials(
+    headers: Iterable[tuple[bytes, bytes]], limit: int = MAX_TOKEN_BYTES
+) -> Credentials | None:
     """The token of a request; None where it brings none of a kind that is known here.
 
     Nothing but the ``Authorization`` header is looked at.
 
+    Args:
+        headers: of the request.
+        limit: bytes that the token may have.
+
     Raises:
-        BadCredentials: there are several, or it is no token.
+        BadCredentials: there are several, or it is no token, or too long.
     """
     # spec 2026-07-28 basic/authorization#token-requirements: MUST NOT be in the query string, so
     # that one there is none
@@ -45,8 +61,8 @@ def read_credentials(headers: Iterable[tuple[bytes, bytes]]) -> Credentials | No
     if len(values) > 1:
         raise BadCredentials("there is more than one Authorization header")
     value = values[0].strip(b" \t")
-    if len(value) > LONGEST:
-        raise BadCredentials(f"the Authorization header is longer than {LONGEST} bytes")
+    if len(value) > limit + MAX_SCHEME_BYTES:
+        raise BadCredentials(f"the Authorization header has a token of more than {limit} bytes")
     scheme, _, token = value.partition(b" ")
     known = SCHEMES.get(scheme.lower())
     if known is None:
@@ -68,6 +84,6 @@ def read_proof(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
         return None
     if len(values) > 1:
         raise BadCredentials("there is more than one DPoP header")
-    if len(values[0]) > LONGEST:
-        raise BadCredentials(f"the DPoP header is longer than {LONGEST} bytes")
+    if len(values[0]) > MAX_PROOF_BYTES:
+        raise BadCredentials(f"the DPoP header is longer than {MAX_PROOF_BYTES} bytes")
     return values[0].decode("latin-1").strip()

@@ -15,6 +15,7 @@ from isthmus.auth.jose import (
     Keys,
     audiences,
     check_times,
+    read_token,
     verify,
 )
 from isthmus.auth.jwks import Jwks, KeysUnavailable, jwks_uri_of
@@ -155,6 +156,8 @@ class JWTVerifier:
             VerifierUnavailable: the issuer's keys are not to be had.
             UsageError: joserfc is not installed.
         """
+        if presented.is_too_long:
+            return None
         name = digest(presented.token)
         known = self._remembered.get(name)
         if known is not None and self._still(known, resource):
@@ -163,6 +166,8 @@ class JWTVerifier:
             claims = await self._believed(presented)
             principal = self._principal(claims, resource)
         except KeysUnavailable as error:
+            if not self._may_be_good(presented, resource):
+                return None
             raise VerifierUnavailable(str(error), error.retry_after) from error
         except InvalidToken as error:
             log.debug("an access token was refused: %s", error)
@@ -175,6 +180,16 @@ class JWTVerifier:
         if isinstance(keys, Keys):
             return verify(presented.token, keys, algorithms=algorithms)
         return await keys.verify(presented.token, algorithms=algorithms)
+
+    def _may_be_good(self, presented: Presented, resource: str) -> bool:
+        """Whether a token would be good for here if one of the issuer's keys had signed it."""
+        try:
+            parsed = read_token(presented.token)
+            self._principal(Claims(parsed.claims, parsed.header), resource)
+        except InvalidToken as error:
+            log.debug("an access token was refused: %s", error)
+            return False
+        return True
 
     def _principal(self, claims: Claims, resource: str) -> Principal:
         """Who sent it, after all that its signature does not say.

@@ -7,7 +7,10 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 from isthmus.auth.jose import LEEWAY
+from isthmus.auth.numbers import check_number
 from isthmus.auth.resource_server.credentials import (
+    MAX_PROOF_BYTES,
+    MAX_TOKEN_BYTES,
     BadCredentials,
     Credentials,
     read_credentials,
@@ -26,12 +29,16 @@ from isthmus.transports.http.bearer import Asgi, Asked, Known
 from isthmus.transports.http.reply import Scope
 
 if TYPE_CHECKING:
-    from isthmus.auth.dpop import Nonces
+    from isthmus.auth.dpop import Nonces, Proof
+    from isthmus.auth.resource_server.replays import ReplayStore
 
 __all__ = ["ResourceAuth"]
 
 Upstream = Callable[[Principal, str], Awaitable[Any]]
 """``(principal, name)``: the way to a service behind the server; see ``ctx.upstream``."""
+
+RETRY_AFTER_S = 5
+"""After which a store that could not be asked is worth another try."""
 
 NO_ROUTES: Mapping[str, Asgi] = {}
 
@@ -62,6 +69,8 @@ class ResourceAuth:
             with ``initialize`` among them, anybody may open sessions.
         dpop: whether tokens may, or must, be bound to a key (RFC 9449).
         nonces: has proofs carry a nonce of the server's; none is asked for if not given.
+        replays: remembers proofs for other processes and for the next start, as
+            ``SQLiteReplays(path)`` does; without it this process remembers its own.
         list_visibility: ``"granted"`` lists only what its reader may use.
         alone: the only server on its origin, so that its metadata is at the root as well.
         sse: the URL of the stream of HTTP+SSE as clients of 2024-11-05 know it, where they log in,
@@ -70,6 +79,8 @@ class ResourceAuth:
         name: what the server is called, for people.
         documentation: a URL where developers read more.
         upstream: gives the way to a service behind the server.
+        max_token_bytes: bytes of an access token; the HTTP endpoint's ``head_limit`` has to have room
+            for it.
         clock: gives seconds since the epoch.
 
     Attributes:
@@ -79,6 +90,7 @@ class ResourceAuth:
         routes: all pages, by path.
         hides: lists hold only what their reader may use.
         sse: guards HTTP+SSE, where that is a resource of its own.
+        max_credential_bytes: bytes of a request's head that its credentials may take.
 
     Raises:
         UsageError: a URL is none, or would have tokens travel where others read them; there is no
@@ -95,6 +107,7 @@ class ResourceAuth:
         anonymous: Collection[str] = frozenset(),
         dpop: Literal["off", "allow", "require"] = "off",
         nonces: "Nonces | None" = None,
+        replays: "ReplayStore | None" = None,
         list_visibility: Literal["all", "granted"] = "all",
         alone: bool = True,
         sse: str | None = None,
@@ -102,8 +115,10 @@ class ResourceAuth:
         name: str | None = None,
         documentation: str | None = None,
         upstream: Upstream | None = None,
+        max_token_bytes: int = MAX_TOKEN_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        check_number("max_token_bytes", max_token_bytes, least=256, whole=True, unit="bytes")
         check_urls(resource, authorization_servers, sse)
         check_choice("dpop", dpop, ("off", "allow", "require"))
         check_choice("list_visibility", list_visibility, ("all", "granted"))
@@ -113,9 +128,14 @@ class ResourceAuth:
         self._verifier = verifier
         self._anonymous = opened(anonymous)
         self._dpop = dpop
+        self._max_token_bytes = max_token_bytes
+        self.max_credential_bytes = max_token_bytes + (0 if dpop == "off" else MAX_PROOF_BYTES)
         self._upstream = upstream
         self._clock = clock
         self._nonces = nonces
+        if replays is not None:
+            check_kind("replays", replays, "first", "SQLiteReplays(path)")
+        self._stored_replays = replays
         self._algorithms: Sequence[str] = ()
         if dpop != "off":
             from isthmus.auth.dpop import ALGORITHMS, ReplayCache  # few tokens are bound
@@ -170,7 +190,8 @@ class ResourceAuth:
         """Who sends a request, by its token; see ``Authorizer.admit``."""
         headers = scope["headers"]
         try:
-            found, proof = read_credentials(headers), read_proof(headers)
+            found = read_credentials(headers, self._max_token_bytes)
+            proof = read_proof(headers)
         except BadCredentials as flaw:
             return self._challenges.malformed(str(flaw))
         if found is None or not self._takes(found.scheme):
@@ -181,6 +202,7 @@ class ResourceAuth:
             method=scope.get("method", "GET"),
             url=self._url(scope),
             proof=proof,
+            limit=self._max_token_bytes,
         )
         try:
             # spec 2026-07-28 basic/authorization#token-handling: validated, and issued for this
@@ -190,50 +212,68 @@ class ResourceAuth:
             return self._challenges.unavailable(error.retry_after)
         if principal is None:
             return self._challenges.invalid(found.scheme, "the access token is not valid here")
-        return self._bound(found, presented, principal)
+        if found.scheme == "dpop" and principal.jkt is not None:
+            return await self._proven(presented, principal)
+        return self._unbound(found, principal)
 
     def _takes(self, scheme: str) -> bool:
         return self._dpop == "allow" or (scheme == "dpop") == (self._dpop == "require")
 
-    def _bound(
-        self, found: Credentials, presented: Presented, principal: Principal
-    ) -> Principal | Refusal:
-        """Whoever presents a token bound to a key has that key."""
-        if found.scheme == "bearer":
-            if principal.jkt is None:
-                return principal
-            # RFC 9449 7.2: a bound token is good for nothing without its key
-            return self._challenges.invalid("bearer", "the access token is bound to a key")
-        if principal.jkt is None:
+    def _unbound(self, found: Credentials, principal: Principal) -> Principal | Refusal:
+        """What comes without a proof of a key is bound to none."""
+        if found.scheme == "dpop":
             return self._challenges.invalid("dpop", "the access token is not bound to a key")
-        return self._proven(presented, principal)
+        if principal.jkt is None:
+            return principal
+        # RFC 9449 7.2: a bound token is good for nothing without its key
+        return self._challenges.invalid("bearer", "the access token is bound to a key")
 
-    def _proven(self, presented: Presented, principal: Principal) -> Principal | Refusal:
+    async def _proven(self, presented: Presented, principal: Principal) -> Principal | Refusal:
         """RFC 9449 4.3 and 7.1: a proof for this request and this token, by the token's key."""
-        from isthmus.auth.dpop import InvalidProof, NonceNeeded, check_proof  # few tokens are bound
+        from isthmus.auth.dpop import InvalidProof, NonceNeeded, judge_proof  # few tokens are bound
+        from isthmus.store.database import StoreUnavailable
+        from isthmus.store.kv import StoreFull
 
         now, nonces = self._clock(), self._nonces
         if presented.proof is None:
             return self._challenges.invalid("dpop", "there is no DPoP proof", "invalid_dpop_proof")
         try:
-            jkt = check_proof(
+            found = judge_proof(
                 presented.proof,
                 method=presented.method,
                 url=presented.url,
                 token=presented.token,
                 now=now,
-                replays=self._replays,
                 nonce=nonces,
-                bound=principal.jkt,
             )
+            if found.jkt != principal.jkt:
+                return self._challenges.invalid("dpop", "the access token is bound to another key")
+            # What nothing will be done for is not remembered: keys can be made without end.
+            await self._take(found, now)
+        except (StoreUnavailable, StoreFull):
+            return self._challenges.unavailable(RETRY_AFTER_S)
         except NonceNeeded as flaw:
             fresh = None if nonces is None else nonces.current(now)
             return self._challenges.invalid("dpop", str(flaw), "use_dpop_nonce", nonce=fresh)
         except InvalidProof as flaw:
             return self._challenges.invalid("dpop", str(flaw), "invalid_dpop_proof")
-        if jkt != principal.jkt:
-            return self._challenges.invalid("dpop", "the access token is bound to another key")
         return principal
+
+    async def _take(self, proof: "Proof", now: float) -> None:
+        """Take a proof, once.
+
+        Raises:
+            InvalidProof: it was used before, here or by another process.
+            StoreUnavailable: that cannot be told now.
+        """
+        from isthmus.auth.dpop import USED_BEFORE, InvalidProof  # few tokens are bound
+
+        # The cache comes first: it is bounded by key, so that no key fills the store.
+        if not self._replays.first(proof.jkt, proof.jti, now, proof.until):
+            raise InvalidProof(USED_BEFORE)
+        stored = self._stored_replays
+        if stored is not None and not await stored.first(proof.jkt, proof.jti, proof.until):
+            raise InvalidProof(USED_BEFORE)
 
     def _url(self, scope: Scope) -> str:
         """What a request was sent to as its client spells it, which no header is believed for."""

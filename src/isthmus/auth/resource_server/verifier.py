@@ -4,6 +4,7 @@ from typing import Protocol
 
 import msgspec
 
+from isthmus.auth.resource_server.credentials import MAX_TOKEN_BYTES
 from isthmus.auth.secret import Secret
 from isthmus.core.principal import Principal
 from isthmus.errors import AuthError
@@ -20,6 +21,7 @@ class Presented(msgspec.Struct, frozen=True):
         method: of the HTTP request.
         url: of the HTTP request, as clients spell it.
         proof: the value of its ``DPoP`` header, if there is exactly one.
+        limit: bytes that a token may have here.
     """
 
     scheme: str
@@ -27,6 +29,12 @@ class Presented(msgspec.Struct, frozen=True):
     method: str = "POST"
     url: str = ""
     proof: str | None = None
+    limit: int = MAX_TOKEN_BYTES
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the token has more bytes than it may."""
+        return len(self.token.reveal()) > self.limit
 
 
 class TokenVerifier(Protocol):

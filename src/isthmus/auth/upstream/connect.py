@@ -17,7 +17,7 @@ from isthmus.auth.authorization_server.browser import (
 )
 from isthmus.auth.authorization_server.desk import Opened
 from isthmus.auth.authorization_server.pages import ConnectView, connect_page
-from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
+from isthmus.auth.authorization_server.pending import Pending
 from isthmus.auth.authorization_server.requests import Unfit
 from isthmus.auth.authorization_server.users import Delegated, User
 from isthmus.auth.secret import Secret
@@ -154,7 +154,7 @@ class Connect:
             resource="",
             query=(),
             created_at=now,
-            expires_at=now + PENDING_LIFE,
+            expires_at=now + services.authority.settings.login.request_ttl,
             login_only=True,
         )
 

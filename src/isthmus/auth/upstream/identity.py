@@ -101,7 +101,7 @@ async def by_function(provider: "Provider", tokens: UpstreamTokens) -> tuple[str
     try:
         found = await provider.user_id(Upstream(provider, Fixed(tokens.access)))
     except UpstreamFailed as error:
-        if error.status in {401, 403}:
+        if error.status == 401:
             raise UpstreamDenied(f"{provider.title} does not honour its own token") from None
         raise UpstreamUnavailable(f"{provider.title} does not say who its user is") from None
     if isinstance(found, User):
@@ -116,7 +116,8 @@ async def user_info(provider: "Provider", url: str, tokens: UpstreamTokens) -> M
         answer = await provider.network.fetch("GET", url, headers=headers)
     except AuthError as error:
         raise provider.unavailable(error) from None
-    if answer.status in {401, 403}:
+    # RFC 6750 3.1: a token that is over is a 401; a 403 may be a proxy's, or a rate limit
+    if answer.status == 401:
         raise UpstreamDenied(f"{provider.title} does not honour its own token")
     told = members(answer.body) if answer.status == 200 else None
     if not told:

@@ -23,7 +23,7 @@ from isthmus.auth.upstream.endpoints import (
 from isthmus.auth.upstream.faults import ENDED, UpstreamDenied, UpstreamUnavailable, code_of
 from isthmus.auth.upstream.identity import check_same
 from isthmus.auth.upstream.tokens import UpstreamTokens
-from isthmus.auth.urls import metadata_urls, origin, safe_browser_url, with_query
+from isthmus.auth.urls import is_same_resource, metadata_urls, origin, safe_browser_url, with_query
 from isthmus.errors import AuthError, UsageError
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Provider:
         client_secret: how we authenticate there, or
         key: the private key with which we do.
         scopes: what we ask of its users.
-        api: the origins of its API: its tokens go there and nowhere else. A path alone is
-            meant at the first of them.
+        api: the origins of its API, without a path: its tokens go there and nowhere else. A path
+            in a request is meant at the first of them.
         title: what pages call it; the name where it is not given.
         user_id: finds the user by the API, where there are neither ID tokens nor a user info
             endpoint: gets an :class:`~isthmus.auth.upstream.api.Upstream`, returns the id.
@@ -112,7 +112,7 @@ class Provider:
         self.title = title or name
         self.scopes = tuple(scopes)
         try:
-            self.api = tuple(origin(one) for one in api)
+            self.api = tuple(map(read_origin, api))
         except ValueError as flaw:
             raise UsageError(f"the provider {name!r}: api= has origins: {flaw}") from None
         self.user_id = user_id
@@ -357,7 +357,9 @@ class Provider:
         self, status: int, told: Mapping[str, Any]
     ) -> UpstreamDenied | UpstreamUnavailable:
         code = code_of(told)
-        if code in ENDED and status < 500:
+        # RFC 6749 5.2 answers with 400 or 401, and GitHub with 200. Another status may be that of a
+        # proxy, whose access_denied does not end a login.
+        if code in ENDED and status in {200, 201, 400, 401}:
             return UpstreamDenied(f"{self.title} says that one has to log in there again", code)
         # Our own credentials may be wrong: then nobody's login is, and asking again would not help.
         return self.unavailable(
@@ -365,3 +367,15 @@ class Provider:
                 f"a token request was answered with {status} {code or 'and no code'}"
             )
         )
+
+
+def read_origin(url: str) -> str:
+    """The origin that a URL without a path is.
+
+    Raises:
+        ValueError: it has a path, below which no token would be kept, or is no URL of HTTP.
+    """
+    found = origin(url)
+    if not is_same_resource(found, url):
+        raise ValueError(f"a path does not keep a token below it: {found}")
+    return found

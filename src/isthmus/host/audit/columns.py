@@ -223,14 +223,16 @@ def shortened(value: Any) -> Any:
     return value
 
 
-def chained(values: Sequence[Any], prev: bytes) -> bytes:
-    """The hash of a row: BLAKE2b-256 over the hash before it and the row as a JSON array.
+def chained(values: Sequence[Any], prev: bytes, key: bytes = b"") -> bytes:
+    """The hash of a row: keyed BLAKE2b-256 over the hash before it and the row as a JSON array.
+
+    Without a key it is the hash of rows that older versions wrote; anybody can compute that one.
 
     The array has the values in the order of :data:`COLUMNS`, bytes in hex, nothing in between, and
     no character escaped that JSON lets stand.
     """
     plain = [one.hex() if isinstance(one, bytes) else one for one in values]
-    return hashlib.blake2b(prev + msgspec.json.encode(plain), digest_size=32).digest()
+    return hashlib.blake2b(prev + msgspec.json.encode(plain), key=key, digest_size=32).digest()
 
 
 def digest(data: bytes, key: bytes) -> bytes:

@@ -31,18 +31,94 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 
+# In prose a scheme is followed by a word; with a capital, or before what no word is, by a secret.
 SCHEME = re.compile(
     r"\b((?i:bearer|dpop|basic|negotiate))( {1,3})(?=\S{0,60}[0-9A-Z=])[A-Za-z0-9\-._~+/]{6,}={0,3}"
+    r"|\b(Bearer|DPoP|Negotiate)( {1,3})(?!(?i:tokens?|auth|authentication|authorization|scheme|"
+    r"headers?|challenges?|credentials?|proofs?|is|or|and|in)\b)[A-Za-z0-9\-._~+/!@#$%^*=]{2,}"
 )
 
 # Between two "://" nothing is looked at twice: no userinfo has a slash.
 USERINFO = re.compile(r"(?<=://)[^\s/?#@\"'<>]{1,4096}@")
 
-NAMED = re.compile(
-    r"""(?i)(pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key"""
-    r"""|signature|credentials?|assertion|code_verifier|device_code|authorization|cookie|(?<=[?&])(?:code|sig|key|auth))"""
-    r"""(["']?\s?(?:=|:|%3[dD])\s?["']?)(?!\[redacted])([^\s&"',;)}\]<>]{3,})"""
-)  # fmt: skip
+KEY = (
+    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|"
+    r"private[_-]?key|signature|credentials?|assertion|code_verifier|device_code|authorization|"
+    r"cookie|oauth2-bearer|(?<![a-z])pass|(?<![a-z0-9])(?:otp|cvc|cvv|ssn|jwt|pw))"
+)
+"""The end of a name that says that a secret follows."""
+
+PIECE = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+'|\\.|[^\s"'`;&|<>\\]++)"""
+VALUE = (
+    r"""(?!\[redacted])(?:\\++["'][^"'\\]*+(?:\\++[^"'\\][^"'\\]*+)*+"""
+    rf"""|(?:{PIECE}|["'])(?:(?:(?<!["'])|(?![,}}\]):;])){PIECE})*+)"""
+)
+"""A value as shells, JSON and programs write it: a word of pieces, or what stands in quotes.
+
+Every repetition keeps what it took, so that the time is linear in the text.
+"""
+
+IS = r"""\\{0,8}["']?\s{0,4}(?:=>|:=|[=:]|%3[dD])\s{0,4}"""
+
+HEADER = re.compile(
+    rf"""(?i)((?:authorization|(?<![a-z])cookie){IS})(?!\[redacted])("[^"\n]*+"?|'[^'\n]*+'?|"""
+    r"""\\++["'][^"'\\\n]*+|(?:[^"'\n\r\\]|\\[^"'\n])++)"""
+)
+"""A header whose value has blanks: all of it goes, to the end of the quotes or of the line."""
+
+HINT = re.compile(
+    rf"(?i){KEY}|securestring|_(?:key|pw|auth|creds?|pat|dsn)=|[?&#](?:code|sig|key|auth)="
+)
+"""Whether it is worth to look for names at all."""
+
+NAMED = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # "name": "API_TOKEN", "value": "…"
+        (
+            rf"""(?i)(name\\{{0,8}}["']?\s{{0,4}}[=:]\s{{0,4}}\\{{0,8}}["']?[\w.-]{{0,60}}?{KEY}\\{{0,8}}["']?\s{{0,4}},"""
+            rf"""\s{{0,4}}\\{{0,8}}["']?value{IS})({VALUE})"""
+        ),
+        # password=…, "token": "…", api-key: …, X=…&token=…
+        rf"(?i)({KEY}{IS})({VALUE})",
+        r"""(?i)((?<=[?&#])(?:code|sig|key|auth)(?:=|%3[dD]))([^\s"'`&#;|<>]++)""",
+        rf"((?<![A-Za-z0-9_])[A-Z][A-Z0-9_]{{0,60}}_(?:KEY|PW|AUTH|CREDS?|PAT|DSN)=)({VALUE})",
+        # --token …, -Password …
+        rf"(?i)((?<![\w-])--?[\w-]{{0,60}}?{KEY}\s{{1,4}})({VALUE})",
+        # set -x TOKEN …, setx TOKEN …, aws configure set secret_key …
+        rf"(?i)(\b(?:setx|setenv|set)(?:\s{{1,4}}-\w{{1,8}}){{0,3}}\s{{1,4}}[\w.]{{0,60}}?{KEY}\s{{1,4}})({VALUE})",
+        # the arguments of a call: a name, then its value
+        rf"""(?i)(\(\s{{0,4}}["'][\w.-]{{0,60}}?{KEY}["']\s{{0,4}},\s{{0,4}})({VALUE})""",
+        rf"(?i)(<[\w:.-]{{0,60}}?{KEY}(?:\s[^<>]{{0,200}})?>)([^<>]++)",
+        # .netrc
+        rf"(?i)(\blogin\s{{1,4}}\S{{1,100}}\s{{1,4}}password\s{{1,4}})({PIECE}++)",
+        rf"(?i)(\bsecurestring\s{{1,4}}(?:-string\s{{1,4}})?)({VALUE})",
+    )
+)
+
+USER = re.compile(
+    r"""((?<![\w-])(?:-[uU]|--(?:proxy-)?user|--userpwd|--creds|--login)(?:=|\s{0,4}))"""
+    r"""(?!["']?(?:\d{1,9}:\d{1,9}(?![^\s"'])|[a-z]{2,8}://|rl\b|ser\b))"""
+    rf"""((["']?)[^\s:%"'`;&|<>=]{{1,200}}[:%](?:(?<=["'].)|){PIECE}*+)"""
+)
+"""``-u ada:password``, and ``-U ada%password``."""
+
+PROGRAMS = tuple(
+    (re.compile(rf"\b(?:{names})\b"), re.compile(rf"(\s(?:{flag})[= ]?)({PIECE}++)"), within)
+    for names, flag, within in (
+        (r"mysql\w{0,12}|mariadb(?:-\w{1,12})?|sshpass|7z[ar]?", "-p", ""),
+        ("docker|podman|nerdctl|helm|skopeo|oras|crane|buildah", "-p", " login"),
+        ("redis-cli|valkey-cli", "-a", ""),
+        (r"ldap[a-z]{3,8}", "-w", ""),
+        ("sqlcmd|unzip|zip", "-P", ""),
+    )
+)
+"""Programs with a flag of one letter for a password."""
+
+PIPED = re.compile(
+    rf"""(\b(?:echo|printf)\s{{1,4}}(?:-\w{{1,4}}\s{{1,4}})?)({PIECE}++)(?=\s{{0,4}}\|[^|\n]{{0,300}}?"""
+    r"(?:-stdin\b|--with-token\b|sudo\s+-S\b))"
+)
 
 RUN = re.compile(r"[A-Za-z0-9+/=_\-]{20,}")
 KNOWN_IDS = re.compile(
@@ -109,11 +185,47 @@ def cleaned(text: str, *, chance: bool = True) -> str:
     text = TOKEN.sub(REDACTED, text)
     if "://" in text:
         text = USERINFO.sub(f"{REDACTED}@", text)
-    if "=" in text or ":" in text or "%3" in text:
-        text = NAMED.sub(rf"\1\2{REDACTED}", text)
+    if HINT.search(text):
+        text = HEADER.sub(_hide_value, text)
+        for pattern in NAMED:
+            text = pattern.sub(_hide_value, text)
     if " " in text:
-        text = SCHEME.sub(rf"\1\2{REDACTED}", text)
+        text = SCHEME.sub(_without_scheme, text)
+        text = _without_arguments(text)
     return RUN.sub(_run, text) if chance else text
+
+
+def _hide_value(found: re.Match[str]) -> str:
+    """What a name says, and in the place of the secret a sign; quotes around it stay."""
+    name, value = found.group(1), found.group(2)
+    quote = value[0] if value[0] in "\"'" and value.find(value[0], 1) == len(value) - 1 else ""
+    if not quote and value.startswith("\\"):
+        quote = value[: len(value) - len(value.lstrip("\\")) + 1]
+        return f"{name}{quote}{REDACTED}"
+    return f"{name}{quote}{REDACTED}{quote}"
+
+
+def _without_scheme(found: re.Match[str]) -> str:
+    return f"{found[1] or found[3]}{found[2] or found[4]}{REDACTED}"
+
+
+def _without_arguments(text: str) -> str:
+    """A command line without what programs take for a password by place or by a short flag."""
+    if "-" not in text:
+        return text
+    text = USER.sub(_hide_value, text)
+    for program, flag, within in PROGRAMS:
+        parts = _commands(text) if program.search(text) else []
+        for at, part in enumerate(parts):
+            if program.search(part) and within in part:
+                parts[at] = flag.sub(_hide_value, part)
+        text = "".join(parts) or text
+    return PIPED.sub(_hide_value, text) if "|" in text else text
+
+
+def _commands(text: str) -> list[str]:
+    """A text in pieces that are a command each, with what parts them."""
+    return re.split(r"([;\n|]|&&)", text)
 
 
 def _run(found: re.Match[str]) -> str:

@@ -1,6 +1,7 @@
 """What is made of the state's key: digests, signatures, and the seal of what is kept encrypted."""
 
 import hashlib
+import hmac
 import os
 from functools import cached_property
 
@@ -24,12 +25,22 @@ class AuditKeys:
 
     def __init__(self, seed: bytes) -> None:
         self.digests = self._derived(seed, b"digest")
+        self.chain = self._derived(seed, b"chain")
+        self._head = self._derived(seed, b"head")
         self._signing = self._derived(seed, b"sign")
         self._sealing = self._derived(seed, b"seal")
 
     @staticmethod
     def _derived(seed: bytes, purpose: bytes) -> bytes:
         return hashlib.blake2b(b"isthmus audit " + purpose, key=seed, digest_size=32).digest()
+
+    def mac_head(self, body: bytes) -> bytes:
+        """The authentication code of a head, in hex (keyed BLAKE2b)."""
+        return hashlib.blake2b(body, key=self._head, digest_size=32).hexdigest().encode()
+
+    def is_head(self, body: bytes, mac: bytes) -> bool:
+        """Whether an authentication code is that of a head, and made with this key."""
+        return hmac.compare_digest(self.mac_head(body), mac)
 
     def sign(self, message: bytes) -> bytes:
         """An Ed25519 signature."""

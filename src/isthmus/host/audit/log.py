@@ -15,6 +15,7 @@ from isthmus.host.attempt import new_id
 from isthmus.host.audit.bodies import Bodies
 from isthmus.host.audit.chain import Verdict, verify
 from isthmus.host.audit.columns import Snapshot, snapshot
+from isthmus.host.audit.head import HeadUpdate
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.reading import tail
 from isthmus.host.audit.redaction import Redactor
@@ -93,6 +94,7 @@ class AuditLog:
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._retrying: asyncio.TimerHandle | None = None
+        self._last_head: HeadUpdate | None = None
 
     async def open(self) -> int:
         """Be there, and write of what others left open, who are gone, that nobody knows how it ended.
@@ -105,7 +107,16 @@ class AuditLog:
         Raises:
             AuditUnavailable: the log cannot be written.
         """
-        return await self._told(self._state.database.write(self._writer.ready, self._ended))
+        held: list[HeadUpdate | None] = [None]
+
+        def begin(db: "sqlite3.Connection") -> int:
+            count, held[0] = self._writer.ready(db)
+            return count
+
+        def ended(error: BaseException | None) -> None:
+            self._ended(error, held[0])
+
+        return await self._told(self._state.database.write(begin, ended))
 
     async def intent(self, row: Row) -> None:
         """Write down what is about to happen; it is committed when this returns.
@@ -158,7 +169,8 @@ class AuditLog:
         """
         await self.flush()
         keys = AuditKeys(self._state.key())
-        return await self._told(self._state.read(lambda db: verify(db, keys, anchor)))
+        head = self._writer.head_file(keys)
+        return await self._told(self._state.read(lambda db: verify(db, keys, head, anchor)))
 
     async def close(self) -> None:
         """Write what waits, sign where the log stands, and be gone; safe to call twice.
@@ -174,7 +186,7 @@ class AuditLog:
         try:
             if self._writer.begun or self._waiting:
                 await self._drained(None)
-                await self._told(self._state.database.write(self._writer.end))
+                await self._told(self._state.database.write(self._sign_end, self._ended_last))
         finally:
             self._writer.presence.end()
 
@@ -219,8 +231,17 @@ class AuditLog:
 
     # In the store's thread
 
-    def _ended(self, error: BaseException | None) -> None:
-        """A transaction is over."""
+    def _sign_end(self, db: "sqlite3.Connection") -> None:
+        self._last_head = self._writer.end(db)
+
+    def _ended_last(self, error: BaseException | None) -> None:
+        self._ended(error, self._last_head)
+
+    def _ended(self, error: BaseException | None, head: HeadUpdate | None) -> None:
+        """A transaction is over; where it was committed, the head says so before anybody is told."""
+        self._writer.settle_lost(committed=error is None)
+        if error is None and head is not None:
+            self._writer.advance_head(head)
         self.trouble = "" if error is None else str(error)
         if error is not None:
             self._posted = False

@@ -30,6 +30,11 @@ LARGEST = 10**64
 DEEPEST = 100
 """Levels of lists and objects that are looked into; what is below is left out."""
 
+USER_FLAGS = ("-u", "-U", "--user", "--proxy-user", "--userpwd", "--creds", "--login")
+"""Flags of a command line before a user and their password."""
+
+PAIR = re.compile(r"[^\d:%][^:%]*[:%](?!//)")
+
 TOO_DEEP = "[too deep]"
 
 
@@ -143,9 +148,10 @@ def _walk(value: Any, known: Sequence[str], depth: int) -> Any:
     if not depth:
         return TOO_DEEP
     if isinstance(value, Mapping):
+        apart = _named_apart(value)
         return {
             _text(str(name), known, chance=True): _blank(one, depth - 1)
-            if names_a_secret(str(name))
+            if names_a_secret(str(name)) or (apart and name == "value")
             else _walk(one, known, depth - 1)
             for name, one in value.items()
         }
@@ -160,13 +166,27 @@ def _digits(value: object) -> str:
 
 
 def _list(values: Iterable[Any], known: Sequence[str], depth: int) -> list[Any]:
-    """A list; of a command line, what follows ``--password`` goes, too."""
+    """A list; of a command line, what follows ``--password`` goes, too, and of a header its value."""
     told: list[Any] = []
+    values = list(values)
     follows = False
-    for one in values:
+    if len(values) == 2 and isinstance(values[0], str) and names_a_secret(values[0]):
+        return [_text(values[0], known, chance=True), _blank(values[1], depth)]
+    for at, one in enumerate(values):
+        if at and values[at - 1] in USER_FLAGS and isinstance(one, str) and PAIR.search(one):
+            told.append(REDACTED)
+            continue
         told.append(_blank(one, depth) if follows else _walk(one, known, depth))
         follows = isinstance(one, str) and says_a_secret_follows(one)
     return told
+
+
+def _named_apart(value: Mapping[Any, Any]) -> bool:
+    """Whether a name stands beside its value, as in lists of variables and headers."""
+    if "value" not in value:
+        return False
+    names = (value.get(one) for one in ("name", "key", "header"))
+    return any(isinstance(one, str) and names_a_secret(one) for one in names)
 
 
 def _strange(value: Any, known: Sequence[str]) -> Any:

@@ -6,7 +6,7 @@ only rows up to it can be removed from the table.
 
 from typing import TYPE_CHECKING
 
-from isthmus.host.audit.chain import sign_checkpoint
+from isthmus.host.audit.chain import sign_checkpoint, statement
 from isthmus.host.audit.index import unindex
 from isthmus.host.audit.keys import AuditKeys
 
@@ -40,10 +40,7 @@ def sweep(db: "sqlite3.Connection", keys: AuditKeys, now_us: int, before_us: int
 
 def drop(db: "sqlite3.Connection", keys: AuditKeys, before_us: int) -> bool:
     """Drop some rows of the segments that ended before a time; whether there are more."""
-    last = db.execute(
-        "SELECT seq, ts_us, hash, sealed FROM checkpoint WHERE ts_us < ? ORDER BY seq DESC LIMIT 1",
-        (before_us,),
-    ).fetchone()
+    last = last_checkpoint(db, keys, before_us)
     if last is None:
         return False
     seq, ts_us, hash, sealed = last
@@ -57,3 +54,17 @@ def drop(db: "sqlite3.Connection", keys: AuditKeys, before_us: int) -> bool:
     unindex(db, first, upto)
     db.execute("DELETE FROM event WHERE seq BETWEEN ? AND ?", (first, upto))
     return bool(upto < seq)
+
+
+def last_checkpoint(
+    db: "sqlite3.Connection", keys: AuditKeys, before_us: int
+) -> tuple[int, int, bytes, int] | None:
+    """The last checkpoint before a time whose signature holds: no other may be sealed."""
+    rows = db.execute(
+        "SELECT seq, ts_us, hash, sealed, sig FROM checkpoint WHERE ts_us < ? ORDER BY seq DESC",
+        (before_us,),
+    )
+    for seq, ts_us, hash, sealed, sig in rows:
+        if keys.signed(statement(seq, ts_us, hash, sealed), sig):
+            return seq, ts_us, hash, sealed
+    return None

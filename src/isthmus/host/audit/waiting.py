@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from isthmus.errors import anew
 from isthmus.host.audit.columns import Snapshot
+from isthmus.host.audit.head import HeadUpdate
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,7 +20,7 @@ MOST = 10_000
 TOGETHER = 500
 """Rows in one transaction that nobody waits for."""
 
-Append: TypeAlias = Callable[["sqlite3.Connection", Sequence[Snapshot]], None]
+Append: TypeAlias = Callable[["sqlite3.Connection", Sequence[Snapshot]], HeadUpdate | None]
 
 
 class Entry:
@@ -87,16 +89,16 @@ class Drain:
 
     Args:
         waiting: what waits.
-        append: writes rows at the end of the log.
+        append: writes rows at the end of the log, and says what the head is to be after that.
+        ended: hears how it went, and what the head is to be.
         entry: the row that somebody waits for; None where nobody does.
-        ended: hears how it went.
     """
 
     def __init__(
         self,
         waiting: Waiting,
         append: Append,
-        ended: Callable[[BaseException | None], None],
+        ended: Callable[[BaseException | None, HeadUpdate | None], None],
         entry: Entry | None = None,
     ) -> None:
         self._waiting = waiting
@@ -104,12 +106,13 @@ class Drain:
         self._ended = ended
         self._entry = entry
         self._taken: list[Entry] = []
+        self._head: HeadUpdate | None = None
 
     def some(self, db: "sqlite3.Connection") -> None:
         """Write those that are first."""
         taken = self._waiting.take(TOGETHER)
         self._taken += taken
-        self._append(db, [entry.taken for entry in taken])
+        self._head = self._append(db, [entry.taken for entry in taken]) or self._head
 
     def all(self, db: "sqlite3.Connection") -> None:
         """Write everything; among it the row that somebody waits for."""
@@ -118,13 +121,14 @@ class Drain:
             if not self._waiting:
                 break
         if self._entry is not None and self._entry.error is not None:
-            raise self._entry.error
+            raise anew(self._entry.error)
 
     def ended(self, error: BaseException | None) -> None:
         """It has been committed, or it was not."""
         taken, self._taken = self._taken, []
+        head, self._head = self._head, None
         if error is not None:
             self._waiting.back(taken, error)
             if self._entry is not None:
                 self._entry.dropped = True  # whoever waited does without, whatever comes
-        self._ended(error)
+        self._ended(error, head)

@@ -1,11 +1,20 @@
 """What the store's thread does for the audit log: rows into the chain, and what goes along with it."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isthmus.host.audit.bodies import Bodies, Keeper
-from isthmus.host.audit.chain import head, sign_checkpoint
+from isthmus.host.audit.chain import (
+    BROKEN,
+    UNPROVED,
+    count_checkpoints,
+    fits,
+    head,
+    sign_checkpoint,
+)
 from isthmus.host.audit.columns import COLUMNS, INSERT, Snapshot, chained, columns, snapshot
+from isthmus.host.audit.head import ChainHead, HeadFile, HeadInvalid, HeadUpdate, head_path
 from isthmus.host.audit.index import index_some
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.presence import Presence, orphans
@@ -75,57 +84,143 @@ class Writer:
         self._retain = retain
         self._keys: AuditKeys | None = None
         self._keeper: Keeper | None = None
+        self._file: HeadFile | None = None
+        self._since, self._base, self._marks = 1, 0, 0
+        self._known_at = -1
+        self._lost_told = 0  # rows that the open transaction says are lost
+        self._instead_of = b""
         self._checked = clock()
         self._swept = clock()
         self._sweeping = True
 
-    def ready(self, db: "sqlite3.Connection") -> int:
-        """Be there, and write an outcome for each call of those who are gone; the number of them."""
+    def ready(self, db: "sqlite3.Connection") -> tuple[int, HeadUpdate | None]:
+        """Be there, and write an outcome for each call of those who are gone.
+
+        Returns:
+            The number of those calls, and what the head is to be after that.
+        """
         if self.begun:
-            return 0
+            return 0, None
         self._keys = AuditKeys(self._state.key())
         self._keeper = Keeper(self._bodies, self._bodies_life, self._redactor, self._keys)
         self.presence.begin()
         rows = list(orphans(db, self.presence))
         self.begun = True
-        self.append(db, [snapshot(row, self._clock(), self._redactor) for row in rows])
-        return len(rows)
+        self._known_at = -1
+        head = self._append(db, [snapshot(row, self._clock(), self._redactor) for row in rows])
+        return len(rows), head
 
-    def append(self, db: "sqlite3.Connection", rows: Sequence[Snapshot]) -> None:
-        """Write rows at the end of the chain."""
-        self.ready(db)
-        lost = self._waiting.lost
+    def append(self, db: "sqlite3.Connection", rows: Sequence[Snapshot]) -> HeadUpdate | None:
+        """Write rows at the end of the chain; what the head is to be once they are committed."""
+        _, update = self.ready(db)
+        lost = self._waiting.lost - self._lost_told
         if lost:
             gone = Row(kind="config", action="audit.lost", detail={"rows": lost})
             rows = [snapshot(gone, self._clock(), self._redactor), *rows]
         if rows:
-            self._append(db, rows)
-            self._waiting.lost -= lost
+            update = self._append(db, rows)
+            self._lost_told += lost
         if self._sweeping or self._clock() - self._swept > SWEPT_EVERY:
             self._swept = self._clock()
             self._sweeping = self._sweep(db)
+            update = self._update(db, *head(db), recount=True)
+        return update
 
-    def end(self, db: "sqlite3.Connection") -> None:
-        """Sign where the log stands."""
+    def end(self, db: "sqlite3.Connection") -> HeadUpdate | None:
+        """Sign where the log stands; what the head is to be once that is committed."""
         seq, hash = head(db)
-        if seq and self._keys is not None:
-            sign_checkpoint(db, self._keys, seq, hash, self._now_us())
+        if not seq or self._keys is None:
+            return None
+        sign_checkpoint(db, self._keys, seq, hash, self._now_us())
+        return self._update(db, seq, hash, recount=True)
 
-    def _append(self, db: "sqlite3.Connection", rows: Sequence[Snapshot]) -> None:
+    def head_file(self, keys: AuditKeys) -> HeadFile:
+        """The file outside the database that says where the chain stands."""
+        if self._file is None:
+            self._file = HeadFile(head_path(self._state.folder), keys)
+        return self._file
+
+    def settle_lost(self, *, committed: bool) -> None:
+        """A transaction is over: what it said is lost has been told, or is to be told again."""
+        if committed:
+            self._waiting.lost -= self._lost_told
+        self._lost_told = 0
+
+    def advance_head(self, update: HeadUpdate) -> None:
+        """Write the head, now that its rows have been committed."""
+        try:
+            if self._keys is not None:
+                self.head_file(self._keys).advance(update)
+        except OSError as error:  # the rows are there; the next one is refused while this lasts
+            logging.getLogger("isthmus").error(  # noqa: TRY400 - the error says it all
+                "the head of the audit log cannot be written, its last rows are unproved: %s", error
+            )
+
+    def _append(self, db: "sqlite3.Connection", rows: Sequence[Snapshot]) -> HeadUpdate:
         if self._keys is None:
             raise AssertionError("append before ready")
         seq, prev = head(db)
-        for taken in rows:
+        alarm = self._compare_head(db, seq, prev)
+        signed = False
+        for taken in [*alarm, *rows]:
             seq += 1
             values, row = columns(taken, seq, self._node, self._redactor, self._keys.digests)
-            hash = chained(values, prev)
+            hash = chained(values, prev, self._keys.chain)
             db.execute(INSERT, (*values, prev, hash))
             self._along(db, row, taken, values)
             if seq % SEGMENT == 0:
                 self._checkpoint(db, seq, hash)
+                signed = True
             prev = hash
         if self._clock() - self._checked > SEGMENT_LIFE:
             self._checkpoint(db, seq, prev)
+            signed = True
+        return self._update(db, seq, prev, recount=signed)
+
+    def _compare_head(self, db: "sqlite3.Connection", seq: int, hash: bytes) -> list[Snapshot]:
+        """Compare the log with its head; what does not fit is told in a row that cannot go unseen.
+
+        A later head would hide it otherwise.
+        """
+        file = self.head_file(self._keys or AuditKeys(self._state.key()))
+        self._instead_of = b""
+        try:
+            known, raw = file.read()
+        except HeadInvalid as invalid:
+            self._instead_of, self._since, self._known_at = invalid.args[0], seq + 1, -1
+            return [self._alarm(BROKEN, {"why": "the head was not written with this key"})]
+        if known is None:
+            self._since, self._known_at = seq + 1, -1
+            file.begin(ChainHead(seq=seq, hash=hash.hex(), since=self._since, ts_us=self._now_us()))
+            return [self._alarm(UNPROVED, {"upto": seq})] if seq else []
+        self._since = known.since
+        if known.seq != seq:
+            self._known_at = -1  # another process wrote: count anew
+        if fits(db, known, seq, hash):
+            return []
+        self._instead_of = raw
+        was = {"seq": known.seq, "hash": known.hash}
+        return [self._alarm(BROKEN, {"head": was, "found": {"seq": seq, "hash": hash.hex()}})]
+
+    def _alarm(self, action: str, detail: dict[str, Any]) -> Snapshot:
+        row = Row(kind="config", action=action, detail=detail)
+        return snapshot(row, self._clock(), self._redactor)
+
+    def _update(
+        self, db: "sqlite3.Connection", seq: int, hash: bytes, *, recount: bool
+    ) -> HeadUpdate:
+        if recount or self._known_at < 0:
+            self._base, self._marks = count_checkpoints(db, seq)
+        self._known_at = seq
+        told = ChainHead(
+            seq=seq,
+            hash=hash.hex(),
+            since=self._since,
+            base=self._base,
+            checkpoints=self._marks,
+            ts_us=self._now_us(),
+        )
+        return HeadUpdate(told, self._instead_of)
 
     def _along(
         self, db: "sqlite3.Connection", row: Row, taken: Snapshot, values: Sequence[Any]

@@ -4,11 +4,12 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectionLost, IsthmusError
-from isthmus.host.catalog.listed import CHANGED, KINDS, Listed, Lister, fetch
+from isthmus.host.catalog.listed import CHANGED, KINDS, Listed, Lister, fetch, merge
 from isthmus.host.catalog.merged import Isolation, Item, View, Viewer, bound_to, chosen, items
 from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
 from isthmus.host.catalog.offer import Candidate, Offer, offer, searched, still
@@ -16,6 +17,7 @@ from isthmus.host.catalog.renewing import Renewing
 from isthmus.host.config.entries import ServerEntry, ToolChoice
 from isthmus.host.errors import Denied, Unknown
 from isthmus.host.events import Noticed
+from isthmus.store.meter import MemoryMeter, Rate
 from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
 
 if TYPE_CHECKING:
@@ -27,8 +29,17 @@ __all__ = ["Catalog", "Item"]
 PATIENCE = 10.0
 """Seconds that a model's list of tools waits for servers; who comes later is in the next one."""
 
+LOOKS = Rate(10, seconds=60)
+"""Rounds of one connection for who wants a tool that is not known, and that nobody told of."""
+
 AGAIN = 30.0
 """Seconds until a server that could not be listed is asked again."""
+
+KEPT_FOR_S = 3600.0
+"""Seconds until lists that have stayed the same are written down once more."""
+
+MAX_OWN_LISTS = 1_000
+"""Connections of one user or session whose lists are known without their being open."""
 
 FINAL = {"disabled", "needs_auth", "quarantined", "failed"}
 """States of a server in which only a person can do something."""
@@ -75,7 +86,11 @@ class Catalog:
         self._quarantined = quarantined
         self._notice = notice
         self._clock = clock
+        self._switched: dict[str, bool] = {}
         self._known: dict[tuple[str, str], Listed] = {}
+        self._numbers = count(1)
+        self._written: dict[tuple[str, str], dict[str, tuple[int, float]]] = {}
+        self._kept_at: dict[tuple[str, str], float] = {}
         self._clients: dict[tuple[str, str], Lister] = {}
         self._heard: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._views: dict[Isolation, View] = {}
@@ -83,6 +98,7 @@ class Catalog:
         self._failed: dict[tuple[str, str], tuple[float, str]] = {}
         self._loading: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._renewing: dict[tuple[str, str], Renewing] = {}
+        self._looks = MemoryMeter(LOOKS, clock=clock)
 
     # What the supervisor and the configuration tell
 
@@ -111,11 +127,65 @@ class Catalog:
             kind: ``tools``, ``prompts`` or ``resources``.
             isolation: whose connection said so.
         """
+        if self.changed(server, kind, isolation):
+            await self._renewal((server, isolation)).renew(*CHANGED.get(kind, ()))
+
+    def changed(self, server: str, kind: str, isolation: str = "") -> bool:
+        """As :meth:`on_changed`, without waiting; however often it is told, one round is pending.
+
+        Returns:
+            Whether the server is asked: one that is not there is not.
+        """
         key = server, isolation
-        client = self._clients.get(key)
-        if client is None:
-            return
-        await self._renewal(key).renew(*CHANGED.get(kind, ()))
+        if key not in self._clients:
+            return False
+        self._renewal(key).want(*CHANGED.get(kind, ()))
+        return True
+
+    async def settle(self, server: str, kind: str, isolation: str = "", *, tells: bool) -> None:
+        """Wait until a list is what its server said last; it is asked again only where need be.
+
+        Args:
+            server: its name.
+            kind: ``tools``, ``prompts`` or ``resources``.
+            isolation: whose connection.
+            tells: whether the server says when the list is another one. Where it does not, a list
+                of more than half a minute ago is asked for again.
+
+        Raises:
+            ConnectionLost: it cannot be asked.
+        """
+        key, kinds = (server, isolation), CHANGED.get(kind, ())
+        written = self._written.get(key, {})
+        old = [one for one in kinds if self._clock() >= written.get(one, (0, 0.0))[1] + AGAIN]
+        if old and not tells and key in self._clients:
+            self._renewal(key).want(*old)
+        renewal = self._renewing.get(key)
+        if renewal is not None:
+            await renewal.settle(*kinds)
+
+    async def look_again(self, server: str, isolation: Isolation = "") -> bool:
+        """Learn of tools that have only just appeared, for who wants one that is not known.
+
+        What the server has told of is waited for; where it told nothing, its tools are listed again,
+        unless that was done too often.
+
+        Returns:
+            Whether anything can have become known.
+        """
+        key = server, self._of(server, isolation)
+        listed = self._listed(*key)
+        if key not in self._clients or listed is None or listed.missing:
+            return False  # it is listed again after a while
+        renewal, kinds = self._renewal(key), CHANGED["tools"]
+        pending = not (renewal.wanted | renewal.fetching).isdisjoint(kinds)
+        if not pending and self._looks.spend(repr(key)):
+            return False
+        if not pending:
+            renewal.want(*kinds)
+        with suppress(IsthmusError):
+            await renewal.settle(*kinds)
+        return True
 
     def _renewal(self, key: tuple[str, str]) -> Renewing:
         """What fetches the lists of a connection anew."""
@@ -136,20 +206,42 @@ class Catalog:
         self._heard.pop((server, isolation), None)
         if isolation:  # the one that all share keeps its pauses, however often it comes back
             self._renewing.pop((server, isolation), None)
+            own = [key for key in self._known if key[1] and key not in self._clients]
+            for key in own[:-MAX_OWN_LISTS]:
+                self._drop(key)
+
+    def switch(self, server: str, *, on: bool) -> None:
+        """A server was switched on or off: what one has that is off is not there for anybody.
+
+        It holds until the configuration has another entry for it.
+        """
+        self._switched[server] = on
+        self._views.clear()
 
     def configure(self, entries: Mapping[str, ServerEntry]) -> None:
         """The configuration is another now; servers that are not what they were are forgotten."""
         for name, entry in self._entries.items():
             new = entries.get(name)
+            if new != entry:
+                self._switched.pop(name, None)
             if new is None or self._identity(new) != self._identity(entry):
                 self._forget(name)
         self._entries = dict(entries)
         self._views.clear()
 
     def _forget(self, server: str) -> None:
-        for of in (self._known, self._clients, self._heard, self._failed):
-            for key in [key for key in of if key[0] == server]:
-                del of[key]
+        known = {*self._known, *self._clients, *self._heard, *self._failed}
+        for key in known:
+            if key[0] == server:
+                self._drop(key)
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        of: tuple[dict[tuple[str, str], Any], ...] = (
+            *(self._known, self._clients, self._heard, self._failed),
+            *(self._written, self._kept_at),
+        )
+        for one in of:
+            one.pop(key, None)
 
     async def close(self) -> None:
         """Stop asking servers."""
@@ -182,7 +274,7 @@ class Catalog:
         """The task that learns about a server; None where there is nothing to learn now."""
         key = server, self._of(server, isolation)
         listed = self._listed(*key)
-        if listed is not None and not self._lacks(listed):
+        if listed is not None and listed.settled and not self._lacks(listed):
             return None
         failed = self._failed.get(key)
         if failed is not None and self._clock() < failed[0]:
@@ -221,15 +313,32 @@ class Catalog:
             self._tell(server, f"what {server} has cannot be known: {error}")
 
     async def _learn(self, key: tuple[str, str], client: Lister, kinds: tuple[str, ...]) -> None:
-        listed = await fetch(client, self._clock, before=self._known.get(key), only=kinds)
-        if key[0] not in self._entries:
+        number = next(self._numbers)
+        fetched = await fetch(client, kinds)
+        if self._clients.get(key) is not client:  # it is another server by now, or none
             return
-        self._take(key, listed)
+        # A list that was asked for after this one, and came before it, is the newer of the two.
+        written, now = self._written.setdefault(key, {}), self._clock()
+        kinds = tuple(kind for kind in kinds if written.get(kind, (0, 0.0))[0] < number)
+        written.update(dict.fromkeys(kinds, (number, now)))
+        before = self._known.get(key)
+        # Merged with what is known now, and not with what was known when it was asked.
+        listed = merge(before, fetched, kinds, now)
+        same = before is not None and is_same(before, listed)
+        if not same:
+            self._take(key, listed)
         if self._kept is not None and not key[1]:
-            try:
-                await self._kept.keep(self._identity(self._entries[key[0]]), listed)
-            except IsthmusError as error:
-                self._tell(key[0], f"what {key[0]} has cannot be kept for the next run: {error}")
+            if same and now < self._kept_at.get(key, 0.0) + KEPT_FOR_S:
+                return
+            await self._keep(self._kept, key, listed)
+
+    async def _keep(self, kept: "Kept", key: tuple[str, str], listed: Listed) -> None:
+        """Keep lists for the next run."""
+        self._kept_at[key] = self._clock()
+        try:
+            await kept.keep(self._identity(self._entries[key[0]]), listed)
+        except IsthmusError as error:
+            self._tell(key[0], f"what {key[0]} has cannot be kept for the next run: {error}")
 
     def _take(self, key: tuple[str, str], listed: Listed) -> None:
         self._known[key] = listed
@@ -288,6 +397,10 @@ class Catalog:
             Unknown: there is no such tool.
         """
         why = await self._load_owner(name, isolation)
+        with suppress(Unknown):
+            return self.resolve(name, isolation)
+        for owner in self._owners(name):
+            await self.look_again(owner, isolation)
         try:
             return self.resolve(name, isolation)
         except Unknown as error:
@@ -299,15 +412,27 @@ class Catalog:
         Raises:
             Unknown: there is no such prompt.
         """
-        await self._load_owner(name, isolation)
-        return self.resolve_prompt(name, isolation)
+        why = await self._load_owner(name, isolation)
+        try:
+            return self.resolve_prompt(name, isolation)
+        except Unknown as error:
+            raise Unknown(f"{error}{why}") from None
+
+    def _owners(self, name: str) -> list[str]:
+        """The servers that a name may be of."""
+        before = name.split("__", 1)[0]
+        return [one for one in self._entries if namespace(one) == before]
 
     async def _load_owner(self, name: str, isolation: Isolation) -> str:
         """Learn about the server that a name is of; says why nothing is known of it then."""
-        before = name.split("__", 1)[0]
-        owners = [n for n in self._entries if namespace(n) == before]
+        owners = self._owners(name)
         await self.load(owners, isolation)
         absent = self.absent(isolation)
+        absent |= {
+            server: f"it is switched off: isthmus servers enable {server}"
+            for server in owners
+            if not self._enabled(server)
+        }
         return "".join(f" ({server}: {absent[server]})" for server in owners if server in absent)
 
     def tool(self, server: str, own: str, isolation: Isolation = "") -> Tool:
@@ -365,7 +490,9 @@ class Catalog:
         }
 
     def listed(self, server: str, isolation: Isolation = "") -> Listed | None:
-        """What a server said last; None where it was never heard."""
+        """What a server said last; None where it was never heard, or is switched off."""
+        if server not in self._entries or not self._enabled(server):
+            return None
         return self._listed(server, isolation)
 
     def sources(self, viewer: Viewer) -> Mapping[str, tuple[str, Listed]]:
@@ -435,7 +562,7 @@ class Catalog:
     # Putting it together
 
     def _enabled(self, server: str) -> bool:
-        return self._entries[server].options.enabled
+        return self._switched.get(server, self._entries[server].options.enabled)
 
     def _listed(self, server: str, isolation: Isolation) -> Listed | None:
         found = self._known.get((server, self._of(server, isolation)))
@@ -497,3 +624,14 @@ class Catalog:
             return f": {self.absent(isolation).get(server, 'it was not started yet')}"
         fault = listed.faults.get("tools")
         return f" ({fault})" if fault else ""
+
+
+def is_same(before: Listed, now: Listed) -> bool:
+    """Whether a server has what it had: then nothing is put together anew."""
+    return (
+        not (before.cached or before.missing or now.missing)
+        and before.instructions == now.instructions
+        and before.faults == now.faults
+        and before.heard == now.heard
+        and all(getattr(before, kind) is getattr(now, kind) for kind in KINDS)
+    )

@@ -58,10 +58,16 @@ class Kept:
             listed = msgspec.msgpack.decode(row[0], type=Listed)
         except (msgspec.MsgspecError, RecursionError):  # an earlier version wrote it
             return None
-        return structs.replace(listed, cached=True)
+        # one that does not say of each kind that it has come may lack what the server has
+        return structs.replace(listed, cached=True) if listed.whole else None
 
     async def keep(self, identity: str, listed: Listed) -> None:
-        """Keep the lists of a server; lists with faults, large ones and odd ones are not kept."""
+        """Keep the lists of a server; lists with faults, large ones and odd ones are not kept.
+
+        Where one has not come, those of before stay.
+        """
+        if listed.missing or not listed.whole:
+            return
         try:
             data = msgspec.msgpack.encode(listed)
         except (OverflowError, RecursionError, ValueError):  # JSON has numbers that this has not

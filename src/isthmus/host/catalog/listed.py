@@ -2,16 +2,24 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, structs
 
-from isthmus.errors import CallTimedOut, CapabilityMissing, ConnectionLost, IsthmusError
+from isthmus.errors import (
+    CallTimedOut,
+    CapabilityMissing,
+    ConnectionLost,
+    HttpRefused,
+    IsthmusError,
+    MethodNotFound,
+    Refused,
+)
 from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
 
-__all__ = ["CHANGED", "KINDS", "Listed", "Lister", "Lists", "fetch"]
+__all__ = ["CHANGED", "KINDS", "Fetched", "Listed", "Lister", "Lists", "fetch", "merge"]
 
 MOST_ITEMS = 10_000
 """Items of one list that are kept."""
@@ -37,8 +45,11 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
         fetched: when, in seconds since the epoch.
         cached: whether they are from an earlier run, the server not being asked yet in this one.
         faults: what was wrong with a list, a sentence by its kind; what is said of there is
-            missing above.
-        missing: kinds whose list did not come in time, and may at another.
+            missing above, or is the list before it.
+        missing: kinds whose list did not come, and may at another time; the last one that came
+            stands above.
+        heard: kinds that the server has listed, or said that it has none of. What is kept from an
+            earlier run without all of them was cut short.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -50,6 +61,17 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cached: bool = False
     faults: Mapping[str, str] = {}
     missing: tuple[str, ...] = ()
+    heard: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether each kind has come, now or before."""
+        return len(self.heard) == len(KINDS)
+
+    @property
+    def settled(self) -> bool:
+        """Whether each kind has come, or is known to be missing: the first reading is over."""
+        return len({*self.heard, *self.missing}) == len(KINDS)
 
 
 class Lister(Protocol):
@@ -91,50 +113,82 @@ CHANGED = {"tools": ("tools",), "prompts": ("prompts",), "resources": ("resource
 """Which lists to fetch anew for each kind of change that servers tell of."""
 
 
+class Fetched(Struct, frozen=True, kw_only=True):
+    """What a server has listed just now.
+
+    Attributes:
+        lists: the items by kind; None for a list that did not come.
+        faults: what was wrong, a sentence by kind.
+        instructions: how to use the server, in its words.
+    """
+
+    lists: Mapping[str, tuple[Any, ...] | None]
+    faults: Mapping[str, str] = {}
+    instructions: str = ""
+
+
 async def fetch(
-    client: Lister,
-    now: Callable[[], float],
-    *,
-    before: Listed | None = None,
-    only: tuple[str, ...] = tuple(KINDS),
-    patience: float = PATIENCE,
-) -> Listed:
-    """The lists of a server; what is wrong with one of them costs none of the others.
+    client: Lister, kinds: Sequence[str] = tuple(KINDS), *, patience: float = PATIENCE
+) -> Fetched:
+    """Ask a server for its lists; what is wrong with one of them costs none of the others.
 
     Args:
         client: is open.
-        now: says the seconds since the epoch.
-        before: what was known; it stays for the kinds that are not fetched.
-        only: which kinds to fetch.
+        kinds: which lists.
         patience: seconds that one list may take in all.
 
     Raises:
         ConnectionLost: nobody can know what the server has.
     """
+    got = await asyncio.gather(*(_one(client, kind, patience) for kind in kinds))
+    answers = dict(zip(kinds, got, strict=True))
+    return Fetched(
+        lists={kind: items for kind, (items, _) in answers.items()},
+        faults={kind: fault for kind, (_, fault) in answers.items() if fault},
+        instructions=client.instructions or "",
+    )
+
+
+def merge(before: Listed | None, fetched: Fetched, kinds: Collection[str], now: float) -> Listed:
+    """What is known of a server once it has listed some kinds; all others stay as they are.
+
+    Args:
+        before: what is known at this moment, whatever it was when the lists were asked for.
+        fetched: what came.
+        kinds: the kinds of it that count.
+        now: the seconds since the epoch.
+    """
     known = before or Listed()
-    got = await asyncio.gather(*(_one(client, kind, patience) for kind in only))
-    changes: dict[str, Any] = {}
-    faults = {kind: text for kind, text in known.faults.items() if kind not in only}
-    missing = [kind for kind in known.missing if kind not in only]
-    for kind, (items, fault) in zip(only, got, strict=True):
-        changes[kind] = () if items is None else items
-        if items is None:
-            missing.append(kind)
-        if fault:
-            faults[kind] = fault
+    came = {kind: items for kind in kinds if (items := fetched.lists[kind]) is not None}
+    faults = {kind: text for kind, text in known.faults.items() if kind not in kinds}
+    changes: dict[str, Any] = {
+        kind: standing if alike(items, standing := getattr(known, kind)) else items
+        for kind, items in came.items()
+    }
     return structs.replace(
         known,
         **changes,
-        instructions=client.instructions or "",
-        fetched=now(),
+        instructions=fetched.instructions,
+        fetched=now,
         cached=False,
-        faults=faults,
-        missing=tuple(missing),
+        faults=faults | {kind: text for kind, text in fetched.faults.items() if kind in kinds},
+        missing=tuple(
+            kind for kind in KINDS if (kind in kinds or kind in known.missing) and kind not in came
+        ),
+        heard=tuple(kind for kind in KINDS if kind in came or kind in known.heard),
+    )
+
+
+def alike(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether two lists are the same to the letter: for Python, 1 and true are equal."""
+    return len(some) == len(others) and all(
+        msgspec.json.encode(one) == msgspec.json.encode(other)
+        for one, other in zip(some, others, strict=True)
     )
 
 
 async def _one(client: Lister, kind: str, patience: float) -> tuple[tuple[Any, ...] | None, str]:
-    """A list, and what is wrong with it; None for one that did not come in time."""
+    """A list, and what is wrong with it; None for one that did not come."""
     method, key = KINDS[kind]
     ask: Callable[..., Awaitable[list[Any]]] = getattr(client, method)
     try:
@@ -144,7 +198,9 @@ async def _one(client: Lister, kind: str, patience: float) -> tuple[tuple[Any, .
         return (), ""
     except ConnectionLost:
         raise
-    except CallTimedOut as error:
+    except MethodNotFound as error:
+        return (), f"the list of {kind} cannot be had: {error}"
+    except (CallTimedOut, Refused, HttpRefused) as error:
         return None, f"the list of {kind} did not come: {error}"
     except TimeoutError:
         return None, f"the list of {kind} was not at its end after {patience:g} seconds"

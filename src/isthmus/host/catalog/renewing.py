@@ -20,6 +20,7 @@ class Renewing:
 
     Attributes:
         wanted: kinds of lists that the next round fetches.
+        fetching: kinds that the round under way fetches.
     """
 
     def __init__(
@@ -28,10 +29,12 @@ class Renewing:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.wanted: set[str] = set()
+        self.fetching: set[str] = set()
         self._fetch = fetch
         clock = clock or asyncio.get_running_loop().time
         self._meter = MemoryMeter(RENEWALS, clock=clock)
         self._next: asyncio.Future[None] | None = None
+        self._now: asyncio.Future[None] | None = None
         self._work: asyncio.Task[None] | None = None
 
     async def renew(self, *kinds: str) -> None:
@@ -42,13 +45,32 @@ class Renewing:
         Raises:
             IsthmusError: they cannot be had.
         """
+        await asyncio.shield(self.want(*kinds))
+
+    def want(self, *kinds: str) -> "asyncio.Future[None]":
+        """Have these lists fetched, without waiting; however often it is said, that is one round.
+
+        Returns:
+            What is done when they are there.
+        """
         self.wanted.update(kinds)
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         ended = self._next
         if self._work is None or self._work.done():
             self._work = asyncio.ensure_future(self._rounds())
-        await asyncio.shield(ended)
+        return ended
+
+    async def settle(self, *kinds: str) -> None:
+        """Wait for these lists where they are out of date, and not at all where they are not.
+
+        Raises:
+            IsthmusError: they cannot be had.
+        """
+        if self._next is not None and self.wanted.intersection(kinds):
+            await asyncio.shield(self._next)
+        elif self._now is not None and self.fetching.intersection(kinds):
+            await asyncio.shield(self._now)
 
     async def close(self) -> None:
         """Fetch nothing more."""
@@ -67,6 +89,7 @@ class Renewing:
             # from here on what changes is for the next round: it may have been listed already
             ended, self._next = self._next, None
             wanted, self.wanted = self.wanted, set()
+            self._now, self.fetching = ended, wanted
             try:
                 await self._fetch(wanted)
             except asyncio.CancelledError:
@@ -77,3 +100,5 @@ class Renewing:
                 ended.exception()  # perhaps nobody does
             else:
                 ended.set_result(None)
+            finally:
+                self._now, self.fetching = None, set()

@@ -1,24 +1,26 @@
-"""Tools found by what they are for: one full-text index over all servers.
+"""Tools found by what they are for: one ranked index over all servers (BM25F).
 
-The index is SQLite's FTS5, in memory. What a tool is called counts most, then its title, its server,
-its description, and the names of its parameters. Each word of a query counts once, by itself or by
-one of like meaning, and rare words count more than common ones. Which tools somebody may see is asked
-at the time of the search, so that one index serves everybody.
+A tool is five fields: its name, its title, its server, its description and its parameters. A word counts
+by the fields in which it stands and by how rare it is, each field by its own weight and length. Each
+word of a query counts once, by itself or by one of like meaning; a tool that has more of the words is
+ahead, and so is one whose server is about them. Which tools somebody may see is asked at the time of
+the search, so that one index serves everybody.
 """
 
+import math
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from difflib import SequenceMatcher
-from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from heapq import nlargest, nsmallest
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from isthmus.host.catalog.synonyms import GROUPS, STOPWORDS
+from isthmus.host.catalog.synonyms import GROUPS, SMALL_TALK, STOPWORDS
 from isthmus.wire import Tool
-
-if TYPE_CHECKING:
-    import sqlite3
 
 __all__ = ["Found", "ToolIndex"]
 
@@ -49,8 +51,26 @@ OF_A_WORD = 150
 MOST_KEPT = 4_000
 """Words whose tools are kept between searches."""
 
-WEIGHTS = "INSERT INTO tools(tools, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 2.0, 1.0)')"
-"""How much a word counts in each column: name, title, server, description, parameters."""
+WEIGHTS = (8.0, 3.0, 1.0, 1.0, 0.3)
+"""Weight of a word in each field: name, title, server, description, parameters."""
+
+LENGTHS = (0.8, 0.8, 0.0, 0.9, 0.9)
+"""How much a field counts less for being longer than others (BM25's b)."""
+
+SATURATION = 1.2
+"""How soon more of the same word counts no more (BM25's k1)."""
+
+COVERAGE = 0.75
+"""How much a tool loses that has few of the words."""
+
+OF_SERVER = 0.5
+"""How much it counts that the server is about a word."""
+
+COMMON = 0.3
+"""The share of a server's tools at which a word counts half of what it can for the server."""
+
+Group: TypeAlias = tuple[str, str]
+"""A server, and whose connection to it."""
 
 
 class Found(Struct, frozen=True):
@@ -68,23 +88,28 @@ class Found(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """One tool of the index: its name, its server, and whose connection it was learned on."""
+    """One tool of the index: its name, its server, whose connection, and the texts of its fields."""
 
     name: str
     server: str
     isolation: str
+    texts: tuple[str, ...]
 
 
 class ToolIndex:
     """The index; it lives as long as this object, and is used from one thread."""
 
     def __init__(self) -> None:
-        self._db: sqlite3.Connection | None = None
         self._entries: dict[int, Entry] = {}
-        self._rows: dict[tuple[str, str], list[int]] = {}
+        self._rows: dict[Group, list[int]] = {}
+        self._postings: dict[str, dict[int, tuple[int, ...]]] = {}
+        self._spread: dict[str, dict[Group, int]] = {}
+        self._lengths: dict[int, tuple[int, ...]] = {}
+        self._sums = [0] * len(WEIGHTS)
         self._known: dict[str, int] = {}
         self._slips: dict[str, set[str]] = {}
         self._scores: dict[str, dict[int, float]] = {}
+        self._servers: dict[str, Mapping[Group, float]] = {}
         self._next = 1
 
     def __len__(self) -> int:
@@ -92,9 +117,11 @@ class ToolIndex:
 
     def close(self) -> None:
         """Let go of it."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        for held in (self._entries, self._rows, self._postings, self._spread, self._lengths):
+            held.clear()
+        for kept in (self._known, self._slips, self._scores, self._servers):
+            kept.clear()
+        self._sums = [0] * len(WEIGHTS)
 
     def replace(
         self, server: str, tools: Iterable[tuple[str, Tool]], *, isolation: str = ""
@@ -106,31 +133,49 @@ class ToolIndex:
             tools: the name that each is found under, and its definition.
             isolation: whose connection they were learned on.
         """
-        db = self._open()
         self.remove(server, isolation=isolation)
         rows = self._rows[server, isolation] = []
-        sql = "INSERT INTO tools(rowid, name, title, description, params, server) VALUES (?,?,?,?,?,?)"
-        db.execute("BEGIN")
         for name, tool in tools:
-            texts = (*texts_of(name, tool), words(server))
-            self._entries[self._next] = Entry(name, server, isolation)
+            entry = Entry(name, server, isolation, texts_of(name, tool, server))
+            self._entries[self._next] = entry
             rows.append(self._next)
-            db.execute(sql, (self._next, *texts))
-            for word in told(texts):
-                self._learn(word)
+            self._add(self._next, entry)
             self._next += 1
-        db.execute("COMMIT")
+
+    def _add(self, row: int, entry: Entry) -> None:
+        counts = [Counter(stems(text)) for text in entry.texts]
+        self._lengths[row] = tuple(count.total() for count in counts)
+        for field, length in enumerate(self._lengths[row]):
+            self._sums[field] += length
+        group = entry.server, entry.isolation
+        for stem in set().union(*counts):
+            self._postings.setdefault(stem, {})[row] = tuple(count[stem] for count in counts)
+            spread = self._spread.setdefault(stem, {})
+            spread[group] = spread.get(group, 0) + 1
+        for word in told(entry.texts):
+            self._learn(word)
 
     def remove(self, server: str, *, isolation: str = "") -> None:
         """Forget the tools of a server."""
         self._scores.clear()
-        db = self._open()
+        self._servers.clear()
         for row in self._rows.pop((server, isolation), ()):
-            found = db.execute("SELECT * FROM tools WHERE rowid = ?", (row,)).fetchone()
-            for word in told(found):
+            entry = self._entries.pop(row)
+            for field, length in enumerate(self._lengths.pop(row)):
+                self._sums[field] -= length
+            for stem in {stem for text in entry.texts for stem in stems(text)}:
+                self._take_out(stem, row, (server, isolation))
+            for word in told(entry.texts):
                 self._forget(word)
-            db.execute("DELETE FROM tools WHERE rowid = ?", (row,))
-            del self._entries[row]
+
+    def _take_out(self, stem: str, row: int, group: Group) -> None:
+        postings, spread = self._postings[stem], self._spread[stem]
+        del postings[row]
+        spread[group] -= 1
+        if not spread[group]:
+            del spread[group]
+        if not postings:
+            del self._postings[stem], self._spread[stem]
 
     def search(
         self,
@@ -150,13 +195,9 @@ class ToolIndex:
             visible: whether somebody may know of a tool, by its name.
             isolations: whose connection to use, by server; None for the shared ones of all.
         """
-        asked = [word for word in WORD.findall(words(query).lower()) if word not in STOPWORDS]
-        asked = list(dict.fromkeys(asked))[:MOST_WORDS]
+        asked = told_of(query)
         instead = {word: other for word in asked if (other := self._slip(word)) is not None}
-        score: dict[int, float] = {}
-        for word in asked:
-            for row, much in self._found(instead.get(word, word)).items():
-                score[row] = score.get(row, 0.0) + much
+        score = self._rank([instead.get(word, word) for word in asked])
         entries = self._entries
         rows = []
         for row in score:
@@ -169,25 +210,70 @@ class ToolIndex:
         best = nsmallest(max(0, limit), rows, key=lambda row: (-score[row], entries[row].name))
         return Found(tuple(entries[row].name for row in best), len(rows), instead)
 
+    def _rank(self, asked: list[str]) -> dict[int, float]:
+        """How well each tool fits some words together."""
+        score: dict[int, float] = {}
+        hits: dict[int, int] = {}
+        about: dict[Group, float] = {}
+        for word in asked:
+            for row, much in self._found(word).items():
+                score[row] = score.get(row, 0.0) + much
+                hits[row] = hits.get(row, 0) + 1
+            for group, much in self._servers_about(stem_of(word)).items():
+                about[group] = about.get(group, 0.0) + much
+        entries = self._entries
+        for row in score:
+            entry = entries[row]
+            score[row] *= (hits[row] / len(asked)) ** COVERAGE
+            score[row] += OF_SERVER * about.get((entry.server, entry.isolation), 0.0)
+        return score
+
+    def _servers_about(self, stem: str) -> Mapping[Group, float]:
+        """How much the tools of each server have to do with a word, all together."""
+        found = self._servers.get(stem)
+        if found is None:
+            spread = self._spread.get(stem, {})
+            rarity, rows = rarity_of(len(spread), len(self._rows)), self._rows
+            shares = {group: times / len(rows[group]) for group, times in spread.items()}
+            found = self._servers[stem] = {
+                group: rarity * share / (share + COMMON) for group, share in shares.items()
+            }
+        return found
+
     def _found(self, word: str) -> dict[int, float]:
         """How well each tool fits a word, by itself or by the best of those of like meaning."""
         own, *others = alike(word)
-        found = dict(self._scored(own))
+        found = dict(self._scored(stem_of(own)))
         for other in others:
-            for row, much in self._scored(other).items():
+            for row, much in self._scored(stem_of(other)).items():
                 if much * OTHER_WORD > found.get(row, 0.0):
                     found[row] = much * OTHER_WORD
         return found
 
-    def _scored(self, word: str) -> dict[int, float]:
-        """How well each tool fits just this word; two words in one are next to one another."""
-        found = self._scores.get(word)
+    def _scored(self, stem: str) -> dict[int, float]:
+        """How well each tool fits just this word."""
+        found = self._scores.get(stem)
         if found is None:
             if len(self._scores) >= MOST_KEPT:
                 self._scores.clear()
-            sql = "SELECT rowid, -rank FROM tools WHERE tools MATCH ? ORDER BY rank LIMIT ?"
-            rows = self._open().execute(sql, (f'"{word}"', OF_A_WORD))
-            found = self._scores[word] = dict(rows.fetchall())
+                self._servers.clear()
+            found = self._scores[stem] = self._score(stem)
+        return found
+
+    def _score(self, stem: str) -> dict[int, float]:
+        postings, total = self._postings.get(stem, {}), len(self._entries)
+        rarity = rarity_of(len(postings), total)
+        means = [max(1.0, of_all / max(1, total)) for of_all in self._sums]
+        found: dict[int, float] = {}
+        for row, times in postings.items():
+            weight = 0.0
+            for field, often in enumerate(times):
+                if often:
+                    longer = self._lengths[row][field] / means[field]
+                    weight += WEIGHTS[field] * often / (1 + LENGTHS[field] * (longer - 1))
+            found[row] = rarity * weight / (SATURATION + weight)
+        if len(found) > OF_A_WORD:
+            found = dict(nlargest(OF_A_WORD, found.items(), key=lambda one: (one[1], -one[0])))
         return found
 
     # Slips of the keyboard
@@ -226,35 +312,66 @@ class ToolIndex:
                 best, found = ratio, one
         return found
 
-    def _open(self) -> "sqlite3.Connection":
-        if self._db is None:
-            import sqlite3  # not needed until there is something to search
-
-            self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            self._db.execute(
-                "CREATE VIRTUAL TABLE tools USING fts5(name, title, server, description, params, "
-                "tokenize = 'porter unicode61')"
-            )
-            self._db.execute(WEIGHTS)
-        return self._db
-
 
 def words(text: str) -> str:
-    """Text in which the words of ``camelCase`` and ``snake_case`` stand alone."""
+    """Text in which the words of ``camelCase`` and ``snake_case`` stand alone, without accents."""
+    if not text.isascii():
+        apart = unicodedata.normalize("NFKD", text)
+        text = "".join(c for c in apart if unicodedata.category(c) != "Mn")
     return CAMEL.sub(" ", text).replace("_", " ")
 
 
-def texts_of(name: str, tool: Tool) -> tuple[str, str, str, str]:
-    """What is indexed of a tool: its name, title, description and parameters."""
+def texts_of(name: str, tool: Tool, server: str) -> tuple[str, ...]:
+    """What is indexed of a tool: its name, title, server, description and parameters."""
     annotations = tool.annotations
     title = tool.title or (annotations.title if annotations is not UNSET else UNSET) or ""
-    own = f"{name.partition('__')[2] or name} {tool.name}"
+    given = name.partition("__")[2] or name
+    own = tool.name if given == tool.name else f"{given} {tool.name}"
     return (
         words(own[:MOST_TEXT]),
         words(title[:MOST_TEXT]),
+        words(server),
         words((tool.description or "")[:MOST_TEXT]),
         words(parameters(tool.input_schema)[:MOST_TEXT]),
     )
+
+
+def stems(text: str) -> list[str]:
+    """The stems of the words of a text, each as often as it stands there."""
+    return [stem_of(word) for word in WORD.findall(text.lower())]
+
+
+@lru_cache(maxsize=20_000)
+def stem_of(word: str) -> str:
+    """A word without the commonest endings of English: plural, past and the form in -ing."""
+    if len(word) < SHORT or not word.isascii():
+        return word
+    if word.endswith("ies") and len(word) > SHORT:
+        word = f"{word[:-3]}y"
+    elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        cut = word.removesuffix(ending)
+        if cut != word and len(cut) > 2 and not VOWELS.isdisjoint(cut):
+            word = cut[:-1] if cut[-1] == cut[-2] and cut[-1] not in "lsz" else cut
+            break
+    if len(word) >= SHORT and word.endswith("e"):
+        word = word[:-1]
+    return f"{word[:-1]}i" if len(word) >= SHORT and word.endswith("y") else word
+
+
+def rarity_of(having: int, total: int) -> float:
+    """How much a word counts that so many of all have (BM25's inverse document frequency)."""
+    return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+
+def told_of(query: str) -> list[str]:
+    """The words of a query that say something; those of small talk where there are no others."""
+    said = [word for word in WORD.findall(words(query).lower()) if word not in STOPWORDS]
+    meant = [word for word in said if word not in SMALL_TALK] or said
+    return list(dict.fromkeys(meant))[:MOST_WORDS]
 
 
 def told(texts: Iterable[str]) -> set[str]:
@@ -302,3 +419,5 @@ ALIKE: Mapping[str, tuple[str, ...]] = {
     word: tuple(dict.fromkeys(other for group in GROUPS if word in group for other in group))
     for word in {word for group in GROUPS for word in group}
 }
+
+VOWELS = frozenset("aeiouy")

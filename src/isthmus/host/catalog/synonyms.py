@@ -1,6 +1,6 @@
 """Words that mean much the same where tools are looked for, as data."""
 
-__all__ = ["GROUPS", "STOPWORDS"]
+__all__ = ["GROUPS", "SMALL_TALK", "STOPWORDS"]
 
 LINES = (
     # what is done
@@ -294,3 +294,13 @@ STOPWORDS = frozenset({
     "much", "s", "t", "d", "ll", "re", "ve",
 })  # fmt: skip
 """Words that say nothing about which tool is meant."""
+
+SMALL_TALK = frozenset({
+    "he", "she", "they", "them", "his", "him", "her", "their", "theirs", "mine", "yours", "ours",
+    "whose", "while", "because", "here", "now", "too", "very", "also", "only",
+    "all", "both", "each", "every", "same", "other",
+    "another", "such", "no", "nor", "own", "may", "might", "must", "shall", "being", "having",
+    "doing", "one", "ones", "thing", "things", "stuff", "way", "ways", "kind", "lot", "lots", "bit",
+    "get", "got", "give", "make", "made", "take", "took", "look", "tell", "show", "say", "m",
+})  # fmt: skip
+"""Words that say little of it in a sentence, and much as the only one that somebody types."""

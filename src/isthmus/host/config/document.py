@@ -95,14 +95,14 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def read(path: Path, largest: int = LARGEST) -> Document:
-    """A file of a configuration: TOML where its name ends so, else JSON with comments.
+    """A file of a configuration: TOML or YAML where its name ends so, else JSON with comments.
 
     Args:
         path: which one.
         largest: bytes that it may have.
 
     Raises:
-        ConfigError: it cannot be read, or is neither; the message has the line and column.
+        ConfigError: it cannot be read, or is none of them; the message has the line and column.
     """
     return read_text(path, read_bytes(path, largest))
 
@@ -119,12 +119,7 @@ def read_text(path: Path, data: bytes) -> Document:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}: this is no text in UTF-8: save it as UTF-8") from None
     syntax = SYNTAXES.get(path.suffix.lower(), "json")
-    if syntax == "yaml":
-        raise ConfigError(
-            f"{path} is YAML, which isthmus does not read: write its servers as JSON or TOML, "
-            'as in {"mcpServers": {"NAME": {"command": "…", "args": []}}}'
-        )
-    return (_toml if syntax == "toml" else _json)(path, text, digest_of(data))
+    return READERS[syntax](path, text, digest_of(data))
 
 
 def _json(path: Path, text: str, digest: str) -> Document:
@@ -139,6 +134,22 @@ def _json(path: Path, text: str, digest: str) -> Document:
     return Document(path, text, node.value, digest, node=node)
 
 
+def _yaml(path: Path, text: str, digest: str) -> Document:
+    from isthmus.host.config.yaml_text import parse_yaml  # hardly any configuration is YAML
+
+    if len(text) > LARGEST_OF_OTHERS:
+        raise ConfigError(f"{path} has more than {LARGEST_OF_OTHERS} characters of YAML")
+    try:
+        node = parse_yaml(text)
+    except jsonc.BadSyntax as error:
+        raise ConfigError(
+            f"{path}:{error.line}:{error.column}: {path.name} is not YAML: {error}"
+        ) from None
+    if not isinstance(node.value, dict):
+        raise ConfigError(f"{path}: the whole should be a mapping, as in mcpServers: {{}}")
+    return Document(path, text, node.value, digest, node=node)
+
+
 def _toml(path: Path, text: str, digest: str) -> Document:
     try:
         value = toml.parse(text)
@@ -146,6 +157,10 @@ def _toml(path: Path, text: str, digest: str) -> Document:
         where = f":{error.line}:{error.column}" if error.line else ""
         raise ConfigError(f"{path}{where}: {path.name} is not TOML: {error.said}") from None
     return Document(path, text, value, digest, lines=_lines(text))
+
+
+READERS = {"json": _json, "toml": _toml, "yaml": _yaml}
+"""How the text of a file is read, by its syntax."""
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:

@@ -167,6 +167,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         sandbox: None runs it with the user's own rights.
         pin: SHA-256 of the program, in hex; another program does not run.
         auth: how tokens are got, for a server over HTTP; those of ``isthmus login`` by default.
+        ignore: members of other programs in the entry that are passed over, although they sound as
+            if they restricted something.
     """
 
     enabled: bool = True
@@ -184,6 +186,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     sandbox: Annotated[Sandbox | None, Meta(extra={"form": "sandbox"})] = None
     pin: Annotated[str, Meta(extra={"form": "pin"})] = ""
     auth: Mapping[str, Any] = {}
+    ignore: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         # without auth, which may have a token
@@ -201,6 +204,7 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         url: where it is.
         kind: ``stdio``, ``http``, ``sse``, ``ws``, or ``socket`` for one of Unix or TCP.
         headers: for its HTTP requests; with secrets.
+        sent: the variables that its address and headers name, ``${NAME}`` each: it gets to know them.
         options: what the host does with it.
         layer: where the entry stands, in ``source``.
         trusted: whether the file may start something: a workspace's may not until it is trusted,
@@ -217,6 +221,7 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
     url: str = ""
     kind: Literal["stdio", "http", "sse", "ws", "socket"] = "stdio"
     headers: Mapping[str, str] = {}
+    sent: tuple[str, ...] = ()
     options: ServerOptions = ServerOptions()
     layer: Layer = "user"
     source: str = ""

@@ -31,6 +31,12 @@ CARRIERS = frozenset(
 )
 """Options whose value is a secret, however they are called here and there."""
 
+SCHEMES = frozenset({"", "bearer", "basic", "token", "apikey", "key"})
+"""Words before a credential that say how it is used, and nothing of it."""
+
+NAMES = ("env_http_headers", "env_vars", "env_keys", "bearer_token_env_var")
+"""Members of other programs that name variables, and have no value of one."""
+
 
 class Line(Struct, frozen=True):
     """One member, as a person is shown it.
@@ -131,6 +137,7 @@ def _options(loaded: Loaded, name: str, entry: ServerEntry) -> Iterator[Line]:
         said = said.get(key, {}) if isinstance(said, dict) else {}
     # auth as it stands in the file, its variables not filled in
     plain = {**msgspec.to_builtins(entry.options), "auth": said.get("auth", {})}
+    usual = dict(_leaves_of(msgspec.to_builtins(ServerOptions())))
     for field in msgspec.structs.fields(ServerOptions):
         word = field.encode_name
         for way, text in _leaves((word,), plain[word]):
@@ -139,7 +146,15 @@ def _options(loaded: Loaded, name: str, entry: ServerEntry) -> Iterator[Line]:
                 there = there.get(key) if isinstance(there, dict) else None
             stands = there is not None or (word in said and not isinstance(said[word], dict))
             place = document.place(*keys, "host", *way) if stands else "default"
+            if not stands and usual.get(way) != text:
+                place = document.place(*keys)  # another program's word for it
             yield Line(f"host.{dotted(way)}", text, place)
+
+
+def _leaves_of(whole: dict[str, Any]) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """Every part of an object that is no object."""
+    for key, value in whole.items():
+        yield from _leaves((key,), value)
 
 
 def _leaves(way: tuple[Key, ...], value: Any) -> Iterator[tuple[tuple[Key, ...], str]]:
@@ -161,7 +176,7 @@ def _shown(way: tuple[Key, ...], value: Any) -> str:
         from isthmus.transports.http.address import shown
 
         return text if PLACE.search(text) else shown(text)
-    if way[0] in {"env", "headers", "auth"} and isinstance(value, str) and secretive(str(way[-1])):
+    if way[0] not in NAMES and isinstance(value, str) and secretive(str(way[-1])):
         return _hidden(text)
     return _redacted(text)
 
@@ -190,7 +205,7 @@ def _argument(words: Any, at: int) -> str:
 def _hidden(text: str) -> str:
     """Nothing of a text but the variables in it, which name where it comes from."""
     variables = [found[0] for found in PLACE.finditer(text) if ":-" not in found[0]]
-    if variables and not PLACE.sub("", text).strip(" "):
+    if variables and PLACE.sub("", text).strip(" ").lower() in SCHEMES:
         return text
     return "".join(variables) + HIDDEN if text else ""
 

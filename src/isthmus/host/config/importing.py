@@ -10,8 +10,11 @@ from typing import Any
 from msgspec import Struct
 
 from isthmus.host.config.document import Document, read
-from isthmus.host.config.servers import URLS, check_name
-from isthmus.host.config.shapes import inputs_of, section_of, servers_of
+from isthmus.host.config.foreign import Translation, translate
+from isthmus.host.config.forms import Misfit
+from isthmus.host.config.load import told
+from isthmus.host.config.servers import URLS, check_name, exposures
+from isthmus.host.config.shapes import Raw, inputs_of, section_of, servers_of
 from isthmus.host.config.variables import PLACE, secretive
 from isthmus.host.config.write import ConfigFile
 from isthmus.host.errors import ConfigError
@@ -19,6 +22,8 @@ from isthmus.host.errors import ConfigError
 __all__ = ["SOURCES", "Taken", "source", "take", "write_taken"]
 
 CLINE = "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+
+ROO = "User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"
 
 SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "claude": {
@@ -44,12 +49,26 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "gemini": {"": ("~/.gemini/settings.json",)},
     "windsurf": {"": ("~/.codeium/windsurf/mcp_config.json",)},
     "codex": {"": ("~/.codex/config.toml",)},
-    "goose": {"": ("~/.config/goose/config.yaml",)},
+    "goose": {
+        "": ("~/.config/goose/config.yaml",),
+        "win32": ("$APPDATA/Block/goose/config/config.yaml",),
+    },
+    "kiro": {"": ("~/.kiro/settings/mcp.json",)},
+    "copilot": {"": ("~/.copilot/mcp-config.json",)},
+    "lmstudio": {"": ("~/.lmstudio/mcp.json",)},
+    "roo": {
+        "linux": (f"~/.config/Code/{ROO}",),
+        "darwin": (f"~/Library/Application Support/Code/{ROO}",),
+        "win32": (f"$APPDATA/Code/{ROO}",),
+    },
+    "zed": {
+        "": ("~/.config/zed/settings.json",),
+        "win32": ("$APPDATA/Zed/settings.json",),
+    },
+    "opencode": {"": ("~/.config/opencode/opencode.json", "~/.config/opencode/opencode.jsonc")},
+    "continue": {"": ("~/.continue/config.yaml",)},
 }  # fmt: skip
 """Where programs keep their servers, by the program and the system; the first that is there."""
-
-KEPT = ("command", "args", "env", "envFile", "cwd", "type", "headers", "disabled")
-"""Members of an entry that mean the same here."""
 
 
 class Taken(Struct, kw_only=True):
@@ -59,12 +78,14 @@ class Taken(Struct, kw_only=True):
         path: the file.
         servers: entries as they would stand in ``mcpServers``.
         inputs: what they want from the user.
+        refused: why others are not taken over, by name: what they restrict would be lost.
         notes: what was left out or renamed, and what the user should know, a sentence each.
     """
 
     path: Path
     servers: dict[str, dict[str, Any]] = {}
     inputs: list[dict[str, Any]] = []
+    refused: dict[str, str] = {}
     notes: list[str] = []
 
 
@@ -102,17 +123,20 @@ def take(path: Path, folder: str = "") -> Taken:
         ConfigError: it cannot be read.
     """
     document = read(path)
-    taken = Taken(path=path, servers={}, inputs=[], notes=[])
+    taken = Taken(path=path, servers={}, inputs=[], refused={}, notes=[])
     for raw in servers_of(document, folder):
-        name = _named(raw.name, taken)
-        if not isinstance(raw.value, dict):
-            taken.notes.append(
-                f"{document.place(*raw.keys)}: {raw.name!r} is no server, and is left out"
-            )
+        try:
+            translation = translate(raw)
+        except Misfit as error:
+            taken.refused[raw.name] = told(document, error.keys, str(error))
             continue
-        taken.servers[name] = _entry(raw.value, name, taken)
+        if raw.keys[-1] != raw.name and isinstance(raw.keys[-1], str):
+            taken.notes.append(f"{raw.keys[-1]!r} is called {raw.name!r} here")
+        name = _named(raw.name, taken)
+        taken.notes += (told(document, keys, said) for keys, said in translation.notes)
+        taken.servers[name] = _entry(translation, name, path, taken)
     taken.inputs += (dict(said) for said in inputs_of(document).values())
-    if not taken.servers:
+    if not taken.servers and not taken.refused:
         taken.notes.append(f"{path} has no servers")
     return taken
 
@@ -166,35 +190,35 @@ def _named(name: str, taken: Taken) -> str:
     return name
 
 
-def _entry(value: dict[str, Any], name: str, taken: Taken) -> dict[str, Any]:
-    """An entry with what means something here, in our words."""
-    entry = {key: value[key] for key in KEPT if key in value}
-    url = next((value[key] for key in URLS if value.get(key)), None)
+def _entry(translation: Translation, name: str, path: Path, taken: Taken) -> dict[str, Any]:
+    """An entry as it is written here, with notes on what is left out and what should move."""
+    entry = {key: one for key, one in translation.value.items() if key not in URLS}
+    url = next((translation.value[key] for key in URLS if translation.value.get(key)), None)
     if url is not None:
         entry["url"] = url
-    tools = {
-        ours: value[theirs]
-        for ours, theirs in (("include", "includeTools"), ("exclude", "excludeTools"))
-        if isinstance(value.get(theirs), list)
-    }
-    if isinstance(value.get("host"), dict):
-        entry["host"] = {key: said for key, said in value["host"].items() if key != "trust"}
-        if "trust" in value["host"]:
-            taken.notes.append(
-                f"{name}: host.trust is left out: it is yours to say in your own file"
-            )
-    elif tools:
-        entry["host"] = {"tools": tools}
-    dropped = sorted(value.keys() - {*KEPT, *URLS, "host", "includeTools", "excludeTools"})
-    if dropped:
-        taken.notes.append(f"{name}: {', '.join(dropped)} mean nothing here, and are left out")
+    if "trust" in entry.get("host", {}):
+        entry["host"] = {key: said for key, said in entry["host"].items() if key != "trust"}
+        taken.notes.append(f"{name}: host.trust is left out: it is yours to say in your own file")
+    if translation.passed:
+        passed = ", ".join(sorted(translation.passed))
+        taken.notes.append(f"{name}: {passed} mean nothing here, and are left out")
+    for key in ("envFile", "cwd"):
+        said = entry.get(key)
+        if isinstance(said, str) and said and not said.startswith(("/", "~", "${")):
+            entry[key] = os.path.normpath(_base(path) / said)
+            taken.notes.append(f"{name}: {key} is {entry[key]} here")
+    taken.notes += exposures(Raw(name, entry, ()))
     for part in ("env", "headers"):
-        for key, said in (
-            (value.get(part) or {}).items() if isinstance(value.get(part), dict) else ()
-        ):
+        for key, said in entry[part].items() if isinstance(entry.get(part), dict) else ():
             if isinstance(said, str) and said and secretive(key) and not PLACE.search(said):
                 taken.notes.append(
                     f"{name}: {part}.{key} stands there in clear: isthmus config secret set "
                     f"{name}/{key}, and write ${{secret:{name}/{key}}}"
                 )
     return entry
+
+
+def _base(path: Path) -> Path:
+    """What relative folders of a file are relative to: the workspace for VS Code's, else its folder."""
+    folder = path.absolute().parent
+    return folder.parent if folder.name == ".vscode" else folder

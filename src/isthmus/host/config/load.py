@@ -251,8 +251,9 @@ class _Together:
             unknown=[],
             withheld=[],
             used={},
+            notes=[],
         )
-        doubled = document.twice(*raw.keys[:-1]).get(raw.name)
+        doubled = document.twice(*raw.keys[:-1]).get(str(raw.keys[-1]))
         if doubled:
             self._broken[raw.name] = told(document, raw.keys, f"it stands twice, also in {doubled}")
             return
@@ -269,6 +270,11 @@ class _Together:
             "to trust the server, write it into your own file"
             for keys in reading.withheld
         )
+        self._notes += (told(document, keys, said) for keys, said in reading.notes)
+        if str(raw.keys[-1]) != raw.name and isinstance(raw.keys[-1], str):
+            self._notes.append(
+                f"{document.place(*raw.keys)}: {raw.keys[-1]!r} is called {raw.name!r} here"
+            )
         self._used[raw.name] = reading.used
 
     def _allowed(self, document: Document, name: str, value: Any) -> bool:

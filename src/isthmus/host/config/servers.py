@@ -11,12 +11,13 @@ from msgspec import Struct
 from isthmus.auth.secret import Secret
 from isthmus.host.config.entries import Layer, ServerEntry, ServerOptions
 from isthmus.host.config.env_file import parse_env
+from isthmus.host.config.foreign import translate
 from isthmus.host.config.forms import Misfit, fitted
 from isthmus.host.config.jsonc import Key
 from isthmus.host.config.shapes import Raw
-from isthmus.host.config.variables import Scope, Variables, secretive
+from isthmus.host.config.variables import Scope, Variables, secretive, variables_in
 
-__all__ = ["Reading", "check_name", "server"]
+__all__ = ["Reading", "check_name", "exposures", "server"]
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?", re.ASCII)
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
@@ -62,6 +63,7 @@ class Reading(Struct, kw_only=True):
         unknown: the ways to members of ``host`` that nobody knows.
         withheld: the ways to what the file says and may not say.
         used: the variables that were filled in.
+        notes: what the user should know, each with the way to what it is about.
     """
 
     scope: Scope | None
@@ -72,6 +74,7 @@ class Reading(Struct, kw_only=True):
     unknown: list[tuple[Key, ...]] = []
     withheld: list[tuple[Key, ...]] = []
     used: dict[tuple[Key, ...], list[str]] = {}
+    notes: list[tuple[tuple[Key, ...], str]] = []
 
 
 def check_name(name: str) -> None:
@@ -97,10 +100,18 @@ def server(raw: Raw, reading: Reading) -> ServerEntry:
         check_name(raw.name)
     except ValueError as error:
         raise Misfit(raw.keys, str(error)) from None
-    if not isinstance(raw.value, dict):
-        raise Misfit(raw.keys, 'a server is an object, as in {"command": "…", "args": []}')
+    translation = translate(raw)
+    reading.notes += translation.notes
+    there = raw.value.keys()
+    raw = msgspec.structs.replace(raw, value=translation.value)
     options = _options(raw, reading)
-    variables = Variables(reading.scope) if reading.scope is not None else None
+    reading.notes += (
+        ((*raw.keys, "host", "ignore"), f"there is no member {name!r} that could be ignored")
+        for name in options.ignore
+        if name not in there
+    )
+    sent = _sent(raw, reading)
+    variables = _variables(raw, reading.scope) if reading.scope is not None else None
     value = _filled(raw, variables)
     auth = _authorized(raw, options, variables)
     options = msgspec.structs.replace(options, auth=auth)
@@ -123,6 +134,7 @@ def server(raw: Raw, reading: Reading) -> ServerEntry:
         url=url,
         kind=kind,
         headers=headers,
+        sent=sent,
         options=options,
         layer=reading.layer,
         source=reading.source,
@@ -133,18 +145,58 @@ def server(raw: Raw, reading: Reading) -> ServerEntry:
 
 
 def _options(raw: Raw, reading: Reading) -> ServerOptions:
-    """The member ``host``, and what others say in their own words."""
+    """The member ``host``, with what others say in their own words."""
     said = raw.value.get("host", {})
-    if not isinstance(said, dict):
-        raise Misfit((*raw.keys, "host"), "this is an object of options")
-    if raw.value.get("disabled") is True or raw.value.get("enabled") is False:
-        said = {"enabled": False, **said}  # Cline and Windsurf have the one word, Codex the other
     options = fitted(ServerOptions, said, (*raw.keys, "host"), reading.unknown)
     if reading.layer == "workspace" and options.trust != "untrusted":
         # to run a server is one thing, to take its word for what its tools do is another
         reading.withheld.append((*raw.keys, "host", "trust"))
         options = msgspec.structs.replace(options, trust="untrusted")
     return options
+
+
+def exposures(raw: Raw) -> list[str]:
+    """What the address of a server gets to know of the user's own, a line for each, by name.
+
+    Nothing is filled in, so that it can be shown before anything is trusted.
+    """
+    try:
+        value = translate(raw).value
+    except Misfit:
+        return []  # such a server is broken, and nothing is sent
+    there = next((key for key in URLS if value.get(key)), "")
+    if not there or not isinstance(value[there], str):
+        return []
+    scheme, _, rest = value[there].partition("://")
+    where = f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0].rpartition('@')[2]}"
+    return [f"{raw.name}: {name} is sent to {where}" for name in _told_to(value, there)]
+
+
+def _told_to(value: Mapping[str, Any], there: str) -> tuple[str, ...]:
+    """The variables that go to an address: in it, in headers, and in how tokens are got."""
+    host = value.get("host")
+    auth = host.get("auth", {}) if isinstance(host, dict) else {}
+    return variables_in([value[there], value.get("headers", {}), auth])
+
+
+def _sent(raw: Raw, reading: Reading) -> tuple[str, ...]:
+    """The variables that the server gets to know with each request.
+
+    A workspace's file was written by somebody else: it may not put what is secret into the name of
+    a machine, which everybody sees who is asked for its address.
+    """
+    there = next((key for key in URLS if raw.value.get(key)), "")
+    if not there:
+        return ()
+    url = raw.value[there]
+    if reading.layer == "workspace" and isinstance(url, str):
+        authority = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
+        for name in variables_in(authority):
+            if secretive(name) or name.startswith(("${secret:", "${input:")):
+                raise Misfit(
+                    (*raw.keys, there), f"{name} may not stand in the name of a workspace's server"
+                )
+    return _told_to(raw.value, there)
 
 
 def _authorized(raw: Raw, options: ServerOptions, variables: Variables | None) -> Mapping[str, Any]:
@@ -155,6 +207,14 @@ def _authorized(raw: Raw, options: ServerOptions, variables: Variables | None) -
         key: one if key in NAMING else variables.fill(one, *raw.keys, "host", "auth", key)
         for key, one in options.auth.items()
     }
+
+
+def _variables(raw: Raw, scope: Scope) -> Variables:
+    """What fills variables in, which knows what the entry itself gives its program."""
+    env = raw.value.get("env")
+    said = env.items() if isinstance(env, dict) else ()
+    own = {name: text for name, text in said if isinstance(text, str) and "${" not in text}
+    return Variables(msgspec.structs.replace(scope, own=own))
 
 
 def _filled(raw: Raw, variables: Variables | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from isthmus.auth.secret import Secret
 from isthmus.errors import IsthmusError
 from isthmus.host.config.jsonc import Key
 
-__all__ = ["Scope", "Secrets", "Unfilled", "Variables", "secretive"]
+__all__ = ["Scope", "Secrets", "Unfilled", "Variables", "secretive", "variables_in"]
 
 PLACE = re.compile(r"\$\{([^}]*)\}")
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -55,6 +55,8 @@ class Scope(Struct, frozen=True, kw_only=True):
         inputs: what ``inputs`` of the file says, by id.
         roots: paths of roots, by name.
         folder: the workspace.
+        own: variables that the entry gives its program; they stand in for those that the
+            environment does not have.
     """
 
     environ: Mapping[str, str]
@@ -62,6 +64,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     inputs: Mapping[str, Mapping[str, Any]] = {}
     roots: Mapping[str, str] = {}
     folder: str = ""
+    own: Mapping[str, str] = {}
 
 
 class Variables:
@@ -122,15 +125,32 @@ def secretive(name: str) -> bool:
     return CONFIDENTIAL.search(name) is not None
 
 
+def variables_in(value: Any) -> tuple[str, ...]:
+    """The variables of the user's that a value names, at any depth, as ``${NAME}`` each.
+
+    Folders and roots are none of them, and a default is left out: it stands in the file.
+    """
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return tuple(dict.fromkeys(name for part in parts for name in variables_in(part)))
+    found: dict[str, None] = {}
+    for inner in PLACE.findall(value) if isinstance(value, str) else ():
+        if inner not in FIXED and not inner.startswith("root:"):
+            found[f"${{{inner.partition(':-')[0]}}}"] = None
+    return tuple(found)
+
+
 def environment(scope: Scope, name: str, whole: str) -> str | Secret:
     """A variable of the environment, with a default after ``:-``."""
     name, dash, default = name.partition(":-")
     if NAME.fullmatch(name) is None:
         raise Unfilled(f"{whole} is no variable: {KNOWN}")
+    if name not in scope.environ and name in scope.own:
+        return scope.own[name]  # which stands in the file: no secret of the user's
     if name not in scope.environ and not dash:
         raise Unfilled(f"{whole} is not set; export {name}=…, or write ${{{name}:-default}}")
     if name not in scope.environ:
-        return default  # which stands in the file: no secret of the user's
+        return default  # as above
     found = scope.environ[name]
     return Secret(found) if found and secretive(name) else found
 

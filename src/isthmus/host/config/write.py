@@ -7,7 +7,7 @@ from typing import Any
 from isthmus.host.config import editing
 from isthmus.host.config.document import Document, digest_of, read, read_text
 from isthmus.host.config.servers import check_name
-from isthmus.host.config.shapes import section_of
+from isthmus.host.config.shapes import section_of, servers_of
 from isthmus.host.errors import ConfigError
 from isthmus.store.files import replace
 
@@ -35,6 +35,8 @@ class ConfigFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).expanduser().absolute()
+        if self.path.suffix.lower() in {".yaml", ".yml"}:
+            raise ConfigError(f"{self.path} is YAML, which isthmus reads and does not write")
         self.is_new = not self.path.exists()
         if self.is_new:
             toml = self.path.suffix.lower() == ".toml"
@@ -147,7 +149,7 @@ def remove_server(path: str | os.PathLike[str], name: str) -> bool:
         ConfigError: the file cannot be read or written.
     """
     file = ConfigFile(path)
-    keys = (*section_of(file.document), name)
+    keys = _way_to(file.document, name) or (*section_of(file.document), name)
     before = file.text
     file.remove(keys)
     if file.text == before:
@@ -163,14 +165,17 @@ def set_option(path: str | os.PathLike[str], name: str, option: str, value: Any)
         ConfigError: there is no such server in the file, or it cannot be written.
     """
     file = ConfigFile(path)
-    section = section_of(file.document)
-    part: Any = file.document.value
-    for key in section:
-        part = part.get(key, {}) if isinstance(part, dict) else {}
-    if name not in part:
+    keys = _way_to(file.document, name)
+    if not keys:
         raise ConfigError(f"{file.path} has no server {name!r}")
-    file.set((*section, name, "host", option), value)
+    file.set((*keys, "host", option), value)
     file.save()
+
+
+def _way_to(document: Document, name: str) -> tuple[str, ...]:
+    """The way to a server by the name that it has here; empty where there is none."""
+    ways = (raw.keys for raw in servers_of(document) if raw.name == name)
+    return tuple(map(str, next(ways, ())))
 
 
 def _toml(text: str, keys: tuple[str, ...], value: Any) -> str:

@@ -5,15 +5,18 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from isthmus.host.labels import PRIVATE, UNTRUSTED
 from isthmus.host.policy.patterns import Globs, overlaps
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule import KINDS, LAYERS, OBJECTS, LayerName, Rule, When
 
 __all__ = ["Finding", "lint"]
 
-Code = Literal["never", "unreachable", "broad", "unknown", "duplicate"]
+Code = Literal["never", "unreachable", "broad", "unknown", "duplicate", "label"]
 
 Placed: TypeAlias = tuple[LayerName, Rule]
+
+WELL_KNOWN = frozenset({PRIVATE, UNTRUSTED})
 
 SPEAKING = ("server", "tool", "uri", "prompt", "object")
 
@@ -23,8 +26,8 @@ class Finding(Struct, frozen=True):
 
     Attributes:
         code: of which sort.
-        rule: the rule's id.
-        layer: where it stands.
+        rule: the rule's id; ``server NAME`` for what the configuration says of a server.
+        layer: where it stands; ``configuration`` there.
         line: where it begins in its file; 0 where it comes from none.
         text: what is doubtful, and what to do.
     """
@@ -36,13 +39,18 @@ class Finding(Struct, frozen=True):
     text: str
 
 
-def lint(policy: Policy, servers: Mapping[str, Collection[str]] | None = None) -> list[Finding]:
+def lint(
+    policy: Policy,
+    servers: Mapping[str, Collection[str]] | None = None,
+    labels: Mapping[str, Collection[str]] | None = None,
+) -> list[Finding]:
     """Everything that is doubtful.
 
     Args:
         policy: what is looked at.
         servers: the servers that there are, with their tools; an empty collection where those are
             not known. None: nobody knows.
+        labels: the labels that the configuration gives the data of each server. None: nobody knows.
     """
     placed = [(c.layer, c.rule) for c in policy.rules]
     found: list[Finding] = []
@@ -54,9 +62,10 @@ def lint(policy: Policy, servers: Mapping[str, Collection[str]] | None = None) -
             *(("unreachable", text) for text in _shadowed(layer, rule, others)),
             *(("broad", text) for text in _broad(rule)),
             *(("unknown", text) for text in _unknown(rule, servers)),
+            *(("label", text) for text in _labels(rule, labels)),
         )
         found.extend(Finding(code, rule.id, layer, rule.line, text) for code, text in texts)  # type: ignore[arg-type] # the codes above
-    return found
+    return [*found, *_labels_of_servers(policy, labels or {})]
 
 
 def _duplicates(rule: Rule, before: Sequence[Placed]) -> Iterator[str]:
@@ -174,3 +183,41 @@ def _unknown(rule: Rule, servers: Mapping[str, Collection[str]] | None) -> Itera
     for glob in rule.when.tool:
         if not any(Globs([glob]).fits(tool) for name in about for tool in servers[name]):
             yield f"none of {', '.join(sorted(about))} has a tool that fits {glob!r}"
+
+
+def _labels(rule: Rule, labels: Mapping[str, Collection[str]] | None) -> Iterator[str]:
+    """Labels of a rule that nothing ever has."""
+    given = {label for of in (labels or {}).values() for label in of} | WELL_KNOWN
+    for label in rule.when.labels:
+        if label in given:
+            continue
+        meant = _meant(label, given)
+        if meant:
+            yield f"it waits for the label {label!r}: is {meant!r} meant?"
+        elif labels is not None:
+            yield (
+                f"it never fits: no server gives the label {label!r}; there are "
+                f"{', '.join(sorted(given))} (host.labels of a server's entry)"
+            )
+
+
+def _labels_of_servers(policy: Policy, labels: Mapping[str, Collection[str]]) -> Iterator[Finding]:
+    """Labels of the configuration that are mistyped: no guard looks at them."""
+    looked_at = {label for one in policy.rules for label in one.rule.when.labels} | WELL_KNOWN
+    for server, given in labels.items():
+        for label in given:
+            meant = "" if label in looked_at else _meant(label, WELL_KNOWN)
+            if meant:
+                text = (
+                    f"its data are labelled {label!r}, which no rule looks at: is {meant!r} meant?"
+                )
+                yield Finding("label", f"server {server}", "configuration", 0, text)
+
+
+def _meant(label: str, known: Collection[str]) -> str:
+    """The known label that is meant by one that is written a little otherwise; empty for none."""
+    from difflib import get_close_matches  # only where something is doubtful
+
+    alike = {one.casefold(): one for one in sorted(known)}
+    found = get_close_matches(label.casefold().strip(), list(alike), 1, 0.75)
+    return alike[found[0]] if found else ""

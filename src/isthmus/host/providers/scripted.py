@@ -106,7 +106,10 @@ class Scripted:
                 answer = answer(completion)
         if isinstance(answer, Exception):
             await rest(pause)
-            raise answer
+            try:
+                raise answer
+            finally:
+                del answer  # it keeps this frame, and must not be kept by it
         done = self._done(completion, answer)
         for piece in pieces(done.result):
             await rest(pause)

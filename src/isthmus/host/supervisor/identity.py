@@ -1,7 +1,8 @@
 """What a server is bound to: a grant for one program or origin is none for another.
 
-A launched server is its exact command and the program that is run; one at a URL is its origin, and
-who vouches for tokens there; one in this process is its name.
+A launched server is its exact command, the folder in which it runs, the program that is run, the
+interpreter of a script, and the variables that make it load other code; one at a URL is its origin,
+and who vouches for tokens there; one in this process is its name.
 """
 
 import hashlib
@@ -10,12 +11,13 @@ import shutil
 from collections import OrderedDict
 
 from isthmus.host.config.entries import ServerEntry
+from isthmus.host.dangers import loads
 from isthmus.transports.command import Command
 
-__all__ = ["digest", "executable", "identity"]
+__all__ = ["digest", "executable", "find_folder", "find_interpreter", "identity"]
 
 ROOM = 512
-CHUNK = 1024 * 1024
+SHEBANG_BYTES = 256
 
 Stamp = tuple[int, int, int, int]
 
@@ -26,13 +28,15 @@ def identity(entry: ServerEntry) -> str:
     """What a server is bound to, as a text that says so; costs a look at one file.
 
     Args:
-        entry: the server. Its environment, working folder and headers do not count: they hold
-            secrets that are renewed, and it is the same program without them.
+        entry: the server. Other variables and headers do not count: they hold secrets that are
+            renewed, and it is the same program without them.
     """
     if entry.command:
         program = executable(entry)
         found = digest(program) if program else ""
-        parts = "\0".join((*entry.command, found))
+        said = [f"{name}={value}" for name, value in sorted(entry.env.items()) if loads(name)]
+        interpreter = find_interpreter(entry, program)
+        parts = "\0".join((*entry.command, found, find_folder(entry), interpreter, *said))
         return f"command:{hashlib.sha256(parts.encode(errors='surrogateescape')).hexdigest()}"
     if entry.url:
         issuer = entry.options.auth.get("issuer", "")
@@ -44,8 +48,36 @@ def executable(entry: ServerEntry) -> str:
     """The file that an entry's command runs, links followed; empty where there is none."""
     if not entry.command:
         return ""
+    return _find_program(entry, entry.command[0])
+
+
+def find_folder(entry: ServerEntry) -> str:
+    """The folder in which a launched server runs, links followed: the host's own by default."""
+    return os.path.realpath(entry.cwd or os.curdir)
+
+
+def find_interpreter(entry: ServerEntry, program: str) -> str:
+    """The file that runs a script, as its first line (``#!``) says; empty for other programs.
+
+    Args:
+        entry: the server, for its ``PATH``: ``#!/usr/bin/env node`` is looked for along that.
+        program: the script.
+    """
+    try:
+        with open(program, "rb") as file:  # noqa: PTH123 - as elsewhere here
+            first, _, _ = file.read(SHEBANG_BYTES).partition(b"\n")
+    except OSError:
+        return ""
+    words = os.fsdecode(first.removeprefix(b"#!")).split() if first.startswith(b"#!") else []
+    if words and os.path.basename(words[0]) == "env":  # noqa: PTH119 - a text
+        words = [one for one in words[1:] if one[0] != "-" and "=" not in one]
+    return _find_program(entry, words[0]) if words else ""
+
+
+def _find_program(entry: ServerEntry, program: str) -> str:
+    """The file that a name stands for where a server runs, links followed."""
     variables = Command(*entry.command, env=entry.env).environment()
-    program, base = entry.command[0], entry.cwd or os.getcwd()  # noqa: PTH109 - on the path of a call
+    base = entry.cwd or os.getcwd()  # noqa: PTH109 - on the path of a call
     if os.sep in program and not os.path.isabs(program):  # noqa: PTH117 - as above
         program = os.path.join(base, program)  # noqa: PTH118 - as above
     # relative folders are looked for where it is run, not where we are

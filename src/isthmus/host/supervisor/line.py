@@ -18,6 +18,7 @@ from isthmus.errors import (
     ScopeShortfall,
     UsageError,
 )
+from isthmus.host.audit.detectors import cleaned
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.errors import ConfigError, Denied, ServerUnavailable
 from isthmus.host.supervisor.states import LIVE, Patience, Signal, State, after
@@ -56,6 +57,7 @@ class Workshop(Struct, frozen=True, kw_only=True):
         moved: told of each new state, with the one before.
         ready: told of each new client, open, before anybody calls through it.
         gone: told of the end of that one.
+        switched: told of an entry that somebody has switched on or off.
         wall: gives seconds since the epoch, for people.
     """
 
@@ -66,6 +68,7 @@ class Workshop(Struct, frozen=True, kw_only=True):
     moved: Callable[["Line", State], None]
     ready: Callable[["Line", Client], None]
     gone: Callable[["Line"], None]
+    switched: Callable[[ServerEntry, bool], None] = lambda _entry, _on: None
     wall: Callable[[], float] = time.time
 
 
@@ -362,7 +365,9 @@ class Line:
 
     def _fail(self, error: Exception) -> None:
         """Go where an error leads."""
-        self.error = redact(clean(str(error)[:WORDS] or type(error).__name__))
+        self.error = cleaned(
+            redact(clean(str(error)[:WORDS] or type(error).__name__)), chance=False
+        )
         if isinstance(error, AuthRequired | ScopeShortfall):
             self._go("unauthorized")
         elif isinstance(error, Denied):

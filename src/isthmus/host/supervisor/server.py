@@ -6,13 +6,15 @@ from reprlib import Repr
 
 from isthmus.auth.redaction import redact
 from isthmus.core.plain_text import clean
+from isthmus.host.audit.detectors import cleaned
+from isthmus.host.audit.redaction import Redactor
 from isthmus.host.config.entries import ServerEntry
 from isthmus.host.errors import ServerUnavailable
 from isthmus.host.supervisor.identity import identity
 from isthmus.host.supervisor.line import DRAIN, Line, Workshop
 from isthmus.host.supervisor.states import LIVE, State
 from isthmus.host.view import ServerStatus
-from isthmus.transports.command import Command
+from isthmus.transports.command import Command, hide_secrets
 from isthmus.transports.http.address import shown
 from isthmus.wire import LogMessageParams
 
@@ -47,7 +49,8 @@ class HostedServer:
 
     Attributes:
         lines: the connections by isolation key; those that are stopped make room.
-        before: the end of the server that stood under this name before, which this one waits for.
+        before: is over when the server that stood under this name before has ended, or has had its
+            time to: until then this one waits.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class HostedServer:
         self._shop = workshop
         self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._enabled = entry.options.enabled and entry.trusted
+        self._removed = False
         self._line("")
 
     def _line(self, isolation: str) -> Line:
@@ -90,10 +94,12 @@ class HostedServer:
         """The connection for an isolation key, as soon as the server before this one is gone.
 
         Raises:
-            ServerUnavailable: there are too many.
+            ServerUnavailable: there are too many, or it was removed by then.
         """
         if self.before is not None and not self.before.done():
             await asyncio.wait([self.before])
+        if self._removed and isolation not in self.lines:  # a new one would never be closed
+            raise self.lines[""].unavailable()
         return self._line(isolation)
 
     # How it is
@@ -119,7 +125,7 @@ class HostedServer:
     @property
     def log(self) -> list[str]:
         """Its last log messages, a line each, and what it wrote to standard error after them."""
-        return [redact(line) for line in (*self._log, *self.stderr)]
+        return [cleaned(redact(line), chance=False) for line in (*self._log, *self.stderr)]
 
     @property
     def in_flight(self) -> int:
@@ -200,6 +206,7 @@ class HostedServer:
     async def disable(self, *, drain: float = DRAIN) -> None:
         """Stop it, and start it for nobody."""
         self._enabled = False
+        self._shop.switched(self.entry, False)
         for line in self.lines.values():
             line.enable(on=False)  # so that no call starts it again meanwhile
         await self.stop(drain=drain)
@@ -209,11 +216,13 @@ class HostedServer:
     async def enable(self) -> None:
         """Let it be started again."""
         self._enabled = True
+        self._shop.switched(self.entry, True)
         for line in self.lines.values():
             line.enable(on=True)
 
     async def remove(self, *, drain: float = DRAIN) -> None:
         """Stop it for good."""
+        self._removed = True
         await self._each([line.remove(drain=drain) for line in self.lines.values()])
 
     async def _each(self, work: list[object]) -> None:
@@ -223,5 +232,5 @@ class HostedServer:
 def where(entry: ServerEntry) -> str:
     """Where a server is: its command line or its URL, with no secret in either."""
     if not entry.command:
-        return redact(shown(entry.url)) if entry.url else "in this process"
-    return redact(str(Command(*entry.command)))
+        return Redactor().text(shown(entry.url)) if entry.url else "in this process"
+    return str(Command(*Redactor().redact(hide_secrets(entry.command))))

@@ -43,9 +43,13 @@ class Supervisor:
     Attributes:
         on_ready: told of a server's name and its new client, which is open; for the connection that
             all share.
-        on_gone: told of the name, when that client is no more; the server may come back.
+        on_gone: told of the name and the isolation key of a client that is no more; the server may
+            come back.
         on_removed: told of the name of a server that is no more, or is another one now.
-        on_changed: told of a name and what has changed there: ``tools``, ``prompts``, ``resources``.
+        on_changed: told of a name, what has changed there (``tools``, ``prompts``, ``resources``),
+            and on whose connection that was said.
+        on_switched: told of a name, and whether the server was switched on or off by somebody.
+        on_moved: told of a connection that came into another state, and the state before.
     """
 
     def __init__(
@@ -60,9 +64,11 @@ class Supervisor:
     ) -> None:
         self.config = config
         self.on_ready: Callable[[str, Client], None] = lambda _name, _client: None
-        self.on_gone: Callable[[str], None] = lambda _name: None
+        self.on_gone: Callable[[str, str], None] = lambda _name, _isolation: None
         self.on_removed: Callable[[str], None] = lambda _name: None
-        self.on_changed: Callable[[str, str], None] = lambda _name, _kind: None
+        self.on_changed: Callable[[str, str, str], None] = lambda _name, _kind, _isolation: None
+        self.on_switched: Callable[[str, bool], None] = lambda _name, _on: None
+        self.on_moved: Callable[[Line, State], None] = lambda _line, _before: None
         self._on_event = on_event
         self._shop = Workshop(
             client_for=client_for,
@@ -72,9 +78,10 @@ class Supervisor:
             moved=self._moved,
             ready=self._ready,
             gone=self._gone,
+            switched=self._switched,
         )
         self._servers: dict[str, HostedServer] = {}
-        self._drain = DRAIN
+        self._drain = float("inf")
         self._old: set[HostedServer] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
@@ -145,6 +152,20 @@ class Supervisor:
         task.add_done_callback(self._leaving.discard)
         return task
 
+    def find_line(self, name: str, isolation: str, client: Client) -> Line | None:
+        """The connection that a client serves, also at a server that only ends its calls by now.
+
+        Args:
+            name: the server.
+            isolation: whose connection.
+            client: the client.
+        """
+        for server in (self._servers.get(name), *self._old):
+            line = None if server is None else server.lines.get(isolation)
+            if line is not None and line.client is client:
+                return line
+        return None
+
     # For calls
 
     def use(self, name: str, isolation: str = "", *, again: bool = False) -> "Use":
@@ -188,12 +209,18 @@ class Supervisor:
 
     # What happens
 
-    def changed(self, name: str, kind: str) -> None:
+    def changed(self, name: str, kind: str, isolation: str = "") -> None:
         """A server has told that something of its has changed."""
         if name in self._servers:
-            self.on_changed(name, kind)
+            self.on_changed(name, kind, isolation)
 
-    def _moved(self, line: Line, _before: State) -> None:
+    def _switched(self, entry: ServerEntry, on: bool) -> None:
+        server = self._servers.get(entry.name)
+        if server is not None and server.entry is entry:
+            self.on_switched(entry.name, on)
+
+    def _moved(self, line: Line, before: State) -> None:
+        self.on_moved(line, before)
         self._on_event(ServerMoved(server=line.entry.name, state=line.state, error=line.error))
 
     def _ready(self, line: Line, client: Client) -> None:
@@ -201,15 +228,18 @@ class Supervisor:
             self.on_ready(line.entry.name, client)
 
     def _gone(self, line: Line) -> None:
-        if not line.isolation:
-            self.on_gone(line.entry.name)
+        server = self._servers.get(line.entry.name)
+        now = None if server is None else server.lines.get(line.isolation)
+        if now is None or now is line or now.client is None:  # else another one has come meanwhile
+            self.on_gone(line.entry.name, line.isolation)
 
     # Another configuration
 
     async def reload(self, config: HostConfig) -> ConfigDiff:
         """Follow another configuration: what is not in it goes, what is new comes.
 
-        A server whose entry is now broken stays as it was. What is in flight has 30 seconds; this
+        A server whose entry is now broken stays as it was. What is in flight at one that goes ends
+        as it would have: it has as long as a call may take in all (``timeouts.total``), and this
         does not wait for it.
 
         Returns:
@@ -227,7 +257,8 @@ class Supervisor:
                 leaving = self._beside(self._seen_off(old))
                 self.on_removed(name)
                 if name in diff.changed:
-                    new = HostedServer(config.servers[name], self._shop, leaving)
+                    before = self._beside(wait_for_end(leaving, DRAIN))
+                    new = HostedServer(config.servers[name], self._shop, before)
                     self._servers[name] = new
             for name in diff.added:
                 self._servers[name] = HostedServer(config.servers[name], self._shop)
@@ -241,9 +272,14 @@ class Supervisor:
 
     async def _seen_off(self, old: HostedServer) -> None:
         try:
-            await old.remove(drain=self._drain)
+            await old.remove(drain=min(self._drain, old.entry.options.timeouts.total))
         finally:
             self._old.discard(old)
+
+
+async def wait_for_end(task: asyncio.Task[None], seconds: float) -> None:
+    """Wait for the end of a task, and no longer than so many seconds."""
+    await asyncio.wait([task], timeout=seconds)
 
 
 class Use:

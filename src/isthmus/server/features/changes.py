@@ -167,7 +167,7 @@ class Changes:
     def __init__(self, offers: Callable[[str], bool], limits: Limits | None = None) -> None:
         self._offers = offers
         self.tasks: Any = None
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._open: Counter[str] = Counter()
         self._sessions: dict[Any, Listener] = {}
         self._streams: set[Listener] = set()
@@ -237,7 +237,7 @@ class Changes:
         Raises:
             Refuse: they are.
         """
-        most = self._limits.subscriptions
+        most = self.limits.subscriptions
         if most is not None and len(uris) > most:
             raise Refuse(
                 LIMITED,
@@ -252,7 +252,7 @@ class Changes:
         Raises:
             Refuse: the caller has as many open as it may.
         """
-        most, caller = self._limits.streams, who(inbound)
+        most, caller = self.limits.streams, who(inbound)
         if most is not None and self._open[caller] >= most:
             raise Refuse(
                 LIMITED,

@@ -16,6 +16,7 @@ from isthmus.server.features.prompts import Prompts
 from isthmus.server.features.resources import Resources
 from isthmus.server.scopes import demanded
 from isthmus.wire import CompleteParams, CompleteResult, Completion, PromptReference, Reference
+from isthmus.wire.jsonrpc import shorten
 
 __all__ = ["Completer", "Completions", "ranked"]
 
@@ -39,6 +40,7 @@ class Completions:
         self._prompts = prompts
         self._resources = resources
         self._workers = facilities.workers
+        self._facilities = facilities
         self._limit = facilities.limiters.completions
         self._settled = False
         self._completers: dict[tuple[str, str], tuple[Completer, int]] = {}
@@ -84,6 +86,7 @@ class Completions:
         """
         for ref, argument in self._completers:
             self._check(ref, argument)
+        self._limit = self._facilities.limiters.completions
         self._settled = True
 
     def _check(self, ref: str, argument: str) -> None:
@@ -115,9 +118,9 @@ class Completions:
         argument, typed = params.argument.name, params.argument.value
         if known is None:
             # spec 2026-07-28 server/utilities/completion#error-handling
-            raise Refuse(-32602, f"Unknown prompt or resource template: {ref}")
+            raise Refuse(-32602, f"Unknown prompt or resource template: {shorten(ref)}")
         if argument not in known:
-            raise Refuse(-32602, f"Unknown argument of {ref}: {argument}")
+            raise Refuse(-32602, f"Unknown argument of {shorten(ref)}: {shorten(argument)}")
         if (ref, argument) not in self._completers:
             return _result([])
         completer, arity = self._completers[ref, argument]

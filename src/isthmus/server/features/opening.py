@@ -5,6 +5,7 @@ from collections.abc import Callable
 from msgspec import UNSET, UnsetType
 
 from isthmus.core.caller import Caller
+from isthmus.core.surrogates import without_surrogates
 from isthmus.errors import Refuse
 from isthmus.revisions import BY_NAME, LEGACY, MODERN, Revision, accept, project
 from isthmus.runtime.inbound import Inbound
@@ -19,6 +20,7 @@ from isthmus.wire import (
     PingParams,
     ServerCapabilities,
 )
+from isthmus.wire.jsonrpc import shorten
 
 __all__ = ["Opening"]
 
@@ -47,11 +49,16 @@ class Opening:
         caching: Caching,
     ) -> None:
         self._info = info
-        self._instructions: str | UnsetType = UNSET if instructions is None else instructions
+        self._instructions: str | UnsetType = UNSET
+        self.instruct(instructions)
         self._revisions = revisions
         self._sessions = [revision for revision in revisions if revision in LEGACY]
         self._capabilities = capabilities
         self._caching = caching
+
+    def instruct(self, instructions: str | None) -> None:
+        """Set how the server is to be used, for a model to read."""
+        self._instructions = UNSET if instructions is None else without_surrogates(instructions)
 
     async def initialize(self, params: InitializeParams, inbound: Inbound) -> InitializeResult:
         """Handle ``initialize``: agree on a revision and keep the client's facts.
@@ -87,9 +94,9 @@ class Opening:
         supported = [revision.name for revision in self._revisions]
         raise Refuse(
             -32022,
-            f"Unsupported protocol version {wanted!r}: this server has no initialize, it speaks "
+            f"Unsupported protocol version {shorten(wanted)!r}: this server has no initialize, it speaks "
             f"{', '.join(supported)}",
-            {"supported": supported, "requested": wanted},
+            {"supported": supported, "requested": shorten(wanted)},
         )
 
     async def ping(self, _params: PingParams, _inbound: Inbound) -> EmptyResult:

@@ -14,7 +14,8 @@ from isthmus.server.facilities import Facilities
 from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
 from isthmus.server.results import to_prompt_messages
-from isthmus.server.running import Run, run_refusing, runner
+from isthmus.server.returns import name_unless_optional, returned_none
+from isthmus.server.running import Run, run_refusing, runner, to_result
 from isthmus.server.scopes import Demand, Scopes, demand, demanded
 from isthmus.wire import (
     GetPromptParams,
@@ -24,8 +25,10 @@ from isthmus.wire import (
     ListPromptsResult,
     Prompt,
     PromptArgument,
+    PromptMessage,
 )
 from isthmus.wire.base import Meta, Wire
+from isthmus.wire.jsonrpc import shorten
 
 __all__ = ["Prompts", "RegisteredPrompt"]
 
@@ -132,7 +135,7 @@ class Prompts:
         prompt = self.listing.get(params.name)
         if prompt is None:
             # spec 2026-07-28 server/prompts#error-handling
-            raise Refuse(-32602, f"Unknown prompt: {params.name}")
+            raise Refuse(-32602, f"Unknown prompt: {shorten(params.name)}")
         try:
             bound = prompt.function.bind_text(params.arguments or {})
         except ArgumentError as error:
@@ -145,6 +148,12 @@ class Prompts:
         value = await run_refusing(body, inbound, params, params.name, self._facilities)
         if isinstance(value, InputRequiredResult | GetPromptResult):
             return value
-        return GetPromptResult(
-            messages=to_prompt_messages(value), description=prompt.shown.description
-        )
+
+        def make() -> list[PromptMessage]:
+            promised = name_unless_optional(prompt.function.signature.returns)
+            if value is None and promised:
+                raise returned_none(promised)
+            return to_prompt_messages(value)
+
+        messages = to_result(make, f"prompt {params.name!r}", prompt.function.fn)
+        return GetPromptResult(messages=messages, description=prompt.shown.description)

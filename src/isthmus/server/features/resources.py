@@ -20,7 +20,7 @@ from isthmus.server.facilities import Facilities
 from isthmus.server.features.listing import Listing
 from isthmus.server.functions import ArgumentError, Function
 from isthmus.server.results import to_resource_contents
-from isthmus.server.running import Run, run_refusing, runner
+from isthmus.server.running import Run, run_refusing, runner, to_result
 from isthmus.server.scopes import Scopes, demand, demanded
 from isthmus.wire import (
     Annotations,
@@ -34,10 +34,13 @@ from isthmus.wire import (
     ResourceTemplate,
 )
 from isthmus.wire.base import Meta, Wire
+from isthmus.wire.jsonrpc import shorten
 from isthmus.wire.results import CacheScope
 
 if TYPE_CHECKING:
     from isthmus.server.features.files import FolderUris, OfferedFolder
+
+MAX_URI_REPEATED = 2_000
 
 __all__ = ["RegisteredResource", "Resources"]
 
@@ -246,8 +249,13 @@ class Resources:
             raise _not_found(inbound, uri)
         if isinstance(value, InputRequiredResult | ReadResourceResult):
             return value
+        contents = to_result(
+            lambda: to_resource_contents(value, uri, entry.mime_type),
+            f"resource {entry.function.name!r}",
+            entry.function.fn,
+        )
         return ReadResourceResult(
-            contents=to_resource_contents(value, uri, entry.mime_type),
+            contents=contents,
             ttl_ms=entry.ttl_ms,
             cache_scope=entry.scope,
         )
@@ -308,4 +316,6 @@ def _check_uri(uri: str, template: UriTemplate) -> None:
 def _not_found(inbound: Inbound, uri: str) -> Refuse:
     # spec 2026-07-28 server/resources#error-handling: -32602 with the URI; -32002 before
     code = resource_not_found_code(inbound.caller.revision)
-    return Refuse(code, f"Resource not found: {uri}", {"uri": uri})
+    return Refuse(
+        code, f"Resource not found: {shorten(uri)}", {"uri": shorten(uri, MAX_URI_REPEATED)}
+    )

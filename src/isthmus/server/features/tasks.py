@@ -75,13 +75,19 @@ class Tasks(TaskDesk):
 
     def __init__(self, tools: "Tools", facilities: Facilities) -> None:
         limits, store = facilities.limits, facilities.task_store
+        self._store = MemoryKV() if store is None else store
         super().__init__(
-            TaskBook(MemoryKV() if store is None else store, limits, limits.tasks_each),
+            TaskBook(self._store, limits, limits.tasks_each),
             lambda: facilities.cursor_secret,
             facilities.page_size,
         )
         self._tools = tools
         self._facilities = facilities
+
+    def settle(self) -> None:
+        """Take the limits that the server has now: it begins to serve."""
+        limits = self._facilities.limits
+        self.book = TaskBook(self._store, limits, limits.tasks_each)
 
     @property
     def routes(self) -> "Mapping[str, Handler]":
@@ -185,7 +191,10 @@ class Tasks(TaskDesk):
                 await asyncio.wait((task,))
             raise
         if not becoming.begun.done():
-            answer: Wire = await task
+            try:
+                answer: Wire = await task
+            finally:
+                del task, becoming  # which keep what is raised, and so would this frame
             return answer
         return shape.created(becoming.begun.result().record)
 

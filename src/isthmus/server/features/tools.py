@@ -25,10 +25,10 @@ from isthmus.server.custom_types import encode
 from isthmus.server.definitions import check_definition, warn_of
 from isthmus.server.facilities import Facilities
 from isthmus.server.features.listing import Listing
-from isthmus.server.functions import ArgumentError, Function
+from isthmus.server.functions import ArgumentError, Function, is_object
 from isthmus.server.options import TaskStarts, TaskSupport, starts_in_body
 from isthmus.server.results import to_call_result
-from isthmus.server.returns import Returns
+from isthmus.server.returns import Returns, WrongReturn
 from isthmus.server.running import Body, Run, report, rounds, runner
 from isthmus.server.scopes import Demand, Scopes, demand, demanded
 from isthmus.server.validation import Validator
@@ -44,6 +44,7 @@ from isthmus.wire import (
     ToolExecution,
 )
 from isthmus.wire.base import Meta, Wire
+from isthmus.wire.jsonrpc import shorten
 
 if TYPE_CHECKING:
     from isthmus.server.features.tasks import Tasks
@@ -189,8 +190,7 @@ class Tools:
         self._facilities = facilities
         self._get = self.listing.get
         self.tasks: Tasks | None = None
-        self._limit = facilities.limiters.tool_calls
-        self._clean = facilities.sanitise
+        self.settle()
 
     def add(
         self,
@@ -252,6 +252,13 @@ class Tools:
         self.listing.add(tool.name, tool)
         warn_of(tool.name, tool.mirrored)
 
+    def settle(self) -> None:
+        """Take what each call needs of the server's settings: it begins to serve."""
+        self._limit = self._facilities.limiters.tool_calls
+        self._clean = self._facilities.sanitise
+        if self.tasks is not None:
+            self.tasks.settle()
+
     def needs(self, params: CallToolParams, principal: Principal | None) -> frozenset[str]:
         """The scopes that a call takes."""
         tool = self._get(params.name)
@@ -260,7 +267,7 @@ class Tools:
         what = f"tool {tool.name!r}"
         return demanded(tool.scopes, principal, what, partial(tool.arguments, params.arguments))
 
-    async def call(self, params: CallToolParams, inbound: Inbound) -> Wire:
+    async def call(self, params: CallToolParams, inbound: Inbound) -> Wire:  # noqa: C901 - the path of every call
         """Handle ``tools/call``.
 
         What goes wrong inside the tool is a result that says so, for the model to read; what is
@@ -279,7 +286,7 @@ class Tools:
         tool = self._get(params.name)
         if tool is None:
             # spec 2026-07-28 server/tools#error-handling: an unknown tool is a protocol error
-            raise Refuse(-32602, f"Unknown tool: {params.name}")
+            raise Refuse(-32602, f"Unknown tool: {shorten(params.name)}")
         if tool.mirrored:
             _compare(tool, params, inbound)
         if (tool.task is not None or params.task is not UNSET) and self.tasks is not None:
@@ -296,7 +303,11 @@ class Tools:
                 value = await self._rounds(tool, bound, params, inbound)
             result = to_call_result(value, tool.returns, self._clean)
             return tool.checked(result) if tool.checks else result
-        except BaseException as error:  # noqa: BLE001 - a tool may raise anything, and its caller is told
+        except BaseException as error:
+            if is_passed_on(error) and not (tool.alone and isinstance(error, UrlRequired)):
+                raise
+            if isinstance(error, ArgumentError):
+                _check_object(params.arguments)
             return await self._left(tool, error, params, inbound)
 
     async def _left(
@@ -305,21 +316,17 @@ class Tools:
         """What follows from an exception: a question, where the user must visit a page first."""
         if not tool.alone or not isinstance(error, UrlRequired):
             return self._ended(tool, error)
+        asked = self._asked(tool, error, params, inbound)
+        del error  # it is raised again in there
         try:
-            value = await self._asked(tool, error, params, inbound)
-            return to_call_result(value, tool.returns, self._clean)
-        except BaseException as other:  # noqa: BLE001 - as in call
+            return to_call_result(await asked, tool.returns, self._clean)
+        except BaseException as other:
+            if is_passed_on(other):
+                raise
             return self._ended(tool, other)
 
     def _ended(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
-        """The result of a call that ended by an exception.
-
-        Raises:
-            Refuse: the call is refused, and has no result.
-            BaseException: nobody is there to be answered.
-        """
-        if isinstance(error, Refuse) or is_over(error):
-            raise error
+        """The result of a call that ended by an exception."""
         if isinstance(error, ToolError):
             text = str(error)  # which the tool's author may have from anywhere
             return _failed(text if self._clean is None else self._clean.text(text))
@@ -339,7 +346,11 @@ class Tools:
 
             result = to_call_result(await way(body), tool.returns, self._clean)
             return tool.checked(result) if tool.checks else result
-        except BaseException as error:  # noqa: BLE001 - a tool may raise anything, and its caller is told
+        except BaseException as error:
+            if is_passed_on(error):
+                raise
+            if isinstance(error, ArgumentError):
+                _check_object(params.arguments)
             return self._ended(tool, error)
 
     def _rounds(
@@ -365,7 +376,10 @@ class Tools:
                 return await tool.run(tool.bind(params.arguments), None)
             asked = left.pop()
             if isinstance(asked, UrlRequired):
-                raise asked
+                try:
+                    raise asked
+                finally:
+                    del asked  # it keeps this frame, and must not be kept by it
             return asked
 
         return rounds()(body, inbound, params, tool.name, self._facilities)
@@ -375,7 +389,9 @@ class Tools:
         failed = f"Tool {tool.name!r} failed"
         if isinstance(error, CapabilityMissing | NotInRevision):
             return _failed(f"{failed}: {error}")  # nothing broke: this client cannot do it
-        report(f"tool {tool.name!r}", error)
+        report(f"tool {tool.name!r}", error, tool.function.fn)
+        if isinstance(error, WrongReturn):
+            return _failed(f"{failed}: {error if self._facilities.debug else error.told}")
         kind = type(error).__name__
         return _failed(
             f"{failed}: {kind}: {error}" if self._facilities.debug else f"{failed}: {kind}"
@@ -395,6 +411,23 @@ def _annotations(*hints: bool | None) -> ToolAnnotations | UnsetType:
         idempotent_hint=idempotent,
         open_world_hint=open_world,
     )
+
+
+def is_passed_on(error: BaseException) -> bool:
+    """Whether an exception ends the request, and is no result: a refusal, or nobody waits."""
+    return isinstance(error, Refuse) or is_over(error)
+
+
+def _check_object(arguments: Raw | UnsetType) -> None:
+    """See that arguments which do not fit are an object at all: else the request is wrong.
+
+    Raises:
+        Refuse: they are none.
+    """
+    # spec 2026-07-28 server/tools#error-handling: a malformed request is a protocol error; every
+    # revision's schema has the arguments as an object
+    if arguments is not UNSET and not is_object(arguments):
+        raise Refuse(-32602, "Invalid params: Expected `object` - at `$.arguments`")
 
 
 def _failed(text: str) -> CallToolResult:

@@ -20,6 +20,7 @@ from isthmus.runtime.router import Router, log_failure
 from isthmus.transports.http.bearer import Asgi, Asked, Authorizer
 from isthmus.transports.http.exchange import Exchange
 from isthmus.transports.http.guard import Guard
+from isthmus.transports.http.lingering import LingeringResponse
 from isthmus.transports.http.lookout import Lookout
 from isthmus.transports.http.reply import Attended, Scope
 from isthmus.transports.http.request import local_address
@@ -145,7 +146,8 @@ class Admission:
         """A page of the authorizer's own, which any other page on the web may ask for."""
         refusal = guard.host(exchange.head, local_address(exchange.scope))
         if refusal is None:
-            await self.routes[path](exchange.scope, exchange.receive, exchange.send)
+            response = LingeringResponse(exchange.scope, exchange.receive, exchange.send)
+            await self.routes[path](exchange.scope, response.receive, response.send)
         else:
             await exchange.refuse(refusal)
 

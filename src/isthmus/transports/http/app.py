@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw
 from isthmus.core.batch import flaw
 from isthmus.core.caller import Caller, Malformed, read_envelope
 from isthmus.core.http_rules import Legacy, Modern, Refusal, judge, read_head
+from isthmus.errors import UsageError
 from isthmus.revisions import LEGACY
 from isthmus.runtime.channel import Delivery
 from isthmus.runtime.inbound import Inbound
@@ -27,17 +28,20 @@ from isthmus.transports.http.guard import (
     cors_headers,
     is_foreign,
     too_large,
+    too_many_uploads,
     too_slow,
 )
-from isthmus.transports.http.hosting import attach, live
+from isthmus.transports.http.hosting import StopSignals, attach, live
 from isthmus.transports.http.lookout import Lookout
 from isthmus.transports.http.reply import Receive, Scope, Send, WatchedReply, empty
 from isthmus.transports.http.request import (
     Begun,
     Message,
+    OverBudget,
     TooLarge,
     TooSlow,
     Upload,
+    UploadBudget,
     begun,
     inner_path,
     local_address,
@@ -59,6 +63,9 @@ __all__ = ["HttpApp"]
 
 Hook = Callable[[], Awaitable[None]]
 
+OTHER_FIELDS_BYTES = 4 * 1024
+"""Of a request's head, for what is neither its token nor a proof."""
+
 NO_ENVELOPE = Envelope()
 NO_SESSION = Refusal(
     400,
@@ -74,7 +81,17 @@ NO_BATCH = Refusal(
     "Invalid request: a batch is part of a session of 2025-03-26: send initialize first",
 )
 NEEDS_STREAM = Refusal(406, -32600, "The answer is an event stream: accept text/event-stream")
+OLD_HTTP = Refusal(406, -32600, "The answer is an event stream: HTTP/1.0 has none, use HTTP/1.1")
 NOT_STARTED = Refusal(500, -32603, "Internal error: the server could not start")
+STOPPED = Refusal(
+    503,
+    -32603,
+    "The server is shutting down",
+    UNSET,
+    (("connection", "close"), ("retry-after", "5")),
+)
+REST_S = 5.0
+"""Seconds after a signal to stop in which requests that still come in are refused."""
 
 
 class HttpApp:
@@ -88,11 +105,16 @@ class HttpApp:
             ``public_url``, requests over loopback must name this machine, others may name any.
         allowed_origins: pages elsewhere that may call this server; ``"*"`` for all.
         body_limit: the most bytes a request's body may have.
+        head_limit: the most bytes a request's head may have, where ``isthmus run``, ``Server.run``
+            or :class:`~isthmus.transports.http.connections.Connection` reads it.
+        target_limit: the same of its first line, with method and path.
         session_idle: seconds without a request or an open stream until a session ends.
         max_sessions: the most sessions there may be; the idlest gives way to a new one.
         heartbeat: seconds between comments on an open stream; a client that takes none of four in
             a row counts as gone.
         stream_answers: answer legacy requests with a stream even where JSON would do.
+        upload_budget: the most bytes that bodies may take together while they come; one more is
+            refused (503). At least ``body_limit``.
         body_timeout: seconds a request's body may take.
         body_idle: seconds it may take from one piece to the next.
         retry: seconds that a client is asked to wait before it comes back for the rest of a
@@ -112,6 +134,13 @@ class HttpApp:
         >>> app = Starlette(routes=[Mount("/tools", HttpApp(server.router))])  # doctest: +SKIP
     """
 
+    _lookout: Lookout
+    _book: SessionBook
+    _signals: StopSignals
+    _closing: asyncio.Task[None] | None = None
+    _resting_until = 0.0
+    _unavailable = NOT_STARTED
+
     def __init__(
         self,
         router: Router,
@@ -121,10 +150,13 @@ class HttpApp:
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
         body_limit: int = 4 * 1024 * 1024,
+        head_limit: int = 32 * 1024,
+        target_limit: int = 8 * 1024,
         session_idle: float = 1800.0,
         max_sessions: int = 10_000,
         heartbeat: float = 15.0,
         stream_answers: bool = False,
+        upload_budget: int = 256 * 1024 * 1024,
         body_timeout: float = 60.0,
         body_idle: float = 15.0,
         retry: float = 1.0,
@@ -146,7 +178,11 @@ class HttpApp:
             allowed_origins=allowed_origins,
             resource=None if auth is None else auth.resource,
         )
+        self.head_limit = head_limit
+        self.target_limit = target_limit
         self._body_limit = body_limit
+        self._upload_limit = max(upload_budget, body_limit)
+        self._uploads = UploadBudget(self._upload_limit)
         self._body_timeout = body_timeout
         self._body_idle = body_idle
         self._retry = retry
@@ -159,10 +195,9 @@ class HttpApp:
         self._heartbeat = heartbeat
         self._stream_answers = stream_answers
         self._on_start = on_start
+        self.failure: str | None = None
         self._on_stop = on_stop
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lookout: Lookout
-        self._book: SessionBook
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
@@ -188,7 +223,7 @@ class HttpApp:
         elif verb == "OPTIONS":
             await exchange.preflight()
         elif self._loop is not asyncio.get_running_loop() and not await self._started():
-            await exchange.refuse(NOT_STARTED)
+            await exchange.refuse(self._unavailable)
         elif isinstance(verdict, Legacy):
             await self._stream_or_end(exchange, verdict.session_id)
         else:
@@ -208,6 +243,12 @@ class HttpApp:
     def _admitting(self, auth: "Authorizer") -> "Admission":
         from isthmus.transports.http.admission import Admission  # most servers let everybody in
 
+        needed = getattr(auth, "max_credential_bytes", 0) + OTHER_FIELDS_BYTES
+        if needed > self.head_limit:
+            raise UsageError(
+                f"head_limit={self.head_limit} has no room for the tokens that auth= takes: it has "
+                f"to be {needed} or more, or max_token_bytes= of auth less"
+            )
         return Admission(auth, self.router)
 
     def _older(self, sse: str | None, messages: str) -> "SseServer | None":
@@ -241,7 +282,7 @@ class HttpApp:
         elif older.admission is not None and not await older.admission.admit(exchange):
             return
         elif self._loop is not asyncio.get_running_loop() and not await self._started():
-            await exchange.refuse(NOT_STARTED)
+            await exchange.refuse(self._unavailable)
         elif path == older.listening:
             await older.listen(exchange, self._lookout, self._max_sessions)
         elif (session := await older.judged(exchange)) is not None:
@@ -258,6 +299,7 @@ class HttpApp:
         if not isinstance(message, Begun) and message["type"] == "http.request":
             body: bytes = message.get("body", b"")
             if len(body) <= self._body_limit and not message.get("more_body", False):
+                exchange.is_unread = False
                 return body
         return await self._uploaded(exchange, message)
 
@@ -267,16 +309,24 @@ class HttpApp:
             exchange.receive,
             exchange.scope,
             self._body_limit,
+            self._uploads,
             idle=self._body_idle,
             total=self._body_timeout,
         )
         self._lookout.enter(upload)
         try:
-            return await upload.read()
+            body = await upload.read()
         except TooLarge:
+            exchange.is_unread = upload.is_open
             await exchange.refuse(too_large(self._body_limit))
+        except OverBudget:
+            await exchange.refuse(too_many_uploads(self._upload_limit))
         except TooSlow:
+            exchange.is_unread = False  # there is nothing to drain
             await exchange.refuse(too_slow(self._body_idle, self._body_timeout))
+        else:
+            exchange.is_unread = False
+            return body
         finally:
             self._lookout.leave(upload)
         return None
@@ -346,7 +396,7 @@ class HttpApp:
             self.router.note(inbound.method, inbound.params, inbound)
             await channel.end(202)
         elif frame.method == "subscriptions/listen" and not takes.events:
-            await exchange.refuse(NEEDS_STREAM, inbound.id)
+            await exchange.refuse(NEEDS_STREAM if exchange.takes_streams else OLD_HTTP, inbound.id)
         else:
             await channel.serve(self.router, self._lookout, inbound)
 
@@ -382,6 +432,8 @@ class HttpApp:
         elif exchange.scope["method"] == "DELETE":
             self._book.end(session)
             await empty(exchange.send, 200, exchange.extra)
+        elif not exchange.takes_streams:
+            await exchange.refuse(OLD_HTTP)
         else:
             reply = GetReply(exchange.send, EVENTS_ONLY, exchange.extra)
             try:
@@ -412,8 +464,13 @@ class HttpApp:
             Exception: whatever ``on_start`` raised.
         """
         loop = asyncio.get_running_loop()
+        self.failure = None
         if self._on_start is not None:
-            await self._on_start()
+            try:
+                await self._on_start()
+            except Exception as error:
+                self.failure = str(error) or type(error).__name__
+                raise
         if self._loop is not loop:
             self._lookout = Lookout(loop, self._heartbeat)
             self._book = SessionBook(
@@ -427,6 +484,7 @@ class HttpApp:
             )
             if self._admission is not None:
                 self._admission.watch(self._lookout, self.sockets)
+            self._signals, self._closing = StopSignals(loop, self._told_to_stop), None
             self._loop = loop
 
     async def close(self, drain: float = 1.0) -> None:
@@ -435,8 +493,24 @@ class HttpApp:
         Args:
             drain: seconds that calls in flight get before they are cut short.
         """
-        if self._loop is not asyncio.get_running_loop():
-            return
+        loop, me = asyncio.get_running_loop(), asyncio.current_task()
+        closing = self._closing
+        if closing is None or closing.done() or closing.get_loop() is not loop:
+            if self._loop is not loop:
+                return
+            closing = self._closing = loop.create_task(self._end(drain, me))
+        if closing is not me:  # which is what on_stop runs in
+            await asyncio.shield(closing)
+
+    def _told_to_stop(self) -> None:
+        """The server got a signal: end what it would wait for, and begin nothing anew."""
+        loop = asyncio.get_running_loop()
+        if self._loop is loop and (self._closing is None or self._closing.done()):
+            self._resting_until = loop.time() + REST_S
+            self._closing = loop.create_task(self._end(1.0, None))
+
+    async def _end(self, drain: float, closer: "asyncio.Task[Any] | None") -> None:
+        self._signals.close()
         if self._admission is not None:
             self._admission.close()
         if self.sockets is not None:
@@ -444,7 +518,7 @@ class HttpApp:
         for one in self._lookout.all():
             one.farewell()
         tasks = {one.task for one in self._lookout.all() if one.task is not None}
-        tasks.discard(asyncio.current_task())
+        tasks.discard(closer)  # a tool may end its own server
         if tasks:
             await asyncio.wait(tasks, timeout=drain)
         for one in self._lookout.all():
@@ -458,6 +532,10 @@ class HttpApp:
             await self._on_stop()
 
     async def _started(self) -> bool:
+        self._unavailable = STOPPED
+        if asyncio.get_running_loop().time() < self._resting_until:
+            return False
+        self._unavailable = NOT_STARTED
         try:
             await self.start()
         except Exception as error:  # noqa: BLE001 - the author's hook may raise anything

@@ -18,13 +18,20 @@ from msgspec import UNSET, Raw
 from isthmus.core.batch import MAX_TAKEN
 from isthmus.core.http_params import encode_value
 from isthmus.core.opening import states_facts
-from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved, SessionEnded, refused
+from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved, SessionEnded, anew, refused
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.transports.http.address import LIMIT, shown
 from isthmus.transports.http.beside import Beside
 from isthmus.transports.http.members import Members
-from isthmus.transports.http.refusals import CREDENTIALS, REDIRECTS, body_of, moved, refusal
+from isthmus.transports.http.refusals import (
+    CREDENTIALS,
+    REDIRECTS,
+    body_of,
+    moved,
+    refusal,
+    refusal_of,
+)
 from isthmus.transports.http.requests import Requests, Response, connect
 from isthmus.transports.http.streams import Streams
 from isthmus.wire.base import Id
@@ -119,7 +126,7 @@ class HttpClientChannel:
         """The next message of the server, or None when the channel was closed."""
         while not self._arrived:
             if self._lost is not None:
-                raise self._lost
+                raise anew(self._lost)
             if self._closed:
                 return None
             self._reader = asyncio.get_running_loop().create_future()
@@ -136,7 +143,7 @@ class HttpClientChannel:
             Misbehaved: what it answered is no answer.
         """
         if self._over is not None:
-            raise type(self._over)(*self._over.args)
+            raise anew(self._over)
         id, task = out.calls, asyncio.current_task()
         if id is None or task is None:  # coroutines run in tasks; type checkers do not know it
             await self._say(out)
@@ -156,6 +163,7 @@ class HttpClientChannel:
                 raise
             # Abandoned: whoever did that tells the caller why.
         finally:
+            del task  # which keeps what is raised, and so would this frame
             self._exchanges.pop(id, None)
 
     def abandon(self, id: Id) -> bool:
@@ -315,9 +323,7 @@ class HttpClientChannel:
         if ours and out.method != "initialize":
             self._arrive(body, frame)
             return
-        raised = refused(error.code, error.message, None if error.data is UNSET else error.data)
-        raised.status = response.status
-        raise raised
+        raise refusal_of(error, response.status)
 
     def _check_session(self, response: Response) -> None:
         """Everything is over where the server has forgotten our session.
@@ -387,6 +393,7 @@ class HttpClientChannel:
             if members in self._exchanges or task.uncancel() > before:
                 raise
         finally:
+            del task  # as in send
             self._exchanges.pop(members, None)
 
     async def _note(self, out: Outgoing) -> None:

@@ -28,7 +28,7 @@ from isthmus.revisions import Revision
 from isthmus.transports.http.reply import Header
 
 __all__ = ["Guard", "cors_headers", "is_foreign", "preflight_headers", "too_large",
-           "too_slow"]  # fmt: skip
+           "too_many_uploads", "too_slow"]  # fmt: skip
 
 ANY = "*"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -160,6 +160,18 @@ def too_slow(idle: float, total: float) -> Refusal:
     """The refusal of a body that does not come; the connection ends."""
     message = f"The body did not come within {idle:g} s a piece and {total:g} s: see body_timeout"
     return Refusal(408, -32600, message, UNSET, (("connection", "close"),))
+
+
+def too_many_uploads(limit: int) -> Refusal:
+    """The refusal of a body while others are still coming that are too much together."""
+    again = (("retry-after", "5"), ("connection", "close"))
+    return Refusal(
+        503,
+        -32603,
+        f"Bodies of {limit} bytes together are on their way here: see upload_budget",
+        UNSET,
+        again,
+    )
 
 
 def too_large(limit: int) -> Refusal:

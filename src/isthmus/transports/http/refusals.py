@@ -1,9 +1,20 @@
 """What an HTTP client makes of an answer that is none: refusals and redirects."""
 
-from isthmus.errors import HttpRefused, Misbehaved
-from isthmus.transports.http.requests import Response
+from msgspec import UNSET
 
-__all__ = ["CREDENTIALS", "REDIRECTS", "body_of", "moved", "refusal", "same_origin"]
+from isthmus.errors import HttpRefused, Misbehaved, Refused, refused
+from isthmus.transports.http.requests import Response
+from isthmus.wire.jsonrpc import ErrorBody
+
+__all__ = [
+    "CREDENTIALS",
+    "REDIRECTS",
+    "body_of",
+    "moved",
+    "refusal",
+    "refusal_of",
+    "same_origin",
+]
 
 SNIPPET = 500
 """Characters of a refusal's body that its exception shows."""
@@ -33,6 +44,13 @@ def refusal(response: Response, body: bytes) -> HttpRefused:
     location = response.headers.get("Location")
     hint = f"it redirects to {location}: use that URL if you trust it" if location else ""
     return HttpRefused(response.status, text, response.headers, hint)
+
+
+def refusal_of(error: ErrorBody, status: int) -> Refused:
+    """The exception for a status that came with an error."""
+    no = refused(error.code, error.message, None if error.data is UNSET else error.data)
+    no.status = status
+    return no
 
 
 def same_origin(url: str, other: str) -> bool:

@@ -326,6 +326,7 @@ class Reply(Attended):
             self.drop()
             return False
         finally:
+            del task  # which keeps what is raised, and so would this frame
             pace.writer = None
             pace.lock.release()
         return True

@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from isthmus.transports.http.reply import Attended, Receive, Scope
 
-__all__ = ["Begun", "Headers", "Message", "TooLarge", "TooSlow", "Upload", "begun", "inner_path",
-           "local_address"]  # fmt: skip
+__all__ = ["Begun", "Headers", "Message", "OverBudget", "TooLarge", "TooSlow", "Upload",
+           "UploadBudget", "begun", "inner_path", "local_address"]  # fmt: skip
 
 T = TypeVar("T")
 Message: TypeAlias = MutableMapping[str, Any]
@@ -106,6 +106,38 @@ def begun(something: Awaitable[T]) -> T | Begun[T]:
     return Begun(steps, wanted)
 
 
+class OverBudget(Exception):
+    """All bodies on their way in are together more than is kept of them."""
+
+
+class UploadBudget:
+    """The bytes that unfinished bodies may take, of all connections together.
+
+    Args:
+        limit: so many.
+    """
+
+    __slots__ = ("_limit", "_used")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
+
+    def take(self, size: int) -> None:
+        """Keep so many bytes more.
+
+        Raises:
+            OverBudget: that is too many; they are counted, and are to be given back.
+        """
+        self._used += size
+        if self._used > self._limit:
+            raise OverBudget
+
+    def give_back(self, size: int) -> None:
+        """Keep so many bytes less."""
+        self._used -= size
+
+
 class Upload(Attended):
     """A request's body on its way in: one that is not there as a whole yet, and so is timed.
 
@@ -114,12 +146,27 @@ class Upload(Attended):
         receive: the ASGI callable.
         scope: the ASGI scope; its Content-Length is believed where it says "too long".
         limit: the most bytes taken, however they come.
+        budget: the bytes that all bodies may take while they come.
         idle: seconds from one piece to the next.
         total: seconds from the first to the last.
+
+    Attributes:
+        is_open: there is more to come.
     """
 
-    __slots__ = ("_end", "_first", "_heard", "_idle", "_limit", "_receive", "_scope", "_timer",
-                 "_total")  # fmt: skip
+    __slots__ = (
+        "_budget",
+        "_end",
+        "_first",
+        "_heard",
+        "_idle",
+        "_limit",
+        "_receive",
+        "_scope",
+        "_timer",
+        "_total",
+        "is_open",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -127,15 +174,18 @@ class Upload(Attended):
         receive: Receive,
         scope: Scope,
         limit: int,
+        budget: UploadBudget,
         *,
         idle: float,
         total: float,
     ) -> None:
         super().__init__()
+        self.is_open = True
         self._first = first
         self._receive = receive
         self._scope = scope
         self._limit = limit
+        self._budget = budget
         self._idle = idle
         self._total = total
         self._end = self._heard = 0.0
@@ -147,6 +197,7 @@ class Upload(Attended):
         Raises:
             TooLarge: there is more of it than allowed.
             TooSlow: it took longer than allowed.
+            OverBudget: there are too many bodies on their way.
         """
         try:
             first = self._first
@@ -154,6 +205,7 @@ class Upload(Attended):
             body: bytes = message.get("body", b"")
             if message.get("more_body", False):
                 return await self._rest(body)
+            self.is_open = False
             if len(body) > self._limit:
                 raise TooLarge
             return body if message["type"] == "http.request" else None
@@ -172,15 +224,20 @@ class Upload(Attended):
         if _announced(self._scope) > self._limit:
             raise TooLarge
         parts, size, more = [body], len(body), True
-        while more:
-            if size > self._limit:
-                raise TooLarge
-            if self._timer is not None:
-                self._heard = asyncio.get_running_loop().time()
-            message = await self._receive()
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            more = message.get("more_body", False)
+        try:
+            self._budget.take(size)
+            while more:
+                if size > self._limit:
+                    raise TooLarge
+                if self._timer is not None:
+                    self._heard = asyncio.get_running_loop().time()
+                message = await self._receive()
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                self._budget.take(len(parts[-1]))
+                self.is_open = more = message.get("more_body", False)
+        finally:
+            self._budget.give_back(size)
         if size > self._limit:
             raise TooLarge
         return b"".join(parts) if message["type"] == "http.request" else None

@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from isthmus.errors import ConnectionLost, Misbehaved
+from isthmus.errors import ConnectionLost, Misbehaved, unsent
 from isthmus.transports.http.address import shown
 from isthmus.transports.http.proxies import Proxy, proxy_for
 
@@ -140,12 +140,10 @@ class AiohttpRequests:
             )
         except self._faults as error:
             where = f" through the proxy {way['proxy']}" if way else ""
-            lost = ConnectionLost(
-                f"{method} {shown(url)}{where}: {said(error)}{hint(error, proxied=bool(way))}"
-            )
+            why = f"{method} {shown(url)}{where}: {said(error)}{hint(error, proxied=bool(way))}"
             # aiohttp's errors of connections that never came about have this
-            lost.sent = not hasattr(error, "os_error")
-            raise lost from error
+            kind = unsent if hasattr(error, "os_error") else ConnectionLost
+            raise kind(why) from error
         return AiohttpResponse(response, self._faults)
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from isthmus.errors import ConnectFailed
+from isthmus.errors import ConnectFailed, LifespanFailed
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.leaving import run_to_end
 
@@ -34,15 +34,21 @@ Bound = Callable[[str], None]
 """Called with the server's URL (or socket path) once it accepts connections."""
 
 
-class Heads:
-    """Closes connections on which the head of a request does not come to its end.
+UNREAD_LOOKS = 2
+"""Looks at which a connection has exactly as much unread as at the one before, until it is given up."""
 
-    uvicorn waits for ever for that, and each such connection takes a descriptor away. This looks
-    at all of them once in a while, so that none of them costs a timer.
+
+class Heads:
+    """Closes connections on which the head of a request does not come, or an answer is not read.
+
+    uvicorn waits for ever for both: each such connection takes a descriptor away, and an answer that
+    nobody reads its memory, whatever kind of answer it is. This looks at all of them once in a while,
+    so that none of them costs a timer.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[Any, Any] = {}
+        self._unread: dict[Any, tuple[int, int]] = {}
 
     def look(self, connections: Collection[Any]) -> None:
         """Look at all connections; those that have waited since the look before are closed.
@@ -50,11 +56,29 @@ class Heads:
         Args:
             connections: uvicorn's protocols, of which those for WebSockets have no heads to come.
         """
+        self._give_up_unread(connections)
         waiting = {one: one.cycle for one in connections if _waits_for_head(one)}
         for one, request in waiting.items():
             if self._waiting.get(one, one) is request:
                 one.transport.close()
         self._waiting = waiting
+
+    def _give_up_unread(self, connections: Collection[Any]) -> None:
+        """Cut connections whose client takes nothing of what waits for it.
+
+        What a client reads makes it less, and what is said to it meanwhile makes it more.
+        """
+        before, self._unread = self._unread, {}
+        for one in [*connections]:
+            size = one.transport.get_write_buffer_size()
+            if not size:
+                continue
+            seen, looks = before.get(one, (0, 0))
+            looks = looks + 1 if seen == size else 0
+            if looks < UNREAD_LOOKS:
+                self._unread[one] = size, looks
+            else:
+                one.transport.abort()
 
 
 def _waits_for_head(connection: Any) -> bool:
@@ -86,11 +110,16 @@ async def serve(
         tune: freeze the garbage collector and raise its thresholds once started.
 
     Raises:
+        LifespanFailed: what has to be opened before the first request raised.
         SystemExit: the address cannot be listened on; uvicorn has logged why.
     """
     server = _server(app, host, port, uds, on_bound, tune=tune)
     try:
         await server.serve()
+    except SystemExit:
+        if app.failure is not None:  # the address is free: it was not the listening that failed
+            raise LifespanFailed(app.failure) from None
+        raise
     except asyncio.CancelledError:
         server.should_exit = True
         await server.shutdown()
@@ -132,6 +161,8 @@ def _server(
 ) -> "uvicorn.Server":
     import uvicorn
 
+    from isthmus.transports.http.connections import bound_connections
+
     heads = Heads()
 
     class Server(uvicorn.Server):
@@ -165,7 +196,7 @@ def _server(
             host=host,
             port=port,
             uds=uds,
-            http="httptools" if find_spec("httptools") else "h11",
+            http=bound_connections(app.head_limit, app.target_limit),
             ws="none" if app.sockets is None else sockets_of_uvicorn(),
             ws_max_size=0 if app.sockets is None else app.sockets.limit,
             loop="none",
@@ -188,7 +219,9 @@ def sockets_of_uvicorn() -> Any:
         raise ConnectFailed(
             "WebSockets need the package websockets: pip install 'isthmus[websocket]'"
         )
-    return "websockets-sansio"
+    from isthmus.transports.http.socket_connections import SocketConnection
+
+    return SocketConnection
 
 
 def _url(name: Any, path: str) -> str:

@@ -6,7 +6,7 @@ all sessions together.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from os import urandom
 from typing import Any
@@ -16,7 +16,7 @@ from msgspec import UNSET
 from isthmus.core.principal import owner_of
 from isthmus.errors import ConnectionLost
 from isthmus.revisions import Feature
-from isthmus.runtime.channel import Delivery, Outgoing
+from isthmus.runtime.channel import CLOSED, Delivery, Origin, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log
@@ -53,14 +53,18 @@ class HttpSession:
         id: its name, in ``Mcp-Session-Id``; whoever knows it is in.
         book: where it is found and ended.
         principal: who opened it, or None; nobody else may use it.
+        caller: whose share of all sessions it counts in.
     """
 
-    __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "id", "over", "peer",
+    __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "caller", "id", "over", "peer",
                  "principal", "touched")  # fmt: skip
 
-    def __init__(self, id: str, book: "SessionBook", principal: Any = None) -> None:
+    def __init__(
+        self, id: str, book: "SessionBook", principal: Any = None, caller: str = ""
+    ) -> None:
         self.id = id
         self.principal = principal
+        self.caller = caller
         self.touched = 0.0
         self.over = False
         self.peer = Peer(self, book.router, side="server")
@@ -152,7 +156,11 @@ class HttpSession:
         try:
             for out in refused:  # the whole of it, or all that is to be said about it
                 await reply.answer(out.data)
-            await asyncio.gather(*(self.peer.serve(inbound) for inbound in calls))
+            # one that was withdrawn before it began ends as cancelled, and nobody else does
+            works = [self.peer.spawn(inbound) for inbound in calls]
+            await asyncio.gather(*works, return_exceptions=True)
+            if self.peer.outbox:
+                await self.peer.flush()
             # spec 2025-03-26 basic/transports#sending-messages-to-the-server: 202 where there
             # were only notifications and responses
             await reply.end(202)
@@ -163,6 +171,7 @@ class HttpSession:
         finally:
             self._book.lookout.leave(reply)
             for inbound in calls:
+                self.peer.forget_unstarted(inbound.id)
                 self._posts.pop(inbound.id, None)
             reply.finish()
             self._book.touch(self)
@@ -321,15 +330,29 @@ class HttpSession:
     async def settle(self) -> None:
         """Settle what it still waits for, and forget what was said in it."""
         await self.peer.finish()
+        self.peer.channel = CLOSED  # each would keep the other, and wait for the collector
         if self._streams is not None:
             await self._streams.close()
+
+
+def _name_caller(origin: Origin) -> str:
+    """Whose share of all sessions a new one counts in: who authenticated, or else an address.
+
+    Of an IPv6 address it is the network: whoever has one has all addresses in it.
+    """
+    owner = owner_of(origin.principal)
+    if owner is not None:
+        return owner
+    host = str(origin.peer[0]) if origin.peer else ""
+    return ":".join(host.split(":")[:4]) if ":" in host and "." not in host else host
 
 
 class SessionBook:
     """All sessions, found by their ids; bounded, and rid of the idle by one timer.
 
     A client that only ever initializes, however often, cannot push out sessions that are in use:
-    newcomers give way to newcomers first.
+    newcomers give way to newcomers first. And a caller that has more than its share and goes on
+    opening sessions pushes out its own.
 
     Args:
         router: serves the requests of all sessions.
@@ -362,6 +385,7 @@ class SessionBook:
         self._limit = limit
         self._newcomers: dict[str, HttpSession] = {}
         self._settled: dict[str, HttpSession] = {}
+        self._callers: dict[str, dict[str, HttpSession]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._endings: set[asyncio.Task[None]] = set()
 
@@ -386,13 +410,15 @@ class SessionBook:
         Returns:
             False when there is no room for another session; nothing was sent then.
         """
-        if len(self) >= self._limit and not self._make_room():
+        caller = _name_caller(delivery.origin)
+        if len(self) >= self._limit and not self._make_room(caller):
             return False
-        session = HttpSession(urandom(24).hex(), self, delivery.origin.principal)
+        session = HttpSession(urandom(24).hex(), self, delivery.origin.principal, caller)
         self.lookout.enter(reply)
         session.touched = self._loop.time()
         # Kept before the answer leaves: the client may use it at once.
         self._newcomers[session.id] = session
+        self._callers.setdefault(caller, {})[session.id] = session
         kept = False
         try:
             kept = await session.open(frame, delivery, reply)
@@ -421,6 +447,10 @@ class SessionBook:
             return
         self._settled.pop(session.id, None)
         self._newcomers.pop(session.id, None)
+        theirs = self._callers.get(session.caller, {})
+        theirs.pop(session.id, None)
+        if not theirs:
+            self._callers.pop(session.caller, None)
         session.stop()
         ending = self._loop.create_task(session.settle())
         self._endings.add(ending)
@@ -441,12 +471,26 @@ class SessionBook:
         yield from self._newcomers.values()
         yield from self._settled.values()
 
-    def _make_room(self) -> bool:
-        for session in islice(self._all(), MAX_LOOKED_AT):
-            if not session.busy:
-                self.end(session)
-                return True
-        return False
+    def _make_room(self, caller: str) -> bool:
+        """End a session for one that a caller opens; False where none may be ended for that."""
+        theirs, callers = self._callers.get(caller, {}), self._callers
+        if not callers:
+            return False  # there may be no session at all
+        if len(callers) > 1 and len(theirs) * len(callers) >= self._limit:
+            return self._end_idlest(theirs)  # more than a fair share: others have no part in this
+        largest = max(callers.values(), key=len)
+        return (
+            self._end_idlest(self._newcomers)
+            or (len(largest) * len(callers) > self._limit and self._end_idlest(largest))
+            or self._end_idlest(self._settled)
+        )
+
+    def _end_idlest(self, sessions: Mapping[str, HttpSession]) -> bool:
+        """End a session that nobody waits for: one that was never used, or longest ago."""
+        idle = [one for one in islice(sessions.values(), MAX_LOOKED_AT) if not one.busy]
+        if idle:
+            self.end(min(idle, key=lambda one: (one.id not in self._newcomers, one.touched)))
+        return bool(idle)
 
     def _sweep(self) -> None:
         """End the sessions that are idle for too long, and come again when the next may be."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from isthmus.core.framing import Oversize
 from isthmus.core.sse import Event, Events
-from isthmus.errors import ConnectionLost, Misbehaved, SessionEnded
+from isthmus.errors import ConnectionLost, Misbehaved, SessionEnded, anew
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.transports.http.address import LIMIT, shown
@@ -112,7 +112,7 @@ class HttpSseChannel:
             if self._closed:
                 return None
             if self._over is not None:
-                raise self._over
+                raise anew(self._over)
             if self._beside.full:
                 await self._beside.room()
             try:

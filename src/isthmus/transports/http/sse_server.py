@@ -20,7 +20,7 @@ from isthmus.core.http_rules import Refusal, accepts, judge_head
 from isthmus.core.principal import owner_of
 from isthmus.core.sse import encode_event
 from isthmus.errors import ConnectionLost
-from isthmus.runtime.channel import Delivery, Outgoing
+from isthmus.runtime.channel import CLOSED, Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.transports.http.exchange import EVENTS_ONLY, Exchange
@@ -49,6 +49,7 @@ POST_ONLY = Refusal(
     UNSET,
     (("allow", "POST"),),
 )
+OLD_HTTP = Refusal(406, -32600, "HTTP+SSE is event streams: HTTP/1.0 has none, use HTTP/1.1")
 NO_EVENTS = Refusal(406, -32600, "A GET opens an event stream: accept text/event-stream")
 NO_SESSION = Refusal(400, -32600, "session_id is missing: post to the URI of the endpoint event")
 UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: open an event stream again")
@@ -181,6 +182,8 @@ class SseServer:
             await exchange.refuse(GET_ONLY)
         elif not accepts(exchange.head.accept).events:
             await exchange.refuse(NO_EVENTS)
+        elif not exchange.takes_streams:
+            await exchange.refuse(OLD_HTTP)
         elif len(self) >= limit:
             await exchange.refuse(FULL)
         elif self.admission is None or await self.admission.permits(exchange, ()):
@@ -209,6 +212,7 @@ class SseServer:
             lookout.leave(stream)
             stream.finish()
             await stream.peer.finish(ConnectionLost(lost))
+            stream.peer.channel = CLOSED  # each would keep the other, and wait for the collector
 
     def _place(self, scope: Scope) -> str:
         """The path to post to as the client sees it: where its GET went to, but for the end."""
@@ -272,7 +276,7 @@ class SseServer:
         peer = stream.peer
         delivery = Delivery(body, exchange.origin(stream.id, "http+sse"))
         for inbound in peer.take(delivery, frame if isinstance(frame, Frame) else None):
-            peer.start(peer.serve(inbound), inbound)
+            peer.spawn(inbound)
         if peer.outbox:
             peer.start(peer.flush())
         await empty(exchange.send, 202, exchange.extra)

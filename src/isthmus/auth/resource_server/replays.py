@@ -1,0 +1,113 @@
+"""DPoP proofs that were taken, kept where other processes and the next start know them (RFC 9449 11.1)."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from isthmus.auth.secret import digest
+from isthmus.store.database import Database, Schema
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from isthmus.store.kv import KV
+
+__all__ = ["KVReplays", "ReplayStore", "SQLiteReplays"]
+
+TIDY_INTERVAL_S = 30.0
+
+SCHEMA = Schema(
+    application=0x15714A76,
+    version=1,
+    tables=(
+        "CREATE TABLE proof (name BLOB PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID",
+        "CREATE INDEX proof_until ON proof (until)",
+    ),
+    purpose="the DPoP proofs that a server took",
+)
+
+
+class ReplayStore(Protocol):
+    """Remembers DPoP proofs for all who share it; what it raises is answered with 503."""
+
+    async def first(self, jkt: str, jti: str, until: float) -> bool:
+        """Remember a proof; whether it is the first of its name by this key.
+
+        Args:
+            jkt: the key's thumbprint.
+            jti: the proof's name.
+            until: seconds since the epoch after which it is of no use any more.
+        """
+        ...
+
+
+class SQLiteReplays:
+    """Proofs in a file, which several processes may share and which survives a restart.
+
+    A commit outlives the process and not the machine's power, so that a request does not wait for
+    the disk.
+
+    Example::
+
+        auth = ResourceAuth(url, [issuer], verifier, dpop="require", replays=SQLiteReplays("proofs.db"))
+
+    Args:
+        path: the file; it is made where there is none, readable by its owner only.
+        clock: says the seconds since the epoch.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._database = Database(path, schema=SCHEMA, durability="normal")
+        self._clock = clock
+        self._tidied = float("-inf")
+
+    def __repr__(self) -> str:
+        return f"SQLiteReplays({self._database.path!r})"
+
+    async def first(self, jkt: str, jti: str, until: float) -> bool:
+        """Remember a proof; see :meth:`ReplayStore.first`."""
+        name = proof_name(jkt, jti)
+
+        def remember(db: "sqlite3.Connection") -> bool:
+            self._tidy(db)
+            done = db.execute("INSERT OR IGNORE INTO proof VALUES (?, ?)", (name, until))
+            return done.rowcount == 1
+
+        return await self._database.write(remember)
+
+    async def close(self) -> None:
+        """Let go of the file; safe to call twice."""
+        await self._database.close()
+
+    def _tidy(self, db: "sqlite3.Connection") -> None:
+        now = self._clock()
+        if abs(now - self._tidied) >= TIDY_INTERVAL_S:
+            self._tidied = now
+            db.execute("DELETE FROM proof WHERE until < ?", (now,))
+
+
+class KVReplays:
+    """Proofs in a :class:`~isthmus.store.kv.KV`, such as one that several machines share.
+
+    Args:
+        kv: where they are kept.
+        clock: says the seconds since the epoch.
+    """
+
+    def __init__(self, kv: "KV", *, clock: Callable[[], float] = time.time) -> None:
+        self._kv = kv
+        self._clock = clock
+
+    async def first(self, jkt: str, jti: str, until: float) -> bool:
+        """Remember a proof; see :meth:`ReplayStore.first`."""
+        key = f"dpop/{proof_name(jkt, jti).hex()}"
+        ttl = max(1.0, until - self._clock())
+        return await self._kv.cas(key, b"", 0, ttl) is not None
+
+
+def proof_name(jkt: str, jti: str) -> bytes:
+    """The name of a proof, whatever its client called it."""
+    return digest(f"{jkt} {jti}")
