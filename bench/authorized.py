@@ -11,12 +11,12 @@ from processes import free_port
 
 from isthmus import Client, Server
 from isthmus.auth import JWTVerifier, PrivateKey, ResourceAuth
-from isthmus.auth.client.granting import Granting
-from isthmus.auth.client.proofs import Proofs
-from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.dpop import DpopKey
-from isthmus.auth.jose import sign
-from isthmus.auth.secret import Secret
+from isthmus.auth.client.requests import Granting
+from isthmus.auth.client.store.records import Tokens
+from isthmus.auth.client.token_request import DpopProofs
+from isthmus.auth.tokens.dpop import DpopKey
+from isthmus.auth.tokens.jose import sign_jwt
+from isthmus.auth.tokens.secret import Secret
 from isthmus.transports.http.serve import serve
 
 ISSUER = "https://login.example"
@@ -34,7 +34,7 @@ class Held(Granting):
         super().__init__()
         self.tokens = tokens
 
-    def grant(self, url: str, proofs: Proofs) -> Any:  # noqa: ARG002 - for one server only
+    def grant(self, url: str, proofs: DpopProofs) -> Any:  # noqa: ARG002 - for one server only
         """The way to them."""
         proofs.load(self.tokens)
         return self
@@ -85,7 +85,7 @@ def tokens(url: str, key: PrivateKey, held: DpopKey | None) -> Tokens:
     """Good ones, bound to a key if one is given."""
     now, claims = time.time(), {"iss": ISSUER, "aud": url, "sub": "ada", "client_id": "bench"}
     bound = {} if held is None else {"cnf": {"jkt": held.jkt}}
-    text = sign({**claims, **bound, "scope": "use", "exp": now + 3600}, key, typ="at+jwt")
+    text = sign_jwt({**claims, **bound, "scope": "use", "exp": now + 3600}, key, typ="at+jwt")
     return Tokens(
         access=Secret(text),
         issuer=ISSUER,

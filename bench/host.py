@@ -74,7 +74,7 @@ def hosted(state: str | None) -> Host:
 
 def unlimited() -> Any:
     """As many calls as there are."""
-    from isthmus.host.config.entries import ServerLimits
+    from isthmus.host.model.entries import ServerLimits
 
     return ServerLimits(calls=None)
 

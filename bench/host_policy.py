@@ -13,19 +13,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import quantiles
 
-from isthmus.host.attempt import Attempt
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.audit.reading import attempts as past
-from isthmus.host.audit.reading import opened
-from isthmus.host.audit.row import Row
-from isthmus.host.policy.facts import Facts
+from isthmus.host.audit.queries import open_log
+from isthmus.host.audit.queries import read_attempts as past
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.facts import Facts, record_facts
+from isthmus.host.model.row import AuditRow
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.policy.record import kept
-from isthmus.host.policy.replay import replay
+from isthmus.host.policy.replay import replay_policy
 from isthmus.host.policy.rule import PolicyLayer
-from isthmus.host.policy.shipped import text_of
-from isthmus.host.state import HostState
+from isthmus.host.policy.rule_file import read_layers
+from isthmus.host.policy.shipped import read_policy_text
+from isthmus.host.state.database import HostState
 from isthmus.wire import ToolAnnotations
 
 RULES = 50
@@ -46,7 +45,7 @@ HARMLESS = ToolAnnotations(
 
 def policy() -> Policy:
     """Fifty rules: a shipped policy, and as many of the user's own as it takes."""
-    shipped = text_of("personal-read-only")
+    shipped = read_policy_text("personal-read-only")
     own = UNDER + "\n".join(_own(n) for n in range(RULES - 1 - shipped.count("[[rule]]")))
     layers = read_layers(shipped, "default") + read_layers(own, "user")
     layers.append(PolicyLayer(name="session"))
@@ -110,7 +109,7 @@ async def log_of(folder: Path, count: int) -> None:
     for number in range(count):
         _, attempt, facts = several[number % len(several)]
         log.note(
-            Row(
+            AuditRow(
                 kind="intent",
                 call=str(number),
                 run=f"run-{number // 50}",
@@ -121,7 +120,7 @@ async def log_of(folder: Path, count: int) -> None:
                 effect="allow",
                 arguments=attempt.arguments,
                 labels=tuple(facts.labels),
-                detail={"facts": kept(facts)},
+                detail={"facts": record_facts(facts)},
             )
         )
         if number % 1_000 == 999:
@@ -135,8 +134,8 @@ def replayed(decided: Policy, count: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         asyncio.run(log_of(Path(name), count))
         began = time.perf_counter()
-        with opened(Path(name)) as db:
-            found = replay(decided, past(db))
+        with open_log(Path(name)) as db:
+            found = replay_policy(decided, past(db))
         took = time.perf_counter() - began
     print(f"replay of {found.rows:,} attempts from the audit log: {took:.1f} s")
 

@@ -19,7 +19,6 @@ from statistics import quantiles
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from isthmus.host.catalog.search import ToolIndex
 from tool_shelf import (
     asked,
     held_out,
@@ -31,6 +30,8 @@ from tool_shelf import (
     shelf,
     tuned,
 )
+
+from isthmus.host.catalog.search import ToolIndex
 
 TOOLS = 5_000
 

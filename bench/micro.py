@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 import wires
 from msgspec import Raw
 
-from isthmus.core.caller import Caller, from_envelope, read_envelope
-from isthmus.core.framing import Lines
-from isthmus.core.http_rules import judge, judge_head, read_head
+from isthmus.core.caller import Caller, read_caller, read_envelope
+from isthmus.core.framing import LineSplitter
+from isthmus.core.http.rules import judge, judge_head, read_head
+from isthmus.core.http.sse import encode_event
 from isthmus.core.session import Session
-from isthmus.core.sse import encode_event
 from isthmus.revisions import BY_NAME, LATEST, METHODS, REVISIONS, accept, project
 from isthmus.runtime.stamp import Stamp
-from isthmus.server.functions import Function
-from isthmus.server.results import to_call_result
+from isthmus.server.schema.functions import UserFunction
+from isthmus.server.schema.results import to_call_result
 from isthmus.wire import Implementation
 from isthmus.wire.jsonrpc import Frame, encode_answer, parse
 
@@ -58,19 +58,19 @@ def functions() -> Mapping[str, Callable[[], object]]:
     head = read_head(headers)
     row = METHODS["tools/call"]
     read = row.decode_params(params)
-    function = Function.of(add)
+    function = UserFunction.of(add)
     returns = function.returns()
     arguments = read.arguments
     result = to_call_result(9, returns)
     stamp = Stamp(LATEST, Implementation(name="bench", version="1"), cacheable=False)
     body = stamp.write(result)
-    lines = Lines(4 << 20)
+    lines = LineSplitter(4 << 20)
     return {
         "framing: a line": lambda: lines.feed(legacy + b"\n"),
         "parse: a legacy call": lambda: parse(legacy),
         "parse: a modern call": lambda: parse(modern),
         "envelope: read": lambda: read_envelope(params),
-        "envelope: to caller": lambda: from_envelope(envelope, REVISIONS),
+        "envelope: to caller": lambda: read_caller(envelope, REVISIONS),
         "judge: read the head": lambda: read_head(headers),
         "judge: the head": lambda: judge_head("POST", head),
         "judge: head and body": lambda: judge(head, frame, envelope),

@@ -12,8 +12,8 @@ from contenders import ISTHMUS
 
 from isthmus import Server
 from isthmus.auth import JWTVerifier, PrivateKey, ResourceAuth
-from isthmus.auth.dpop import DpopKey
-from isthmus.auth.jose import sign
+from isthmus.auth.tokens.dpop import DpopKey
+from isthmus.auth.tokens.jose import sign_jwt
 
 ISSUER, RESOURCE = "https://login.example", "http://localhost:8000/mcp"
 SERVED, ANEW = f"{ISTHMUS}, served", f"{ISTHMUS}, served with a new token"
@@ -73,7 +73,7 @@ def signed(key: PrivateKey, held: DpopKey | None) -> str:
     """A token for one of two scopes, bound to a key if one is given."""
     claims = {"iss": ISSUER, "aud": RESOURCE, "sub": "ada", "client_id": "bench", "scope": "use"}
     bound = {} if held is None else {"cnf": {"jkt": held.jkt}}
-    return sign({**claims, **bound, "exp": time.time() + 3600}, key, typ="at+jwt")
+    return sign_jwt({**claims, **bound, "exp": time.time() + 3600}, key, typ="at+jwt")
 
 
 def served(key: PrivateKey, *, guarded: bool, remember: int) -> Callable[..., Any]:

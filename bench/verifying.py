@@ -11,16 +11,16 @@ from contenders import ISTHMUS
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from isthmus.auth.authorization_server.authority import AuthorizationServer
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.local import LocalVerifier
-from isthmus.auth.authorization_server.settings import RegistrationPolicy
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.dpop import DpopKey, ReplayCache, check_proof
-from isthmus.auth.jose import PrivateKey, sign
+from isthmus.auth.authorization_server.core.local_verifier import LocalVerifier
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.server import AuthorizationServer
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
 from isthmus.auth.resource_server.jwt import JWTVerifier
 from isthmus.auth.resource_server.verifier import Presented
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.dpop import DpopKey, ReplayCache, check_proof
+from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
+from isthmus.auth.tokens.secret import Secret
 
 ISSUER, RESOURCE = "https://login.example", "https://mcp.example/mcp"
 SIGNED = {ISTHMUS: "RS256", f"{ISTHMUS}, ES256": "ES256", f"{ISTHMUS}, EdDSA": "EdDSA"}
@@ -51,7 +51,7 @@ async def signed(alg: str, seconds: float) -> dict[str, float]:
     """A JWT of an issuer elsewhere."""
     key = PrivateKey.generate(alg, kid="bench")
     claims = {"iss": ISSUER, "aud": RESOURCE, "sub": "ada", "client_id": "bench"}
-    token = sign({**claims, "scope": "a b", "exp": time.time() + 3600}, key, typ="at+jwt")
+    token = sign_jwt({**claims, "scope": "a b", "exp": time.time() + 3600}, key, typ="at+jwt")
     presented = Presented("bearer", Secret(token))
 
     def verifying(remember: int) -> Callable[[], Awaitable[Work]]:

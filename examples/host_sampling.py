@@ -8,7 +8,7 @@ import asyncio
 
 from isthmus import Context, Server
 from isthmus.host import Decision, Host, Interaction
-from isthmus.host.config.entries import Advertise
+from isthmus.host.model.entries import Advertise
 from isthmus.host.providers import Scripted
 from isthmus.host.sampling import Model, Models, edits
 

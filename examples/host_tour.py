@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from isthmus.host import Decision, Host, HostError, Interaction
-from isthmus.host.interaction import (
+from isthmus.host.model.interaction import (
     CallAsked,
-    Changed,
+    ChangeAsked,
     FormAsked,
-    Installing,
+    InstallAsked,
     SamplingAsked,
     SamplingWritten,
 )
@@ -50,7 +50,7 @@ class User:
     def answer(self, question: Interaction) -> tuple[str, Decision, str]:
         """What was asked, what is answered, and how that is told."""
         match question.payload:
-            case Installing(argv=argv):
+            case InstallAsked(argv=argv):
                 command = " ".join(Path(word).name for word in argv)
                 told = f"may `{command}` be run?", yes(), "allowed"
             case CallAsked():
@@ -64,7 +64,7 @@ class User:
             case SamplingWritten(result=result):
                 text = getattr(result.content, "text", "")
                 told = f"may it have {text!r}?", yes(), "allowed"
-            case Changed(diff=diff):
+            case ChangeAsked(diff=diff):
                 lines = "".join(f"\n{'   ' * 3}{line}" for line in diff)
                 what = f"may this tool be used as it is now?{lines}\n     "
                 told = what, no("that is not its job"), "DENIED"

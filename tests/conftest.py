@@ -25,7 +25,7 @@ def secret_watch(monkeypatch):
     in which a secret has to be seen, such as that of a command that prints a new one once, asks for
     the fixture and calls ``leaks()``, which says what there was and forgets it.
     """
-    from secret_watch import watching  # few tests are about authorization
+    from support.auth.secret_watch import watching  # few tests are about authorization
 
     with watching(monkeypatch) as watch:
         yield watch

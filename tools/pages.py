@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import isthmus.auth
-from isthmus.linter.answers import ANSWERS
-from isthmus.linter.capabilities import CAPABILITIES
-from isthmus.linter.messages import MESSAGES
-from isthmus.linter.offers import OFFERS
-from isthmus.linter.rule import Rule
-from isthmus.linter.web_answers import WEB
+from isthmus.linter.rules.answers import ANSWER_RULES
+from isthmus.linter.rules.capabilities import CAPABILITY_RULES
+from isthmus.linter.rules.http import HTTP_RULES
+from isthmus.linter.rules.messages import MESSAGE_RULES
+from isthmus.linter.rules.offers import OFFER_RULES
+from isthmus.linter.rules.rule import LintRule
 from isthmus.revisions import METHODS, REVISIONS, Feature, Revision
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -90,7 +90,7 @@ def features() -> str:
 def rules() -> str:
     """Every rule of the linter."""
 
-    def rows(some: Iterable[Rule]) -> Iterable[tuple[str, ...]]:
+    def rows(some: Iterable[LintRule]) -> Iterable[tuple[str, ...]]:
         for rule in some:
             when = "" if (rule.since, rule.until) == (NAMES[0], NAMES[-1]) else f" ({span(rule)})"
             yield f"`{rule.id}`", rule.severity, rule.text + when, rule.mend, rule.clause
@@ -98,16 +98,16 @@ def rules() -> str:
     head = ("rule", "severity", "what must hold", "what to do", "clause")
     parts = ["# The rules of `isthmus check` and `isthmus validate`", MADE]
     for title, some in (
-        ("Messages: both commands", MESSAGES),
-        ("What is offered and answered: both commands", OFFERS),
-        ("Answers to questions: `isthmus check`", (*ANSWERS, *CAPABILITIES)),
-        ("HTTP: `isthmus check` of a URL", WEB),
+        ("Messages: both commands", MESSAGE_RULES),
+        ("What is offered and answered: both commands", OFFER_RULES),
+        ("Answers to questions: `isthmus check`", (*ANSWER_RULES, *CAPABILITY_RULES)),
+        ("HTTP: `isthmus check` of a URL", HTTP_RULES),
     ):
         parts += [f"## {title}", table(head, rows(some))]
     return "\n\n".join(parts) + "\n"
 
 
-def span(rule: Rule) -> str:
+def span(rule: LintRule) -> str:
     """The revisions that a rule holds in, in words."""
     if rule.until == NAMES[-1]:
         return f"since {rule.since}"

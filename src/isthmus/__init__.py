@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from isthmus.errors import Refuse as Refuse
     from isthmus.errors import ToolError as ToolError
     from isthmus.runtime.extension import Extension as Extension
-    from isthmus.server.context import Context as Context
-    from isthmus.server.media import Audio as Audio
-    from isthmus.server.media import Image as Image
+    from isthmus.server.asking.context import Context
+    from isthmus.server.schema.results import Audio, Image
     from isthmus.server.server import Server as Server
     from isthmus.transports.command import Command as Command
-    from isthmus.transports.http.address import Http as Http
-    from isthmus.transports.http.address import HttpSse as HttpSse
+    from isthmus.transports.http.client.address import Http, HttpSse
 
 __version__ = "0.1.0"
 
@@ -51,16 +49,16 @@ __all__ = [
 
 _HOMES = {
     "Accepted": "isthmus.core.answers",
-    "Audio": "isthmus.server.media",
+    "Audio": "isthmus.server.schema.results",
     "Cancelled": "isthmus.core.answers",
     "Client": "isthmus.client.client",
     "Command": "isthmus.transports.command",
-    "Context": "isthmus.server.context",
+    "Context": "isthmus.server.asking.context",
     "Declined": "isthmus.core.answers",
     "Extension": "isthmus.runtime.extension",
-    "Http": "isthmus.transports.http.address",
-    "HttpSse": "isthmus.transports.http.address",
-    "Image": "isthmus.server.media",
+    "Http": "isthmus.transports.http.client.address",
+    "HttpSse": "isthmus.transports.http.client.address",
+    "Image": "isthmus.server.schema.results",
     "IsthmusError": "isthmus.errors",
     "Principal": "isthmus.core.principal",
     "Refuse": "isthmus.errors",

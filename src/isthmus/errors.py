@@ -110,7 +110,7 @@ class IsthmusError(Exception):
     """The root of everything isthmus raises on purpose."""
 
 
-def anew(error: E) -> E:
+def copy_error(error: E) -> E:
     """A copy of an exception that was kept, to be raised.
 
     One that is raised itself, time and again, would keep the frames of everybody it reached, with
@@ -281,14 +281,14 @@ class HttpRefused(PeerError):
     """
 
     def __init__(self, status: int, body: str, headers: Mapping[str, str], hint: str = "") -> None:
-        said = f": {summed_up(body)}" if body else ""
+        said = f": {summarize_body(body)}" if body else ""
         super().__init__(f"HTTP {status}{said}" + (f" ({hint})" if hint else ""))
         self.status = status
         self.body = body
         self.headers = headers
 
 
-def summed_up(body: str) -> str:
+def summarize_body(body: str) -> str:
     """The body of a refusal as a message has it: of a page for people the kind is enough."""
     return "a page of HTML" if body.lower().startswith(("<!doctype html", "<html")) else body
 
@@ -321,7 +321,7 @@ class ConnectionLost(QuotingError):
     sent = True
 
 
-def unsent(why: str, kind: type[ConnectionLost] = ConnectionLost) -> ConnectionLost:
+def make_unsent(why: str, kind: type[ConnectionLost] = ConnectionLost) -> ConnectionLost:
     """A loss before any byte of the call can have left."""
     lost = kind(why)
     lost.sent = False

@@ -25,7 +25,7 @@ class Source:
 
     @cached_property
     def package(self) -> str:
-        """The layer's name: ``wire`` for ``wire/base.py``, ``errors`` for ``errors.py``."""
+        """The layer's name: ``wire`` for ``wire/struct.py``, ``errors`` for ``errors.py``."""
         return self.name.split("/", 1)[0].removesuffix(".py")
 
     @cached_property

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from isthmus.revisions import REVISIONS
-from requirement_rows import requirements
+from support.docs.requirement_rows import load_requirements
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ def test_every_revision_was_gone_through():
 
 def test_what_holds_a_demand_is_a_requirement_of_its_revision():
     """Ours: a sentence leads to rows that are there, and that hold in the sentence's revision."""
-    spans = {row["id"]: (row["since"], row["until"]) for _, row in requirements()}
+    spans = {row["id"]: (row["since"], row["until"]) for _, row in load_requirements()}
     wrong = [
         f"{name} {clause['at']}: {id}"
         for name, clauses in tool().clauses().items()

@@ -7,7 +7,10 @@ import pytest
 RESERVED = range(-32099, -31999)
 DEFINED = {-32002, -32020, -32021, -32022, -32042}
 # What other servers send, and we only read.
-HEARD = {("transports/http/client.py", -32000), ("transports/http/client.py", -32001)}
+HEARD = {
+    ("transports/http/client/channel.py", -32000),
+    ("transports/http/client/channel.py", -32001),
+}
 
 
 def codes(tree):

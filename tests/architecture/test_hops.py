@@ -11,7 +11,7 @@ import isthmus
 from isthmus import Server
 from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
 
 ROOT = str(Path(isthmus.__file__).parent)
 # The design's budget is 40 functions in 14 files. A pipe keeps it but for the file that fits
@@ -94,7 +94,7 @@ def held(name, hops, budget):
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 async def test_a_call_over_a_pipe_stays_within_the_budget(server, revision):
     """Ours: what a reader must follow to understand one call fits on a screen."""
-    ours, theirs = pair()
+    ours, theirs = open_pair()
     running = asyncio.ensure_future(Peer(theirs, server.router, side="server").run())
     if revision == LEGACY:
         await ours.send(Outgoing(message(0, "initialize", OPENING)))

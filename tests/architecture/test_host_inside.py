@@ -4,7 +4,7 @@ import ast
 
 from msgspec import Struct
 
-from isthmus.host.config import entries
+from isthmus.host.model import entries
 
 OUTSIDE = {
     *("asyncio", "socket", "select", "threading", "subprocess", "signal", "sqlite3"),
@@ -14,23 +14,22 @@ OUTSIDE = {
 """What does I/O, keeps time or rolls dice."""
 
 PURE = {
-    "host/catalog/merged.py",
     "host/catalog/names.py",
     "host/catalog/offer.py",
-    "host/config/jsonc.py",
+    "host/config/syntax.py",
     "host/context/fitting.py",
-    "host/differences.py",
-    "host/framing.py",
-    "host/labels.py",
+    "host/approvals/differences.py",
+    "host/model/framing.py",
+    "host/model/labels.py",
     "host/sampling/selection.py",
-    "host/supervisor/changes.py",
+    "host/model/entries.py",
     "host/supervisor/states.py",
 }
 """What decides, beside policy: the same answer for the same arguments, on every machine."""
 
 ASKING = {
     "host/policy/places.py": {"os"},  # where a path leads, only the kernel knows
-    "host/policy/reading.py": {
+    "host/policy/rule_file.py": {
         "pathlib"
     },  # a policy is read from its file, before anything is decided
 }
@@ -38,7 +37,9 @@ ASKING = {
 
 CLOCKS = {"time", "monotonic", "perf_counter", "time_ns", "monotonic_ns", "now", "utcnow", "today"}
 
-TIMED = {"host/passage.py": {"perf_counter"}}  # how long a call took, which decides nothing
+TIMED = {
+    "host/pipeline/passage.py": {"perf_counter"}
+}  # how long a call took, which decides nothing
 
 FACE = {
     "attempt", "catalog.merged", "conversation", "errors", "events", "interaction",
@@ -164,7 +165,7 @@ def test_every_option_is_read_by_what_it_is_for(sources):
     read = {
         node.attr
         for s in sources
-        if s.package in {"host", "terminal", "cli"} and s.name != "host/config/schema.py"
+        if s.package in {"host", "terminal", "cli"} and s.name != "host/config/json_schema.py"
         for node in ast.walk(s.tree)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }

@@ -3,22 +3,22 @@
 import re
 
 FORBIDDEN = {"utils", "helpers", "common", "shared", "manager", "handler", "handlers", "misc"}
-BASES = {"wire/base.py"}
+BASES = {"wire/struct.py"}
 
 # The seams: where the two eras truly behave differently, and the tables that say which is which.
 ERA_FILES = {
     "core/phases.py",
-    "core/opening.py",
+    "core/negotiation.py",
     "core/caller.py",
-    "server/asking.py",
-    "server/features/changes.py",
-    "client/listening.py",
-    "transports/http/session.py",
+    "server/asking/rounds.py",
+    "server/subscriptions.py",
+    "client/subscriptions.py",
+    "transports/http/sessions.py",
     "transports/http/response.py",
     # which one a configuration says, and what is written down of an attempt
-    "host/supervisor/reach.py",
-    "host/passage.py",
-    "host/audit/presence.py",
+    "host/supervisor/targets.py",
+    "host/pipeline/passage.py",
+    "host/state/presence.py",
 }
 
 

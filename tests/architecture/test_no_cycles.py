@@ -13,7 +13,6 @@ from collections import Counter
 
 import pytest
 
-from heap import own_heap
 from isthmus import Client, Context, Server
 from isthmus.client.targets import Target
 from isthmus.errors import IsthmusError, Refuse, ToolError
@@ -21,7 +20,8 @@ from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.testing import connect
 from isthmus.testing.connect import _WAYS, TRANSPORTS, skip_where_lacking
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
+from support.heap import own_heap
 
 LEGACY, MODERN = ERAS = ("2025-11-25", "2026-07-28")
 TIMES = 4
@@ -298,7 +298,7 @@ async def test_a_server_leaves_no_cycle_where_a_connection_ends():
     )
 
     async def converse():
-        ours, theirs = pair()
+        ours, theirs = open_pair()
         server.begun.clear()
         running = asyncio.ensure_future(Peer(theirs, server.router, side="server").run())
         for message in (opening, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', wait):

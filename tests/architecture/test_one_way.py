@@ -35,7 +35,7 @@ def test_dispatch_is_called_in_one_place(sources):
         if name == "dispatch"
     ]
 
-    assert ["host/pipeline.py"] == found
+    assert ["host/pipeline/pipeline.py"] == found
 
 
 @pytest.mark.covers("hostkernel.pipeline.one-way")
@@ -44,7 +44,7 @@ def test_nobody_but_acts_calls_servers(sources):
     found = [
         f"{path}:{line} {on}.{name}"
         for path, tree in of_host(sources)
-        if path != "host/acts.py"
+        if path != "host/pipeline/acts/tool_call.py"
         for name, on, line in calls(tree)
         if name in ALONE or (name in METHODS and on.rsplit(".", 1)[-1].strip("_") == "client")
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.revisions import BY_NAME
-from requirement_rows import requirements
+from support.docs.requirement_rows import load_requirements
 
 TESTS = Path(__file__).parents[1]
 KEYS = {"id", "clause", "since", "until", "text"}
@@ -34,7 +34,7 @@ def covered() -> set[str]:
 
 def test_each_requirement_is_well_formed():
     """Ours: a requirement says what, where it stands, and when it holds."""
-    for area, row in requirements():
+    for area, row in load_requirements():
         assert set(row) == KEYS, row
         assert row["id"].startswith(f"{area}."), f"{row['id']} stands in {area}.toml"
         assert ID.fullmatch(row["id"]), row["id"]
@@ -46,16 +46,16 @@ def test_each_requirement_is_well_formed():
 
 def test_no_requirement_is_written_twice():
     """Ours: one id is one demand."""
-    counts = Counter(row["id"] for _, row in requirements())
+    counts = Counter(row["id"] for _, row in load_requirements())
 
     assert [] == [id for id, count in counts.items() if count > 1]
 
 
 def test_each_requirement_is_held_by_a_test(covered):
     """Ours: what nobody tests, nobody keeps."""
-    assert [] == sorted({row["id"] for _, row in requirements()} - covered)
+    assert [] == sorted({row["id"] for _, row in load_requirements()} - covered)
 
 
 def test_tests_name_only_requirements_that_are_written_down(covered):
     """Ours: a name in a test leads to its clause."""
-    assert [] == sorted(covered - {row["id"] for _, row in requirements()})
+    assert [] == sorted(covered - {row["id"] for _, row in load_requirements()})

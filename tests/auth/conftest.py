@@ -2,7 +2,7 @@
 
 import pytest
 
-from upstream_provider import UpstreamProvider
+from support.auth.upstream_provider import UpstreamProvider
 
 
 @pytest.fixture(autouse=True)

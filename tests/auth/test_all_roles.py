@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from asgi_driver import fetch
-from http_wire import modern_body, modern_head
 from isthmus import Client, Command, Context, Server
 from isthmus.auth import BearerToken, Principal, ResourceAuth, StaticTokens
 from isthmus.errors import UsageError
 from isthmus.testing import connect, serving
-from small_authority import SmallAuthority, sent
+from support.auth.small_authority import SmallAuthority, redirect_parameters
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 TOKEN = "a-token-of-adas"
@@ -140,8 +140,13 @@ async def test_ways_that_oauth_2_1_gave_up_are_closed():
     async with SmallAuthority() as small:
         client = await small.public()
         for response_type in ("token", "id_token", "code token"):
-            assert "error" in sent(await small.ask(client, response_type=response_type))
-        assert "invalid_request" == sent(await small.ask(client, code_challenge=None))["error"]
+            assert "error" in redirect_parameters(
+                await small.ask(client, response_type=response_type)
+            )
+        assert (
+            "invalid_request"
+            == redirect_parameters(await small.ask(client, code_challenge=None))["error"]
+        )
         password = {"username": "ada", "password": "correct horse", "client_id": client}
         asked = await small.post("/token", {"grant_type": "password", **password})
         metadata = (await small.get("/.well-known/oauth-authorization-server")).json
@@ -156,7 +161,7 @@ async def test_no_token_stands_in_a_url():
     """OAuth 2.1: what is in a redirect is a code, and nothing that opens a server."""
     async with SmallAuthority() as small:
         client = await small.public()
-        redirect = sent(await small.ask(client))
+        redirect = redirect_parameters(await small.ask(client))
         tokens = (await small.redeem(redirect["code"], client)).json
 
     assert {"code", "state", "iss"} == set(redirect)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.auth.challenge import Challenge, parse_challenges, write_challenge
+from isthmus.auth.net.challenge import Challenge, parse_challenges, write_challenge
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from isthmus.auth.flights import Flights
+from isthmus.auth.cache import SingleFlight
 
 
 async def test_work_is_done_once_for_all_who_wait():
     """Ours: one key, one run; another key, another; and afterwards anew."""
-    flights, runs, go = Flights(), [], asyncio.Event()
+    flights, runs, go = SingleFlight(), [], asyncio.Event()
 
     async def work():
         runs.append(1)
@@ -28,7 +28,7 @@ async def test_work_is_done_once_for_all_who_wait():
 
 async def test_a_failure_is_everybodys_and_is_not_kept():
     """Ours: the next one tries again."""
-    flights, fails = Flights(), [True]
+    flights, fails = SingleFlight(), [True]
 
     async def work():
         await asyncio.sleep(0)
@@ -47,7 +47,7 @@ async def test_a_failure_is_everybodys_and_is_not_kept():
 
 async def test_who_stops_waiting_does_not_stop_the_work():
     """Ours: the others, and the one that comes later, get what it gave."""
-    flights, go = Flights(), asyncio.Event()
+    flights, go = SingleFlight(), asyncio.Event()
 
     async def work():
         await go.wait()

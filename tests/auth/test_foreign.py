@@ -2,18 +2,18 @@
 
 import pytest
 
-from isthmus.auth.foreign import lifetime, members
+from isthmus.auth.tokens.protocol import parse_lifetime, parse_members
 
 
 @pytest.mark.parametrize("body", [b"", b"[1]", b"null", b"{", b'"\xff"', b"[" * 100_000])
 def test_what_is_no_json_object_has_no_members(body):
     """Ours: nothing that a server answers raises here."""
-    assert {} == members(body)
+    assert {} == parse_members(body)
 
 
 def test_an_object_has_its_members_whatever_type_it_says_it_is_of():
     """Ours: servers are careless with content types, and a token response is one all the same."""
-    assert {"error": "invalid_grant"} == members(b'{"error":"invalid_grant"}')
+    assert {"error": "invalid_grant"} == parse_members(b'{"error":"invalid_grant"}')
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ def test_an_object_has_its_members_whatever_type_it_says_it_is_of():
 )
 def test_a_lifetime_is_a_number_of_seconds_or_nothing(value, life):
     """RFC 6749 5.1: a number; some servers write a text."""
-    assert life == lifetime(value)
+    assert life == parse_lifetime(value)

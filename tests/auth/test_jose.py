@@ -10,25 +10,24 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from isthmus.auth.extra import missing
-from isthmus.auth.jose import (
+from isthmus.auth.arguments import missing_library_error
+from isthmus.auth.resource_server.introspection import IntrospectionVerifier
+from isthmus.auth.resource_server.jwt import JWTVerifier
+from isthmus.auth.resource_server.verifier import ByIssuer, StaticTokens
+from isthmus.auth.tokens.jose import (
     ALGORITHMS,
     InvalidToken,
     Keys,
     PrivateKey,
     UnknownKey,
-    audiences,
+    audiences_of,
     check_times,
-    sign,
-    thumbprint,
-    verify,
+    jwk_thumbprint,
+    load_joserfc,
+    sign_jwt,
+    verify_jwt,
 )
-from isthmus.auth.jwk import joserfc
-from isthmus.auth.resource_server.introspection import IntrospectionVerifier
-from isthmus.auth.resource_server.issuers import ByIssuer
-from isthmus.auth.resource_server.jwt import JWTVerifier
-from isthmus.auth.resource_server.static import StaticTokens
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 
 
@@ -41,18 +40,18 @@ def pem(key):
 def test_what_a_key_signs_its_public_half_verifies(alg):
     """RFC 7515, 7518, 8037: by every algorithm that can be allowed."""
     key = PrivateKey.generate(alg, kid="thumbprint")
-    token = sign({"sub": "ada"}, key, typ="at+jwt", headers={"x": None})
-    claims = verify(token, {"keys": [key.jwk]}, algorithms=[alg], typ="application/AT+JWT")
+    token = sign_jwt({"sub": "ada"}, key, typ="at+jwt", headers={"x": None})
+    claims = verify_jwt(token, {"keys": [key.jwk]}, algorithms=[alg], typ="application/AT+JWT")
 
     assert {"sub": "ada"} == claims
-    assert {"typ": "at+jwt", "alg": alg, "kid": thumbprint(key.jwk)} == claims.header
+    assert {"typ": "at+jwt", "alg": alg, "kid": jwk_thumbprint(key.jwk)} == claims.header
     assert "d" not in key.jwk
 
 
 def test_other_libraries_read_what_we_write():
     """RFC 7519: a token is a token."""
     key = PrivateKey.generate("ES256")
-    token = sign({"sub": "ada"}, key, typ="JWT")
+    token = sign_jwt({"sub": "ada"}, key, typ="JWT")
 
     assert {"sub": "ada"} == jwt.decode(token, ECKey.import_key(dict(key.bare)), ["ES256"]).claims
 
@@ -118,7 +117,7 @@ def test_a_set_keeps_what_can_be_used():
     assert 1 == len(Keys([*junk, good.jwk]))
     assert 0 == len(Keys({"keys": 7})) == len(Keys({}))
     assert 100 == len(Keys([good.jwk] * 200))
-    assert {"n": 1} == verify(sign({"n": 1}, good), Keys([*junk, good.jwk]))
+    assert {"n": 1} == verify_jwt(sign_jwt({"n": 1}, good), Keys([*junk, good.jwk]))
 
 
 def test_an_unknown_key_is_told_from_a_wrong_signature():
@@ -126,28 +125,28 @@ def test_an_unknown_key_is_told_from_a_wrong_signature():
     one, other = PrivateKey.generate(kid="a"), PrivateKey.generate(kid="b")
 
     with pytest.raises(UnknownKey):
-        verify(sign({}, one), [other.jwk])
+        verify_jwt(sign_jwt({}, one), [other.jwk])
     with pytest.raises(InvalidToken, match="signature is wrong"):
-        verify(sign({}, one, headers={"kid": "b"}), [other.jwk])
+        verify_jwt(sign_jwt({}, one, headers={"kid": "b"}), [other.jwk])
 
 
 def test_a_token_that_names_no_key_is_tried_with_few():
     """Ours: without a kid each key of the type may be meant, but not a hundred of them."""
     keys = [PrivateKey.generate("ES256") for _ in range(6)]
 
-    assert verify(sign({"n": 1}, keys[3]), [key.jwk for key in keys])
+    assert verify_jwt(sign_jwt({"n": 1}, keys[3]), [key.jwk for key in keys])
     with pytest.raises(InvalidToken):
-        verify(sign({"n": 1}, keys[5]), [key.jwk for key in keys])
+        verify_jwt(sign_jwt({"n": 1}, keys[5]), [key.jwk for key in keys])
 
 
 def test_a_thumbprint_is_that_of_the_rfc():
     """RFC 7638 3.1: the RFC's own example, but shorter; RFC 8037 A.3: the RFC's own."""
     jwk = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
 
-    assert "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k" == thumbprint({**jwk, "use": "sig"})
+    assert "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k" == jwk_thumbprint({**jwk, "use": "sig"})
     for bad in ({}, {"kty": "oct", "k": "a"}, {"kty": "EC", "x": 1}, {"kty": ["EC"]}):
         with pytest.raises(InvalidToken):
-            thumbprint(bad)
+            jwk_thumbprint(bad)
 
 
 def test_times_have_a_little_play():
@@ -169,13 +168,13 @@ def test_times_have_a_little_play():
 )
 def test_an_audience_is_one_or_several(aud, whom):
     """RFC 7519 4.1.3: a text or a list of texts."""
-    assert whom == audiences({"aud": aud})
+    assert whom == audiences_of({"aud": aud})
 
 
 def test_nothing_heavy_is_imported_before_a_key_is():
     """Ours: who serves without tokens does not pay for cryptography, nor need it installed."""
     code = (
-        "import sys, isthmus.auth.jose, isthmus.auth.dpop, isthmus.auth.jwks, isthmus.auth as a;"
+        "import sys, isthmus.auth.tokens.jose, isthmus.auth.tokens.dpop, isthmus.auth.tokens.jwks, isthmus.auth as a;"
         "a.JWTVerifier('https://h'), a.StaticTokens({}), a.ByIssuer({}), a.Network();"
         "print({'joserfc', 'cryptography', 'aiohttp', 'authlib', 'keyring', 'argon2', 'sqlite3'} & set(sys.modules))"
     )
@@ -186,7 +185,9 @@ def test_nothing_heavy_is_imported_before_a_key_is():
 
 def test_a_missing_library_is_named_with_the_way_to_get_it():
     """Ours: the plain installation says what to install, and for what."""
-    error = missing("Reading tokens", ModuleNotFoundError("No module", name="joserfc"))
+    error = missing_library_error(
+        "Reading tokens", ModuleNotFoundError("No module", name="joserfc")
+    )
 
     assert "Reading tokens takes joserfc: pip install 'isthmus[auth]'" == str(error)
 
@@ -196,7 +197,7 @@ def test_without_the_library_the_rest_works(monkeypatch):
     for name in [one for one in sys.modules if one.partition(".")[0] == "joserfc"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "joserfc", None)
-    joserfc.cache_clear()
+    load_joserfc.cache_clear()
 
     with pytest.raises(
         UsageError, match=r"JWTVerifier takes joserfc: pip install 'isthmus\[auth\]'"
@@ -207,4 +208,4 @@ def test_without_the_library_the_rest_works(monkeypatch):
     StaticTokens({})
     ByIssuer({})
     IntrospectionVerifier("https://h/", client_id="a", client_secret="b", issuer="https://h")
-    joserfc.cache_clear()
+    load_joserfc.cache_clear()

@@ -5,7 +5,6 @@ import time
 import pytest
 from joserfc.jwk import ECKey
 
-from chromium import serving
 from isthmus import Client, Principal, Server
 from isthmus.auth import (
     AuthorizationServer,
@@ -19,10 +18,11 @@ from isthmus.auth import (
     Secret,
     StaticClient,
 )
-from isthmus.auth.authorization_server.settings import TrustedIdp, Workload
-from isthmus.auth.jose import sign
+from isthmus.auth.authorization_server.core.settings import TrustedIdp, Workload
+from isthmus.auth.tokens.jose import sign_jwt
 from isthmus.errors import AuthRefused
-from loopback_pages import as_json, pages
+from support.browser.chromium import serve_in_browser
+from support.http.loopback_pages import json_page, serve_pages
 
 IDP, PLATFORM = "https://idp.example", "https://platform.example"
 JAG = "urn:ietf:params:oauth:token-type:id-jag"
@@ -76,7 +76,7 @@ def guarded(origin, **more):
 @pytest.fixture
 async def origin():
     """Where both are."""
-    async with serving(guarded) as (url, _):
+    async with serve_in_browser(guarded) as (url, _):
         yield url
 
 
@@ -114,7 +114,7 @@ async def test_a_workload_gets_in(origin):
     """1.4: the platform's JWT becomes a token for the client that it stands for."""
 
     async def workload(issuer):
-        return sign(claims(PLATFORM, issuer, sub="ns:robot"), KEY)
+        return sign_jwt(claims(PLATFORM, issuer, sub="ns:robot"), KEY)
 
     assert (await said(origin, JwtBearer(workload, client="robot"))).endswith(" by robot")
 
@@ -124,7 +124,7 @@ async def test_another_workload_does_not(origin):
     """1.4: a JWT for another program is refused, and told as that."""
 
     async def workload(issuer):
-        return sign(claims(PLATFORM, issuer, sub="ns:somebody"), KEY)
+        return sign_jwt(claims(PLATFORM, issuer, sub="ns:somebody"), KEY)
 
     with pytest.raises(AuthRefused, match="invalid_grant"):
         await said(origin, JwtBearer(workload, client="robot"))
@@ -140,13 +140,13 @@ async def test_an_employee_gets_in(origin):
             IDP, form["audience"], sub="alice", resource=form["resource"], client_id="chat",
             scope="read",
         )  # fmt: skip
-        jag = sign(grant, KEY, typ="oauth-id-jag+jwt")
-        return as_json({"access_token": jag, "issued_token_type": JAG, "token_type": "N_A"})
+        jag = sign_jwt(grant, KEY, typ="oauth-id-jag+jwt")
+        return json_page({"access_token": jag, "issued_token_type": JAG, "token_type": "N_A"})
 
     async def id_token():
         return "what-the-provider-said-of-alice"
 
-    async with pages() as provider:
+    async with serve_pages() as provider:
         provider.pages["/token"] = exchange
         auth = EnterpriseManaged(
             f"{provider.url}/token",
@@ -163,7 +163,7 @@ async def test_an_employee_gets_in(origin):
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_a_machine_binds_its_tokens_where_that_is_wanted(revision):
     """1.4: a server that takes bound tokens only gets them, with a proof for every request."""
-    async with serving(bound) as (url, _):
+    async with serve_in_browser(bound) as (url, _):
         auth = ClientCredentials("signing", key=KEY)
 
         assert "signing by signing" == await said(url, auth, revision=revision)

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from isthmus.auth.network import (
-    PUBLIC,
+from isthmus.auth.net.network import (
+    PUBLIC_ONLY,
     Network,
     NetworkFailed,
     NetworkPolicy,
@@ -20,12 +20,12 @@ from isthmus.auth.network import (
     desktop,
 )
 from isthmus.errors import AuthError
-from local_web import answer, as_json, serving
+from support.http.local_web import make_json_response, make_response, serve_responses
 
 
 async def test_json_is_fetched_whole():
     """Ours: a document comes decoded, from the URL letter by letter."""
-    async with serving(lambda asked: as_json({"issuer": "x"})) as web:
+    async with serve_responses(lambda asked: make_json_response({"issuer": "x"})) as web:
         network = Network(desktop(web.url))
         document = await network.json(f"{web.url}/a%2Fb/?q=%20")
         await network.close()
@@ -38,14 +38,16 @@ async def test_json_is_fetched_whole():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (answer(b"{}", content_type="text/html"), "not JSON"),
-        (answer(b"{}"), "not JSON"),
-        (answer(b"{", content_type="application/json"), "no JSON"),
-        (answer(b"[" * 100_000, content_type="application/json"), "no JSON"),
-        (as_json({}, status=404), "404"),
-        (as_json({"x": "y" * 300_000}), "more than 262144 bytes"),
+        (make_response(b"{}", content_type="text/html"), "not JSON"),
+        (make_response(b"{}"), "not JSON"),
+        (make_response(b"{", content_type="application/json"), "no JSON"),
+        (make_response(b"[" * 100_000, content_type="application/json"), "no JSON"),
+        (make_json_response({}, status=404), "404"),
+        (make_json_response({"x": "y" * 300_000}), "more than 262144 bytes"),
         (
-            answer(gzip.compress(b"{}"), content_type="application/json", content_encoding="gzip"),
+            make_response(
+                gzip.compress(b"{}"), content_type="application/json", content_encoding="gzip"
+            ),
             "compressed",
         ),
         (b"nonsense\r\n\r\n", "no answer"),
@@ -64,7 +66,7 @@ async def test_an_answer_of_no_use_is_one_error(said, told):
             asyncio.get_running_loop().call_later(0.01, asyncio.current_task().cancel)
         return said
 
-    async with serving(handler) as web:
+    async with serve_responses(handler) as web:
         network = Network(desktop(web.url), total=1)
         with pytest.raises(NetworkFailed, match=told):
             await network.json(web.url + "/x")
@@ -73,7 +75,7 @@ async def test_an_answer_of_no_use_is_one_error(said, told):
 
 async def test_who_never_answers_is_not_waited_for():
     """Ours: a request has a time, whatever its server does with it."""
-    async with serving(lambda asked: None) as web:
+    async with serve_responses(lambda asked: None) as web:
         network = Network(desktop(web.url), total=0.05)
         with pytest.raises(NetworkFailed, match="in time"):
             await network.json(web.url)
@@ -82,7 +84,9 @@ async def test_who_never_answers_is_not_waited_for():
 
 async def test_a_form_is_posted_urlencoded():
     """RFC 6749 3.2: as token endpoints want it, whatever the answer's status."""
-    async with serving(lambda asked: as_json({"error": "invalid_grant"}, status=400)) as web:
+    async with serve_responses(
+        lambda asked: make_json_response({"error": "invalid_grant"}, status=400)
+    ) as web:
         network = Network(desktop(web.url))
         fetched = await network.form(
             f"{web.url}/token", [("resource", "https://h/a b"), ("x", "ü")], {"dpop": "p"}
@@ -100,7 +104,7 @@ async def test_no_cookie_and_no_proxy_of_the_environment_is_used(monkeypatch):
     """Ours: what one server sets, and what a variable says, changes no request to another."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    async with serving(lambda asked: as_json({}, set_cookie="a=b")) as web:
+    async with serve_responses(lambda asked: make_json_response({}, set_cookie="a=b")) as web:
         network = Network(desktop(web.url))
         await network.json(web.url)
         await network.json(web.url)
@@ -111,7 +115,7 @@ async def test_no_cookie_and_no_proxy_of_the_environment_is_used(monkeypatch):
 
 async def test_an_egress_proxy_takes_everything_but_what_is_refused_anyway():
     """Ours: the proxy judges addresses; literal ones and plain http are refused before it is asked."""
-    async with serving(lambda asked: as_json({"via": asked.target})) as proxy:
+    async with serve_responses(lambda asked: make_json_response({"via": asked.target})) as proxy:
         origins = frozenset({"http://intranet.example"})
         network = Network(NetworkPolicy(origins=origins, proxy=proxy.url.replace("//", "//u:p@")))
         got = await network.json("http://intranet.example/x")
@@ -128,7 +132,7 @@ async def test_an_egress_proxy_takes_everything_but_what_is_refused_anyway():
 async def test_connections_are_kept_or_not_as_one_likes():
     """Ours: a program that has no moment to close things in leaves nothing open either."""
     for keep, connections in ((True, 1), (False, 2)):
-        async with serving(lambda asked: as_json({})) as web:
+        async with serve_responses(lambda asked: make_json_response({})) as web:
             network = Network(desktop(web.url), keep=keep)
             await network.json(web.url)
             await network.json(web.url)
@@ -142,7 +146,7 @@ def test_a_desktop_may_go_where_its_user_said():
     """Ours: a server on this machine may name another port of it, one elsewhere may not."""
     assert not desktop("https://mcp.example/mcp").loopback
     assert desktop("http://localhost:8000/mcp").loopback
-    assert frozenset() == PUBLIC.origins
+    assert frozenset() == PUBLIC_ONLY.origins
     with pytest.raises(ValueError, match="URL"):
         desktop("mcp.example")
 
@@ -170,7 +174,7 @@ def test_one_network_serves_one_loop_after_another():
     network = Network(desktop("http://127.0.0.1:1"), keep=False)
 
     async def once():
-        async with serving(lambda asked: as_json({})) as web:
+        async with serve_responses(lambda asked: make_json_response({})) as web:
             await network.json(web.url)
 
     asyncio.run(once())
@@ -205,7 +209,9 @@ async def test_certificates_are_held_against_the_name_and_not_the_address(tmp_pa
         return ["127.0.0.1"]
 
     served, trusted = certificate(tmp_path, "login.example")
-    async with serving(lambda asked: as_json({"host": asked.headers["host"]}), served) as web:
+    async with serve_responses(
+        lambda asked: make_json_response({"host": asked.headers["host"]}), served
+    ) as web:
         urls = [f"https://{name}.example:{web.port}" for name in ("login", "other")]
         network = Network(desktop(*urls), resolve=resolve, tls=trusted)
         got = await network.json(f"{urls[0]}/x")

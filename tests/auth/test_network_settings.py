@@ -19,7 +19,7 @@ from isthmus.auth import (
     Secret,
     VerifierUnavailable,
 )
-from isthmus.auth.network import network_of
+from isthmus.auth.net.network import make_network
 from isthmus.errors import UsageError
 
 ISSUER = "https://login.example"
@@ -71,8 +71,8 @@ async def test_the_policy_that_was_given_is_the_one_that_counts():
         await verifier.verify(Presented("bearer", Secret("t" * 20)), "https://mcp.example/mcp")
 
     given = Network(INSIDE)
-    assert given is network_of(given, keep=True, total=1.0)
-    made = network_of(INSIDE, keep=False, total=1.0)
+    assert given is make_network(given, keep=True, total=1.0)
+    made = make_network(INSIDE, keep=False, total=1.0)
     assert INSIDE is made.policy
     with pytest.raises(NetworkRefused):
         await made.json("http://127.0.0.1:9/")

@@ -1,11 +1,11 @@
 """The dictionary that is bounded."""
 
-from isthmus.auth.newest import Newest
+from isthmus.auth.cache import BoundedDict
 
 
 def test_what_was_set_longest_ago_is_forgotten_first():
     """Ours: an entry that is set again is new again."""
-    newest = Newest(2)
+    newest = BoundedDict(2)
     newest["a"] = 1
     newest["b"] = 2
     newest["a"] = 3
@@ -16,7 +16,7 @@ def test_what_was_set_longest_ago_is_forgotten_first():
 
 def test_one_without_room_holds_nothing():
     """Ours: ``remember=0`` remembers nothing, and is no error."""
-    newest = Newest(0)
+    newest = BoundedDict(0)
     newest["a"] = 1
 
     assert {} == newest

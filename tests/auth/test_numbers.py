@@ -13,10 +13,14 @@ from isthmus.auth import (
     Network,
     Provider,
 )
-from isthmus.auth.authorization_server.front import BrowserFront
-from isthmus.auth.authorization_server.settings import CimdPolicy, DcrPolicy, RegistrationPolicy
-from isthmus.auth.client.store import FileTokenStore
-from isthmus.auth.numbers import check_number
+from isthmus.auth.arguments import check_number
+from isthmus.auth.authorization_server.core.settings import (
+    CimdPolicy,
+    DcrPolicy,
+    RegistrationPolicy,
+)
+from isthmus.auth.authorization_server.pages.front import BrowserFront
+from isthmus.auth.client.store.file_store import FileTokenStore
 from isthmus.errors import UsageError
 
 ISSUER = "https://as.example"

@@ -7,8 +7,6 @@ import pytest
 from fastapi import FastAPI
 from starlette.applications import Starlette
 
-from chromium import serving
-from house import PASSWORD, SCOPES, house, people
 from isthmus import Client, Server
 from isthmus.auth import (
     BearerToken,
@@ -24,10 +22,12 @@ from isthmus.auth import (
     ResourceAuth,
     Secret,
 )
-from isthmus.auth.dpop import Nonces
-from isthmus.auth.jose import read_token
+from isthmus.auth.tokens.dpop import Nonces
+from isthmus.auth.tokens.jose import read_token
 from isthmus.errors import AuthRefused
 from isthmus.testing.person import Person
+from support.auth.authority import PASSWORD, SCOPES, make_authority, make_users
+from support.browser.chromium import serve_in_browser
 
 READ, WRITE = SCOPES
 ERAS = ("2025-11-25", "2026-07-28")
@@ -62,7 +62,7 @@ class Land:
         self.kind = kind
         self.urls = [f"{place}/mcp" for place in places]
         self.older = [f"{place}/sse" for place in places]
-        self.authority = house(
+        self.authority = make_authority(
             issuer, users, resources=[*self.urls, *self.older], clock=self.clock,
             store=MemoryAuthStore(clock=self.clock),
             registration=RegistrationPolicy(static=[ASKER]), **options,
@@ -119,9 +119,9 @@ async def land(tmp_path):
     async with contextlib.AsyncExitStack() as stack:
 
         async def founded(**options):
-            three = [await stack.enter_async_context(serving(Later)) for _ in range(3)]
+            three = [await stack.enter_async_context(serve_in_browser(Later)) for _ in range(3)]
             (issuer, authority), *others = three
-            users = people(tmp_path, "ada", "bob")
+            users = make_users(tmp_path, "ada", "bob")
             made = Land(issuer, [url for url, _ in others], users, **options)
             stack.push_async_callback(made.authority.close)
             authority.app = made.authority
@@ -293,7 +293,7 @@ async def test_a_client_without_metadata_finds_the_default_endpoints(tmp_path, s
     auth = OAuth("desk", open_browser=person.open, store=MemoryTokenStore())
 
     def silent(origin):
-        authority = house(origin, people(tmp_path, "ada"))
+        authority = make_authority(origin, make_users(tmp_path, "ada"))
         server = Server("old", auth=authority.resource_auth(f"{origin}/mcp", scopes={READ}))
 
         @server.tool
@@ -302,7 +302,7 @@ async def test_a_client_without_metadata_finds_the_default_endpoints(tmp_path, s
 
         return Silent(server.asgi(), slash=slash)
 
-    async with serving(silent) as (origin, app):
+    async with serve_in_browser(silent) as (origin, app):
         assert ["ada"] == await said(f"{origin}/mcp", auth, "who", revision=revision)
         assert ["/register", "/authorize", "/token"] == [
             path
@@ -324,7 +324,7 @@ async def test_an_attached_server_and_its_authorization_server_are_one_origin(
 
     def outer(origin):
         url, older = f"{origin}/tools", f"{origin}/tools/sse"
-        authority = house(origin, people(tmp_path, "ada"), resources=[url, older])
+        authority = make_authority(origin, make_users(tmp_path, "ada"), resources=[url, older])
         server = Server("files", auth=authority.resource_auth(url, scopes={READ}, sse=older))
 
         @server.tool(scopes={WRITE})
@@ -335,7 +335,7 @@ async def test_an_attached_server_and_its_authorization_server_are_one_origin(
         server.asgi().attach(whole, "/tools")
         return whole
 
-    async with serving(outer) as (origin, _):
+    async with serve_in_browser(outer) as (origin, _):
         url = f"{origin}/tools" + "/sse" * (revision == "2024-11-05")
         assert ["ada writes"] == await said(url, auth, "write", revision=revision)
 
@@ -359,7 +359,7 @@ async def test_two_servers_in_one_application_have_one_authorization_server(tmp_
 
     def outer(origin):
         resources = [f"{origin}/{name}{end}" for name in names for end in ("", "/sse")]
-        authority = house(origin, people(tmp_path, "ada"), resources=resources)
+        authority = make_authority(origin, make_users(tmp_path, "ada"), resources=resources)
         whole = Starlette()
         for name in names:
             url = f"{origin}/{name}"
@@ -369,7 +369,7 @@ async def test_two_servers_in_one_application_have_one_authorization_server(tmp_
             server.asgi().attach(whole, f"/{name}")
         return whole
 
-    async with serving(outer) as (origin, _):
+    async with serve_in_browser(outer) as (origin, _):
         urls = [f"{origin}/{name}" + "/sse" * (revision == "2024-11-05") for name in names]
         found = [(await said(url, auth, "who", revision=revision))[0] for url in urls]
         swapped = BearerToken(await token(store, urls[0]))

@@ -8,7 +8,15 @@ import pickle
 import msgspec
 import pytest
 
-from isthmus.auth.secret import Secret, digest, live, reveal, s256, unwrapped, wrapped
+from isthmus.auth.tokens.secret import (
+    Secret,
+    decode_secret,
+    encode_secret,
+    live_secrets,
+    reveal,
+    s256,
+    sha256_digest,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +59,13 @@ def test_nothing_writes_it_down():
 def test_the_living_are_known_and_the_dead_forgotten():
     """Ours: who looks for secrets in logs knows them all, and none is kept alive for that."""
     first, second = Secret("text-one-here"), Secret("text-one-here")
-    assert "text-one-here" in set(live())
+    assert "text-one-here" in set(live_secrets())
     del first
     gc.collect()
-    assert "text-one-here" in set(live()), "an equal one still lives"
+    assert "text-one-here" in set(live_secrets()), "an equal one still lives"
     del second
     gc.collect()
-    assert "text-one-here" not in set(live())
+    assert "text-one-here" not in set(live_secrets())
 
 
 def test_random_ones_differ():
@@ -73,15 +81,17 @@ def test_its_hash_is_the_challenge_of_a_verifier():
     verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
     assert "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" == s256(verifier) == s256(Secret(verifier))
-    assert 32 == len(digest("\ud800"))
+    assert 32 == len(sha256_digest("\ud800"))
 
 
 def test_a_record_holds_secrets_and_nothing_else_that_msgspec_does_not_know():
     """Ours: what a store writes comes back as a secret, and a mistake in a record is an error."""
-    record = msgspec.json.encode([Secret("hunter2")], enc_hook=unwrapped)
+    record = msgspec.json.encode([Secret("hunter2")], enc_hook=encode_secret)
 
-    assert [Secret("hunter2")] == msgspec.json.decode(record, type=list[Secret], dec_hook=wrapped)
+    assert [Secret("hunter2")] == msgspec.json.decode(
+        record, type=list[Secret], dec_hook=decode_secret
+    )
     with pytest.raises(NotImplementedError):
-        msgspec.json.encode([object()], enc_hook=unwrapped)
+        msgspec.json.encode([object()], enc_hook=encode_secret)
     with pytest.raises(NotImplementedError):
-        msgspec.json.decode(b"[1]", type=list[pickle.Pickler], dec_hook=wrapped)
+        msgspec.json.decode(b"[1]", type=list[pickle.Pickler], dec_hook=decode_secret)

@@ -2,9 +2,9 @@ import logging
 
 import pytest
 
-from asgi_driver import fetch
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, HttpRefused
+from support.http.asgi_driver import fetch
 
 TEXT = "a-secret-that-nobody-sees"
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from asgi_driver import fetch
-from http_wire import modern_body, modern_head
 from isthmus import Server
 from isthmus.auth import Presented, Secret
-from isthmus.auth.jose import PrivateKey, sign
 from isthmus.auth.resource_server.jwt import JWTVerifier
+from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
 from isthmus.errors import UsageError
-from protected import READ, Files, guard
-from small_authority import RESOURCE, SmallAuthority
+from support.auth.protected_server import READ, Files, make_guard
+from support.auth.small_authority import RESOURCE, SmallAuthority
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 KEY = PrivateKey.generate("ES256", kid="k")
 NOW = 1_800_000_000.0
@@ -23,14 +23,14 @@ def token(size):
         "iss": ISSUER, "aud": "http://localhost:8000/mcp", "sub": "ada", "client_id": "c",
         "scope": READ, "exp": NOW + 600,
     }  # fmt: skip
-    room = size - len(sign({**claims, "more": ""}, KEY, typ="at+jwt"))
-    return sign({**claims, "more": "x" * (room * 3 // 4)}, KEY, typ="at+jwt")
+    room = size - len(sign_jwt({**claims, "more": ""}, KEY, typ="at+jwt"))
+    return sign_jwt({**claims, "more": "x" * (room * 3 // 4)}, KEY, typ="at+jwt")
 
 
 def files(**options):
     """A server that takes JWTs."""
     verifier = JWTVerifier(ISSUER, jwks=[KEY.jwk], clock=lambda: NOW)
-    return Files(guard(verifier=verifier, **options))
+    return Files(make_guard(verifier=verifier, **options))
 
 
 async def shown(server, text):
@@ -58,11 +58,11 @@ async def test_the_limit_is_a_setting():
 def test_a_head_that_has_no_room_for_its_tokens_is_told_when_it_is_set_up():
     """Ours: such a server would answer 431 to whoever it gave a token."""
     with pytest.raises(UsageError, match="20480 or more"):
-        Server("s", auth=guard()).asgi(head_limit=20_000)
+        Server("s", auth=make_guard()).asgi(head_limit=20_000)
     with pytest.raises(UsageError, match="28672 or more"):
-        Server("s", auth=guard(dpop="allow")).asgi(head_limit=21_000)
+        Server("s", auth=make_guard(dpop="allow")).asgi(head_limit=21_000)
     with pytest.raises(UsageError, match="max_token_bytes"):
-        guard(max_token_bytes=10)
+        make_guard(max_token_bytes=10)
 
 
 async def test_a_token_that_no_server_would_take_is_not_issued():

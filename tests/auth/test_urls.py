@@ -2,17 +2,17 @@
 
 import pytest
 
-from isthmus.auth.urls import (
+from isthmus.auth.net.urls import (
+    add_query,
     canonical_resource,
-    covers,
+    check_browser_url,
     is_loopback,
+    is_same_issuer,
     is_secure,
-    origin,
+    origin_of,
     redirect_matches,
-    safe_browser_url,
-    same_issuer,
-    well_known,
-    with_query,
+    resource_covers,
+    well_known_url,
 )
 from isthmus.errors import AuthUnsafe
 
@@ -81,7 +81,7 @@ def test_what_is_no_resource_is_refused(url):
 )
 def test_a_resource_covers_what_is_below_it(resource, url, does):
     """RFC 9728 3.3: by origin and whole segments, so that no neighbour is taken for a part."""
-    assert does == covers(resource, url)
+    assert does == resource_covers(resource, url)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_only_https_is_secure_and_what_stays_here(url, secure):
 )
 def test_a_browser_gets_honest_urls_as_they_are(url):
     """Ours: what was judged is what is opened, letter by letter."""
-    assert url == safe_browser_url(url)
+    assert url == check_browser_url(url)
 
 
 @pytest.mark.covers("auth.client.url-opened-safely", "auth.threat.t16-dangerous-urls")
@@ -173,7 +173,7 @@ def test_a_browser_gets_honest_urls_as_they_are(url):
 def test_a_browser_gets_nothing_that_could_do_more(url):
     """The spec, and CVE-2025-6514: no other scheme, and nothing that a shell would read."""
     with pytest.raises(AuthUnsafe, match="opened in a browser"):
-        safe_browser_url(url)
+        check_browser_url(url)
 
 
 @pytest.mark.covers("auth.threat.t15-loopback-widened")
@@ -223,7 +223,7 @@ def test_a_redirect_is_the_registered_one_but_for_a_loopback_port(registered, gi
 )
 def test_metadata_stands_between_host_and_path(url, found):
     """RFC 8414 3.1 and RFC 9728 3.1: inserted, with the slash at the end removed."""
-    assert found == well_known(url, "x")
+    assert found == well_known_url(url, "x")
 
 
 @pytest.mark.parametrize(
@@ -242,18 +242,18 @@ def test_metadata_stands_between_host_and_path(url, found):
 )
 def test_an_issuer_without_a_path_has_two_spellings(first, second, same):
     """Ours: big providers publish both of them; every other difference is another issuer."""
-    assert same == same_issuer(first, second)
+    assert same == is_same_issuer(first, second)
 
 
 def test_an_origin_is_spelt_as_browsers_do():
     """Ours: so that it can be compared with what they send."""
-    assert "https://h" == origin("HTTPS://H:443/x?y")
-    assert "http://h:8000" == origin("http://h:8000")
+    assert "https://h" == origin_of("HTTPS://H:443/x?y")
+    assert "http://h:8000" == origin_of("http://h:8000")
 
 
 def test_no_error_shows_what_stands_behind_the_question_mark():
     """Ours: state, codes and keys travel there."""
-    for refuse in (safe_browser_url, canonical_resource):
+    for refuse in (check_browser_url, canonical_resource):
         with pytest.raises((AuthUnsafe, ValueError)) as raised:
             refuse("ftp://login.example/authorize?state=af0ifjsldkj")
         assert "login.example" in str(raised.value)
@@ -271,4 +271,4 @@ def test_no_error_shows_what_stands_behind_the_question_mark():
 )
 def test_parameters_are_added_to_what_is_there(url, fields, whole):
     """Ours: the rest of a URL stays as it came."""
-    assert whole == with_query(url, fields)
+    assert whole == add_query(url, fields)

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from house import PASSWORD, SCOPES, house, people
 from isthmus import Client, Server
 from isthmus.auth import MemoryTokenStore, OAuth, Principal
-from isthmus.client.listening import Change
+from isthmus.client.subscriptions import Change
 from isthmus.errors import AuthError, AuthRefused
-from isthmus.testing.connect import bound
+from isthmus.testing.connect import run_until_left
 from isthmus.testing.person import Person
 from isthmus.transports.http.serve import serve
+from support.auth.authority import PASSWORD, SCOPES, make_authority, make_users
 
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 READ, WRITE = SCOPES
@@ -24,11 +24,11 @@ class Place:
 
     def __init__(self, folder, port, resource="/mcp", sockets=False, **options):
         self.origin = f"http://127.0.0.1:{port}"
-        self.users = people(folder, "ada")
+        self.users = make_users(folder, "ada")
         url = self.origin + resource
         guard = {name: options.pop(name) for name in ("dpop", "list_visibility") if name in options}
         older = f"{self.origin}/sse"
-        self.authority = house(self.origin, self.users, resources=[url, older], **options)
+        self.authority = make_authority(self.origin, self.users, resources=[url, older], **options)
         auth = self.authority.resource_auth(url, scopes={READ}, sse=older, **guard)
         # lists may be kept for a minute, by those who see the same
         self.server = Server("files", auth=auth, list_ttl_ms=60_000)
@@ -62,7 +62,7 @@ async def place(tmp_path):
                 port = probe.getsockname()[1]
             made = Place(tmp_path, port, **options)
             await stack.enter_async_context(
-                bound(lambda told: serve(made.app, port=port, on_bound=told))
+                run_until_left(lambda told: serve(made.app, port=port, on_bound=told))
             )
             stack.push_async_callback(made.authority.close)
             return made

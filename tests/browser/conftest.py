@@ -3,7 +3,7 @@
 import pytest
 import pytest_asyncio
 
-from chromium import Tab, found, launched
+from support.browser.chromium import Tab, find_chromium, launch_chromium
 
 
 @pytest.fixture(autouse=True)
@@ -15,11 +15,11 @@ def watched(secret_watch):
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium():
     """A running Chromium; the tests are skipped where there is none."""
-    path = found()
+    path = find_chromium()
     if path is None:
         pytest.skip("there is no Chromium: install Debian's chromium, or set CHROMIUM to its path")
     pytest.importorskip("playwright", reason="pip install --group browser")
-    async with launched(path) as browser:
+    async with launch_chromium(path) as browser:
         yield browser
 
 

@@ -6,10 +6,10 @@ import re
 import pytest
 import pytest_asyncio
 
-from chromium import Tab, certificate, serving
-from house import PASSWORD, SCOPES, house, people, request_url
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from loopback_pages import pages
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from support.auth.authority import PASSWORD, SCOPES, make_authority, make_users, request_url
+from support.browser.chromium import Tab, make_certificate, serve_in_browser
+from support.http.loopback_pages import serve_pages
 
 pytestmark = [
     pytest.mark.browser,
@@ -34,7 +34,7 @@ PHONE = RegisteredClient(
 @pytest_asyncio.fixture(loop_scope="session")
 async def client():
     """The web server of a client, where people are sent in the end."""
-    async with pages() as made:
+    async with serve_pages() as made:
         made.pages["/cb"] = lambda _: (200, {"Content-Type": "text/html"}, b"<h1>Connected</h1>")
         yield made
 
@@ -47,7 +47,9 @@ async def make(tmp_path, client):
     )
 
     def made(**options):
-        return lambda url: house(url, people(tmp_path), local, NASTY, NOTES, PHONE, **options)
+        return lambda url: make_authority(
+            url, make_users(tmp_path), local, NASTY, NOTES, PHONE, **options
+        )
 
     return made
 
@@ -55,7 +57,7 @@ async def make(tmp_path, client):
 @pytest_asyncio.fixture(loop_scope="session")
 async def issuer(make):
     """The URL of a running authorization server."""
-    async with serving(make()) as (url, authority):
+    async with serve_in_browser(make()) as (url, authority):
         yield url
         await authority.close()
 
@@ -205,7 +207,10 @@ async def test_a_program_with_a_scheme_of_its_own_is_sent_its_code(tab, issuer):
 
 async def test_a_remembered_consent_is_asked_again_when_another_site_links_here(tab, make):
     """T20 in a browser: the site that a link stands on decides, not the cookie."""
-    async with serving(make(consent="remember")) as (issuer, authority), pages() as evil:
+    async with (
+        serve_in_browser(make(consent="remember")) as (issuer, authority),
+        serve_pages() as evil,
+    ):
         url = request_url(issuer, client_id="notes")
         link = f'<a href="{url.replace("&", "&amp;")}">Win</a>'.encode()
         evil.pages["/"] = lambda _: (200, {"Content-Type": "text/html"}, link)
@@ -252,7 +257,7 @@ async def test_a_form_that_another_site_sends_is_refused_with_and_without_the_to
     }
     for values in (stolen, {**stolen, "token": "0" * 64}, {}):
         fields = "".join(f'<input name="{k}" value="{v}">' for k, v in values.items())
-        async with pages() as evil:
+        async with serve_pages() as evil:
             await forged(
                 tab,
                 evil,
@@ -272,7 +277,7 @@ async def test_a_page_of_another_site_cannot_show_ours_in_a_frame(tab, start):
     await tab.log_in("alice", PASSWORD)
     await tab.page.get_by_role("button", name="Allow").wait_for()
     consent = tab.page.url
-    async with pages() as evil:
+    async with serve_pages() as evil:
         frames = "".join(
             f'<iframe src="{u.replace("&", "&amp;")}"></iframe>' for u in (consent, start)
         )
@@ -300,9 +305,9 @@ async def test_a_link_to_somebody_elses_request_opens_nothing(chromium, tab, sta
 @pytest.mark.covers("auth.authority.consent-page")
 async def test_over_https_the_browser_takes_host_bound_cookies(chromium, make, client, tmp_path):
     """The security best practices demand __Host- cookies, which a browser takes only if right."""
-    folder = certificate(tmp_path)
+    folder = make_certificate(tmp_path)
     tab = await Tab.of(chromium, ignore_https_errors=True)
-    async with serving(make(), host="localhost", tls=folder) as (issuer, authority):
+    async with serve_in_browser(make(), host="localhost", tls=folder) as (issuer, authority):
         await tab.page.goto(request_url(issuer, redirect_uri=f"{client.url}/cb"))
         await tab.log_in("alice", PASSWORD)
         assert "Allow Notes" in await tab.heading()

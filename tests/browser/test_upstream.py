@@ -3,14 +3,14 @@
 import pytest
 import pytest_asyncio
 
-from chromium import Tab, certificate, serving
-from house import PASSWORD, house, people, request_url
 from isthmus.auth import Provider, UpstreamLogin
-from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
 from isthmus.core.principal import Principal
 from isthmus.errors import UpstreamRequired
-from loopback_pages import pages
-from upstream_provider import UpstreamProvider
+from support.auth.authority import PASSWORD, make_authority, make_users, request_url
+from support.auth.upstream_provider import UpstreamProvider
+from support.browser.chromium import Tab, make_certificate, serve_in_browser
+from support.http.loopback_pages import serve_pages
 
 pytestmark = [
     pytest.mark.browser,
@@ -29,7 +29,7 @@ async def remote():
 @pytest_asyncio.fixture(loop_scope="session")
 async def client():
     """The web servers of two clients, an honest one and an attacker's."""
-    async with pages() as made:
+    async with serve_pages() as made:
         for path in ("/cb", "/evil"):
             made.pages[path] = lambda _: (200, {"Content-Type": "text/html"}, b"<h1>Connected</h1>")
         yield made
@@ -61,13 +61,13 @@ def make(remote, client):
         )
         for name, kind, path in (("app", "static", "/cb"), ("evil", "dynamic", "/evil"))
     )
-    return lambda url: house(url, UpstreamLogin(acme(remote)), good, evil)
+    return lambda url: make_authority(url, UpstreamLogin(acme(remote)), good, evil)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def issuer(make):
     """The URL of a running authorization server, at another site than the provider."""
-    async with serving(make, host="localhost") as (url, authority):
+    async with serve_in_browser(make, host="localhost") as (url, authority):
         yield url
         await authority.close()
 
@@ -131,7 +131,10 @@ async def test_over_https_the_cookie_of_a_journey_is_host_bound(
 ):
     """The security best practices demand it; it is there after approval, and gone afterwards."""
     tab = await Tab.of(chromium, ignore_https_errors=True)
-    async with serving(make, host="localhost", tls=certificate(tmp_path)) as (issuer, authority):
+    async with serve_in_browser(make, host="localhost", tls=make_certificate(tmp_path)) as (
+        issuer,
+        authority,
+    ):
         await tab.page.goto(request_url(issuer, redirect_uri=f"{client.url}/cb"))
         assert ["__Host-isthmus-browser"] == [c["name"] for c in await tab.context.cookies(issuer)]
         remote.asks = True
@@ -160,9 +163,9 @@ async def test_an_account_is_connected_by_a_login_and_a_question(chromium, remot
     tab = await Tab.of(chromium, viewport={"width": width, "height": 720})
 
     def make(url):
-        return house(url, people(tmp_path), providers=[acme(remote)])
+        return make_authority(url, make_users(tmp_path), providers=[acme(remote)])
 
-    async with serving(make, host="localhost") as (issuer, authority):
+    async with serve_in_browser(make, host="localhost") as (issuer, authority):
         alice = Principal(issuer=issuer, subject="alice", client_id="app")
         with pytest.raises(UpstreamRequired) as required:
             await authority.services.upstream(alice, "acme")

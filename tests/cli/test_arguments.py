@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.cli.arguments import json_object, kinds, pairs, typed
+from isthmus.cli.arguments import list_kinds, parse_arguments, parse_json_object, split_pairs
 from isthmus.errors import UsageError
 
 SCHEMA = {
@@ -48,12 +48,12 @@ SCHEMA = {
 )
 def test_a_value_is_read_as_the_schema_wants_it(word, value):
     """Ours: text where a string is allowed, JSON elsewhere."""
-    assert {word.split("=", 1)[0]: value} == typed(pairs([word]), SCHEMA)
+    assert {word.split("=", 1)[0]: value} == parse_arguments(split_pairs([word]), SCHEMA)
 
 
 def test_a_key_given_twice_makes_an_array():
     """Ours: lists need no quoting in a shell."""
-    assert {"tags": ["a", "b"]} == typed(pairs(["tags=a", "tags=b"]), SCHEMA)
+    assert {"tags": ["a", "b"]} == parse_arguments(split_pairs(["tags=a", "tags=b"]), SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -71,27 +71,27 @@ def test_a_key_given_twice_makes_an_array():
 def test_a_word_that_cannot_be_is_refused_before_anything_is_sent(words, says):
     """Ours: the mistake is named with what would be right."""
     with pytest.raises(UsageError, match=says):
-        typed(pairs(words), SCHEMA)
+        parse_arguments(split_pairs(words), SCHEMA)
 
 
 def test_a_tool_that_describes_no_parameters_takes_any():
     """Ours: an open schema is open."""
-    assert {"a": 1, "b": "x"} == typed(pairs(["a=1", "b=x"]), {"type": "object"})
+    assert {"a": 1, "b": "x"} == parse_arguments(split_pairs(["a=1", "b=x"]), {"type": "object"})
 
 
 def test_a_tool_that_takes_nothing_takes_nothing():
     """Ours: a closed schema is closed."""
     with pytest.raises(UsageError, match="it has: none"):
-        typed(pairs(["a=1"]), {"type": "object", "additionalProperties": False})
+        parse_arguments(split_pairs(["a=1"]), {"type": "object", "additionalProperties": False})
 
 
 def test_references_that_go_in_circles_end():
     """Ours: a schema that names itself allows anything here."""
-    assert set() == kinds({"$ref": "#/$defs/A"}, {"$defs": {"A": {"$ref": "#/$defs/A"}}})
+    assert set() == list_kinds({"$ref": "#/$defs/A"}, {"$defs": {"A": {"$ref": "#/$defs/A"}}})
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "5"])
 def test_json_arguments_are_an_object(text):
     """Ours: `--json-args` takes the whole arguments object."""
     with pytest.raises(UsageError, match="--json-args"):
-        json_object(text)
+        parse_json_object(text)

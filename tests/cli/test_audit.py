@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
-from audit_rows import Clock, intent, logging, outcome
-from isthmus.cli.audit_rows import moment
+from isthmus.cli.arguments import parse_time
 from isthmus.cli.main import main
 from isthmus.errors import UsageError
-from isthmus.host.audit.row import Row
+from isthmus.host.model.row import AuditRow
+from support.host.audit_rows import Clock, intent_row, open_audit_log, outcome_row
 
 pytestmark = pytest.mark.covers("hostaudit.command.says")
 
@@ -22,12 +22,14 @@ def state(tmp_path):
     """The state of a host that made two calls."""
 
     async def fill():
-        async with logging(tmp_path, clock=Clock(1_795_000_000.0), node="n") as log:
-            await log.intent(intent("c1", arguments={"title": "Fix the parser"}))
-            log.note(Row(kind="decision", call="c1", action="tool.call", approver="tty", wait=2.0))
-            log.note(outcome("c1", tokens_in=10, tokens_out=5, cost=2500))
-            await log.intent(intent("c2", server="files", object="read"))
-            log.note(outcome("c2", server="files", object="read", failed=True, error="Refused"))
+        async with open_audit_log(tmp_path, clock=Clock(1_795_000_000.0), node="n") as log:
+            await log.intent(intent_row("c1", arguments={"title": "Fix the parser"}))
+            log.note(
+                AuditRow(kind="decision", call="c1", action="tool.call", approver="tty", wait=2.0)
+            )
+            log.note(outcome_row("c1", tokens_in=10, tokens_out=5, cost=2500))
+            await log.intent(intent_row("c2", server="files", object="read"))
+            log.note(outcome_row("c2", server="files", object="read", failed=True, error="Refused"))
 
     asyncio.run(fill())
     return tmp_path
@@ -172,9 +174,9 @@ def test_the_key_is_needed_to_check_and_is_not_made_anew(audit, state):
 
 def test_moments_are_read_as_people_write_them():
     """Ours: as a date, with a time, or back from now."""
-    assert 1000 - 2 * 3600 == moment("2h", 1000)
-    assert 1_795_262_400.0 == moment("2026-11-21T12:00:00+00:00", 0)
-    assert moment("2026-11-21", 0) is not None
-    assert moment("", 0) is None
+    assert 1000 - 2 * 3600 == parse_time("2h", 1000)
+    assert 1_795_262_400.0 == parse_time("2026-11-21T12:00:00+00:00", 0)
+    assert parse_time("2026-11-21", 0) is not None
+    assert parse_time("", 0) is None
     with pytest.raises(UsageError, match="is no time"):
-        moment("soon", 0)
+        parse_time("soon", 0)

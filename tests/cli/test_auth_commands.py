@@ -14,19 +14,19 @@ import urllib.request
 
 import pytest
 
-from house import request_url
 from isthmus import Client, Server
 from isthmus.auth import JWTVerifier, MemoryTokenStore, OAuth, Principal, ResourceAuth
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.keys import Keyring
-from isthmus.auth.authorization_server.passwords import PasswordUsers
-from isthmus.auth.authorization_server.records import Grant
-from isthmus.auth.authorization_server.store import SQLiteAuthStore
-from isthmus.cli.auth_config import load
+from isthmus.auth.authorization_server.core.tokens import Keyring
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.records import ClientGrant
+from isthmus.auth.authorization_server.storage.store import SQLiteAuthStore
+from isthmus.auth.authorization_server.users.passwords import PasswordUsers
+from isthmus.cli.commands.auth.config import load_auth_config
 from isthmus.cli.main import main
-from isthmus.testing.connect import bound
+from isthmus.testing.connect import run_until_left
 from isthmus.testing.person import Person
 from isthmus.transports.http.serve import serve as http_serve
+from support.auth.authority import request_url
 
 pytestmark = pytest.mark.usefixtures("secret_watch")
 
@@ -68,7 +68,7 @@ def stored(folder, work):
 
 
 def granted(grant_id, client="app", user="alice"):
-    return Grant(
+    return ClientGrant(
         id=grant_id, client_id=client, user_id=user, scope="files:read", gen=0,
         resource="https://mcp.example/mcp", created_at=1e9, rotated_at=None, expires_at=1e10, ends_at=1e10,
         revoked_at=None, jkt=None, upstream_id=None,
@@ -228,7 +228,7 @@ def test_limits_and_lifetimes_are_settings_of_the_file(folder):
         "requests_per_minute = 10\ntoken_requests_per_minute = 20\nregistrations_per_hour = 2\n"
         "head_limit = 65536\nmax_token_bytes = 40000\n"
     )
-    config = load(None)
+    config = load_auth_config(None)
     authority = config.authority()
     settings, limits = authority.settings, config.limits()
     assert (5.0, 30.0, 86400.0) == (settings.rotation_grace, settings.code_ttl, settings.key_life)
@@ -456,7 +456,7 @@ def test_a_server_in_another_process_trusts_it_as_it_is_told_to(running, run, re
         port = int(origin.rpartition(":")[2])
         auth = OAuth("desk", open_browser=person.open, store=MemoryTokenStore())
         async with (
-            bound(lambda told: http_serve(server.asgi(), port=port, on_bound=told)),
+            run_until_left(lambda told: http_serve(server.asgi(), port=port, on_bound=told)),
             Client(origin + end, auth=auth, revision=revision) as client,
         ):
             return (await client.call_tool("write")).text

@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from isthmus.cli.chat_models import named, voices
-from isthmus.cli.chatting import Wanted, talk
+from isthmus.cli.commands.chatting import ChatOptions, list_chat_models, parse_provider, run_chat
 from isthmus.cli.exits import Exit
 from isthmus.errors import UsageError
 from isthmus.host import Host
@@ -25,7 +24,7 @@ def wanted(tmp_path, monkeypatch):
         (tmp_path / "script.json").write_text(json.dumps(steps))
         monkeypatch.setattr("sys.stdin", io.StringIO(lines))
         files = {"config": (str(tmp_path / "mcp.json"),), "state": str(tmp_path / "state")}
-        return Wanted(provider=f"scripted:{tmp_path / 'script.json'}", **files, **more)
+        return ChatOptions(provider=f"scripted:{tmp_path / 'script.json'}", **files, **more)
 
     return made
 
@@ -33,7 +32,7 @@ def wanted(tmp_path, monkeypatch):
 @pytest.mark.covers("hostchat.plain.pipe")
 async def test_a_pipe_gets_the_words_of_the_model_and_nothing_else(wanted, capsys):
     """Ours: everything else is on standard error."""
-    code = await talk(wanted("hello\n/model\n", ["Hi there."]))
+    code = await run_chat(wanted("hello\n/model\n", ["Hi there."]))
 
     said = capsys.readouterr()
     assert (Exit.OK, "Hi there.\n") == (code, said.out)
@@ -42,7 +41,7 @@ async def test_a_pipe_gets_the_words_of_the_model_and_nothing_else(wanted, capsy
 
 async def test_no_answer_is_an_exit_code(wanted, capsys):
     """Ours: a script that uses this can tell."""
-    code = await talk(wanted("hello\n", [{"fail": "nobody there"}]))
+    code = await run_chat(wanted("hello\n", [{"fail": "nobody there"}]))
 
     assert Exit.TOOL_FAILED == code
     assert "No answer: nobody there" in capsys.readouterr().err
@@ -51,25 +50,25 @@ async def test_no_answer_is_an_exit_code(wanted, capsys):
 async def test_a_model_that_is_not_there_is_an_error_with_those_that_are(wanted):
     """Ours: it says what may be said instead."""
     with pytest.raises(UsageError, match="no model is known: say --provider openai:URL"):
-        await talk(Wanted(config=wanted("", []).config, state=wanted("", []).state))
+        await run_chat(ChatOptions(config=wanted("", []).config, state=wanted("", []).state))
     with pytest.raises(UsageError, match="there is no provider 'nobody'"):
-        await talk(
-            Wanted(config=wanted("", []).config, state=wanted("", []).state, provider="nobody")
+        await run_chat(
+            ChatOptions(config=wanted("", []).config, state=wanted("", []).state, provider="nobody")
         )
 
 
 def test_providers_are_named_with_what_they_need():
     """Ours: keys are in the environment, never on the command line."""
-    assert isinstance(named("openai:http://127.0.0.1:1/v1", {}), OpenAICompatible)
-    assert isinstance(named("anthropic", {"ANTHROPIC_API_KEY": "k"}), Anthropic)
-    assert None is named("of-the-file", {})
+    assert isinstance(parse_provider("openai:http://127.0.0.1:1/v1", {}), OpenAICompatible)
+    assert isinstance(parse_provider("anthropic", {"ANTHROPIC_API_KEY": "k"}), Anthropic)
+    assert None is parse_provider("of-the-file", {})
     for spec, wrong in (
         ("openai:", "URL"),
         ("anthropic", "ANTHROPIC_API_KEY"),
         ("scripted:", "directory"),
     ):
         with pytest.raises(UsageError, match=wrong):
-            named(spec, {})
+            parse_provider(spec, {})
 
 
 async def test_models_of_the_file_are_those_that_can_be_reached():
@@ -84,10 +83,10 @@ async def test_models_of_the_file_are_those_that_can_be_reached():
         ]
     )
     async with Host(models=models, providers={"here": here}) as host:
-        found, first = voices(host, "", "")
-        _, chosen = voices(host, "here", "large")
+        found, first = list_chat_models(host, "", "")
+        _, chosen = list_chat_models(host, "here", "large")
         with pytest.raises(UsageError, match="there is no model 'off': small, large"):
-            voices(host, "", "off")
+            list_chat_models(host, "", "off")
 
     assert ({"small": "small-1", "large": "large"}, "small", "large") == (
         {id: voice.model for id, voice in found.items()},
@@ -102,7 +101,7 @@ async def test_what_cannot_be_used_is_said_at_the_beginning(wanted, capsys, tmp_
     said = wanted("hello\n", ["Hi."], policy=str(tmp_path / "bad.toml"))
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"odd": {"command": 3}}}')
 
-    await talk(said)
+    await run_chat(said)
 
     shown = capsys.readouterr().err
     assert "bad.toml" in shown

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from isthmus.cli.commands.run import find_server, load_module
 from isthmus.cli.main import main
-from isthmus.cli.run import find, load
-from isthmus.linter.rules import RULES
+from isthmus.linter.rules.catalog import RULES
 from isthmus.testing import serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -47,7 +47,7 @@ def test_our_own_example_has_nothing_wrong_over_stdio(run):
 
 async def test_our_own_everything_has_nothing_wrong_over_http():
     """Ours: the server of the conformance suite, as a process would serve it."""
-    server = find(load(EXAMPLES / "everything.py"), "")
+    server = find_server(load_module(EXAMPLES / "everything.py"), "")
     async with serving(server) as url:
         process = await _isthmus("check", url, "--strict", "--json")
     report = json.loads(process[1])

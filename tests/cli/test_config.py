@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from isthmus.cli.main import app
-from isthmus.host.state import HostState
+from isthmus.host.state.database import HostState
 
 
 @pytest.fixture
@@ -163,14 +163,14 @@ def test_a_person_is_asked_before_a_workspace_is_trusted(place, monkeypatch, typ
         def isatty(self):
             return True
 
-    from isthmus.cli import config
+    from isthmus.cli.commands import config
 
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     if code:
         with pytest.raises(config.UsageError, match="nothing was trusted"):
-            config._ask("? ")
+            config._confirm("? ")
     else:
-        config._ask("? ")
+        config._confirm("? ")
 
 
 def test_trust_stands_where_the_users_file_says(place):

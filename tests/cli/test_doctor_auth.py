@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from oauth_town import town
-from user_shell import Shell
+from support.auth.oauth_town import open_town
+from support.cli.user_shell import UserShell
 
 pytestmark = pytest.mark.usefixtures("secret_watch")
 
@@ -13,12 +13,12 @@ pytestmark = pytest.mark.usefixtures("secret_watch")
 @pytest.fixture
 def shell(tmp_path):
     """The shell of a user who has not logged in anywhere."""
-    return Shell(tmp_path)
+    return UserShell(tmp_path)
 
 
 async def test_every_hop_is_printed(shell):
     """Ours: each hop with its verdict and what was found; nobody registers or logs in."""
-    async with town() as place:
+    async with open_town() as place:
         code, out, err = await shell("auth", "doctor", place.url)
 
     assert (0, "") == (code, err)
@@ -35,7 +35,7 @@ async def test_every_hop_is_printed(shell):
 
 async def test_the_failing_hop_and_its_clause_are_the_last_line(shell):
     """Ours: what to mend is said with the clause, and the exit code is 1."""
-    async with town() as place:
+    async with open_town() as place:
         del place.authority.metadata["code_challenge_methods_supported"]
         code, out, _ = await shell("auth", "doctor", place.url)
 
@@ -48,7 +48,7 @@ async def test_the_failing_hop_and_its_clause_are_the_last_line(shell):
 
 async def test_a_program_gets_it_as_json(shell):
     """Ours: the failing hop has a member of its own, and every fault its clause."""
-    async with town() as place:
+    async with open_town() as place:
         place.resource["resource"] = "https://other.example/mcp"
         code, out, _ = await shell("auth", "doctor", place.url, "--json")
     report = json.loads(out)
@@ -60,7 +60,7 @@ async def test_a_program_gets_it_as_json(shell):
 
 async def test_with_login_the_way_is_walked_to_its_end(shell):
     """Ours: --login logs in and makes a call; no token is printed."""
-    async with town() as place:
+    async with open_town() as place:
         code, out, _ = await shell("auth", "doctor", place.url, "--login")
         secrets = {*place.authority.tokens, *place.authority.refreshes}
 
@@ -72,7 +72,7 @@ async def test_with_login_the_way_is_walked_to_its_end(shell):
 
 async def test_a_token_of_a_variable_is_tried(shell):
     """Ours: a token that the server does not take fails at the call."""
-    async with town() as place:
+    async with open_town() as place:
         words = ("auth", "doctor", place.url, "--token-env", "TOKEN")
         code, out, _ = await shell(*words, TOKEN="token-that-is-over")
         missing, _, err = await shell(*words)

@@ -3,12 +3,12 @@
 import pytest
 
 from isthmus import errors
-from isthmus.cli.exits import MEANINGS, Exit, exit_for
+from isthmus.cli.exits import EXIT_MEANINGS, Exit, exit_for
 
 
 def test_every_code_is_explained():
     """Ours: the table is the documentation."""
-    assert list(Exit) == list(MEANINGS)
+    assert list(Exit) == list(EXIT_MEANINGS)
 
 
 @pytest.mark.parametrize(

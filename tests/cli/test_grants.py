@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from host_policies import call, facts
-from isthmus.cli.grants_shown import listing, revoke, show
+from isthmus.cli.commands.grants_shown import print_grant, print_grants, revoke_grants
 from isthmus.cli.main import main
 from isthmus.errors import UsageError
-from isthmus.host.audit.reading import tail
-from isthmus.host.grants import Grants
-from isthmus.host.interaction import Decision
-from isthmus.host.state import HostState
+from isthmus.host.approvals.grants import Grants
+from isthmus.host.audit.queries import read_last_lines
+from isthmus.host.model.interaction import Decision
+from isthmus.host.state.database import HostState
+from support.host.policies import make_attempt, make_facts
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ async def host(tmp_path):
     grants = Grants(state)
     await grants.refresh()
     await grants.remember(
-        call("write", {"path": "/code/app/a"}), facts(), Decision(verdict="allow", remember="shape", until=4e9, by="terminal"), uses=3
+        make_attempt("write", {"path": "/code/app/a"}), make_facts(), Decision(verdict="allow", remember="shape", until=4e9, by="terminal"), uses=3
     )  # fmt: skip
     yield state, grants
     await state.close()
@@ -30,16 +30,16 @@ async def host(tmp_path):
 async def test_grants_are_listed_and_shown(host, tmp_path, capsys):
     """Ours: a line each, or all about one."""
     (grant,) = host[1].all()
-    await listing(str(tmp_path), ended=False, as_json=False)
+    await print_grants(str(tmp_path), ended=False, as_json=False)
     line = capsys.readouterr().out
     assert line.startswith(f"{grant.id}  user:local tool.call write of files: shape, until 2096-")
     assert line.endswith(", 3 times\n")
 
-    await show(str(tmp_path), grant.id, as_json=False)
+    await print_grant(str(tmp_path), grant.id, as_json=False)
     out = capsys.readouterr().out
     assert 'shape        /path under "/code/app"' in out
     assert "by           terminal" in out
-    await show(str(tmp_path), grant.id, as_json=True)
+    await print_grant(str(tmp_path), grant.id, as_json=True)
     assert grant.id == json.loads(capsys.readouterr().out)["id"]
 
 
@@ -49,20 +49,20 @@ async def test_a_grant_is_taken_back_and_that_is_written_down(host, tmp_path, ca
     state, grants = host
     (grant,) = grants.all()
 
-    await revoke(str(tmp_path), [grant.id])
+    await revoke_grants(str(tmp_path), [grant.id])
     assert f"revoked {grant.id}\n" == capsys.readouterr().out
     await grants.refresh()
     assert not grants.all()
-    (row,) = await state.read(lambda db: tail(db, 1))
+    (row,) = await state.read(lambda db: read_last_lines(db, 1))
     assert ("grant", grant.id, "revoked", "write") == (row.kind, row.grant, row.effect, row.object)
-    await listing(str(tmp_path), ended=False, as_json=False)
+    await print_grants(str(tmp_path), ended=False, as_json=False)
     assert "nothing is granted\n" == capsys.readouterr().err
-    await listing(str(tmp_path), ended=True, as_json=False)
+    await print_grants(str(tmp_path), ended=True, as_json=False)
     assert capsys.readouterr().out.endswith("[revoked]\n")
     with pytest.raises(UsageError, match="no grant that holds is called"):
-        await revoke(str(tmp_path), [grant.id])
+        await revoke_grants(str(tmp_path), [grant.id])
     with pytest.raises(UsageError, match="no grant is called"):
-        await show(str(tmp_path), "x", as_json=False)
+        await print_grant(str(tmp_path), "x", as_json=False)
 
 
 @pytest.mark.parametrize("words", [("list",), ("show", "x"), ("revoke", "x")])

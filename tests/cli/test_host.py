@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.cli import hosting
-from isthmus.cli.hosting import Hosting, hosted
+from isthmus.cli.commands import hosting
+from isthmus.cli.commands.hosting import HostCommandOptions, run_host
 from isthmus.errors import UsageError
-from isthmus.host.attached import Attached
-from isthmus.host.events import Noticed
+from isthmus.host.model.events import HostNotice
+from isthmus.host.remote.attached import AttachedHost
 
 SHOP = str(Path(__file__).with_name("shop.py"))
 ISTHMUS = (sys.executable, "-m", "isthmus")
@@ -50,7 +50,7 @@ def test_without_the_extra_the_full_screen_says_what_to_install(monkeypatch):
     monkeypatch.setattr(hosting.importlib.util, "find_spec", lambda name: None)
 
     with pytest.raises(UsageError) as error:
-        hosted(Hosting())
+        run_host(HostCommandOptions())
     assert (
         "the full screen needs pip install 'isthmus[host]'; --approve=prompt asks line by line "
         "without it" == str(error.value)
@@ -61,7 +61,7 @@ def test_without_the_extra_the_full_screen_says_what_to_install(monkeypatch):
 def test_the_prompt_needs_no_extra():
     """Ours: what asks line by line loads nothing of the full screen."""
     code = (
-        "import sys, isthmus.cli.hosting, isthmus.terminal.cards\n"
+        "import sys, isthmus.cli.commands.hosting, isthmus.terminal.cards\n"
         "print([m for m in ('textual', 'watchfiles', 'tomlkit') if m in sys.modules])"
     )
     done = subprocess.run(
@@ -158,11 +158,11 @@ def test_a_file_that_is_edited_counts_at_once_and_what_is_different_is_told(word
 
 async def heard_of(state, edit):
     """What a surface hears of the configuration while it is edited, and the servers after that."""
-    async with Attached(state) as view:
+    async with AttachedHost(state) as view:
         seen, events = [], view.events()
         edit()
         while len(seen) < 2:
             event = await anext(events)
-            if isinstance(event, Noticed) and event.about == "config":
+            if isinstance(event, HostNotice) and event.about == "config":
                 seen.append((event.server, event.text))
         return seen, [server.name for server in view.servers()]

@@ -3,12 +3,12 @@
 import pytest
 
 from isthmus import Server
+from isthmus.cli.commands.host_call import HostCall, call_at_host
 from isthmus.cli.exits import Exit, exit_for
-from isthmus.cli.host_call import HostCall, call_at_host
 from isthmus.errors import UsageError
 from isthmus.host import Denied, Host, Unknown
-from isthmus.host.attached import HostGone
-from isthmus.host.control import Control
+from isthmus.host.remote.attached import HostGone
+from isthmus.host.remote.control import Control
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -8,14 +8,14 @@ import aiohttp
 import pytest
 
 from isthmus.auth import StoreBroken
-from isthmus.cli.credentials import authorization
-from isthmus.cli.login import Login, prepared
-from isthmus.cli.targets import Target
+from isthmus.cli.commands.login import LoginOptions, make_oauth
+from isthmus.cli.credentials import make_authorization
+from isthmus.cli.targets import CliTarget
 from isthmus.errors import UsageError
 from isthmus.transports.command import Command
-from loopback_pages import as_json, pages
-from oauth_town import town
-from user_shell import Shell
+from support.auth.oauth_town import open_town
+from support.cli.user_shell import UserShell
+from support.http.loopback_pages import json_page, serve_pages
 
 pytestmark = pytest.mark.usefixtures("secret_watch")
 
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.usefixtures("secret_watch")
 @pytest.fixture
 def shell(tmp_path):
     """The shell of a user who has not logged in anywhere."""
-    return Shell(tmp_path)
+    return UserShell(tmp_path)
 
 
 async def test_after_a_login_every_command_has_the_tokens(shell):
     """Ours: login says who, what and until when; then nobody is asked again, until logout."""
-    async with town() as place:
+    async with open_town() as place:
         entered = await shell("login", place.url)
         secrets = {*place.authority.tokens, *place.authority.refreshes}
         called = await shell("call", place.url, "hello")
@@ -57,7 +57,7 @@ async def test_after_a_login_every_command_has_the_tokens(shell):
 
 async def test_tokens_that_are_over_are_renewed_by_any_command(shell):
     """Ours: a command that runs a day later needs no login."""
-    async with town() as place:
+    async with open_town() as place:
         place.authority.life = 0.001  # over before it is used
         await shell("login", place.url)
         place.authority.life = 3600
@@ -71,7 +71,7 @@ async def test_tokens_that_are_over_are_renewed_by_any_command(shell):
 @pytest.mark.covers("auth.client.parent-by-setting")
 async def test_a_resource_above_the_server_is_named_at_the_login_and_counts_for_that_server(shell):
     """Ours: the other commands renew such a token without being told again, and show it nowhere else."""
-    async with town() as place:
+    async with open_town() as place:
         place.resource["resource"] = place.origin
         refused = await shell("login", place.url)
         entered = await shell("login", place.url, "--resource", place.origin)
@@ -94,7 +94,7 @@ async def test_a_resource_above_the_server_is_named_at_the_login_and_counts_for_
 
 async def test_scopes_and_json_are_as_they_were_asked_for(shell):
     """Ours: --scope asks for more than the server does, and --json is for programs."""
-    async with town() as place:
+    async with open_town() as place:
         code, out, _ = await shell("login", place.url, "--scope", "write", "--json")
 
     assert 0 == code
@@ -104,7 +104,7 @@ async def test_scopes_and_json_are_as_they_were_asked_for(shell):
 
 async def test_more_scopes_are_named_by_the_error(shell):
     """Ours: where they are not enough the error is the command that helps, and loses none of them."""
-    async with town() as place:
+    async with open_town() as place:
         place.needs = {"write": {"write"}}
         await shell("login", place.url)
         code, _, err = await shell("call", place.url, "write")
@@ -120,7 +120,7 @@ async def test_more_scopes_are_named_by_the_error(shell):
 
 async def test_the_address_may_be_pasted_instead(shell):
     """Ours: on a machine without a browser the address is shown, and the one it ends at pasted."""
-    async with town() as place:
+    async with open_town() as place:
         process = await shell.begun("login", place.url, "--no-browser", BROWSER="false")
         shown = b""
         while not shown.startswith(b"http"):
@@ -139,7 +139,7 @@ async def test_the_address_may_be_pasted_instead(shell):
 
 async def test_a_way_that_ends_before_the_login_points_to_the_doctor(shell):
     """Ours: where a server's documents are wrong the error says so, and what says more."""
-    async with town() as place:
+    async with open_town() as place:
         place.resource["resource"] = "https://other.example/mcp"
         code, _, err = await shell("login", place.url)
 
@@ -150,7 +150,7 @@ async def test_a_way_that_ends_before_the_login_points_to_the_doctor(shell):
 
 async def test_nothing_pasted_is_nobody_logged_in(shell):
     """Ours: the end of the input ends the login."""
-    async with town() as place:
+    async with open_town() as place:
         code, _, err = await shell("login", place.url, "--no-browser")
 
     assert 4 == code
@@ -159,7 +159,7 @@ async def test_nothing_pasted_is_nobody_logged_in(shell):
 
 async def test_a_registered_client_is_remembered(shell):
     """Ours: --client-id is said once; no registration is made, and renewing works later."""
-    async with town() as place:
+    async with open_town() as place:
         place.authority.life = 0.001  # over before it is used
         entered = await shell("login", place.url, "--client-id", "by-hand")
         called = await shell("call", place.url, "hello")
@@ -172,7 +172,7 @@ async def test_a_registered_client_is_remembered(shell):
 
 async def test_a_clients_secret_is_for_one_issuer(shell):
     """C24: a secret is not shown to whomever a server names."""
-    async with town() as place:
+    async with open_town() as place:
         words = ("login", place.url, "--client-id", "by-hand", "--client-secret-env", "SECRET")
         refused = await shell(*words, SECRET="secret-of-by-hand")
         issuer = ("--issuer", place.authority.issuer)
@@ -189,7 +189,7 @@ async def test_without_a_place_for_tokens_nobody_logs_in(shell):
     """X5: tokens are never written in clear; the error says how to have a place for them."""
     del shell.environ["ISTHMUS_STORE_KEY"]
     shell.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
-    async with town() as place:
+    async with open_town() as place:
         code, _, err = await shell("login", place.url)
 
     assert 2 == code
@@ -200,8 +200,8 @@ async def test_without_a_place_for_tokens_nobody_logs_in(shell):
 
 async def test_logging_out_revokes_where_that_can_be_done(shell):
     """RFC 7009: the refresh token is told to the authorization server, which ends it."""
-    async with town() as place, pages() as more:
-        more.pages["/revoke"] = lambda _: as_json({})
+    async with open_town() as place, serve_pages() as more:
+        more.pages["/revoke"] = lambda _: json_page({})
         place.authority.metadata["revocation_endpoint"] = f"{more.url}/revoke"
         await shell("login", place.url)
         left = await shell("logout", place.url, "--registration")
@@ -214,7 +214,7 @@ async def test_logging_out_revokes_where_that_can_be_done(shell):
 
 async def test_logging_out_takes_away_what_was_changed(shell):
     """T37: a record that does not open stands in nobody's way once it is logged out of."""
-    async with town() as place:
+    async with open_town() as place:
         await shell("login", place.url)
         sheet = json.loads(shell.path.read_bytes())
         [text] = [each for each in sheet["records"] if place.url in each]
@@ -234,7 +234,7 @@ async def test_logging_out_takes_away_what_was_changed(shell):
 
 async def test_a_server_that_wants_no_login_gets_none(shell):
     """Ours: login says so, and no command looks for a keyring or makes a file."""
-    async with town() as place:
+    async with open_town() as place:
         place.authority.tokens[""] = frozenset()  # whoever has no token
         entered = await shell("login", place.url)
         called = await shell("call", place.url, "hello")
@@ -247,7 +247,7 @@ async def test_a_server_that_wants_no_login_gets_none(shell):
 
 async def test_a_websocket_has_the_same_tokens(shell):
     """Ours: one login does for both ways to a server, whichever was typed."""
-    async with town() as place:
+    async with open_town() as place:
         socket = place.url.replace("http:", "ws:")
         entered = await shell("login", socket)
         called = [await shell("call", url, "hello") for url in (socket, place.url)]
@@ -261,7 +261,7 @@ async def test_a_websocket_has_the_same_tokens(shell):
 
 async def test_a_token_may_be_in_a_variable(shell):
     """Ours: a fixed token is named by its variable and never stands on the command line."""
-    async with town() as place:
+    async with open_town() as place:
         place.authority.tokens["token-of-a-variable"] = frozenset({"read"})
         words = ("call", place.url, "hello", "--token-env", "TOKEN")
         called = await shell(*words, TOKEN="token-of-a-variable")
@@ -278,13 +278,13 @@ async def test_a_token_may_be_in_a_variable(shell):
 
 def test_a_header_of_ones_own_is_left_alone():
     """Ours: what an mcp.json says about Authorization is what is sent."""
-    own = Target("x", "https://mcp.example/mcp", {"authorization": "Bearer of my own"})
-    launched = Target("x", Command("server"))
+    own = CliTarget("x", "https://mcp.example/mcp", {"authorization": "Bearer of my own"})
+    launched = CliTarget("x", Command("server"))
 
-    assert authorization(own, None, {}) is None
-    assert authorization(launched, None, {}) is None
+    assert make_authorization(own, None, {}) is None
+    assert make_authorization(launched, None, {}) is None
     with pytest.raises(UsageError, match="from its environment"):
-        authorization(launched, "TOKEN", {"TOKEN": "t"})
+        make_authorization(launched, "TOKEN", {"TOKEN": "t"})
 
 
 async def test_what_is_launched_has_no_login(shell):
@@ -300,4 +300,4 @@ async def test_without_the_extra_it_is_what_is_told_first(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
     with pytest.raises(UsageError, match=r"takes filelock: pip install 'isthmus\[auth\]'"):
-        await prepared(Target("s", "https://mcp.example.com/mcp"), Login())
+        await make_oauth(CliTarget("s", "https://mcp.example.com/mcp"), LoginOptions())

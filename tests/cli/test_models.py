@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from fake_models import fake_models
 from isthmus.cli.main import main
-from isthmus.host.sampling.models import EXAMPLE, Models
+from isthmus.host.sampling.models import EXAMPLE_FILE, Models
+from support.host.fake_models import fake_models
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def test_the_first_file_is_an_example_that_is_right(home, isthmus):
     code, _, err = isthmus("list")
     assert (2, True) == (code, "isthmus models example > models.toml" in err)
     code, out, _ = isthmus("example")
-    assert (0, EXAMPLE.read_text()) == (code, out)
+    assert (0, EXAMPLE_FILE.read_text()) == (code, out)
     (home / "models.toml").write_text(out)
     assert (0, "", "models.toml: 3 models, 2 of them enabled\n") == isthmus("check")
 
 
 def test_models_are_listed_with_what_is_known_of_them(home, isthmus):
     """Ours: a line each, and a question mark for what nobody knows."""
-    (home / "models.toml").write_text(EXAMPLE.read_text())
+    (home / "models.toml").write_text(EXAMPLE_FILE.read_text())
     _, out, _ = isthmus("list")
     assert "mountain-2  faraway   200000   12/60     ?      95" in out
     assert "disabled tools large" in out
@@ -78,7 +78,7 @@ def test_models_are_listed_with_what_is_known_of_them(home, isthmus):
 
 def test_the_choice_is_explained(home, isthmus):
     """Ours: the same function that chooses for servers, on the command line."""
-    (home / "models.toml").write_text(EXAMPLE.read_text())
+    (home / "models.toml").write_text(EXAMPLE_FILE.read_text())
     code, out, err = isthmus("select", "--hint", "opus", "--hint", "sonnet", "--cost", "1")
     assert (0, "boulder-2\n") == (code, out)
     assert "hint (models that do as well): sonnet\n" in err
@@ -106,7 +106,7 @@ def test_the_configuration_names_the_file(home, isthmus):
     (home / "config" / "isthmus").mkdir(parents=True)
     config = {"mcpServers": {}, "host": {"models": "./mine.toml"}}
     (home / "config" / "isthmus" / "mcp.json").write_text(json.dumps(config))
-    (home / "config" / "isthmus" / "mine.toml").write_text(EXAMPLE.read_text())
+    (home / "config" / "isthmus" / "mine.toml").write_text(EXAMPLE_FILE.read_text())
     assert 0 == isthmus("list")[0]
 
 

@@ -1,6 +1,6 @@
 """What is printed."""
 
-from isthmus.cli.output import blocks, contents, print_line, print_lines, size
+from isthmus.cli.output import format_size, print_line, print_lines, render_blocks, render_contents
 from isthmus.wire import (
     BlobResourceContents,
     EmbeddedResource,
@@ -28,14 +28,14 @@ def test_blocks_become_lines():
         "[resource file:///a]",
         "inside",
         "[content of type 'hologram']",
-    ] == blocks(content).splitlines()
+    ] == render_blocks(content).splitlines()
 
 
 def test_bytes_of_a_resource_are_named_not_shown():
     """Ours: binary never reaches a terminal."""
     part = BlobResourceContents(uri="file:///b", blob="AAAA", mime_type="image/png")
 
-    assert "[image/png, 3 B of file:///b]" == contents([part])
+    assert "[image/png, 3 B of file:///b]" == render_contents([part])
 
 
 def test_a_line_that_names_what_others_made_is_one_line_of_plain_text(capsys):
@@ -50,4 +50,8 @@ def test_a_line_that_names_what_others_made_is_one_line_of_plain_text(capsys):
 
 def test_sizes_read_as_people_say_them():
     """Ours: three figures are enough."""
-    assert ["999 B", "1.5 KiB", "2.0 MiB"] == [size(999), size(1536), size(2 * 1024 * 1024)]
+    assert ["999 B", "1.5 KiB", "2.0 MiB"] == [
+        format_size(999),
+        format_size(1536),
+        format_size(2 * 1024 * 1024),
+    ]

@@ -7,10 +7,10 @@ import pytest
 
 from isthmus.cli.main import main
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.audit.row import Row
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.policy.shipped import rules_of
-from isthmus.host.state import HostState
+from isthmus.host.model.row import AuditRow
+from isthmus.host.policy.rule_file import read_layers
+from isthmus.host.policy.shipped import load_shipped_rules
+from isthmus.host.state.database import HostState
 
 RULES = """
 extends = "personal-read-only"
@@ -74,7 +74,7 @@ def test_what_is_shown_can_be_read_again(isthmus):
     code, out, err = isthmus("show", "--policy", "developer")
 
     assert (0, "") == (code, err)
-    assert len(rules_of("developer")) == len(read_layers(out, "user")[0].rules)
+    assert len(load_shipped_rules("developer")) == len(read_layers(out, "user")[0].rules)
     layers = json.loads(isthmus("show", "--file", "host.json", "--json")[1])["layers"]
     assert [("default", "personal-read-only"), ("user", "no-rm")] == [
         (layers[0]["layer"], layers[0]["source"]), (layers[1]["layer"], layers[1]["rules"][0]["id"]),
@@ -160,7 +160,7 @@ def test_another_policy_is_tried_on_what_was_done(isthmus, home):
         log = AuditLog(state)
         for number, tool in enumerate(("rm", "rm", "ls")):
             await log.write(
-                Row(kind="intent", call=str(number), principal="user:local", action="tool.call", server="files",
+                AuditRow(kind="intent", call=str(number), principal="user:local", action="tool.call", server="files",
                     object=tool, effect="allow", rule="x")
             )  # fmt: skip
         await log.close()

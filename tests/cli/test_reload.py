@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from isthmus.cli.reload import Relay, changed, snapshot
+from isthmus.cli.reload import Relay, snapshot, wait_for_change
 from isthmus.errors import ConnectFailed
 from isthmus.runtime.channel import Outgoing
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -19,7 +19,7 @@ class Scene:
     """A host, a relay, and the ends of the servers it started, in order."""
 
     def __init__(self, *, broken=()):
-        self.host, relayed = pair()
+        self.host, relayed = open_pair()
         self.servers = asyncio.Queue()
         self.change = asyncio.Event()
         self.broken = list(broken)
@@ -29,7 +29,7 @@ class Scene:
         """What a launch does: a channel, or a reason why not."""
         if self.broken:
             raise ConnectFailed(self.broken.pop(0))
-        ours, theirs = pair()
+        ours, theirs = open_pair()
         self.servers.put_nowait(theirs)
         return ours
 
@@ -229,7 +229,7 @@ async def test_a_written_file_is_a_change(tmp_path):
     path = tmp_path / "a.py"
     path.touch()
     os.utime(path, (1, 1))
-    waiting = asyncio.ensure_future(changed(tmp_path))
+    waiting = asyncio.ensure_future(wait_for_change(tmp_path))
     await asyncio.sleep(0)
     path.write_text("x = 1")
     await asyncio.wait_for(waiting, 5)

@@ -7,13 +7,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from isthmus import Server
+from isthmus.cli.commands.servers_shown import do_with_server, print_log, print_servers
 from isthmus.cli.main import main
-from isthmus.cli.servers_done import have_done
-from isthmus.cli.servers_shown import show, show_log
-from isthmus.host.control import Control
-from isthmus.host.errors import Unknown
 from isthmus.host.host import Host
-from isthmus.host.state import user_folder
+from isthmus.host.model.errors import Unknown
+from isthmus.host.remote.control import Control
+from isthmus.host.state.database import find_user_folder
 from isthmus.wire import LogMessageParams
 
 
@@ -111,22 +110,22 @@ def test_a_broken_entry_is_listed_with_what_is_wrong_with_it(home, isthmus):
 async def test_a_running_host_is_asked_and_does_what_is_said(home, capsys):
     """Ours: with a host running, states are live, and start, stop and logs reach it."""
     async with small_host() as host:
-        assert 0 == await have_done("desk", "start", None)
-        assert 0 == await show(None, as_json=True)
+        assert 0 == await do_with_server("desk", "start", None)
+        assert 0 == await print_servers(None, as_json=True)
         (listed,) = json.loads(capsys.readouterr().out)
         assert ("desk", "ready", "in this process") == (
             listed["name"],
             listed["state"],
             listed["where"],
         )
-        assert 0 == await show(None, as_json=False)
+        assert 0 == await print_servers(None, as_json=False)
         assert "desk" in capsys.readouterr().out
         host.servers["desk"].heard(LogMessageParams(level="info", data="hello\x1b[2J"))
-        assert 0 == await show_log("desk", as_json=False)
+        assert 0 == await print_log("desk", as_json=False)
         assert "info: hello[2J\n" == capsys.readouterr().out
         with pytest.raises(Unknown, match="there is no server 'dest'; there are: desk"):
-            await show_log("dest", as_json=False)
-        assert 0 == await have_done("desk", "stop", None)
+            await print_log("dest", as_json=False)
+        assert 0 == await do_with_server("desk", "stop", None)
         assert "idle" == host.servers["desk"].state
 
 
@@ -135,7 +134,7 @@ async def small_host():
     """A host with one server, whom other processes of the user can reach."""
     host = Host()
     host.add("desk", Server("desk"))
-    async with host, Control(host.view, user_folder()):
+    async with host, Control(host.view, find_user_folder()):
         yield host
 
 
@@ -148,9 +147,9 @@ async def test_the_host_that_runs_is_found_by_its_state(home, tmp_path, capsys):
     with tempfile.TemporaryDirectory() as short:
         host = Host.from_config(str(file), state=short)
         async with Control(host.view, short), host:
-            await show(None, short, as_json=True)
+            await print_servers(None, short, as_json=True)
             by_state = json.loads(capsys.readouterr().out)
-            await show(None, as_json=True)
+            await print_servers(None, as_json=True)
             without = json.loads(capsys.readouterr().out)
     with tempfile.TemporaryDirectory() as short:
         file.write_text(
@@ -158,7 +157,7 @@ async def test_the_host_that_runs_is_found_by_its_state(home, tmp_path, capsys):
         )
         host = Host.from_config(str(file))
         async with Control(host.view, short), host:
-            await show(str(file), as_json=True)
+            await print_servers(str(file), as_json=True)
             by_file = json.loads(capsys.readouterr().out)
 
     assert ["idle", "not running", "idle"] == [

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from isthmus.cli.targets import resolve
+from isthmus.cli.targets import read_target
 from isthmus.errors import UsageError
 
 
@@ -19,14 +19,14 @@ def config(folder, name="mcp.json", section="mcpServers", **servers):
 
 def test_a_url_is_itself(tmp_path):
     """Ours: an address needs no configuration."""
-    target = resolve("https://example.com/mcp", (), tmp_path, {})
+    target = read_target("https://example.com/mcp", (), tmp_path, {})
 
     assert "https://example.com/mcp" == target.where
 
 
 def test_a_command_gets_the_whole_environment_of_its_shell(tmp_path):
     """Ours: what a person types runs as if they had typed it alone."""
-    target = resolve("", ["uvx", "a server"], tmp_path, {"KEY": "secret"})
+    target = read_target("", ["uvx", "a server"], tmp_path, {"KEY": "secret"})
 
     assert ("uvx", "a server") == target.where.argv
     assert {"KEY": "secret"} == target.where.env
@@ -37,7 +37,7 @@ def test_a_file_of_ours_is_served_whatever_stands_at_its_end(tmp_path):
     """Ours: a file that only makes a Server can be called too."""
     path = tmp_path / "server.py"
     path.write_text("from isthmus import Server\n")
-    target = resolve(f"{path}:other", (), tmp_path, {})
+    target = read_target(f"{path}:other", (), tmp_path, {})
 
     assert (sys.executable, "-m", "isthmus", "run", f"{path}:other") == target.where.argv
 
@@ -47,7 +47,7 @@ def test_a_file_of_somebody_else_is_run_as_a_script(tmp_path):
     path = tmp_path / "server.py"
     path.write_text("import mcp\n")
 
-    assert (sys.executable, str(path)) == resolve(str(path), (), tmp_path, {}).where.argv
+    assert (sys.executable, str(path)) == read_target(str(path), (), tmp_path, {}).where.argv
 
 
 @pytest.mark.parametrize("name", ["mcp.json", ".mcp.json", ".vscode/mcp.json"])
@@ -55,7 +55,7 @@ def test_a_file_of_somebody_else_is_run_as_a_script(tmp_path):
 def test_a_name_is_looked_up_where_hosts_keep_them(tmp_path, name, section):
     """Ours: what a host is configured with can be tried from the shell."""
     entry = {"command": "uvx", "args": ["files", 3], "env": {"A": "1"}, "cwd": "/srv"}
-    target = resolve("files", (), config(tmp_path, name, section, files=entry), {"B": "2"})
+    target = read_target("files", (), config(tmp_path, name, section, files=entry), {"B": "2"})
 
     assert ("uvx", "files", "3") == target.where.argv
     assert ({"A": "1"}, "/srv") == (target.where.env, target.where.cwd)
@@ -67,7 +67,7 @@ def test_variables_are_filled_in_at_any_depth(tmp_path):
         "url": "https://${HOST:-localhost}/mcp",
         "headers": {"Authorization": "Bearer ${env:TOKEN}", "X": "${EMPTY:-}"},
     }
-    target = resolve("api", (), config(tmp_path, api=entry), {"TOKEN": "t"})
+    target = read_target("api", (), config(tmp_path, api=entry), {"TOKEN": "t"})
 
     assert "https://localhost/mcp" == target.where
     assert {"Authorization": "Bearer t", "X": ""} == target.headers
@@ -87,23 +87,23 @@ def test_variables_are_filled_in_at_any_depth(tmp_path):
 def test_an_entry_that_cannot_be_used_names_its_place(tmp_path, entry, says):
     """Ours: no unresolved variable is ever sent to a server."""
     with pytest.raises(UsageError, match=says):
-        resolve("api", (), config(tmp_path, api=entry), {})
+        read_target("api", (), config(tmp_path, api=entry), {})
 
 
 def test_an_unknown_name_lists_what_there_is(tmp_path):
     """Ours: the message is the help."""
     with pytest.raises(UsageError, match=r"knows: files; a command goes after --"):
-        resolve("flies", (), config(tmp_path, files={"url": "http://x"}), {})
+        read_target("flies", (), config(tmp_path, files={"url": "http://x"}), {})
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path):
     """Ours: a mistyped path is not mistaken for a name."""
     with pytest.raises(UsageError, match="there is no file"):
-        resolve("nowhere.py", (), tmp_path, {})
+        read_target("nowhere.py", (), tmp_path, {})
 
 
 def test_a_broken_configuration_is_named(tmp_path):
     """Ours: the file that cannot be read is in the message."""
     (tmp_path / "mcp.json").write_text("{")
     with pytest.raises(UsageError, match=r"mcp\.json is not JSON"):
-        resolve("files", (), tmp_path, {})
+        read_target("files", (), tmp_path, {})

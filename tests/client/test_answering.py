@@ -9,11 +9,11 @@ import pydantic
 import pytest
 from msgspec import UNSET, Raw
 
-from isthmus.client.answering import Answering
 from isthmus.client.client import Client
-from isthmus.client.elicitation import filled_in
+from isthmus.client.features.answering import Answering
+from isthmus.client.features.elicitation import fill_form
 from isthmus.core.answers import Accepted, Cancelled, Declined
-from isthmus.core.opening import states_facts
+from isthmus.core.negotiation import states_facts
 from isthmus.errors import Misbehaved, Refused, TooManyRounds, UsageError
 from isthmus.testing import VirtualLoop
 from isthmus.wire import (
@@ -33,7 +33,13 @@ from isthmus.wire import (
     Tool,
 )
 from isthmus.wire.jsonrpc import decode, encode
-from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small, text
+from support.client.small_server import (
+    LEGACY_NAME,
+    MODERN_NAME,
+    PuppetChannel,
+    SmallServer,
+    text_result,
+)
 
 EITHER = pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 
@@ -61,13 +67,13 @@ def asking(method, params):
             result = await inbound.link.call(
                 method, params, RESULTS[method], relates_to=inbound.id, timeout=5
             )
-            return text(encode(result).decode())
+            return text_result(encode(result).decode())
         if call.input_responses is UNSET:
             question = InputRequest(method=method, params=Raw(encode(params)))
             return InputRequiredResult(input_requests={"q": question}, request_state="s")
-        return text(bytes(call.input_responses["q"]).decode())
+        return text_result(bytes(call.input_responses["q"]).decode())
 
-    return Small({"tools/call": call})
+    return SmallServer({"tools/call": call})
 
 
 async def heard(method, params, revision, **handlers):
@@ -223,8 +229,8 @@ def test_an_answer_may_be_any_object():
     class Model(pydantic.BaseModel):
         row: int
 
-    assert {"row": 3} == filled_in(Seat(3), FORM)
-    assert {"row": 3} == filled_in(Model(row=3), FORM)
+    assert {"row": 3} == fill_form(Seat(3), FORM)
+    assert {"row": 3} == fill_form(Model(row=3), FORM)
 
 
 async def test_a_sampling_handler_gives_text_or_a_message():
@@ -247,7 +253,7 @@ async def test_a_sampling_handler_gives_text_or_a_message():
 def test_an_answer_that_does_not_fit_the_form_is_the_handlers_fault(value, complaint):
     """Ours: it is found before it is sent, and says where."""
     with pytest.raises(UsageError, match=complaint):
-        filled_in(value, FORM)
+        fill_form(value, FORM)
 
 
 async def test_a_handlers_mistake_reaches_the_caller_in_the_modern_era():
@@ -285,9 +291,9 @@ async def test_tools_for_a_model_are_refused_where_they_were_not_offered():
             await inbound.link.call("sampling/createMessage", params, CreateMessageResult)
         except Refused as error:
             seen.append(error.code)
-        return text("")
+        return text_result("")
 
-    small = Small({"tools/call": call})
+    small = SmallServer({"tools/call": call})
     async with Client(small, revision=LEGACY_NAME, sample=lambda _: "") as client:
         await client.call_tool("ask")
 
@@ -305,7 +311,7 @@ def rounds(*results):
         calls.append((inbound.id, params))
         return left.pop(0)
 
-    return Small({"tools/call": call}), calls
+    return SmallServer({"tools/call": call}), calls
 
 
 def question(**keys):
@@ -326,7 +332,7 @@ async def test_each_round_has_an_id_of_its_own_and_echoes_the_state():
     small, calls = rounds(
         InputRequiredResult(input_requests=question(a="?"), request_state=state),
         InputRequiredResult(input_requests=question(b="?")),
-        text("done"),
+        text_result("done"),
     )
 
     async with Client(small, elicit=lambda _: Accepted({"x": 1})) as client:
@@ -346,8 +352,8 @@ async def test_nothing_of_a_round_leaks_into_another_call():
     """Spec 2026-07-28 basic/patterns/mrtr: they MUST NOT be used for any other request."""
     small, calls = rounds(
         InputRequiredResult(input_requests=question(a="?"), request_state="s"),
-        text("unrelated"),
-        text("done"),
+        text_result("unrelated"),
+        text_result("done"),
     )
 
     async with Client(small, elicit=lambda _: client_calls()) as client:
@@ -367,7 +373,7 @@ async def test_nothing_of_a_round_leaks_into_another_call():
 @pytest.mark.covers("rounds.retry.state-exactly")
 async def test_a_state_without_questions_is_sent_back_at_once():
     """Spec 2026-07-28 basic/patterns/mrtr: the client MAY retry immediately."""
-    small, calls = rounds(InputRequiredResult(request_state="s"), text("done"))
+    small, calls = rounds(InputRequiredResult(request_state="s"), text_result("done"))
 
     async with Client(small) as client:
         await client.call_tool("ask")
@@ -379,7 +385,9 @@ async def test_a_state_without_questions_is_sent_back_at_once():
 @pytest.mark.covers("rounds.answers.given")
 async def test_the_questions_of_a_round_are_answered_at_the_same_time():
     """Ours: a person can fill in two forms while a model writes."""
-    small, _ = rounds(InputRequiredResult(input_requests=question(a="1", b="2")), text("done"))
+    small, _ = rounds(
+        InputRequiredResult(input_requests=question(a="1", b="2")), text_result("done")
+    )
     both = asyncio.Barrier(2)
 
     async def elicit(_question):
@@ -444,7 +452,7 @@ async def test_what_was_not_offered_may_not_be_asked():
 )
 async def test_senseless_questions_are_the_servers_fault(members, complaint):
     """Spec 2026-07-28 basic/patterns/mrtr: at least one of the two; only the three methods."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, elicit=lambda _: Declined(), revision=MODERN_NAME)
     opening = asyncio.create_task(client.open())
     await puppet.discovered()
@@ -460,7 +468,7 @@ async def test_senseless_questions_are_the_servers_fault(members, complaint):
 @pytest.mark.covers("rounds.requests.three-methods")
 async def test_a_list_may_not_ask():
     """Spec 2026-07-28 basic/patterns/mrtr#supported-requests: MUST NOT on any other request."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=MODERN_NAME)
     opening = asyncio.create_task(client.open())
     await puppet.discovered()
@@ -480,7 +488,7 @@ def test_a_legacy_call_does_not_expire_while_the_user_thinks():
 
 
 async def a_user_who_thinks_for_ten_minutes():
-    puppet, asked, answered = Puppet(), asyncio.Event(), asyncio.Event()
+    puppet, asked, answered = PuppetChannel(), asyncio.Event(), asyncio.Event()
 
     async def elicit(_question):
         asked.set()
@@ -509,7 +517,7 @@ async def a_user_who_thinks_for_ten_minutes():
 @pytest.mark.covers("rounds.no-requests.client")
 async def test_a_modern_server_that_sends_a_request_gets_no_response():
     """Spec 2026-07-28 basic/transports/stdio: the client MUST NOT write JSON-RPC responses."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, elicit=lambda _question: Declined())
     opening = asyncio.create_task(client.open())
     await puppet.discovered()
@@ -531,7 +539,7 @@ async def test_a_modern_server_that_sends_a_request_gets_no_response():
 @pytest.mark.covers("cancellation.received.handler-stopped")
 async def test_a_question_that_is_withdrawn_stops_its_handler_and_is_not_answered():
     """Spec 2025-11-25 basic/utilities/cancellation: stop, and send no response."""
-    puppet, asked, stopped = Puppet(), asyncio.Event(), asyncio.Event()
+    puppet, asked, stopped = PuppetChannel(), asyncio.Event(), asyncio.Event()
 
     async def elicit(_question):
         asked.set()

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from isthmus import Accepted, Context, Server
-from isthmus.client.asked import ASKED
+from isthmus.client.model.questions import QUESTION_ORIGIN
 from isthmus.testing import connect
 
 
@@ -30,7 +30,7 @@ async def ways(revision):
     found = []
 
     async def elicit(_question):
-        asked = ASKED.get()
+        asked = QUESTION_ORIGIN.get()
         found.append((asked.route, asked.revision.name, bool(asked.key)))
         return Accepted({"row": 1})
 
@@ -49,4 +49,4 @@ async def test_outside_of_answering_there_is_no_question():
     """Ours: what is set for one question is not left behind for what comes next."""
     await ways("2026-07-28")
 
-    assert ASKED.get() is None
+    assert QUESTION_ORIGIN.get() is None

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from isthmus.client.cache import PUBLIC, Caching, Entry, Store
+from isthmus.client.cache import PUBLIC_RESPONSES, CacheEntry, Caching, ResponseStore
 from isthmus.client.client import Client
 from isthmus.client.targets import Target
 from isthmus.errors import NotInRevision, Refuse
 from isthmus.runtime.peer import Peer
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
 from isthmus.wire import (
     InputRequest,
     InputRequiredResult,
@@ -28,7 +28,7 @@ from isthmus.wire import (
     ToolsCapability,
 )
 from isthmus.wire.jsonrpc import encode
-from small_server import LEGACY_NAME, MODERN_NAME, Small, tool
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, SmallServer, any_tool
 
 ALL = ServerCapabilities(
     tools=ToolsCapability(list_changed=True),
@@ -48,7 +48,7 @@ class Clock:
         return self.now
 
 
-class Shop(Small):
+class Shop(SmallServer):
     """A server that counts what it is asked, and says how long its answers last."""
 
     def __init__(self, **hints):
@@ -70,8 +70,8 @@ class Shop(Small):
     async def tools_list(self, params, _inbound):
         self.asked.append(("tools", params.cursor or ""))
         if not params.cursor:
-            return self.said(ListToolsResult, tools=[tool("a")], next_cursor="2")
-        return self.said(ListToolsResult, tools=[tool("b")])
+            return self.said(ListToolsResult, tools=[any_tool("a")], next_cursor="2")
+        return self.said(ListToolsResult, tools=[any_tool("b")])
 
     async def prompts_list(self, _params, _inbound):
         self.asked.append(("prompts", ""))
@@ -224,7 +224,7 @@ async def test_an_answer_from_before_a_change_is_not_kept():
         await go_on.wait()
         return ListPromptsResult(prompts=[])
 
-    shop = Small({"prompts/list": slow}, capabilities=ALL)
+    shop = SmallServer({"prompts/list": slow}, capabilities=ALL)
     shop.asked = []
     async with client(shop, revision=LEGACY_NAME, ttl=5000.0) as shopper:
         listing = asyncio.create_task(shopper.list_prompts())
@@ -252,7 +252,7 @@ async def test_an_answer_that_took_questions_is_not_kept():
         contents = [TextResourceContents(uri=params.uri, text="secret")]
         return ReadResourceResult(contents=contents, ttl_ms=5000, cache_scope="private")
 
-    small = Small({"resources/read": read}, capabilities=ALL)
+    small = SmallServer({"resources/read": read}, capabilities=ALL)
     async with Client(small, roots=[]) as shopper:
         await shopper.read_resource("x:1")
         await shopper.read_resource("x:1")
@@ -268,12 +268,12 @@ async def test_each_page_has_a_time_to_live_of_its_own():
     async def tools(params, _inbound):
         asked.append(params.cursor or "")
         if params.cursor:
-            return ListToolsResult(tools=[tool("b")], ttl_ms=1000, cache_scope="private")
+            return ListToolsResult(tools=[any_tool("b")], ttl_ms=1000, cache_scope="private")
         return ListToolsResult(
-            tools=[tool("a")], next_cursor="2", ttl_ms=9000, cache_scope="private"
+            tools=[any_tool("a")], next_cursor="2", ttl_ms=9000, cache_scope="private"
         )
 
-    async with client(Small({"tools/list": tools}), clock) as shopper:
+    async with client(SmallServer({"tools/list": tools}), clock) as shopper:
         await shopper.list_tools()
         clock.now += 5
         assert ["a", "b"] == [one.name for one in await shopper.list_tools()]
@@ -289,12 +289,12 @@ async def test_a_cursor_that_is_no_longer_good_starts_the_list_anew():
     async def tools(params, _inbound):
         asked.append(params.cursor or "")
         if not params.cursor:
-            return ListToolsResult(tools=[tool("a")], next_cursor=good[0], ttl_ms=90000)
+            return ListToolsResult(tools=[any_tool("a")], next_cursor=good[0], ttl_ms=90000)
         if params.cursor != good[0]:
             raise Refuse(-32602, "Invalid params: cursor")
-        return ListToolsResult(tools=[tool("b")], ttl_ms=1000)
+        return ListToolsResult(tools=[any_tool("b")], ttl_ms=1000)
 
-    async with client(Small({"tools/list": tools}), clock) as shopper:
+    async with client(SmallServer({"tools/list": tools}), clock) as shopper:
         await shopper.list_tools()
         good[0] = "new"
         clock.now += 5
@@ -311,7 +311,7 @@ async def test_a_list_that_is_refused_is_asked_for_once():
         asked.append(1)
         raise Refuse(-32602, "Invalid params: no")
 
-    async with client(Small({"tools/list": tools})) as shopper:
+    async with client(SmallServer({"tools/list": tools})) as shopper:
         with pytest.raises(Exception, match="no"):
             await shopper.list_tools()
 
@@ -325,7 +325,7 @@ def shared(shop, key):
     """A server in this process that can be met again by its name."""
 
     async def dial():
-        ours, theirs = pair()
+        ours, theirs = open_pair()
         task = asyncio.get_running_loop().create_task(
             Peer(theirs, shop.router, side="server").run()
         )
@@ -342,8 +342,8 @@ SERVING = set()
 def nothing_shared():
     """No answer of another test."""
     yield
-    for group in list(PUBLIC._groups):
-        PUBLIC.forget(group)
+    for group in list(PUBLIC_RESPONSES._groups):
+        PUBLIC_RESPONSES.forget(group)
 
 
 @pytest.mark.covers("clientcache.scope.private-apart", "clientcache.scope.public-shared")
@@ -392,7 +392,7 @@ async def test_a_page_of_something_private_is_private():
             return ListToolsResult(tools=[], ttl_ms=9000, cache_scope="public")
         return ListToolsResult(tools=[], next_cursor="2", ttl_ms=9000, cache_scope="private")
 
-    small = Small({"tools/list": tools})
+    small = SmallServer({"tools/list": tools})
     for _ in range(2):
         async with Client(
             shared(small, "shop"), revision=MODERN_NAME, cache=Caching(clock=Clock())
@@ -408,11 +408,11 @@ async def test_a_page_of_something_private_is_private():
 @pytest.mark.covers("clientcache.discover.kept")
 async def test_what_a_server_says_about_itself_is_kept_too():
     """Spec 2026-07-28 server/utilities/caching#cacheable-results: server/discover is cacheable."""
-    asked, small = [], Small()
+    asked, small = [], SmallServer()
 
     async def discover(params, inbound):
         asked.append(1)
-        said = await Small.discover(small, params, inbound)
+        said = await SmallServer.discover(small, params, inbound)
         return type(said)(
             supported_versions=said.supported_versions,
             capabilities=said.capabilities,
@@ -420,7 +420,7 @@ async def test_what_a_server_says_about_itself_is_kept_too():
             cache_scope="private",
         )
 
-    small = Small({"server/discover": discover})
+    small = SmallServer({"server/discover": discover})
     async with client(small) as shopper:
         opened = len(asked)
         await shopper.discover()
@@ -432,7 +432,7 @@ async def test_what_a_server_says_about_itself_is_kept_too():
 
 async def test_an_older_server_says_it_once():
     """Ours: there is no such method."""
-    async with Client(Small(), revision=LEGACY_NAME) as shopper:
+    async with Client(SmallServer(), revision=LEGACY_NAME) as shopper:
         with pytest.raises(NotInRevision):
             await shopper.discover()
 
@@ -443,9 +443,9 @@ async def test_an_older_server_says_it_once():
 @pytest.mark.covers("clientcache.bytes.bounded")
 def test_what_is_kept_is_bounded_in_bytes():
     """Ours: what was used longest ago makes room."""
-    store = Store(10_000)
+    store = ResponseStore(10_000)
     for number in range(100):
-        store.put("g", b"%d" % number, Entry(b"x" * 1000, 9.0))
+        store.put("g", b"%d" % number, CacheEntry(b"x" * 1000, 9.0))
         store.get("g", b"0", 0.0)
 
     assert store.bytes <= 10_000
@@ -457,9 +457,9 @@ def test_what_is_kept_is_bounded_in_bytes():
 @pytest.mark.covers("clientcache.bytes.bounded")
 def test_what_is_larger_than_everything_is_not_kept():
     """Ours: and makes no room for itself."""
-    store = Store(3000)
-    store.put("g", b"a", Entry(b"x", 9.0))
-    store.put("g", b"b", Entry(b"x" * 3000, 9.0))
+    store = ResponseStore(3000)
+    store.put("g", b"a", CacheEntry(b"x", 9.0))
+    store.put("g", b"b", CacheEntry(b"x" * 3000, 9.0))
 
     assert (1, True) == (len(store), store.get("g", b"a", 0.0) == b"x")
 

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from isthmus.client.catalog import Catalog
-from isthmus.client.checking import OutputCheck
+from isthmus.client.model.schema_validation import OutputValidator
+from isthmus.client.tool_catalog import ToolCatalog
 from isthmus.errors import Misbehaved, UsageError
 from isthmus.wire import Tool
-from small_server import text
+from support.client.small_server import text_result
 
 
 def tool(name="t", properties=None, **more):
@@ -22,7 +22,7 @@ REGION = {"region": {"type": "string", "x-mcp-header": "Region"}}
 
 
 def mirrored():
-    catalog = Catalog()
+    catalog = ToolCatalog()
     catalog.mirrored = True
     return catalog
 
@@ -65,36 +65,48 @@ def test_marks_mean_nothing_where_no_headers_travel():
     """Spec 2026-07-28 basic/transports/streamable-http: other transports MAY ignore them."""
     bad = tool("bad", {"x": {"type": "number", "x-mcp-header": "X"}})
 
-    assert [bad] == Catalog().learn([bad])
+    assert [bad] == ToolCatalog().learn([bad])
 
 
 SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 
 
 def check(schema, result):
-    OutputCheck(tool(output_schema=schema)).check(result)
+    OutputValidator(tool(output_schema=schema)).check(result)
 
 
 def test_a_result_that_fits_passes():
     """Ours: checking says nothing about what is right."""
-    check(SUM, text("", structured_content={"sum": 3}))
-    check({"type": "array"}, text("", structured_content=[1]))
-    OutputCheck(tool()).check(text(""))
+    check(SUM, text_result("", structured_content={"sum": 3}))
+    check({"type": "array"}, text_result("", structured_content=[1]))
+    OutputValidator(tool()).check(text_result(""))
 
 
 def test_a_failed_tool_owes_no_structure():
     """Spec 2026-07-28 server/tools: an error result carries text."""
-    check(SUM, text("it broke", is_error=True))
+    check(SUM, text_result("it broke", is_error=True))
 
 
 @pytest.mark.covers("tools.output.validated-by-client")
 @pytest.mark.parametrize(
     ("schema", "result", "complaint"),
     [
-        (SUM, text("", structured_content={"sum": "x"}), r"'t' breaks its schema.*at `\$\.sum`"),
-        (SUM, text(""), "has an output schema but gave no structured content"),
-        ({"type": 7}, text("", structured_content={}), "output schema of tool 't' cannot be used"),
-        ({"$schema": "urn:x", "type": "object"}, text("", structured_content={}), "cannot be used"),
+        (
+            SUM,
+            text_result("", structured_content={"sum": "x"}),
+            r"'t' breaks its schema.*at `\$\.sum`",
+        ),
+        (SUM, text_result(""), "has an output schema but gave no structured content"),
+        (
+            {"type": 7},
+            text_result("", structured_content={}),
+            "output schema of tool 't' cannot be used",
+        ),
+        (
+            {"$schema": "urn:x", "type": "object"},
+            text_result("", structured_content={}),
+            "cannot be used",
+        ),
     ],
 )
 def test_what_breaks_the_schema_is_the_servers_fault(schema, result, complaint):
@@ -117,7 +129,7 @@ def test_a_reference_to_the_network_is_never_followed():
     schema = {"$ref": f"http://127.0.0.1:{server.server_port}/schema"}
 
     with pytest.raises(Misbehaved, match="cannot be used"):
-        check(schema, text("", structured_content={}))
+        check(schema, text_result("", structured_content={}))
     server.shutdown()
     server.server_close()
 
@@ -144,7 +156,7 @@ FORBIDDEN = {
 @pytest.mark.parametrize("flaw", FORBIDDEN)
 def test_every_forbidden_mark_hides_its_tool_and_the_log_says_why(flaw, caplog):
     """Spec 2026-07-28 server/tools#x-mcp-header: MUST be excluded, SHOULD be logged with a reason."""
-    catalog = Catalog()
+    catalog = ToolCatalog()
     catalog.mirrored = True
     tools = [
         Tool(name="bad", input_schema={"type": "object", "properties": FORBIDDEN[flaw]}),
@@ -175,7 +187,7 @@ def test_every_forbidden_mark_hides_its_tool_and_the_log_says_why(flaw, caplog):
 )
 def test_every_kind_of_value_is_mirrored_as_it_must_be(value, header):
     """Spec 2026-07-28 basic/transports/streamable-http#value-encoding: plain, or wrapped."""
-    catalog = Catalog()
+    catalog = ToolCatalog()
     catalog.mirrored = True
     marked = {"a": {"type": "string", "x-mcp-header": "Method"}, "b": {"type": "number"}}
     catalog.learn([Tool(name="t", input_schema={"type": "object", "properties": marked})])

@@ -41,7 +41,15 @@ from isthmus.wire import (
     TextResourceContents,
     ToolsCapability,
 )
-from small_server import LEGACY_NAME, MODERN_NAME, NAMES, Puppet, Small, text, tool
+from support.client.small_server import (
+    LEGACY_NAME,
+    MODERN_NAME,
+    NAMES,
+    PuppetChannel,
+    SmallServer,
+    any_tool,
+    text_result,
+)
 
 EITHER = pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 EVERY = pytest.mark.parametrize("revision", NAMES)
@@ -62,14 +70,14 @@ async def connected(puppet, revision=LEGACY_NAME, **options):
 @pytest.mark.covers("versions.modern.retried")
 async def test_the_newest_common_revision_is_spoken():
     """Spec 2026-07-28 basic/versioning: select a mutually supported version."""
-    async with Client(Small()) as client:
+    async with Client(SmallServer()) as client:
         assert MODERN_NAME == str(client.revision)
 
 
 @EVERY
 async def test_a_pinned_revision_is_spoken(revision):
     """Ours: whoever names a revision gets it."""
-    async with Client(Small(), revision=revision) as client:
+    async with Client(SmallServer(), revision=revision) as client:
         assert revision == str(client.revision)
         assert ("small", "be brief") == (client.info.name, client.instructions)
         assert client.capabilities.tools is not None
@@ -81,14 +89,14 @@ async def test_a_pinned_revision_is_spoken(revision):
 @pytest.mark.parametrize("spoken", NAMES)
 async def test_a_server_of_one_revision_is_met_in_it(spoken):
     """Spec 2026-07-28 basic/versioning#compatibility-matrix: dual-era client, any server."""
-    async with Client(Small(revisions=[spoken])) as client:
+    async with Client(SmallServer(revisions=[spoken])) as client:
         await client.list_tools()
         assert spoken == str(client.revision)
 
 
 async def test_a_missing_revision_is_refused_with_both_lists():
     """Ours: the message says what each side speaks."""
-    client = Client(Small(revisions=[LEGACY_NAME]), revision=MODERN_NAME)
+    client = Client(SmallServer(revisions=[LEGACY_NAME]), revision=MODERN_NAME)
 
     with pytest.raises(ConnectFailed, match=r"does not speak revision 2026-07-28.*2025-11-25"):
         await client.open()
@@ -99,13 +107,13 @@ async def test_a_missing_revision_is_refused_with_both_lists():
 def test_an_unknown_revision_is_refused_before_connecting():
     """Ours: a misspelt date is found at once."""
     with pytest.raises(UsageError, match="no revision '2026-07-29'"):
-        Client(Small(), revision="2026-07-29")
+        Client(SmallServer(), revision="2026-07-29")
 
 
 @pytest.mark.covers("lifecycle.initialized.sent")
 async def test_the_handshake_is_finished():
     """Spec 2025-11-25 basic/lifecycle: the client MUST send initialized."""
-    small = Small()
+    small = SmallServer()
 
     async with Client(small, revision=LEGACY_NAME) as client:
         await client.ping()
@@ -116,7 +124,7 @@ async def test_the_handshake_is_finished():
 @pytest.mark.covers("versions.probe.any-error-is-legacy")
 async def test_a_silent_server_is_greeted_after_the_probe_timeout():
     """Spec 2026-07-28 basic/transports/stdio: no answer within a reasonable timeout is legacy."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, probe_timeout=0.01)
     opening = asyncio.create_task(client.open())
 
@@ -131,7 +139,7 @@ async def test_a_silent_server_is_greeted_after_the_probe_timeout():
 @pytest.mark.covers("cancellation.late.dropped")
 async def test_the_late_answer_to_a_probe_changes_nothing():
     """Ours: an answer nobody waits for any more is dropped."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, probe_timeout=0.01)
     opening = asyncio.create_task(client.open())
     probe = await puppet.heard()
@@ -148,7 +156,7 @@ async def test_the_late_answer_to_a_probe_changes_nothing():
 
 async def test_a_server_that_never_answers_is_given_up():
     """Decision D18: nothing waits for ever."""
-    client = Client(Puppet().channel, probe_timeout=0.01, connect_timeout=0.05)
+    client = Client(PuppetChannel().channel, probe_timeout=0.01, connect_timeout=0.05)
 
     with pytest.raises(ConnectFailed, match=r"no connection within 0\.05 s"):
         await client.open()
@@ -156,7 +164,7 @@ async def test_a_server_that_never_answers_is_given_up():
 
 async def test_a_server_that_hangs_up_while_opening_is_a_failed_connection():
     """Decision D20: one typed error, no group, no bare cancellation."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel)
     opening = asyncio.create_task(client.open())
     await puppet.heard()
@@ -168,7 +176,7 @@ async def test_a_server_that_hangs_up_while_opening_is_a_failed_connection():
 
 async def test_opening_twice_opens_once():
     """Ours: whoever is unsure may open."""
-    small = Small()
+    small = SmallServer()
     client = Client(small)
 
     await asyncio.gather(client.open(), client.open())
@@ -180,7 +188,7 @@ async def test_opening_twice_opens_once():
 
 async def test_a_client_that_is_not_open_says_so():
     """Ours: the message tells how to open it."""
-    client = Client(Small())
+    client = Client(SmallServer())
 
     with pytest.raises(OutOfPhase, match="not connected yet: use `async with Client"):
         await client.call_tool("add")
@@ -193,7 +201,7 @@ async def test_a_client_that_is_not_open_says_so():
 
 async def test_a_closed_client_says_so():
     """Ours: a use after the end is the user's mistake, and named as such."""
-    async with Client(Small()) as client:
+    async with Client(SmallServer()) as client:
         pass
 
     with pytest.raises(OutOfPhase, match="this client was closed"):
@@ -204,10 +212,10 @@ async def test_a_closed_client_says_so():
 
 async def test_a_client_may_be_closed_at_any_time_and_twice():
     """Users.md pain 6: closable in any order."""
-    never_opened = Client(Small())
+    never_opened = Client(SmallServer())
     await never_opened.close()
     await never_opened.close()
-    client = Client(Small())
+    client = Client(SmallServer())
     await client.open()
 
     await asyncio.gather(client.close(), client.close())
@@ -215,7 +223,7 @@ async def test_a_client_may_be_closed_at_any_time_and_twice():
 
 async def test_a_client_may_be_opened_in_one_task_and_closed_in_another():
     """Users.md L11: no cancel scope ties a connection to a task."""
-    client = Client(Small())
+    client = Client(SmallServer())
     await asyncio.create_task(client.open())
     result = await asyncio.create_task(client.call_tool("add"))
     await asyncio.create_task(client.close())
@@ -225,7 +233,7 @@ async def test_a_client_may_be_opened_in_one_task_and_closed_in_another():
 
 async def test_clients_may_be_closed_in_any_order():
     """Ours: connections do not nest."""
-    first, second = Client(Small()), Client(Small())
+    first, second = Client(SmallServer()), Client(SmallServer())
     await first.open()
     await second.open()
 
@@ -236,7 +244,7 @@ async def test_clients_may_be_closed_in_any_order():
 
 async def test_closing_while_opening_fails_the_opening():
     """Decision D20: whoever waits is told."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel)
     opening = asyncio.create_task(client.open())
     await puppet.heard()
@@ -250,7 +258,7 @@ async def test_closing_while_opening_fails_the_opening():
 @pytest.mark.covers("cancellation.sent.never-opening")
 async def test_cancelling_the_opening_cancels_it():
     """Ours: a cancellation stays one, and leaves nothing behind."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel)
     opening = asyncio.create_task(client.open())
     await puppet.heard()
@@ -264,14 +272,14 @@ async def test_cancelling_the_opening_cancels_it():
 async def test_an_error_inside_the_block_comes_out_as_it_was():
     """Users.md pain 6: never an exception group."""
     with pytest.raises(KeyError, match="mine"):
-        async with Client(Small()):
+        async with Client(SmallServer()):
             raise KeyError("mine")
 
 
 @EITHER
 async def test_closing_fails_what_is_in_flight(revision):
     """Decision D20: every pending call ends exactly once, with one typed error."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     calls = [asyncio.create_task(client.call_tool("slow")) for _ in range(3)]
     for _ in calls:
@@ -287,7 +295,7 @@ async def test_closing_fails_what_is_in_flight(revision):
 @EITHER
 async def test_a_server_that_hangs_up_fails_what_is_in_flight(revision):
     """Decision D20: no hang, no bare cancellation."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     call = asyncio.create_task(client.call_tool("slow"))
     await puppet.heard()
@@ -308,7 +316,7 @@ async def test_a_server_that_hangs_up_fails_what_is_in_flight(revision):
 @EITHER
 async def test_a_call_times_out_and_is_withdrawn(revision):
     """Spec 2026-07-28 basic/patterns/cancellation#timeouts: cancel, and stop waiting."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     call = asyncio.create_task(client.call_tool("slow", timeout=0.01))
     asked = await puppet.heard()
@@ -326,7 +334,7 @@ async def test_a_call_times_out_and_is_withdrawn(revision):
 @EITHER
 async def test_the_client_has_a_timeout_of_its_own(revision):
     """Decision D18: a call without a timeout has the client's."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision, timeout=0.01)
 
     with pytest.raises(TimeoutError):
@@ -338,7 +346,7 @@ async def test_the_client_has_a_timeout_of_its_own(revision):
 @EITHER
 async def test_a_cancelled_call_is_withdrawn(revision):
     """Spec 2026-07-28 basic/patterns/cancellation: the client says so on the wire."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     call = asyncio.create_task(client.call_tool("slow"))
     asked = await puppet.heard()
@@ -355,7 +363,7 @@ async def test_a_cancelled_call_is_withdrawn(revision):
 @EITHER
 async def test_progress_is_told_in_order_and_keeps_the_call_alive(revision):
     """Spec 2026-07-28 basic/patterns/progress; the deadline moves with every notification."""
-    puppet, told = Puppet(), []
+    puppet, told = PuppetChannel(), []
     client = await connected(puppet, revision)
     call = asyncio.create_task(client.call_tool("slow", on_progress=told.append))
     asked = await puppet.heard()
@@ -373,7 +381,7 @@ async def test_progress_is_told_in_order_and_keeps_the_call_alive(revision):
 @pytest.mark.covers("capabilities.client.declared", "meta.client.every-request")
 async def test_every_modern_request_says_who_asks_and_in_which_revision():
     """Spec 2026-07-28 basic#_meta: every request states its facts."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, MODERN_NAME, name="me", version="9", on_log=print)
     call = asyncio.create_task(client.call_tool("add", meta={"trace": "t"}))
     (asked,) = await puppet.answers({"content": []})
@@ -394,7 +402,7 @@ async def test_every_modern_request_says_who_asks_and_in_which_revision():
 @pytest.mark.covers("meta.client.every-request")
 async def test_a_legacy_request_says_nothing_about_the_client():
     """Spec 2025-11-25 basic/lifecycle: the handshake has said it."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet)
     call = asyncio.create_task(client.call_tool("add"))
     (asked,) = await puppet.answers({"content": []})
@@ -407,7 +415,7 @@ async def test_a_legacy_request_says_nothing_about_the_client():
 @EITHER
 async def test_an_error_answer_is_an_exception(revision):
     """Ours: its type follows its code, and the server's words and data are kept."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     call = asyncio.create_task(client.call_tool("gone"))
     asked = await puppet.heard()
@@ -443,7 +451,7 @@ LISTS = {
 async def test_a_malformed_item_is_left_out_of_its_list_and_logged(revision, method, caplog):
     """Ours: one mistake hides no other tool; the log says which item it was, and why."""
     capability, offered, result = LISTS[method]
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=revision)
     opening = asyncio.create_task(client.open())
     answer = puppet.discovered if revision == MODERN_NAME else puppet.greeted
@@ -466,7 +474,7 @@ async def test_a_malformed_item_is_left_out_of_its_list_and_logged(revision, met
 @EITHER
 async def test_a_malformed_result_is_the_servers_fault(revision):
     """Ours: the message has the JSON path."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     call = asyncio.create_task(client.call_tool("add"))
     await puppet.answers({"content": "text"})
@@ -480,7 +488,7 @@ async def test_a_malformed_result_is_the_servers_fault(revision):
 @pytest.mark.parametrize("kind", [None, "complete"])
 async def test_a_result_without_a_type_is_complete(kind):
     """Spec 2026-07-28 basic#resulttype: clients MUST treat an absent resultType as complete."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, MODERN_NAME)
     call = asyncio.create_task(client.call_tool("add"))
     await puppet.answers({"content": [], **({"resultType": kind} if kind else {})})
@@ -492,7 +500,7 @@ async def test_a_result_without_a_type_is_complete(kind):
 @pytest.mark.covers("messages.result-type.unknown-invalid")
 async def test_a_result_of_an_unknown_type_is_invalid():
     """Spec 2026-07-28 basic#resulttype: MUST be considered invalid."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, MODERN_NAME)
     call = asyncio.create_task(client.call_tool("add"))
     await puppet.answers({"content": [], "resultType": "later"})
@@ -504,7 +512,7 @@ async def test_a_result_of_an_unknown_type_is_invalid():
 
 async def test_arguments_may_be_anything_that_becomes_an_object():
     """Ours: and what does not is refused before it is sent."""
-    async with Client(Small()) as client:
+    async with Client(SmallServer()) as client:
         assert 'add {"a":1}' == (await client.call_tool("add", {"a": 1})).text
         with pytest.raises(UsageError, match="arguments are an object"):
             await client.call_tool("add", [1])
@@ -514,7 +522,7 @@ async def test_arguments_may_be_anything_that_becomes_an_object():
 
 async def test_many_calls_may_be_in_flight():
     """Ours: each gets its own answer."""
-    async with Client(Small()) as client:
+    async with Client(SmallServer()) as client:
         results = await asyncio.gather(*(client.call_tool("add", {"n": n}) for n in range(300)))
 
     assert [f'add {{"n":{n}}}' for n in range(300)] == [result.text for result in results]
@@ -549,7 +557,7 @@ async def test_what_a_server_offers_is_listed_read_and_completed(revision):
         "completion/complete": CompleteResult(completion=Completion(values=["v"])),
     }
     routes = {name: lambda _p, _i, r=result: serve(r) for name, result in results.items()}
-    small = Small(routes, capabilities=everything, tools=[tool()])
+    small = SmallServer(routes, capabilities=everything, tools=[any_tool()])
 
     async with Client(small, revision=revision) as client:
         assert ["add"] == [t.name for t in await client.list_tools()]
@@ -566,7 +574,7 @@ async def test_what_a_server_offers_is_listed_read_and_completed(revision):
 @EITHER
 async def test_what_is_not_offered_is_not_asked_for(revision):
     """Spec 2025-11-25 basic/lifecycle#operation: only use what was negotiated."""
-    async with Client(Small(), revision=revision) as client:
+    async with Client(SmallServer(), revision=revision) as client:
         for ask in (client.list_resources, client.list_prompts):
             with pytest.raises(CapabilityMissing, match="the server does not offer"):
                 await ask()
@@ -580,7 +588,7 @@ async def test_completion_needs_no_capability_before_there_was_one():
     async def complete(_params, _inbound):
         return CompleteResult(completion=Completion(values=["v"]))
 
-    async with Client(Small({"completion/complete": complete}), revision=NAMES[0]) as client:
+    async with Client(SmallServer({"completion/complete": complete}), revision=NAMES[0]) as client:
         assert ["v"] == (await client.complete(PromptReference(name="p"), "a")).values
 
 
@@ -589,7 +597,7 @@ async def test_resources_without_templates_have_none(revision):
     """Users.md 6: servers announce resources and have no resources/templates/list."""
     capabilities = ServerCapabilities(resources=ResourcesCapability())
 
-    async with Client(Small(capabilities=capabilities), revision=revision) as client:
+    async with Client(SmallServer(capabilities=capabilities), revision=revision) as client:
         assert [] == await client.list_resource_templates()
 
 
@@ -600,9 +608,9 @@ async def test_pages_are_read_to_the_end():
     async def page(params, _inbound):
         at = int(params.cursor or 0)
         more = {"next_cursor": str(at + 1)} if at < 3 else {}
-        return ListToolsResult(tools=[tool(f"t{at}")], **more)
+        return ListToolsResult(tools=[any_tool(f"t{at}")], **more)
 
-    async with Client(Small({"tools/list": page})) as client:
+    async with Client(SmallServer({"tools/list": page})) as client:
         assert ["t0", "t1", "t2", "t3"] == [t.name for t in await client.list_tools()]
 
 
@@ -614,9 +622,9 @@ async def test_an_empty_cursor_leads_on():
     async def page(params, _inbound):
         came.append(params.cursor)
         more = {"next_cursor": ""} if len(came) == 1 else {}
-        return ListToolsResult(tools=[tool(f"t{len(came)}")], **more)
+        return ListToolsResult(tools=[any_tool(f"t{len(came)}")], **more)
 
-    async with Client(Small({"tools/list": page})) as client:
+    async with Client(SmallServer({"tools/list": page})) as client:
         assert ["t1", "t2"] == [t.name for t in await client.list_tools()]
     assert "" == came[1]
 
@@ -625,7 +633,7 @@ async def test_an_empty_cursor_leads_on():
 @EITHER
 async def test_a_code_that_nobody_defines_is_a_refusal_and_no_more(revision):
     """Spec 2026-07-28 basic#error-codes: MUST NOT assume a meaning for those of -32000 to -32019."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     for code in (-32000, -32001, -32003, -32019, -32099, 7):
         call = asyncio.create_task(client.call_tool("gone"))
@@ -644,7 +652,7 @@ async def test_pages_that_go_in_circles_are_the_servers_fault():
     async def page(_params, _inbound):
         return ListToolsResult(tools=[], next_cursor="again")
 
-    async with Client(Small({"tools/list": page})) as client:
+    async with Client(SmallServer({"tools/list": page})) as client:
         with pytest.raises(Misbehaved, match="goes in circles"):
             await client.list_tools()
 
@@ -656,9 +664,9 @@ async def test_a_structured_result_is_held_against_its_schema():
     results = [{"sum": 3}, {"sum": "three"}]
 
     async def call(_params, _inbound):
-        return text("", structured_content=results.pop(0))
+        return text_result("", structured_content=results.pop(0))
 
-    small = Small({"tools/call": call}, tools=[tool(output_schema=schema)])
+    small = SmallServer({"tools/call": call}, tools=[any_tool(output_schema=schema)])
     async with Client(small) as client:
         await client.list_tools()
         assert {"sum": 3} == (await client.call_tool("add")).structured
@@ -675,9 +683,11 @@ async def test_a_legacy_server_is_told_the_log_level():
 
     async def set_level(params, _inbound):
         levels.append(params)
-        return await Small.ping(None, None, None)
+        return await SmallServer.ping(None, None, None)
 
-    small = Small({"logging/setLevel": set_level}, capabilities=ServerCapabilities(logging={}))
+    small = SmallServer(
+        {"logging/setLevel": set_level}, capabilities=ServerCapabilities(logging={})
+    )
     async with Client(small, revision=LEGACY_NAME, log_level="error") as client:
         await client.set_log_level("debug")
 
@@ -686,7 +696,7 @@ async def test_a_legacy_server_is_told_the_log_level():
 
 async def test_a_modern_request_carries_the_log_level():
     """Spec 2026-07-28 server/utilities/logging: the level is stated by each request."""
-    small = Small(capabilities=ServerCapabilities(tools=ToolsCapability(), logging={}))
+    small = SmallServer(capabilities=ServerCapabilities(tools=ToolsCapability(), logging={}))
     async with Client(small) as client:
         await client.call_tool("a")
         await client.set_log_level("error")
@@ -698,7 +708,7 @@ async def test_a_modern_request_carries_the_log_level():
 @EITHER
 async def test_log_messages_are_told(revision):
     """Ours: to a plain function or a coroutine function."""
-    puppet, told, heard = Puppet(), [], asyncio.Event()
+    puppet, told, heard = PuppetChannel(), [], asyncio.Event()
 
     async def on_log(message):
         told.append((message.level, message.data))
@@ -719,7 +729,7 @@ async def test_log_messages_are_told(revision):
 )  # fmt: skip
 async def test_new_roots_are_announced_where_that_exists(revision, noted):
     """Spec 2025-11-25 client/roots: MUST send list_changed; 2026-07-28 has no such message."""
-    small = Small()
+    small = SmallServer()
     async with Client(small, revision=revision, roots=[]) as client:
         await client.set_roots(["/tmp"])
         await client.ping()
@@ -734,7 +744,7 @@ async def test_new_roots_are_announced_where_that_exists(revision, noted):
 )  # fmt: skip
 async def test_a_function_that_gives_other_roots_is_announced_without_being_called(revision, noted):
     """Ours: whoever has to ask a person for roots asks when the server does, not before."""
-    small, asked = Small(), []
+    small, asked = SmallServer(), []
     async with Client(small, revision=revision, roots=lambda: asked.append(1) or []) as client:
         await client.roots_changed()
         await client.ping()
@@ -745,7 +755,7 @@ async def test_a_function_that_gives_other_roots_is_announced_without_being_call
 @pytest.mark.covers("divergences.client.undeclared-unsent")
 async def test_roots_cannot_be_added_to_a_client_that_offers_none():
     """Ours: the server was told there are none to ask for."""
-    async with Client(Small()) as client:
+    async with Client(SmallServer()) as client:
         with pytest.raises(UsageError, match="make it with roots="):
             await client.set_roots([])
 
@@ -753,7 +763,7 @@ async def test_roots_cannot_be_added_to_a_client_that_offers_none():
 @EITHER
 async def test_a_request_of_ones_own_gets_what_the_revision_wants(revision):
     """Ours: custom methods are a call away."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     call = asyncio.create_task(client.request("acme/refund", {"sum": 3}, dict[str, int]))
     (asked,) = await puppet.answers({"left": 4})
@@ -767,14 +777,14 @@ async def test_a_request_of_ones_own_gets_what_the_revision_wants(revision):
 @pytest.mark.covers("lifecycle.operation.agreed-revision")
 async def test_what_the_revision_lacks_is_not_sent():
     """Ours: NotInRevision names the method and the revision."""
-    async with Client(Small(), revision=MODERN_NAME) as client:
+    async with Client(SmallServer(), revision=MODERN_NAME) as client:
         with pytest.raises(NotInRevision, match="2026-07-28 has no 'tasks/list'"):
             await client.request("tasks/list")
 
 
 async def test_a_notification_of_ones_own_is_sent():
     """Ours: as it is."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet)
     await client.notify("acme/hello")
 
@@ -784,7 +794,7 @@ async def test_a_notification_of_ones_own_is_sent():
 
 async def test_a_struct_may_be_the_parameters_of_a_request():
     """Ours: its own _meta is kept beside ours."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, MODERN_NAME)
     params = ListToolsParams(meta={"mine": 1})
     call = asyncio.create_task(client.request("tools/list", params))
@@ -798,7 +808,7 @@ async def test_a_struct_may_be_the_parameters_of_a_request():
 
 async def test_a_legacy_server_may_ping():
     """Spec 2025-11-25 basic/utilities/ping: the receiver MUST respond promptly."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet)
     await puppet.says(id="p", method="ping")
 
@@ -812,14 +822,14 @@ async def test_a_model_may_be_the_arguments():
     class Model(pydantic.BaseModel):
         a: int
 
-    async with Client(Small()) as client:
+    async with Client(SmallServer()) as client:
         assert 'add {"a":1}' == (await client.call_tool("add", Model(a=1))).text
 
 
 async def test_who_asked_is_told_once_that_the_connection_has_ended():
     """Ours: before the calls in flight end, so that nobody is handed the dead connection."""
     told = []
-    client = Client(Small())
+    client = Client(SmallServer())
     client.on_lost(lambda error: told.append(type(error)))
     client.on_lost(lambda error: told.append(str(error)))
     async with client:
@@ -832,7 +842,7 @@ async def test_who_asked_is_told_once_that_the_connection_has_ended():
 @EITHER
 async def test_progress_is_asked_for_where_a_call_listens_to_it(revision):
     """Ours, as the guide says: only there does progress lengthen the timeout."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, revision)
     asked = []
     for listener in (None, lambda _: None):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from isthmus.client.client import Client
-from isthmus.client.completing import Completer
+from isthmus.client.completion import Completer
 from isthmus.testing import VirtualLoop
 from isthmus.wire import (
     CompleteResult,
@@ -13,7 +13,7 @@ from isthmus.wire import (
     PromptReference,
     ServerCapabilities,
 )
-from small_server import MODERN_NAME, Small
+from support.client.small_server import MODERN_NAME, SmallServer
 
 
 def virtual(test):
@@ -117,7 +117,7 @@ async def test_a_client_makes_completers():
         seen.append((params.argument.value, context))
         return CompleteResult(completion=Completion(values=["paris"]))
 
-    small = Small(
+    small = SmallServer(
         {"completion/complete": complete}, capabilities=ServerCapabilities(completions={})
     )
     async with Client(small, revision=MODERN_NAME) as client:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from isthmus.client.checking import Checker
-from isthmus.client.costs import Costs
+from isthmus.client.model.schema_validation import SchemaValidator, ValidationCost
 from isthmus.errors import Misbehaved
 
 
@@ -49,7 +48,7 @@ def test_a_schema_that_would_take_for_ever_is_not_checked(kind):
     schema, value = HOSTILE[kind]
 
     with pytest.raises(Misbehaved, match=r"^the schema is not checked: it would take too long$"):
-        Checker(schema, "the schema").complaint(deep_list() if kind == "items" else value)
+        SchemaValidator(schema, "the schema").complaint(deep_list() if kind == "items" else value)
 
 
 JSON = {
@@ -73,19 +72,19 @@ TREE = {
 @pytest.mark.parametrize("schema", [JSON, TREE, doubling(10)])
 def test_an_honest_schema_is_checked(schema):
     """Ours: schemas that come back to themselves are common, and cheap."""
-    assert None is Checker(schema, "the schema").complaint(nested(100))
+    assert None is SchemaValidator(schema, "the schema").complaint(nested(100))
 
 
 def test_what_is_found_wrong_is_told():
     """Ours: a schema that was counted still checks."""
-    assert "1 is not" in str(Checker(TREE, "the schema").complaint({"left": {"left": 1}}))
+    assert "1 is not" in str(SchemaValidator(TREE, "the schema").complaint({"left": {"left": 1}}))
 
 
 def test_a_plain_schema_costs_no_count():
     """Ours: most results are never looked at twice."""
     plain = {"type": "object", "properties": {"a": {"type": "integer", "allOf": [{"minimum": 1}]}}}
 
-    assert not Costs(plain)._risky
+    assert not ValidationCost(plain)._risky
 
 
 TRYING = {
@@ -99,7 +98,7 @@ def test_texts_that_are_matched_by_trying_are_counted(name):
     """Ours: each may take as many steps as a validator allows, and there may be many of them."""
     hostile = "a" * 40 + "!"
     values = {"pattern": [hostile] * 20_000, "names": [{f"{hostile}{n}": n} for n in range(20_000)]}
-    checker = Checker({"items": TRYING[name]}, "it")
+    checker = SchemaValidator({"items": TRYING[name]}, "it")
 
     with pytest.raises(Misbehaved, match="too long"):
         checker.complaint(values[name])
@@ -109,6 +108,6 @@ def test_texts_that_are_matched_by_trying_are_counted(name):
 def test_regular_expressions_that_take_much_to_compile_are_refused():
     """Ours: a schema of a few lines must not take a second, nor megabytes."""
     with pytest.raises(Misbehaved, match="cannot be used"):
-        Checker({"pattern": r"(?:\w{1,500}){1,50}"}, "it")
+        SchemaValidator({"pattern": r"(?:\w{1,500}){1,50}"}, "it")
     with pytest.raises(Misbehaved, match="more than 500 patterns"):
-        Checker({"anyOf": [{"pattern": str(n)} for n in range(501)]}, "it")
+        SchemaValidator({"anyOf": [{"pattern": str(n)} for n in range(501)]}, "it")

@@ -6,9 +6,9 @@ import pytest
 from msgspec import UNSET, Raw
 
 from isthmus.client.client import Client
-from isthmus.client.elicitation import concerns, filled_in
+from isthmus.client.features.elicitation import concerns, fill_form
 from isthmus.core.answers import Accepted, Declined
-from isthmus.core.opening import states_facts
+from isthmus.core.negotiation import states_facts
 from isthmus.errors import Misbehaved, Refused, UsageError
 from isthmus.wire import (
     ClientCapabilities,
@@ -19,7 +19,7 @@ from isthmus.wire import (
     InputRequiredResult,
 )
 from isthmus.wire.jsonrpc import encode
-from small_server import LEGACY_NAME, MODERN_NAME, Small, text
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, SmallServer, text_result
 
 EITHER = pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 FORM = {"type": "object", "properties": {}}
@@ -36,14 +36,14 @@ def asking(question, *, raw=None):
                     "elicitation/create", question, ElicitResult, relates_to=inbound.id, timeout=5
                 )
             except Refused as error:
-                return text(f"{error.code} {error.message}")
-            return text(encode(found).decode())
+                return text_result(f"{error.code} {error.message}")
+            return text_result(encode(found).decode())
         if call.input_responses is UNSET:
             asked = InputRequest(method="elicitation/create", params=written)
             return InputRequiredResult(input_requests={"q": asked}, request_state="s")
-        return text(bytes(call.input_responses["q"]).decode())
+        return text_result(bytes(call.input_responses["q"]).decode())
 
-    return Small({"tools/call": call})
+    return SmallServer({"tools/call": call})
 
 
 async def heard(question, revision, **options):
@@ -151,10 +151,10 @@ async def test_a_page_has_an_id_where_the_revision_wants_one():
         try:
             await inbound.link.call("elicitation/create", question, ElicitResult)
         except Refused as error:
-            return text(error.message)
+            return text_result(error.message)
 
     async with Client(
-        Small({"tools/call": call}), revision=LEGACY_NAME, elicit=lambda _: Declined()
+        SmallServer({"tools/call": call}), revision=LEGACY_NAME, elicit=lambda _: Declined()
     ) as client:
         assert "elicitationId is missing" in (await client.call_tool("ask")).text
 
@@ -220,7 +220,7 @@ def test_an_answer_that_breaks_the_form_names_member_and_rule(blank, value, comp
     """Spec 2026-07-28 client/elicitation#form-mode-security: validated before it is sent."""
     schema = {"type": "object", "properties": {"a": blank}}
     with pytest.raises(UsageError) as wrong:
-        filled_in({"a": value}, schema)
+        fill_form({"a": value}, schema)
 
     assert complaint in str(wrong.value)
 
@@ -230,7 +230,7 @@ def test_a_blank_that_must_be_filled_is_named():
     """Ours: which one was forgotten is what one wants to know."""
     schema = {"type": "object", "properties": {"row": {"type": "integer"}}, "required": ["row"]}
     with pytest.raises(UsageError, match="'row' breaks 'required'"):
-        filled_in({}, schema)
+        fill_form({}, schema)
 
 
 @pytest.mark.covers("elicitation.schema.every-enum")
@@ -248,7 +248,7 @@ def test_every_kind_of_choice_can_be_made(blank, value):
     """SEP-1330: five shapes of choices."""
     schema = {"type": "object", "properties": {"a": blank}}
 
-    assert {"a": value} == filled_in({"a": value}, schema)
+    assert {"a": value} == fill_form({"a": value}, schema)
 
 
 @pytest.mark.covers("elicitation.capability.handlers-only")
@@ -258,7 +258,7 @@ def test_nothing_is_declared_that_nothing_answers(name):
     shapes = {hint: ClientCapabilities.__annotations__[hint] for hint in (name,)}
     declared = ClientCapabilities(**{name: shapes[name].__args__[0]()})
     with pytest.raises(UsageError, match=f"capabilities declares {name}, and nothing answers it"):
-        Client(Small(), capabilities=declared)
+        Client(SmallServer(), capabilities=declared)
 
 
 async def test_a_handler_that_raises_reaches_whoever_called():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from isthmus.client.gate import Gate
+from isthmus.client.model.questions import RequestGate
 from isthmus.errors import Refuse
-from isthmus.revisions.codes import LIMITED
+from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.store.meter import Rate
 
 
@@ -21,7 +21,7 @@ def entered(gate):
 def test_a_minutes_worth_may_come_at_once_and_then_one_by_one():
     """Ours: a burst is no flood."""
     now = [0.0]
-    gate = Gate("questions", Rate(60, 60.0), clock=lambda: now[0])
+    gate = RequestGate("questions", Rate(60, 60.0), clock=lambda: now[0])
 
     assert [True] * 60 + [False] == [entered(gate) for _ in range(61)]
     now[0] = 1.0
@@ -33,17 +33,17 @@ def test_a_minutes_worth_may_come_at_once_and_then_one_by_one():
 @pytest.mark.covers("clientlimits.questions.at-once")
 def test_only_so_many_are_inside():
     """Ours: who comes too many is told how many there may be."""
-    gate = Gate("questions", None, 1)
+    gate = RequestGate("questions", None, 1)
     words = "Too many questions at once: this client allows 1"
     with gate, pytest.raises(Refuse, match=words) as no:
         gate.__enter__()
-    assert LIMITED == no.value.code
+    assert LIMITED_CODE == no.value.code
     assert entered(gate)
 
 
 def test_who_comes_too_often_is_told_how_often_is_right():
     """Ours: the rate is said as it was set."""
-    gate = Gate("questions", Rate(2, seconds=10))
+    gate = RequestGate("questions", Rate(2, seconds=10))
     assert [True, True] == [entered(gate), entered(gate)]
     with pytest.raises(Refuse, match="Too many questions: this client allows 2 in 10 s"):
         gate.__enter__()
@@ -51,13 +51,13 @@ def test_who_comes_too_often_is_told_how_often_is_right():
 
 def test_without_a_rate_everything_passes():
     """Ours: None takes a gate away."""
-    gate = Gate("x", None)
+    gate = RequestGate("x", None)
     assert [True] * 1000 == [entered(gate) for _ in range(1000)]
 
 
 def test_what_failed_inside_is_no_longer_inside():
     """Ours: a place is free again whatever happened in it."""
-    gate = Gate("x", None, 1)
+    gate = RequestGate("x", None, 1)
     for _ in range(3):
         with pytest.raises(KeyError), gate:
             raise KeyError

@@ -8,12 +8,18 @@ import pytest
 
 from isthmus.client import Limits, Rate
 from isthmus.client.client import Client
-from isthmus.client.listening import Change
+from isthmus.client.subscriptions import Change
 from isthmus.errors import MethodNotFound
 from isthmus.testing import VirtualLoop
 from isthmus.testing.faults import until
 from isthmus.wire import ListChangedParams, LogMessageParams
-from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small, tool
+from support.client.small_server import (
+    LEGACY_NAME,
+    MODERN_NAME,
+    PuppetChannel,
+    SmallServer,
+    any_tool,
+)
 
 KEY = "io.modelcontextprotocol/subscriptionId"
 CAN = {
@@ -31,7 +37,7 @@ def virtual(test):
 
 async def connected(revision, **options):
     """A client of a server that tells everything, and the puppet that plays the server."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=revision, **options)
     opening = asyncio.create_task(client.open())
     await (puppet.discovered(**CAN) if revision == MODERN_NAME else puppet.greeted(**CAN))
@@ -136,7 +142,7 @@ def test_a_list_that_changes_is_fetched_anew_once_and_told_after_that():
 
     async def refreshed():
         listed, told = [], []
-        small = Small(tools=[tool("a")])
+        small = SmallServer(tools=[any_tool("a")])
         small.capabilities = type(small.capabilities)(
             tools=type(small.capabilities.tools)(list_changed=True)
         )
@@ -155,7 +161,7 @@ def test_a_list_that_changes_is_fetched_anew_once_and_told_after_that():
         async with client:
             assert client.latest("tools") is None
             await client.list_tools()
-            small.tools.append(tool("b"))
+            small.tools.append(any_tool("b"))
             for _ in range(5):
                 await small.links[0].note("notifications/tools/list_changed", ListChangedParams())
             await asyncio.sleep(10)
@@ -213,7 +219,7 @@ async def test_a_flood_of_log_messages_is_cut(caplog):
             await inbound.link.note("notifications/message", params)
         raise MethodNotFound(-32601, "")
 
-    small = Small({"tools/call": call})
+    small = SmallServer({"tools/call": call})
     limits = Limits(log_messages=Rate(5, seconds=60))
     with caplog.at_level(logging.WARNING, "isthmus"):
         async with Client(small, revision=LEGACY_NAME, on_log=told.append, limits=limits) as client:
@@ -305,7 +311,7 @@ class Pipe:
 @pytest.mark.parametrize("kind", ["tools/list_changed", "resources/updated"])
 async def test_a_server_that_tells_of_changes_without_a_pause_waits_at_its_own_end(kind):
     """Ours: every change is heard of, and reading rests, so that nobody else pays for it."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     pipe, told = Pipe(puppet.channel), []
     client = Client(pipe, revision=LEGACY_NAME, on_change=told.append)
     opening = asyncio.create_task(client.open())

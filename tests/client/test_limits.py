@@ -11,7 +11,7 @@ from isthmus.wire import (
     ServerCapabilities,
 )
 from isthmus.wire.jsonrpc import decode
-from small_server import LEGACY_NAME, MODERN_NAME, Small, text, tool
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, SmallServer, any_tool, text_result
 
 EITHER = pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 
@@ -24,9 +24,9 @@ async def test_a_list_that_never_ends_is_given_up(revision):
 
     async def tools(params, _inbound):
         asked.append(params.cursor)
-        return ListToolsResult(tools=[tool()], next_cursor=str(len(asked)))
+        return ListToolsResult(tools=[any_tool()], next_cursor=str(len(asked)))
 
-    small = Small({"tools/list": tools})
+    small = SmallServer({"tools/list": tools})
     async with Client(small, revision=revision, limits=Limits(pages=5)) as client:
         with pytest.raises(Misbehaved, match="no end: 5 items on 5 pages"):
             await client.list_tools()
@@ -38,7 +38,7 @@ async def test_a_list_that_never_ends_is_given_up(revision):
 @EITHER
 async def test_a_list_may_have_so_many_items(revision):
     """Ours: pages may be large, too."""
-    small = Small(tools=[tool(str(n)) for n in range(11)])
+    small = SmallServer(tools=[any_tool(str(n)) for n in range(11)])
     async with Client(small, revision=revision, limits=Limits(items=10)) as client:
         with pytest.raises(Misbehaved, match=r"more than 10 items \(Limits.items\)"):
             await client.list_tools()
@@ -50,9 +50,9 @@ async def test_a_result_may_have_so_many_bytes(revision):
     """Ours: it is refused before it is made into objects."""
 
     async def call(_params, _inbound):
-        return text("x" * 2000)
+        return text_result("x" * 2000)
 
-    small = Small({"tools/call": call})
+    small = SmallServer({"tools/call": call})
     async with Client(small, revision=revision, limits=Limits(result_bytes=1000)) as client:
         with pytest.raises(Misbehaved, match=r"this client takes 1000 \(Limits.result_bytes\)"):
             await client.call_tool("large")
@@ -72,7 +72,7 @@ async def test_a_result_may_have_so_many_bytes(revision):
 )
 async def test_a_request_of_ones_own_needs_its_capability_too(revision, method, capability):
     """Spec 2025-11-25 basic/lifecycle#operation: only what was negotiated."""
-    async with Client(Small(capabilities=ServerCapabilities()), revision=revision) as client:
+    async with Client(SmallServer(capabilities=ServerCapabilities()), revision=revision) as client:
         with pytest.raises(CapabilityMissing, match=f"'{capability}', which {method} needs"):
             await client.request(method)
 
@@ -87,7 +87,7 @@ async def test_what_a_program_adds_to_meta_reaches_the_server(revision):
         metas.append(decode(inbound.params)["_meta"])
         return ListToolsResult(tools=[])
 
-    async with Client(Small({"tools/list": tools}), revision=revision) as client:
+    async with Client(SmallServer({"tools/list": tools}), revision=revision) as client:
         await client.list_tools(meta={"com.example/tenant": "a"})
 
     assert "a" == metas[0]["com.example/tenant"]
@@ -102,7 +102,7 @@ async def test_one_result_may_hold_so_many_questions():
     async def call(_params, _inbound):
         return InputRequiredResult(input_requests=questions)
 
-    small = Small({"tools/call": call})
+    small = SmallServer({"tools/call": call})
     async with Client(small, roots=[], limits=Limits(in_flight=8)) as client:
         with pytest.raises(Misbehaved, match="asks 9 things at once, and this client answers 8"):
             await client.call_tool("ask")
@@ -112,4 +112,4 @@ async def test_one_result_may_hold_so_many_questions():
 def test_limits_are_limits(limits):
     """Ours: a wrong kind is told where it was given, with what belongs there."""
     with pytest.raises(UsageError, match=r"limits= takes isthmus.client.Limits\(…\), not "):
-        Client(Small(), limits=limits)
+        Client(SmallServer(), limits=limits)

@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from isthmus.client.client import Client
-from isthmus.client.listening import ROOM, Change, Changes, below
+from isthmus.client.subscriptions import MAX_PENDING_CHANGES, Change, ChangeStream, is_at_or_below
 from isthmus.errors import CallTimedOut, CapabilityMissing, ConnectionLost, MethodNotFound
 from isthmus.wire import SubscriptionFilter
-from small_server import LEGACY_NAME, MODERN_NAME, Puppet
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, PuppetChannel
 
 KEY = "io.modelcontextprotocol/subscriptionId"
 CAN = {
@@ -21,7 +21,7 @@ CAN = {
 
 async def connected(revision, **options):
     """A client of a server that tells everything, and the puppet that plays the server."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=revision, **options)
     opening = asyncio.create_task(client.open())
     await (puppet.discovered(**CAN) if revision == MODERN_NAME else puppet.greeted(**CAN))
@@ -242,7 +242,7 @@ async def test_a_subscription_that_fails_takes_back_the_others():
 
 async def test_subscriptions_need_their_capability():
     """Spec 2025-11-25 server/resources: the subscribe capability."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=LEGACY_NAME)
     opening = asyncio.create_task(client.open())
     await puppet.greeted(resources={})
@@ -342,7 +342,7 @@ async def test_a_server_that_will_not_unsubscribe_harms_nobody():
 @pytest.mark.covers("listening.changes.bounded")
 async def test_a_change_that_nobody_has_read_is_not_repeated():
     """Ours: a list that changed twice is to be listed once."""
-    changes = Changes(SubscriptionFilter(tools_list_changed=True))
+    changes = ChangeStream(SubscriptionFilter(tools_list_changed=True))
     for change in (Change("tools"), Change("prompts"), Change("tools")):
         changes.put(change)
     changes.end(None)
@@ -353,13 +353,13 @@ async def test_a_change_that_nobody_has_read_is_not_repeated():
 @pytest.mark.covers("listening.changes.bounded")
 async def test_unread_changes_are_bounded():
     """Ours: a server cannot fill the client's memory with URIs."""
-    changes = Changes(SubscriptionFilter(resource_subscriptions=["u:"]))
-    for n in range(ROOM + 3):
+    changes = ChangeStream(SubscriptionFilter(resource_subscriptions=["u:"]))
+    for n in range(MAX_PENDING_CHANGES + 3):
         changes.put(Change("resource", f"u:{n}"))
     changes.end(None)
 
     found = [change async for change in changes]
-    assert (ROOM, "u:3") == (len(found), found[0].uri)
+    assert (MAX_PENDING_CHANGES, "u:3") == (len(found), found[0].uri)
 
 
 @pytest.mark.parametrize(
@@ -368,4 +368,4 @@ async def test_unread_changes_are_bounded():
 )
 def test_what_lies_below_a_place(uri, expected):
     """Spec 2025-11-25 server/resources: the updated URI may be a sub-resource."""
-    assert expected == below(uri, "a://b")
+    assert expected == is_at_or_below(uri, "a://b")

@@ -5,13 +5,19 @@ import asyncio
 import pytest
 
 from isthmus.client.client import Client
-from isthmus.client.limits import Limits
-from isthmus.client.pages import ROOM, Pages, required
+from isthmus.client.features.elicitation import MAX_OPEN_PAGES, UrlPages, read_required_pages
+from isthmus.client.model.limits import Limits
 from isthmus.core.answers import Accepted, Declined
 from isthmus.errors import Misbehaved, Refuse, UrlElicitationRequired
 from isthmus.testing import VirtualLoop
 from isthmus.wire import ElicitationCompleteParams
-from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small, text
+from support.client.small_server import (
+    LEGACY_NAME,
+    MODERN_NAME,
+    PuppetChannel,
+    SmallServer,
+    text_result,
+)
 
 DATA = {
     "elicitations": [
@@ -29,9 +35,9 @@ def demanding(*, times=1, data=DATA, completes=()):
         calls.append(inbound.id)
         if len(calls) <= times:
             raise Refuse(-32042, "This request requires more information.", data)
-        return text("done")
+        return text_result("done")
 
-    return Small({"tools/call": call}), calls
+    return SmallServer({"tools/call": call}), calls
 
 
 async def complete(small, *ids):
@@ -137,7 +143,7 @@ async def test_where_nobody_visits_them_the_caller_has_the_error(revision, optio
 @pytest.mark.covers("elicitation.required.declined")
 async def test_where_there_is_no_such_error_any_more_the_caller_has_it():
     """Spec 2026-07-28 basic#error-codes: servers MUST NOT send it; ours: nobody acts on it."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=MODERN_NAME, elicit=lambda _: Accepted(None))
     opening = asyncio.create_task(client.open())
     await puppet.discovered()
@@ -167,7 +173,7 @@ async def test_where_there_is_no_such_error_any_more_the_caller_has_it():
 def test_an_error_that_demands_nothing_is_the_servers_fault(data):
     """Spec 2025-11-25 client/elicitation#url-elicitation-required-error: MUST list pages."""
     with pytest.raises(Misbehaved, match="says no pages to open"):
-        required(UrlElicitationRequired(-32042, "more", data))
+        read_required_pages(UrlElicitationRequired(-32042, "more", data))
 
 
 @pytest.mark.covers("elicitation.url.valid")
@@ -187,7 +193,7 @@ async def test_a_demanded_page_that_is_none_is_not_opened():
 def test_pages_nobody_was_sent_to_and_pages_done_twice_are_ignored():
     """Spec 2025-11-25 client/elicitation: MUST ignore unknown or already-completed IDs."""
     told = []
-    pages = Pages(told.append)
+    pages = UrlPages(told.append)
     pages.visited("a")
     for id in ("b", "a", "a"):
         pages.done(ElicitationCompleteParams(elicitation_id=id))
@@ -197,8 +203,8 @@ def test_pages_nobody_was_sent_to_and_pages_done_twice_are_ignored():
 
 async def test_pages_are_forgotten_at_some_time():
     """Ours: a server cannot fill our memory with pages."""
-    pages = Pages()
-    for number in range(ROOM + 5):
+    pages = UrlPages()
+    for number in range(MAX_OPEN_PAGES + 5):
         pages.visited(str(number))
 
     assert await pages.dealt_with(["0", "4"], 0.0)

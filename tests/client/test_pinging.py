@@ -7,7 +7,7 @@ import pytest
 from isthmus.client.client import Client
 from isthmus.errors import ConnectionLost
 from isthmus.testing import VirtualLoop
-from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, PuppetChannel, SmallServer
 
 
 def virtual(test):
@@ -25,13 +25,13 @@ def test_a_client_pings_as_often_as_it_is_told_to(revision, method):
 
     async def pinged():
         seen = []
-        small = Small()
+        small = SmallServer()
 
         async def pong(params, inbound):
             seen.append(asyncio.get_running_loop().time())
             return await (small.ping if method == "ping" else small.discover)(params, inbound)
 
-        small = Small({method: pong})
+        small = SmallServer({method: pong})
         async with Client(small, revision=revision, ping_every=10):
             opened = len(seen)
             await asyncio.sleep(35)
@@ -50,7 +50,7 @@ def test_nobody_is_pinged_unless_somebody_wants_it():
         async def pong(_params, _inbound):
             seen.append(1)
 
-        async with Client(Small({"ping": pong}), revision=LEGACY_NAME):
+        async with Client(SmallServer({"ping": pong}), revision=LEGACY_NAME):
             await asyncio.sleep(3600)
         return seen
 
@@ -62,7 +62,7 @@ def test_a_server_that_answers_no_ping_is_lost(caplog):
     """Spec 2025-11-25 basic/utilities/ping#error-handling: timeouts are connection failures."""
 
     async def lost():
-        puppet = Puppet()
+        puppet = PuppetChannel()
         client = Client(
             puppet.channel, revision=LEGACY_NAME, ping_every=10, ping_misses=2, timeout=3600
         )
@@ -86,7 +86,7 @@ def test_a_ping_that_is_answered_forgives_the_ones_before():
     """Ours: a network has bad moments."""
 
     async def forgiven():
-        puppet = Puppet()
+        puppet = PuppetChannel()
         client = Client(puppet.channel, revision=LEGACY_NAME, ping_every=10, ping_misses=2)
         opening = asyncio.create_task(client.open())
         await puppet.greeted()
@@ -105,7 +105,7 @@ def test_a_server_that_refuses_pings_is_there():
     """Ours: no is an answer."""
 
     async def refused():
-        puppet = Puppet()
+        puppet = PuppetChannel()
         client = Client(puppet.channel, revision=LEGACY_NAME, ping_every=10, ping_misses=1)
         opening = asyncio.create_task(client.open())
         await puppet.greeted()
@@ -121,7 +121,7 @@ def test_a_server_that_refuses_pings_is_there():
 @pytest.mark.covers("ping.received.answered")
 async def test_a_ping_of_the_server_is_answered_with_nothing():
     """Spec 2025-11-25 basic/utilities/ping: MUST respond promptly with an empty response."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=LEGACY_NAME)
     opening = asyncio.create_task(client.open())
     await puppet.greeted()

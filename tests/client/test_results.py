@@ -6,7 +6,7 @@ import pydantic
 import pytest
 from msgspec import Struct
 
-from isthmus.client.results import ToolResult
+from isthmus.client.model.results import ToolResult
 from isthmus.errors import Misbehaved, ToolFailed
 from isthmus.wire import CallToolResult, ImageContent, TextContent
 

@@ -7,11 +7,11 @@ import os
 import pytest
 
 from isthmus.client.client import Client
-from isthmus.client.roots import Watch, listed, root
+from isthmus.client.features.roots import RootWatch, make_root, make_roots
 from isthmus.errors import UsageError
 from isthmus.testing.faults import until
 from isthmus.wire import ListRootsParams, ListRootsResult, Root
-from small_server import LEGACY_NAME, MODERN_NAME, Small, text
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, SmallServer, text_result
 
 
 @pytest.mark.covers("roots.uri.file-only", "roots.uri.encoded")
@@ -30,7 +30,7 @@ from small_server import LEGACY_NAME, MODERN_NAME, Small, text
 )
 def test_a_root_is_a_file_uri_with_its_path_encoded(place, uri):
     """Spec 2026-07-28 client/roots#root: this MUST be a file:// URI."""
-    assert uri == root(place).uri
+    assert uri == make_root(place).uri
 
 
 @pytest.mark.covers("roots.uri.file-only", "roots.uri.no-traversal")
@@ -53,13 +53,13 @@ def test_a_root_is_a_file_uri_with_its_path_encoded(place, uri):
 def test_what_cannot_be_a_root_is_refused(place, complaint):
     """Spec 2026-07-28 client/roots#security-considerations: MUST validate all root URIs."""
     with pytest.raises(UsageError, match=complaint):
-        listed([place])
+        make_roots([place])
 
 
 @pytest.mark.covers("roots.list.no-duplicates")
 def test_a_place_is_told_once():
     """Ours: a path and its URI are one place."""
-    found = listed(["/srv", "file:///srv", Root(uri="file:///srv/", name="again"), "/home"])
+    found = make_roots(["/srv", "file:///srv", Root(uri="file:///srv/", name="again"), "/home"])
 
     assert ["file:///srv", "file:///home"] == [one.uri for one in found]
 
@@ -67,19 +67,19 @@ def test_a_place_is_told_once():
 def test_a_single_place_is_no_list_of_places():
     """Ours: the letters of a path are no roots."""
     with pytest.raises(UsageError, match=r"roots is a list of places"):
-        listed("/srv")
+        make_roots("/srv")
 
 
 def test_a_wrong_root_is_found_when_the_client_is_made():
     """Ours: a mistake is found where it was made."""
     with pytest.raises(UsageError, match="a root is a path or a file:// URI"):
-        Client(Small(), roots=["ftp://x"])
+        Client(SmallServer(), roots=["ftp://x"])
 
 
 @pytest.mark.covers("roots.list.missing-warned", "roots.list.there")
 async def test_a_place_that_is_not_there_is_told_with_one_warning(tmp_path, caplog):
     """Ours: it may be there for the server, in its container; whoever set it is to know."""
-    watch = Watch([tmp_path, tmp_path / "gone", "file://elsewhere/share"])
+    watch = RootWatch([tmp_path, tmp_path / "gone", "file://elsewhere/share"])
     with caplog.at_level(logging.WARNING, "isthmus"):
         found = [one.uri for one in await watch.now()]
         await watch.now()
@@ -92,7 +92,7 @@ async def test_a_place_that_is_not_there_is_told_with_one_warning(tmp_path, capl
 async def test_a_watched_place_is_told_while_it_is_there(tmp_path):
     """Spec 2026-07-28 client/roots#security-considerations: MUST monitor accessibility."""
     place = tmp_path / "work"
-    watch = Watch([place], watched=True)
+    watch = RootWatch([place], watched=True)
     seen = []
     for step in (lambda: None, place.mkdir, lambda: None, place.rmdir):
         step()
@@ -110,9 +110,9 @@ async def test_a_server_is_told_when_a_watched_root_vanishes(tmp_path):
 
     async def call(_params, inbound):
         found = await inbound.link.call("roots/list", ListRootsParams(), ListRootsResult)
-        return text(str(len(found.roots)))
+        return text_result(str(len(found.roots)))
 
-    small = Small({"tools/call": call})
+    small = SmallServer({"tools/call": call})
     small.noted = Told(told)
     async with Client(small, revision=LEGACY_NAME, roots=[place], watch_roots=0.01) as client:
         assert "1" == (await client.call_tool("count")).text
@@ -142,7 +142,7 @@ class Told(list):
 )
 async def test_only_other_roots_are_news(revision, noted, tmp_path):
     """Spec 2025-11-25 client/roots: when they change; since 2026-07-28 there is no such word."""
-    small = Small()
+    small = SmallServer()
     async with Client(small, revision=revision, roots=[tmp_path]) as client:
         await client.set_roots([tmp_path, tmp_path.as_uri()])
         await client.set_roots([tmp_path, os.sep])
@@ -160,9 +160,9 @@ async def test_a_server_that_asks_for_roots_nobody_offers_is_refused():
         try:
             await inbound.link.call("roots/list", ListRootsParams(), ListRootsResult)
         except Exception as error:  # noqa: BLE001 - what it is, is the question
-            return text(str(error.code))
+            return text_result(str(error.code))
 
-    async with Client(Small({"tools/call": call}), revision=LEGACY_NAME) as client:
+    async with Client(SmallServer({"tools/call": call}), revision=LEGACY_NAME) as client:
         assert "-32601" == (await client.call_tool("ask")).text
 
 
@@ -173,9 +173,9 @@ async def test_a_function_that_gives_nonsense_is_our_mistake(caplog):
         try:
             await inbound.link.call("roots/list", ListRootsParams(), ListRootsResult)
         except Exception as error:  # noqa: BLE001 - what it is, is the question
-            return text(str(error.code))
+            return text_result(str(error.code))
 
-    small = Small({"tools/call": call})
+    small = SmallServer({"tools/call": call})
     async with Client(small, revision=LEGACY_NAME, roots=lambda: ["ftp://x"]) as client:
         assert "-32603" == (await client.call_tool("ask")).text
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 from isthmus.client import Limits, Rate
 from isthmus.client.client import Client
 from isthmus.core.answers import Cancelled, Declined
-from isthmus.core.opening import states_facts
+from isthmus.core.negotiation import states_facts
 from isthmus.errors import Misbehaved, Refused, Rejected, UsageError
 from isthmus.wire import (
     AudioContent,
@@ -27,7 +27,7 @@ from isthmus.wire import (
     ToolUseContent,
 )
 from isthmus.wire.jsonrpc import encode
-from small_server import LEGACY_NAME, MODERN_NAME, NAMES, Small, text
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, NAMES, SmallServer, text_result
 
 EITHER = pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 TOOL = Tool(name="weather", input_schema={"type": "object"})
@@ -48,14 +48,14 @@ def asking(question):
                     "sampling/createMessage", question, CreateMessageResult, relates_to=inbound.id
                 )
             except Refused as error:
-                return text(f"{error.code} {error.message}")
-            return text(encode(found).decode())
+                return text_result(f"{error.code} {error.message}")
+            return text_result(encode(found).decode())
         if call.input_responses is UNSET:
             asked = InputRequest(method="sampling/createMessage", params=Raw(encode(question)))
             return InputRequiredResult(input_requests={"q": asked}, request_state="s")
-        return text(bytes(call.input_responses["q"]).decode())
+        return text_result(bytes(call.input_responses["q"]).decode())
 
-    return Small({"tools/call": call})
+    return SmallServer({"tools/call": call})
 
 
 async def heard(question, revision, sample=lambda _: "ok", **options):
@@ -293,10 +293,10 @@ async def test_pings_of_a_server_are_counted_too():
             try:
                 await inbound.link.call("ping", None, dict)
             except Refused as error:
-                return text(f"{sent} {error.code} {error.message}")
-        return text("never")
+                return text_result(f"{sent} {error.code} {error.message}")
+        return text_result("never")
 
-    small = Small({"tools/call": call})
+    small = SmallServer({"tools/call": call})
     limits = Limits(requests=Rate(7, seconds=60))
     async with Client(small, revision=LEGACY_NAME, limits=limits) as client:
         found = (await client.call_tool("ask")).text

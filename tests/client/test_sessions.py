@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from isthmus.client import known
+from isthmus.client import handshake
 from isthmus.client.client import Client
-from isthmus.client.sessions import SETTLE, Renewal
+from isthmus.client.handshake import MIN_SESSION_S, SessionRenewal
 from isthmus.client.targets import Target
 from isthmus.errors import CallTimedOut, ConnectionLost, HttpRefused, MethodNotFound, OutOfPhase
 from isthmus.testing import VirtualLoop
 from isthmus.testing.faults import until
-from isthmus.transports.http.client import DYING, HttpClientChannel
-from scripted_requests import HOLD, Reply, Scripted
+from isthmus.transports.http.client.channel import SESSION_END_GRACE_S, HttpClientChannel
+from support.http.scripted_requests import HOLD, ScriptedReply, ScriptedRequests
 
 LEGACY = "2025-11-25"
 URL = "http://server.example/mcp"
@@ -37,7 +37,9 @@ def virtual(test):
 
 
 def said(**members):
-    return Reply(200, json.dumps({"jsonrpc": "2.0", **members}).encode(), kind="application/json")
+    return ScriptedReply(
+        200, json.dumps({"jsonrpc": "2.0", **members}).encode(), kind="application/json"
+    )
 
 
 class Forgetful:
@@ -52,7 +54,7 @@ class Forgetful:
         heard: each message it took, with its session.
     """
 
-    def __init__(self, reply=lambda _server, _message: None, stream=lambda _: Reply(405)):
+    def __init__(self, reply=lambda _server, _message: None, stream=lambda _: ScriptedReply(405)):
         self.reply, self.stream = reply, stream
         self.alive = self.opened = 0
         self.heard = []
@@ -66,19 +68,19 @@ class Forgetful:
         if name == "initialize":
             return self.greet(message)
         if session != self.alive:
-            return Reply(404, b"no such session", kind="text/plain")
+            return ScriptedReply(404, b"no such session", kind="text/plain")
         self.heard.append((session, name, message))
         if method == "GET":
             return self.stream(self)
         if method == "DELETE" or "id" not in message:
-            return Reply(202)
+            return ScriptedReply(202)
         reply = self.reply(self, message)
         reply = await reply if hasattr(reply, "__await__") else reply
         return said(id=message["id"], result={"content": []}) if reply is None else reply
 
     def greet(self, message):
         if self.refuses:
-            return Reply(503)
+            return ScriptedReply(503)
         self.opened += 1
         self.alive = self.opened
         self.heard.append((self.alive, "initialize", message))
@@ -102,10 +104,10 @@ class Forgetful:
         """A client of it, over requests that need no network."""
 
         async def dial():
-            self.requests.append(Scripted(self.answer))
+            self.requests.append(ScriptedRequests(self.answer))
             return HttpClientChannel(URL, requests=self.requests[-1])
 
-        known.forget(URL)
+        handshake.forget_target(URL)
         return Client(Target(URL, dial, URL, http=True), revision=LEGACY, **options)
 
 
@@ -205,7 +207,7 @@ async def test_what_was_being_done_is_not_done_again():
         began = asyncio.get_running_loop().time()
         with pytest.raises(ConnectionLost, match="while waiting for tools/call"):
             await slow
-        assert DYING >= asyncio.get_running_loop().time() - began
+        assert SESSION_END_GRACE_S >= asyncio.get_running_loop().time() - began
         hold.set()
 
     assert [1, 2] == server.all("tools/call")
@@ -254,7 +256,7 @@ async def test_a_session_that_lasted_may_be_followed_by_another():
     async with server.client() as client:
         for _ in range(3):
             server.forget()
-            await asyncio.sleep(SETTLE + 1)
+            await asyncio.sleep(MIN_SESSION_S + 1)
             await client.call_tool("add")
 
     assert [2, 3, 4] == server.all("tools/call")
@@ -280,7 +282,7 @@ async def test_no_new_session_is_told_and_tried_again_at_the_next_call():
 async def test_a_new_session_is_as_the_old_one_was():
     """Ours: log level, subscriptions and the standing stream; and everybody looks anew."""
     told, again = [], []
-    server = Forgetful(stream=lambda _: Reply(200, HOLD))
+    server = Forgetful(stream=lambda _: ScriptedReply(200, HOLD))
     async with server.client(on_change=told.append, log_level="error") as client:
         client.on_reconnect(again.append)
         await client.subscribe("file:///a")
@@ -309,7 +311,7 @@ async def test_a_new_session_is_as_the_old_one_was():
 @virtual
 async def test_the_standing_stream_hears_of_the_end_when_nobody_calls():
     """Spec 2025-11-25 basic/transports#session-management: 404 to any request."""
-    server = Forgetful(stream=lambda _: Reply(200, b"retry: 10\n\n"))
+    server = Forgetful(stream=lambda _: ScriptedReply(200, b"retry: 10\n\n"))
     async with server.client():
         server.forget()
         await asyncio.sleep(5)
@@ -320,7 +322,7 @@ async def test_the_standing_stream_hears_of_the_end_when_nobody_calls():
 @virtual
 async def test_sessions_that_end_for_ever_are_not_started_for_ever():
     """Ours: nobody calls, and nobody is hammered; who listens is told."""
-    server = Forgetful(stream=lambda server: Reply(200, server.forget, b"retry: 1\n\n"))
+    server = Forgetful(stream=lambda server: ScriptedReply(200, server.forget, b"retry: 1\n\n"))
     async with server.client() as client, client.listen(tools=True) as changes:
         with pytest.raises(ConnectionLost, match="ended a new session after"):
             await read_on(changes)
@@ -352,7 +354,9 @@ async def test_a_custom_request_that_meets_404_is_made_in_the_new_session():
 @virtual
 async def test_a_call_whose_stream_cannot_be_resumed_is_not_made_again():
     """Ours: 404 to the GET says nothing of the POST before, which was accepted."""
-    server = Forgetful(lambda server, _: Reply(200, b"id: 1\nretry: 1\ndata:\n\n", server.forget))
+    server = Forgetful(
+        lambda server, _: ScriptedReply(200, b"id: 1\nretry: 1\ndata:\n\n", server.forget)
+    )
     async with server.client() as client:
         with pytest.raises(ConnectionLost, match="has ended the session"):
             await client.call_tool("add")
@@ -404,7 +408,7 @@ async def test_an_error_may_say_that_the_session_is_unknown(code):
 @virtual
 async def test_another_status_does_not_end_a_session():
     """Ours: 404 alone does; a call that failed so is not made again."""
-    server = Forgetful(lambda *_: Reply(500, b"boom"))
+    server = Forgetful(lambda *_: ScriptedReply(500, b"boom"))
     async with server.client() as client:
         with pytest.raises(HttpRefused):
             await client.call_tool("add")
@@ -487,7 +491,7 @@ async def test_a_new_session_that_never_comes_is_given_up():
 async def test_a_channel_that_was_given_is_not_dialled_again():
     """Ours: whoever made the channel knows how to make another."""
     server = Forgetful()
-    channel = HttpClientChannel(URL, requests=Scripted(server.answer))
+    channel = HttpClientChannel(URL, requests=ScriptedRequests(server.answer))
     async with Client(channel, revision=LEGACY) as client:
         server.forget()
         with pytest.raises(ConnectionLost, match="has ended the session"):
@@ -553,7 +557,7 @@ class Leaving:
 @pytest.mark.parametrize("turns", [0, 1, 3])
 async def test_a_link_that_was_just_replaced_is_ended_with_its_client(turns):
     """Ours: also where the task that ends it is cancelled before it began."""
-    link, renewal = Leaving(), Renewal(lambda: None, lambda _: None)
+    link, renewal = Leaving(), SessionRenewal(lambda: None, lambda _: None)
     renewal.leave(link)
     for _ in range(turns):
         await asyncio.sleep(0)

@@ -6,20 +6,20 @@ import sys
 
 import pytest
 
-from isthmus.client import known
+from isthmus.client import handshake
 from isthmus.client.client import Client
-from isthmus.client.targets import resolve
+from isthmus.client.targets import resolve_target
 from isthmus.errors import ConnectFailed, UsageError
 from isthmus.revisions import LATEST, LATEST_LEGACY
 from isthmus.server.server import Server
 from isthmus.testing import serving
 from isthmus.transports.command import Command
-from isthmus.transports.http.address import Http
-from small_server import LEGACY_NAME, MODERN_NAME, Puppet, Small
+from isthmus.transports.http.client.address import Http
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, PuppetChannel, SmallServer
 
 
 def where(target, headers=None):
-    return resolve(target, headers=headers, connect_timeout=1.0)
+    return resolve_target(target, headers=headers, connect_timeout=1.0)
 
 
 def test_a_url_is_reached_over_http():
@@ -94,7 +94,7 @@ def test_what_is_not_there_is_said_before_anything_is_launched(tmp_path):
 def test_headers_need_a_url():
     """Ours: a setting without effect is a mistake."""
     with pytest.raises(UsageError, match="headers go with a URL"):
-        Client(Small(), headers={"A": "b"})
+        Client(SmallServer(), headers={"A": "b"})
 
 
 def test_a_command_that_differs_in_its_environment_is_another_server():
@@ -104,8 +104,8 @@ def test_a_command_that_differs_in_its_environment_is_another_server():
 
 def test_what_is_in_this_process_is_not_remembered():
     """Ours: it costs nothing to ask."""
-    assert None is where(Small()).key
-    assert None is where(Puppet().channel).key
+    assert None is where(SmallServer()).key
+    assert None is where(PuppetChannel().channel).key
 
 
 SERVER = """
@@ -160,7 +160,7 @@ async def test_a_command_that_does_not_exist_is_a_failed_connection():
 
 async def test_a_server_in_memory_ends_with_its_client():
     """Ours: nothing runs on behind a closed client."""
-    small = Small()
+    small = SmallServer()
     before = asyncio.all_tasks()
     async with Client(small, revision=LEGACY_NAME) as client:
         await client.ping()
@@ -171,25 +171,25 @@ async def test_a_server_in_memory_ends_with_its_client():
 
 def test_what_a_target_speaks_is_remembered_and_forgotten():
     """Spec 2026-07-28 basic/versioning: SHOULD cache, and find out anew when it fails."""
-    known.remember("test:one", LATEST_LEGACY)
+    handshake.remember_target("test:one", LATEST_LEGACY)
 
-    assert LATEST_LEGACY is known.recall("test:one").revision
-    known.forget("test:one")
-    assert known.Known(None) == known.recall("test:one")
-    known.remember(None, LATEST)
-    assert known.Known(None) == known.recall(None)
+    assert LATEST_LEGACY is handshake.recall_target("test:one").revision
+    handshake.forget_target("test:one")
+    assert handshake.KnownTarget(None) == handshake.recall_target("test:one")
+    handshake.remember_target(None, LATEST)
+    assert handshake.KnownTarget(None) == handshake.recall_target(None)
 
 
 def test_what_is_remembered_is_bounded():
     """Ours: a program that meets many servers forgets the first."""
-    for n in range(known.ROOM + 1):
-        known.remember(("test", n), LATEST)
+    for n in range(handshake.MAX_KNOWN_TARGETS + 1):
+        handshake.remember_target(("test", n), LATEST)
 
-    assert None is known.recall(("test", 0)).revision
-    assert LATEST is known.recall(("test", known.ROOM)).revision
+    assert None is handshake.recall_target(("test", 0)).revision
+    assert LATEST is handshake.recall_target(("test", handshake.MAX_KNOWN_TARGETS)).revision
     assert MODERN_NAME == str(LATEST)
-    for n in range(known.ROOM + 1):
-        known.forget(("test", n))
+    for n in range(handshake.MAX_KNOWN_TARGETS + 1):
+        handshake.forget_target(("test", n))
 
 
 async def test_a_pinned_connection_teaches_nothing_about_its_server():
@@ -220,7 +220,9 @@ class Nobody:
 
 
 @pytest.mark.covers("auth.all.stdio-environment")
-@pytest.mark.parametrize("target", [Command("server"), "unix:///s", {"command": "server"}, Small()])
+@pytest.mark.parametrize(
+    "target", [Command("server"), "unix:///s", {"command": "server"}, SmallServer()]
+)
 def test_tokens_go_with_http_alone(target):
     """The spec: a server that is launched has its credentials in its environment."""
     with pytest.raises(UsageError, match=r"auth= goes with a URL of HTTP.*environment"):

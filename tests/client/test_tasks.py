@@ -16,7 +16,7 @@ from isthmus.errors import (
 )
 from isthmus.testing import VirtualLoop, connect
 from isthmus.wire import TASKS
-from small_server import LEGACY_NAME, MODERN_NAME, Puppet
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, PuppetChannel
 
 CORE = {"tasks": {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}}
 TIMES = {"createdAt": "2026-11-21T10:00:00Z", "lastUpdatedAt": "2026-11-21T10:00:00Z"}
@@ -73,7 +73,7 @@ def run(work):
 
 async def legacy(offers=CORE, **options):
     """A client of 2025-11-25, and its server."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=LEGACY_NAME, **options)
     opening = asyncio.create_task(client.open())
     await puppet.greeted(**offers)
@@ -83,7 +83,7 @@ async def legacy(offers=CORE, **options):
 
 async def modern(**options):
     """A client of 2026-07-28, and its server."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = await connected(puppet, MODERN_NAME, **options)
     return client, puppet
 
@@ -214,7 +214,7 @@ async def test_a_task_in_any_other_answer_is_invalid():
 async def test_the_task_is_named_for_whoever_routes_by_headers():
     """Spec: Mcp-Name is the taskId for tasks/get, tasks/update and tasks/cancel."""
     names = {}
-    puppet = Puppet()
+    puppet = PuppetChannel()
 
     class Named:
         def __init__(self, channel):
@@ -250,7 +250,7 @@ async def test_the_task_is_named_for_whoever_routes_by_headers():
 @pytest.mark.covers("tasks.core.metadata.ignored")
 async def test_a_client_that_runs_no_tasks_declares_none_and_answers_at_once():
     """Spec: without the capability the task parameter is as if it were not there."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=LEGACY_NAME, elicit=lambda _: Accepted({}))
     opening = asyncio.create_task(client.open())
     result = {"protocolVersion": LEGACY_NAME, "capabilities": {}, "serverInfo": {}}
@@ -476,7 +476,7 @@ async def test_states_nobody_asked_for_are_bounded():
 
 def test_a_handle_needs_a_connection():
     """Ours: a task is somebody's; before the client is open there is nobody to ask."""
-    client = Client(Puppet().channel)
+    client = Client(PuppetChannel().channel)
 
     with pytest.raises(OutOfPhase, match="not connected yet"):
         run(client.task("t").status())

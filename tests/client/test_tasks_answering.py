@@ -25,7 +25,7 @@ from isthmus.wire import (
     TaskMetadata,
     TextContent,
 )
-from small_server import LEGACY_NAME, MODERN_NAME, Small, text
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, SmallServer, text_result
 
 RELATED = "io.modelcontextprotocol/related-task"
 FORM = {"type": "object", "properties": {"row": {"type": "integer"}}}
@@ -73,9 +73,9 @@ async def spoken(script, revision=LEGACY_NAME, **options):
 
     async def call(_params, inbound):
         found.append(await script(Server(inbound)))
-        return text("done")
+        return text_result("done")
 
-    async with Client(Small({"tools/call": call}), revision=revision, **options) as client:
+    async with Client(SmallServer({"tools/call": call}), revision=revision, **options) as client:
         await client.call_tool("talk")
     return found[0]
 
@@ -147,7 +147,7 @@ async def test_a_client_may_declare_less():
 def test_nothing_is_declared_that_nothing_answers(options, said):
     """Ours: an error says which argument is missing."""
     with pytest.raises(UsageError, match=said):
-        Client(Small(), **options)
+        Client(SmallServer(), **options)
 
 
 @pytest.mark.covers("tasks.answers.ignored")

@@ -1,6 +1,6 @@
 """How a task stands, from either shape."""
 
-from isthmus.client.tasks_states import TaskState, state_of
+from isthmus.tasks.shapes import TaskState, to_task_state
 from isthmus.wire import DetailedTask, GetTaskResult
 
 TIMES = {"created_at": "c", "last_updated_at": "u"}
@@ -23,12 +23,12 @@ def test_either_shape_is_one_state():
         id="a", status="working", message="w", created_at="c", updated_at="u", ttl=1.5, poll_interval=0.25,
     )  # fmt: skip
 
-    assert expected == state_of(core) == state_of(extended)
+    assert expected == to_task_state(core) == to_task_state(extended)
     assert not expected.over
 
 
 def test_what_is_not_said_is_none():
     """Spec: null is for ever, and a poll interval is optional."""
-    state = state_of(DetailedTask(task_id="a", status="failed", **TIMES, ttl_ms=None))
+    state = to_task_state(DetailedTask(task_id="a", status="failed", **TIMES, ttl_ms=None))
 
     assert (None, None, None, True) == (state.ttl, state.poll_interval, state.message, state.over)

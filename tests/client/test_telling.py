@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from isthmus.client.telling import Teller, monotonic
+from isthmus.client.model.callbacks import CallbackQueue, only_increasing
 from isthmus.testing.faults import until
 from isthmus.wire import ProgressParams
 
@@ -26,7 +26,7 @@ def started():
 def test_a_plain_function_is_told_at_once():
     """Ours: nothing is queued for somebody who is quick."""
     heard = []
-    Teller(heard.append, lambda _: None)(1)
+    CallbackQueue(heard.append, lambda _: None)(1)
 
     assert [1] == heard
 
@@ -39,7 +39,7 @@ async def test_an_async_function_is_told_one_thing_after_the_other(started):
         await gate.wait()
         heard.append(what)
 
-    teller = Teller(told, started)
+    teller = CallbackQueue(told, started)
     for what in range(5):
         teller(what)
     gate.set()
@@ -57,7 +57,7 @@ async def test_what_waits_for_a_slow_function_is_bounded(started, caplog):
         await gate.wait()
         heard.append(what)
 
-    teller = Teller(told, started, waiting=3)
+    teller = CallbackQueue(told, started, waiting=3)
     with caplog.at_level(logging.WARNING, "isthmus"):
         for what in range(100):
             teller(what)
@@ -76,7 +76,7 @@ async def test_what_waits_already_need_not_wait_twice(started):
         await gate.wait()
         heard.append(what)
 
-    teller = Teller(told, started, once=True)
+    teller = CallbackQueue(told, started, once=True)
     for what in ("a", "b", "b", "c", "b"):
         teller(what)
     gate.set()
@@ -93,7 +93,7 @@ async def test_a_function_that_fails_is_told_of_the_next_thing(started, caplog):
         heard.append(what)
         raise ZeroDivisionError
 
-    teller = Teller(told, started)
+    teller = CallbackQueue(told, started)
     teller(1)
     teller(2)
     await until(lambda: len(heard) == 2)
@@ -108,7 +108,7 @@ async def test_a_function_that_fails_is_told_of_the_next_thing(started, caplog):
 def test_progress_that_is_none_is_not_told():
     """Spec 2026-07-28 basic/patterns/progress: the value MUST increase with each notification."""
     heard = []
-    told = monotonic(lambda params: heard.append(params.progress))
+    told = only_increasing(lambda params: heard.append(params.progress))
     for progress in (0, 0.5, 0.5, 0.2, 2, float("nan"), 3):
         told(ProgressParams(progress_token=1, progress=progress))
 

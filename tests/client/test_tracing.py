@@ -6,7 +6,7 @@ from isthmus.client.client import Client
 from isthmus.errors import UsageError
 from isthmus.wire import EmptyResult
 from isthmus.wire.jsonrpc import decode
-from small_server import LEGACY_NAME, MODERN_NAME, Small, text
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, SmallServer, text_result
 
 trace = pytest.importorskip("opentelemetry.trace")
 
@@ -26,9 +26,9 @@ def noting():
 
     async def call(_params, inbound):
         metas.append(decode(inbound.params).get("_meta", {}))
-        return text("")
+        return text_result("")
 
-    return Small({"tools/call": call}), metas
+    return SmallServer({"tools/call": call}), metas
 
 
 @pytest.mark.covers("clientcalls.trace.passed")
@@ -66,7 +66,7 @@ async def test_requests_of_ones_own_are_traced_too():
         metas.append(decode(inbound.params)["_meta"])
         return EmptyResult()
 
-    small = Small({"tools/call": call})
+    small = SmallServer({"tools/call": call})
     async with Client(small) as client:
         with span():
             await client.request("tools/call", {"name": "x", "arguments": {}})

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from isthmus import Client
-from isthmus.core.events import Garbled
+from isthmus.core.events import CallGarbled
 from isthmus.core.session import Session
 from isthmus.errors import Misbehaved
-from local_web import answer, as_json, serving
-from small_server import LEGACY_NAME, MODERN_NAME, Puppet
+from support.client.small_server import LEGACY_NAME, MODERN_NAME, PuppetChannel
+from support.http.local_web import make_json_response, make_response, serve_responses
 
 DEPTH = 100_000
 DEEP = b"[" * DEPTH + b"]" * DEPTH
@@ -37,10 +37,10 @@ def test_an_answer_that_cannot_be_read_ends_its_call(side, how, value):
         data = ANSWERS[how] % (said, value)
     (event,) = session.receive(data)
 
-    assert isinstance(event, Garbled)
+    assert isinstance(event, CallGarbled)
     assert id == event.id
     assert event.text.startswith("Parse error")
-    assert not [one for one in session.receive(data) if isinstance(one, Garbled)]
+    assert not [one for one in session.receive(data) if isinstance(one, CallGarbled)]
 
 
 @pytest.mark.covers("clientcalls.answers.unreadable")
@@ -75,7 +75,7 @@ def test_an_id_that_is_no_number_of_json_ends_no_call(side, id, how):
         data = b'{"jsonrpc":"2.0","result":{],"id":%b}' % id
     (event,) = session.receive(data)
 
-    assert not isinstance(event, Garbled)
+    assert not isinstance(event, CallGarbled)
     assert 1 == len(session.receive(b'{"jsonrpc":"2.0","id":1,"result":{}}'))
 
 
@@ -83,7 +83,7 @@ def test_an_id_that_is_no_number_of_json_ends_no_call(side, id, how):
 @pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 async def test_a_call_whose_result_is_nested_without_end_fails_at_once(revision):
     """Ours: it does not wait for its timeout, and the connection goes on."""
-    puppet = Puppet()
+    puppet = PuppetChannel()
     client = Client(puppet.channel, revision=revision)
     opening = asyncio.create_task(client.open())
     await (puppet.discovered() if revision == MODERN_NAME else puppet.greeted(tools={}))
@@ -122,17 +122,20 @@ async def test_the_same_over_http(revision, stream):
 
     def handle(asked):
         if asked.method != "POST":
-            return answer(status=405)
+            return make_response(status=405)
         message = json.loads(asked.body)
         id = message.get("id")
         if message["method"] != "tools/call":
             said = {"jsonrpc": "2.0", "id": id, "result": results.get(message["method"], {})}
-            return answer(status=202) if id is None else as_json(said)
+            return make_response(status=202) if id is None else make_json_response(said)
         data = ANSWERS["id-first"] % (json.dumps(id).encode(), DEEP)
         if stream:
-            return answer(b"data: " + data + b"\n\n", content_type="text/event-stream")
-        return answer(data, content_type="application/json")
+            return make_response(b"data: " + data + b"\n\n", content_type="text/event-stream")
+        return make_response(data, content_type="application/json")
 
-    async with serving(handle) as web, Client(f"{web.url}/mcp", revision=revision) as client:
+    async with (
+        serve_responses(handle) as web,
+        Client(f"{web.url}/mcp", revision=revision) as client,
+    ):
         with pytest.raises(Misbehaved):
             await client.call_tool("dig")

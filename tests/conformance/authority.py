@@ -13,12 +13,12 @@ from pathlib import Path
 
 import uvicorn
 
-from isthmus.auth.authorization_server.authority import AuthorizationServer
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.passwords import PasswordUsers
-from isthmus.auth.authorization_server.settings import RegistrationPolicy
-from isthmus.auth.authorization_server.store import SQLiteAuthStore
-from isthmus.auth.secret import Secret
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.server import AuthorizationServer
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.store import SQLiteAuthStore
+from isthmus.auth.authorization_server.users.passwords import PasswordUsers
+from isthmus.auth.tokens.secret import Secret
 
 CLIENT, USER = "conformance", "ada"
 

@@ -10,15 +10,15 @@ from typing import Any
 import aiohttp
 import machines
 
-from isthmus.auth.client.callback import ByHand
 from isthmus.auth.client.discovery import Compat, Discovery
-from isthmus.auth.client.oauth import OAuth
-from isthmus.auth.client.static import StaticClient
-from isthmus.auth.client.tokens import MemoryTokenStore
-from isthmus.auth.network import Network, desktop
-from isthmus.auth.secret import Secret
-from isthmus.auth.urls import origin
-from isthmus.transports.http.bearer import Authorization
+from isthmus.auth.client.grants.oauth import OAuth
+from isthmus.auth.client.redirect import ByHand
+from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.client.store.records import MemoryTokenStore
+from isthmus.auth.net.network import Network, desktop
+from isthmus.auth.net.urls import origin_of
+from isthmus.auth.tokens.secret import Secret
+from isthmus.transports.http.client.requests import Authorization
 
 REDIRECT = "http://localhost:3000/callback"
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
@@ -54,7 +54,7 @@ async def preregistered(url: str, context: dict[str, Any]) -> Authorization:
 
 async def below_origin(url: str, context: dict[str, Any]) -> Authorization:
     """The same, and the server's metadata may name its whole origin, as this scenario has it."""
-    return await user(url, context, compat=Compat(parent_resources=frozenset({origin(url)})))
+    return await user(url, context, compat=Compat(parent_resources=frozenset({origin_of(url)})))
 
 
 async def bound(url: str, context: dict[str, Any]) -> Authorization:

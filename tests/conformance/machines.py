@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from isthmus.auth.client.client_credentials import ClientCredentials
-from isthmus.auth.client.enterprise import EnterpriseManaged
-from isthmus.auth.client.jwt_bearer import JwtBearer
-from isthmus.auth.client.static import StaticClient
-from isthmus.auth.jose import PrivateKey
-from isthmus.auth.secret import Secret
-from isthmus.transports.http.bearer import Authorization
+from isthmus.auth.client.grants.client_credentials import ClientCredentials
+from isthmus.auth.client.grants.enterprise import EnterpriseManaged
+from isthmus.auth.client.grants.jwt_bearer import JwtBearer
+from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.tokens.jose import PrivateKey
+from isthmus.auth.tokens.secret import Secret
+from isthmus.transports.http.client.requests import Authorization
 
 Login = Callable[[str, dict[str, Any]], Awaitable[Authorization]]
 

@@ -2,19 +2,19 @@
 
 import pytest
 
-from isthmus.core.base64url import from_text, to_text
+from isthmus.core.encoding import decode_base64url, encode_base64url
 
 
 def test_the_alphabet_is_that_of_urls_and_nothing_is_padded():
     """RFC 4648 section 5, without padding as JOSE has it."""
-    assert "-_8" == to_text(b"\xfb\xff")
-    assert "" == to_text(b"")
+    assert "-_8" == encode_base64url(b"\xfb\xff")
+    assert "" == encode_base64url(b"")
 
 
 def test_what_was_spelled_is_read():
     """Reading inverts spelling."""
-    assert b"\xfb\xff" == from_text("-_8")
-    assert b"" == from_text("")
+    assert b"\xfb\xff" == decode_base64url("-_8")
+    assert b"" == decode_base64url("")
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_what_was_spelled_is_read():
 )
 def test_any_other_spelling_is_refused(text):
     """A token must come back unmodified, to the last bit."""
-    assert None is from_text(text)
+    assert None is decode_base64url(text)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from isthmus.core.batch import MAX_MEMBERS, Batch, flaw, joined
-from isthmus.core.events import Called, Noted, Send, Withdrawn
+from isthmus.core.batch import MAX_BATCH_MEMBERS, IncomingBatch, find_batch_flaw, join_messages
+from isthmus.core.events import NotificationReceived, RequestReceived, RequestWithdrawn, SendBytes
 from isthmus.core.session import Session
 from isthmus.wire.jsonrpc import ErrorBody
 
@@ -77,7 +77,7 @@ def test_an_array_of_notifications_has_no_answer():
     """JSON-RPC 2.0: nothing at all, and no empty array."""
     events = opened().receive(array(message(method="notifications/roots/list_changed")))
 
-    assert [Noted("notifications/roots/list_changed", None)] == events
+    assert [NotificationReceived("notifications/roots/list_changed", None)] == events
 
 
 @pytest.mark.covers("batching.initialize.refused")
@@ -123,7 +123,7 @@ def test_an_array_of_flaws_alone_is_answered_at_once():
     """JSON-RPC 2.0: an array of errors."""
     (event,) = opened().receive(b"[1,2,3]")
 
-    assert isinstance(event, Send)
+    assert isinstance(event, SendBytes)
     assert [None, None, None] == ids(event.data)
 
 
@@ -131,13 +131,13 @@ def test_an_array_of_flaws_alone_is_answered_at_once():
 def test_an_array_of_too_many_is_refused_in_one_piece():
     """Ours: all members are served at once, so there is a most."""
     session = opened()
-    many = [message(id=i, method="ping") for i in range(MAX_MEMBERS + 1)]
+    many = [message(id=i, method="ping") for i in range(MAX_BATCH_MEMBERS + 1)]
     (event,) = session.receive(array(*many))
 
     error = json.loads(event.data)
     assert (None, -32600) == (error["id"], error["error"]["code"])
-    assert str(MAX_MEMBERS) in error["error"]["message"]
-    assert MAX_MEMBERS == len(session.receive(array(*many[:-1])))
+    assert str(MAX_BATCH_MEMBERS) in error["error"]["message"]
+    assert MAX_BATCH_MEMBERS == len(session.receive(array(*many[:-1])))
 
 
 @pytest.mark.covers("batching.elsewhere.refused")
@@ -159,7 +159,7 @@ def test_a_cancelled_member_is_left_out_and_not_waited_for():
     cancel = message(method="notifications/cancelled", params={"requestId": 1})
     (event,) = session.receive(json.dumps(cancel).encode())
 
-    assert Withdrawn(1, None) == event
+    assert RequestWithdrawn(1, None) == event
     assert session.answer(2, b"{}") is None
     assert [2] == ids(session.fail(1, ErrorBody(code=-32603, message="gone")))
 
@@ -171,7 +171,7 @@ def test_an_array_whose_members_are_all_cancelled_is_not_answered():
     cancel = message(method="notifications/cancelled", params={"requestId": 1})
     events = session.receive(array(message(id=1, method="ping"), cancel))
 
-    assert [Called, Withdrawn] == [type(event) for event in events]
+    assert [RequestReceived, RequestWithdrawn] == [type(event) for event in events]
     assert session.answer(1, b"{}") is None
 
 
@@ -205,7 +205,7 @@ def test_a_client_answers_an_array_of_requests_by_an_array():
     session.batches = True
     called = session.receive(array(*(message(id=i, method="roots/list") for i in (1, 2)), 5))
 
-    assert [1, 2] == [event.id for event in called if isinstance(event, Called)]
+    assert [1, 2] == [event.id for event in called if isinstance(event, RequestReceived)]
     assert session.answer(1, b"{}") is None
     assert [1, 2] == ids(session.answer(2, b"{}"))
 
@@ -220,11 +220,11 @@ def test_a_client_answers_one_by_one_where_there_are_no_batches():
 
 def test_a_batch_alone():
     """The parts of it, without a session."""
-    batch = Batch()
+    batch = IncomingBatch()
     assert batch.whole() is None
     batch.add(b"1")
     batch.expect()
     assert batch.whole() is None
     assert b"[1]" == batch.settle(None)
-    assert b"[1,2]" == joined([b"1", b"2"])
-    assert flaw([1], accepted=True) is None
+    assert b"[1,2]" == join_messages([b"1", b"2"])
+    assert find_batch_flaw([1], accepted=True) is None

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec import Raw
 
-from isthmus.core.caller import Caller, Malformed, from_envelope, read_envelope
+from isthmus.core.caller import Caller, MalformedEnvelope, read_caller, read_envelope
 from isthmus.revisions import LATEST, LEGACY, REVISIONS
 from isthmus.wire import Implementation
 
@@ -25,7 +25,7 @@ def test_an_envelope_states_the_facts():
         clientInfo={"name": "c", "version": "1"},
         logLevel="error",
     )
-    caller = from_envelope(facts, REVISIONS, "ann")
+    caller = read_caller(facts, REVISIONS, "ann")
 
     assert isinstance(caller, Caller)
     assert (LATEST, Implementation(name="c", version="1")) == (caller.revision, caller.info)
@@ -35,7 +35,7 @@ def test_an_envelope_states_the_facts():
 @pytest.mark.covers("meta.name.optional")
 def test_a_name_is_not_required():
     """``clientInfo`` is a SHOULD (spec: basic, per-request protocol fields)."""
-    caller = from_envelope(envelope(protocolVersion="2026-07-28", clientCapabilities={}), REVISIONS)
+    caller = read_caller(envelope(protocolVersion="2026-07-28", clientCapabilities={}), REVISIONS)
 
     assert caller.info is None
 
@@ -44,14 +44,14 @@ def test_a_name_is_not_required():
 def test_a_missing_fact_is_malformed():
     """-32602 where the revision or the capabilities are missing (spec: a MUST)."""
     for meta in ({"protocolVersion": "2026-07-28"}, {"clientCapabilities": {}}, {}):
-        assert -32602 == from_envelope(envelope(**meta), REVISIONS).code
+        assert -32602 == read_caller(envelope(**meta), REVISIONS).code
 
 
 @pytest.mark.covers("versions.modern.unsupported")
 def test_an_unknown_revision_is_refused_with_those_that_would_do():
     """-32022 with ``supported`` and ``requested`` (spec: protocol version negotiation)."""
     for wanted in ("v999.0.0", "2025-11-25"):
-        refusal = from_envelope(envelope(protocolVersion=wanted, clientCapabilities={}), REVISIONS)
+        refusal = read_caller(envelope(protocolVersion=wanted, clientCapabilities={}), REVISIONS)
 
         assert -32022 == refusal.code
         assert {"supported": ["2026-07-28"], "requested": wanted} == refusal.data
@@ -59,7 +59,7 @@ def test_an_unknown_revision_is_refused_with_those_that_would_do():
 
 def test_a_server_of_handshakes_alone_does_not_pose_as_a_modern_one():
     """A client takes -32022 for the sign of a modern server (spec: backward compatibility)."""
-    refusal = from_envelope(
+    refusal = read_caller(
         envelope(protocolVersion="2026-07-28", clientCapabilities={}), tuple(LEGACY)
     )
 
@@ -71,5 +71,5 @@ def test_a_malformed_envelope_says_where():
     """Types are checked before anything is served (ours)."""
     bad = read_envelope(Raw(b'{"_meta":{"progressToken":{}}}'))
 
-    assert isinstance(bad, Malformed)
+    assert isinstance(bad, MalformedEnvelope)
     assert "progressToken" in bad.message

@@ -2,13 +2,13 @@
 
 import pytest
 
-from isthmus.core.calls import Calls
+from isthmus.core.calls import OutgoingCalls
 
 
 @pytest.mark.covers("messages.ids.never-reused")
 def test_ids_are_never_reused():
     """An id names one call for the life of the session (spec: unique ids)."""
-    calls = Calls()
+    calls = OutgoingCalls()
     ids = [calls.open("ping").id for _ in range(3)]
     calls.settle(ids[0])
     ids.append(calls.open("ping").id)
@@ -18,7 +18,7 @@ def test_ids_are_never_reused():
 
 def test_a_call_is_settled_once():
     """Whoever settles first gets the record, everybody later gets None (our promise)."""
-    calls = Calls()
+    calls = OutgoingCalls()
     call = calls.open("ping")
 
     assert call is calls.settle(call.id)
@@ -27,7 +27,7 @@ def test_a_call_is_settled_once():
 
 def test_silence_expires_a_call_at_its_timeout():
     """The deadline is the start plus the timeout (spec: timeouts SHOULD be established)."""
-    calls = Calls()
+    calls = OutgoingCalls()
     call = calls.open("tools/call", now=10.0, timeout=5.0)
 
     assert [] == calls.expire(14.9)
@@ -37,7 +37,7 @@ def test_silence_expires_a_call_at_its_timeout():
 
 def test_progress_moves_the_deadline_but_never_past_the_limit():
     """Progress MAY reset the clock; a maximum SHOULD always hold (spec: lifecycle timeouts)."""
-    calls = Calls()
+    calls = OutgoingCalls()
     call = calls.open("tools/call", now=0.0, timeout=5.0, max_timeout=8.0)
     calls.progress(call.id, now=4.0)
 
@@ -47,12 +47,12 @@ def test_progress_moves_the_deadline_but_never_past_the_limit():
 
 def test_progress_for_an_unknown_token_is_nothing():
     """A stranger's token changes nothing (our promise)."""
-    assert None is Calls().progress("no such token", now=1.0)
+    assert None is OutgoingCalls().progress("no such token", now=1.0)
 
 
 def test_a_call_without_timeout_has_only_its_limit():
     """No timeout and no limit means it waits for ever; a limit alone bounds it (our promise)."""
-    calls = Calls()
+    calls = OutgoingCalls()
     calls.open("ping")
     assert None is calls.next_deadline()
 
@@ -62,7 +62,7 @@ def test_a_call_without_timeout_has_only_its_limit():
 
 def test_the_only_call_in_flight_is_known():
     """An error without an id can be attributed only while exactly one call is open."""
-    calls = Calls()
+    calls = OutgoingCalls()
     assert None is calls.only()
     first = calls.open("ping").id
     assert first == calls.only()
@@ -72,7 +72,7 @@ def test_the_only_call_in_flight_is_known():
 
 def test_clear_ends_everything():
     """When the channel is over, nothing stays open (our promise)."""
-    calls = Calls()
+    calls = OutgoingCalls()
     calls.open("ping")
     calls.open("ping")
 

@@ -2,7 +2,12 @@
 
 import pytest
 
-from isthmus.core.extensions import check_identifier, check_settings, refusal, settings_of
+from isthmus.core.extensions import (
+    check_identifier,
+    check_settings,
+    find_settings,
+    refuse_undeclared,
+)
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, LEGACY
 from isthmus.wire import ClientCapabilities, ServerCapabilities
@@ -68,16 +73,16 @@ def test_what_was_declared_is_found_on_either_side():
     declared = {"a/b": {"x": 1}, "a/c": {}}
 
     for capabilities in (ClientCapabilities, ServerCapabilities):
-        assert {"x": 1} == settings_of(capabilities(extensions=declared), "a/b")
-        assert {} == settings_of(capabilities(extensions=declared), "a/c")
-        assert settings_of(capabilities(extensions=declared), "a/d") is None
-        assert settings_of(capabilities(), "a/b") is None
+        assert {"x": 1} == find_settings(capabilities(extensions=declared), "a/b")
+        assert {} == find_settings(capabilities(extensions=declared), "a/c")
+        assert find_settings(capabilities(extensions=declared), "a/d") is None
+        assert find_settings(capabilities(), "a/b") is None
 
 
 @pytest.mark.covers("extensions.methods.undeclared-refused")
 def test_a_modern_refusal_says_what_to_declare():
     """MUST list the missing capabilities (spec 2026-07-28 basic#_meta)."""
-    refused = refusal("a/b", "b/go", BY_NAME["2026-07-28"])
+    refused = refuse_undeclared("a/b", "b/go", BY_NAME["2026-07-28"])
 
     assert -32021 == refused.code
     assert {"requiredCapabilities": {"extensions": {"a/b": {}}}} == refused.data
@@ -87,7 +92,7 @@ def test_a_modern_refusal_says_what_to_declare():
 @pytest.mark.parametrize("revision", LEGACY, ids=str)
 def test_a_legacy_refusal_says_that_there_is_no_such_method(revision):
     """Revisions without extensions do not have their methods (ours, after JSON-RPC 2.0)."""
-    refused = refusal("a/b", "b/go", revision)
+    refused = refuse_undeclared("a/b", "b/go", revision)
 
     assert -32601 == refused.code
     assert refused.data is None

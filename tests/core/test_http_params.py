@@ -2,14 +2,14 @@
 
 import pytest
 
-from isthmus.core.http_params import (
+from isthmus.core.http.params import (
     BadAnnotation,
     HeaderParam,
-    check,
+    check_headers,
     decode_value,
     encode_value,
-    header_params,
-    mirror,
+    find_header_params,
+    mirror_arguments,
 )
 from isthmus.errors import UsageError
 
@@ -29,9 +29,9 @@ def param(*path, name="Region", type="string"):
     return HeaderParam(path, f"Mcp-Param-{name}", f"mcp-param-{name.lower()}", type)
 
 
-REGION = header_params(schema(region=marked("Region")))
-COUNT = header_params(schema(count=marked("Count", "integer")))
-DRY = header_params(schema(dry=marked("Dry", "boolean")))
+REGION = find_header_params(schema(region=marked("Region")))
+COUNT = find_header_params(schema(count=marked("Count", "integer")))
+DRY = find_header_params(schema(dry=marked("Dry", "boolean")))
 
 
 # --- marks
@@ -39,14 +39,14 @@ DRY = header_params(schema(dry=marked("Dry", "boolean")))
 
 def test_a_schema_without_marks_has_no_header_params():
     """The common case."""
-    assert () == header_params(schema(a={"type": "string"}))
-    assert () == header_params({})
+    assert () == find_header_params(schema(a={"type": "string"}))
+    assert () == find_header_params({})
 
 
 @pytest.mark.covers("routing.marks.constraints")
 def test_marks_are_found_with_their_path_and_type():
     """Spec 2026-07-28 basic/transports/streamable-http#schema-extension: all primitive types."""
-    found = header_params(
+    found = find_header_params(
         schema(
             region=marked("Region"),
             count=marked("Count", "integer"),
@@ -65,24 +65,24 @@ def test_marks_are_found_with_their_path_and_type():
 def test_a_property_of_a_property_may_be_marked():
     """Spec: every step of the chain is a `properties` key."""
     inner = schema(city=marked("City"), street={"type": "string"})
-    assert (param("to", "city", name="City"),) == header_params(schema(to=inner))
+    assert (param("to", "city", name="City"),) == find_header_params(schema(to=inner))
 
 
 def test_a_parameter_that_may_be_null_counts_by_its_other_type():
     """Null is never sent, so it takes nothing from a type that is."""
-    assert (param("a"),) == header_params(schema(a=marked("Region", ["string", "null"])))
-    assert (param("a"),) == header_params(schema(a=marked("Region", ["null", "string"])))
+    assert (param("a"),) == find_header_params(schema(a=marked("Region", ["string", "null"])))
+    assert (param("a"),) == find_header_params(schema(a=marked("Region", ["null", "string"])))
 
 
 def test_a_property_called_like_the_mark_is_a_property():
     """Names of properties are the author's."""
-    assert () == header_params(schema(**{"x-mcp-header": {"type": "string"}}))
+    assert () == find_header_params(schema(**{"x-mcp-header": {"type": "string"}}))
 
 
 def test_data_in_a_schema_is_no_mark():
     """Defaults and examples may look like anything."""
     data = {"x-mcp-header": "Region"}
-    assert () == header_params(
+    assert () == find_header_params(
         schema(a={"type": "object", "default": data, "examples": [data], "enum": [data]})
     )
 
@@ -94,7 +94,7 @@ def test_data_in_a_schema_is_no_mark():
 def test_a_mark_that_is_no_token_is_refused(name):
     """Spec: 1*tchar of RFC 9110, which is not empty."""
     with pytest.raises(BadAnnotation, match=r"at a: .* cannot be part of a header's name"):
-        header_params(schema(a=marked(name)))
+        find_header_params(schema(a=marked(name)))
 
 
 @pytest.mark.covers("routing.marks.constraints")
@@ -104,26 +104,26 @@ def test_a_mark_that_is_no_token_is_refused(name):
 def test_a_mark_on_anything_but_a_string_an_integer_or_a_boolean_is_refused(type):
     """Spec: primitive types only, and no `number`."""
     with pytest.raises(BadAnnotation, match="its type must be string, integer or boolean"):
-        header_params(schema(a=marked("Region", type)))
+        find_header_params(schema(a=marked("Region", type)))
 
 
 def test_a_mark_without_a_type_is_refused():
     """What may be anything is no primitive."""
     with pytest.raises(BadAnnotation, match="not None"):
-        header_params(schema(a={"x-mcp-header": "Region", "enum": ["a"]}))
+        find_header_params(schema(a={"x-mcp-header": "Region", "enum": ["a"]}))
 
 
 @pytest.mark.covers("routing.marks.constraints")
 def test_two_marks_with_one_name_are_refused_in_whatever_case():
     """Spec: case-insensitively unique; header names have no case."""
     with pytest.raises(BadAnnotation, match="taken by"):
-        header_params(schema(a=marked("Region"), b=schema(c=marked("REGION"))))
+        find_header_params(schema(a=marked("Region"), b=schema(c=marked("REGION"))))
 
 
 def test_a_mark_on_the_whole_schema_is_refused():
     """Spec: marks are for properties."""
     with pytest.raises(BadAnnotation, match="at the root"):
-        header_params(marked("Region"))
+        find_header_params(marked("Region"))
 
 
 @pytest.mark.covers("routing.marks.constraints")
@@ -149,13 +149,13 @@ def test_a_mark_on_the_whole_schema_is_refused():
 def test_a_mark_off_the_chain_of_properties_is_refused(hidden):
     """Spec: statically reachable only; anywhere else makes the whole tool invalid."""
     with pytest.raises(BadAnnotation, match="outside the chain of properties"):
-        header_params({"type": "object", "properties": {"a": hidden}})
+        find_header_params({"type": "object", "properties": {"a": hidden}})
 
 
 def test_a_schema_of_nonsense_has_no_marks():
     """A schema comes from whomever; its validity is for others to judge."""
     odd = {"properties": ["a"], "items": None, "anyOf": [1, "x-mcp-header"], "$defs": {"A": True}}
-    assert () == header_params(odd)
+    assert () == find_header_params(odd)
 
 
 def test_a_very_deep_schema_does_no_harm():
@@ -163,7 +163,7 @@ def test_a_very_deep_schema_does_no_harm():
     deep = marked("Region")
     for _ in range(10_000):
         deep = {"properties": {"a": deep}}
-    assert 10_000 == len(header_params(deep)[0].path)
+    assert 10_000 == len(find_header_params(deep)[0].path)
     while deep:
         deep = deep.pop("properties", {}).pop("a", None)  # or its end would be recursive
 
@@ -250,8 +250,8 @@ def test_a_lone_surrogate_is_spelled_as_something():
 )
 def test_a_value_is_mirrored_as_text(params, arguments, value):
     """Spec: strings as they are, integers in decimal, booleans in lower case."""
-    assert ((params[0].header, value),) == mirror(params, arguments)
-    assert None is check(params, arguments, {params[0].key: value})
+    assert ((params[0].header, value),) == mirror_arguments(params, arguments)
+    assert None is check_headers(params, arguments, {params[0].key: value})
 
 
 @pytest.mark.covers("routing.marks.values")
@@ -272,17 +272,17 @@ def test_a_value_is_mirrored_as_text(params, arguments, value):
 )
 def test_a_value_that_is_absent_null_or_of_another_type_has_no_header(params, arguments):
     """Spec: omitted for null and absent; what does not fit is refused as an argument instead."""
-    assert () == mirror(params, arguments)
-    assert None is check(params, arguments, {})
+    assert () == mirror_arguments(params, arguments)
+    assert None is check_headers(params, arguments, {})
 
 
 @pytest.mark.covers("routing.marks.values")
 def test_a_nested_value_is_read_at_its_path():
     """Spec: the instance value at the exact path."""
-    params = header_params(schema(to=schema(city=marked("City"))))
-    assert (("Mcp-Param-City", "Rome"),) == mirror(params, {"to": {"city": "Rome"}})
-    assert () == mirror(params, {"to": "Rome"})
-    assert () == mirror(params, {"city": "Rome"})
+    params = find_header_params(schema(to=schema(city=marked("City"))))
+    assert (("Mcp-Param-City", "Rome"),) == mirror_arguments(params, {"to": {"city": "Rome"}})
+    assert () == mirror_arguments(params, {"to": "Rome"})
+    assert () == mirror_arguments(params, {"city": "Rome"})
 
 
 @pytest.mark.covers("routing.marks.safe-integers")
@@ -290,9 +290,11 @@ def test_a_nested_value_is_read_at_its_path():
 def test_an_integer_that_not_everybody_keeps_exact_is_not_sent(count):
     """Spec: within the safe range of JavaScript."""
     with pytest.raises(UsageError, match="too large"):
-        mirror(COUNT, {"count": count})
-    assert "too large" in str(check(COUNT, {"count": count}, {}))
-    assert "too large" in str(check(COUNT, {"count": count}, {"mcp-param-count": str(count)}))
+        mirror_arguments(COUNT, {"count": count})
+    assert "too large" in str(check_headers(COUNT, {"count": count}, {}))
+    assert "too large" in str(
+        check_headers(COUNT, {"count": count}, {"mcp-param-count": str(count)})
+    )
 
 
 # --- the server's side
@@ -301,7 +303,9 @@ def test_an_integer_that_not_everybody_keeps_exact_is_not_sent(count):
 @pytest.mark.covers("routing.values.invalid")
 def test_headers_that_nobody_marked_are_ignored():
     """Spec: unknown Mcp-Param-* headers are somebody else's."""
-    assert None is check(REGION, {"region": "a"}, {"mcp-param-region": "a", "mcp-param-x": "b"})
+    assert None is check_headers(
+        REGION, {"region": "a"}, {"mcp-param-region": "a", "mcp-param-x": "b"}
+    )
 
 
 @pytest.mark.covers("routing.values.invalid")
@@ -325,16 +329,18 @@ def test_headers_that_nobody_marked_are_ignored():
 )
 def test_headers_that_say_something_else_are_a_flaw(params, arguments, headers, flaw):
     """Spec 2026-07-28 basic/transports/streamable-http#server-validation."""
-    assert flaw in str(check(params, arguments, headers))
+    assert flaw in str(check_headers(params, arguments, headers))
 
 
 @pytest.mark.parametrize("value", ["42.0", "42.", "42.000", "042"])
 def test_integers_are_compared_as_numbers(value):
     """Spec: 42.0 and 42 are considered equal."""
-    assert None is check(COUNT, {"count": 42}, {"mcp-param-count": value})
+    assert None is check_headers(COUNT, {"count": 42}, {"mcp-param-count": value})
 
 
 @pytest.mark.covers("routing.name.decoded")
 def test_a_wrapped_value_equals_the_string_inside():
     """Spec: decoded before it is compared."""
-    assert None is check(REGION, {"region": "Hello"}, {"mcp-param-region": "=?base64?SGVsbG8=?="})
+    assert None is check_headers(
+        REGION, {"region": "Hello"}, {"mcp-param-region": "=?base64?SGVsbG8=?="}
+    )

@@ -4,21 +4,19 @@ import pytest
 from msgspec import UNSET
 
 from isthmus.core.caller import Caller, read_envelope
-from isthmus.core.http_rules import (
-    Accepts,
-    Head,
-    Legacy,
-    Modern,
+from isthmus.core.http.rules import (
+    AcceptedForms,
+    LegacyRequest,
+    ModernRequest,
     Refusal,
-    Site,
-    accepts,
+    RequestHead,
     judge,
     judge_head,
-    judge_origin,
-    judge_source,
+    parse_accept,
     read_head,
 )
 from isthmus.revisions import LEGACY, MODERN, REVISIONS
+from isthmus.transports.http.origin_guard import SiteNames, judge_origin, judge_source
 from isthmus.wire import ClientCapabilities, Implementation
 from isthmus.wire.jsonrpc import ErrorBody, encode, encode_call, encode_note, parse
 from isthmus.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
@@ -36,7 +34,7 @@ def meta(version=NEWEST, **more):
 def head(**more):
     """The head of a modern call of the tool "add"; None leaves a header out."""
     given = {"version": NEWEST, "mcp_method": "tools/call", "mcp_name": "add", **more}
-    return Head(**given)
+    return RequestHead(**given)
 
 
 def call(method="tools/call", **params):
@@ -78,7 +76,7 @@ def test_a_head_is_read_from_the_headers_of_an_asgi_scope():
         (b"last-event-id", b"7"),
         (b"x-other", b"?"),
     ]
-    expected = Head(
+    expected = RequestHead(
         host="localhost:8000",
         origin="http://localhost:3000",
         content_type="application/json",
@@ -90,18 +88,18 @@ def test_a_head_is_read_from_the_headers_of_an_asgi_scope():
         last_event_id="7",
     )
     assert expected == read_head(pairs)
-    assert Head() == read_head([])
+    assert RequestHead() == read_head([])
 
 
 def test_a_header_that_comes_twice_is_neither_of_the_two():
     """Somebody before us may have read the other one."""
     pairs = [(b"mcp-name", b"add"), (b"mcp-name", b"delete"), (b"accept", b"a"), (b"accept", b"b")]
-    assert Head(mcp_name="add, delete", accept="a, b") == read_head(pairs)
+    assert RequestHead(mcp_name="add, delete", accept="a, b") == read_head(pairs)
 
 
 # --- where it comes from
 
-SITE = Site(
+SITE = SiteNames(
     frozenset({"localhost", "127.0.0.1", "[::1]", "mcp.example.com:8443"}),
     frozenset({"https://app.example.com", "null"}),
 )
@@ -126,7 +124,7 @@ SITE = Site(
 )
 def test_a_request_under_our_own_names_passes(host, origin):
     """Spec 2026-07-28 basic/transports/streamable-http#security-endpoint; decision D19."""
-    assert None is judge_source(Head(host=host, origin=origin), SITE)
+    assert None is judge_source(RequestHead(host=host, origin=origin), SITE)
 
 
 @pytest.mark.covers("security.host.foreign-403")
@@ -148,7 +146,7 @@ def test_a_request_under_our_own_names_passes(host, origin):
 )
 def test_a_request_under_a_foreign_name_is_forbidden(host):
     """A page that rebinds its own name to our address still sends its own name."""
-    refusal = judge_source(Head(host=host), SITE)
+    refusal = judge_source(RequestHead(host=host), SITE)
     assert (403, -32600) == (refusal.status, refusal.code)
     assert repr(host or "") in refusal.message
     assert "allowed_hosts" in refusal.message
@@ -171,7 +169,7 @@ def test_a_request_under_a_foreign_name_is_forbidden(host):
 )
 def test_a_page_elsewhere_is_forbidden(origin):
     """Spec: an invalid Origin MUST be answered with 403."""
-    refusal = judge_source(Head(host="localhost", origin=origin), SITE)
+    refusal = judge_source(RequestHead(host="localhost", origin=origin), SITE)
     assert (403, -32600) == (refusal.status, refusal.code)
     assert repr(origin) in refusal.message
     assert "allowed_origins" in refusal.message
@@ -179,14 +177,16 @@ def test_a_page_elsewhere_is_forbidden(origin):
 
 def test_a_server_that_cannot_know_its_name_looks_at_origins_alone():
     """Behind a proxy any name may be right; a page elsewhere is one all the same."""
-    assert None is judge_origin(Head(host="anything"), SITE)
-    assert None is judge_origin(Head(host="anything", origin="https://app.example.com"), SITE)
-    assert 403 == judge_origin(Head(host="evil.com", origin="http://evil.com"), SITE).status
+    assert None is judge_origin(RequestHead(host="anything"), SITE)
+    assert None is judge_origin(
+        RequestHead(host="anything", origin="https://app.example.com"), SITE
+    )
+    assert 403 == judge_origin(RequestHead(host="evil.com", origin="http://evil.com"), SITE).status
 
 
 def test_a_name_quoted_in_a_message_is_kept_short():
     """What somebody else made as long as they liked does not fill our logs."""
-    refusal = judge_source(Head(host="x" * 10_000), SITE)
+    refusal = judge_source(RequestHead(host="x" * 10_000), SITE)
     assert len(refusal.message) < 250
 
 
@@ -216,7 +216,7 @@ def test_a_name_quoted_in_a_message_is_kept_short():
 )
 def test_what_a_client_accepts(accept, json, events):
     """RFC 9110 12.5.1; the most telling range decides, and no header allows all."""
-    assert Accepts(json=json, events=events) == accepts(accept)
+    assert AcceptedForms(json=json, events=events) == parse_accept(accept)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_what_a_client_accepts(accept, json, events):
 )
 def test_a_post_of_json_goes_on_to_its_body(kind):
     """Nothing else can be said before the body is read."""
-    assert None is judge_head("POST", Head(content_type=kind))
+    assert None is judge_head("POST", RequestHead(content_type=kind))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_post_of_json_goes_on_to_its_body(kind):
 )
 def test_a_post_of_anything_else_is_refused(kind):
     """We demand it: a page elsewhere may send these without asking (CORS simple requests)."""
-    refusal = judge_head("POST", Head(content_type=kind))
+    refusal = judge_head("POST", RequestHead(content_type=kind))
     assert (415, -32600) == (refusal.status, refusal.code)
     assert (("accept", "application/json"),) == refusal.headers
 
@@ -246,12 +246,12 @@ def test_a_post_of_anything_else_is_refused(kind):
 @pytest.mark.parametrize("accept", [None, "*/*", "application/json", "text/event-stream", "text/*"])
 def test_a_post_that_accepts_either_form_is_served(accept):
     """We demand it: clients that list one form get that one."""
-    assert None is judge_head("POST", Head(content_type="application/json", accept=accept))
+    assert None is judge_head("POST", RequestHead(content_type="application/json", accept=accept))
 
 
 def test_a_post_that_accepts_neither_form_is_refused():
     """RFC 9110 15.5.7."""
-    refusal = judge_head("POST", Head(content_type="application/json", accept="text/html"))
+    refusal = judge_head("POST", RequestHead(content_type="application/json", accept="text/html"))
     assert (406, -32600) == (refusal.status, refusal.code)
 
 
@@ -260,17 +260,17 @@ def test_a_post_that_accepts_neither_form_is_refused():
 @pytest.mark.parametrize("version", [None, *(r.name for r in LEGACY)])
 def test_get_and_delete_are_for_sessions(method, version):
     """Spec 2025-03-26 to 2025-11-25 basic/transports; a missing version is tolerated."""
-    assert Legacy("s1") == judge_head(method, Head(session_id="s1", version=version))
-    assert Legacy(None) == judge_head(method, Head(version=version))
+    assert LegacyRequest("s1") == judge_head(method, RequestHead(session_id="s1", version=version))
+    assert LegacyRequest(None) == judge_head(method, RequestHead(version=version))
 
 
 @pytest.mark.covers("routing.earlier.no-sessions")
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_get_and_delete_are_no_methods_of_modern_requests(method):
     """Spec 2026-07-28 basic/transports/streamable-http#earlier-streamable-http-revisions."""
-    refusal = judge_head(method, Head(session_id="s1", version=NEWEST))
+    refusal = judge_head(method, RequestHead(session_id="s1", version=NEWEST))
     assert (405, (("allow", "POST, GET, DELETE"),)) == (refusal.status, refusal.headers)
-    refusal = judge_head(method, Head(session_id="s1"), MODERN)
+    refusal = judge_head(method, RequestHead(session_id="s1"), MODERN)
     assert (405, (("allow", "POST"),)) == (refusal.status, refusal.headers)
 
 
@@ -278,7 +278,7 @@ def test_get_and_delete_are_no_methods_of_modern_requests(method):
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "OPTIONS", "BREW"])
 def test_other_methods_are_not_allowed(method):
     """RFC 9110 15.5.6: with an Allow header."""
-    refusal = judge_head(method, Head())
+    refusal = judge_head(method, RequestHead())
     assert (405, -32600) == (refusal.status, refusal.code)
     assert (("allow", "POST, GET, DELETE"),) == refusal.headers
 
@@ -286,14 +286,14 @@ def test_other_methods_are_not_allowed(method):
 @pytest.mark.covers("http.get.stream-or-405")
 def test_a_get_that_accepts_no_events_is_refused():
     """Spec 2025-03-26 basic/transports: a GET opens an event stream and nothing else."""
-    assert 406 == judge_head("GET", Head(accept="application/json")).status
-    assert Legacy(None) == judge_head("DELETE", Head(accept="application/json"))
+    assert 406 == judge_head("GET", RequestHead(accept="application/json")).status
+    assert LegacyRequest(None) == judge_head("DELETE", RequestHead(accept="application/json"))
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_get_and_delete_with_an_invalid_version_are_refused(method):
     """Spec 2025-06-18 basic/transports#protocol-version-header: 400."""
-    refusal = judge_head(method, Head(session_id="s1", version="2024-13-01"))
+    refusal = judge_head(method, RequestHead(session_id="s1", version="2024-13-01"))
     assert (400, -32022) == (refusal.status, refusal.code)
 
 
@@ -305,7 +305,7 @@ def test_a_modern_call_is_served_for_the_caller_it_states():
     expected = Caller(
         MODERN[-1], ClientCapabilities(), Implementation(name="test", version="1"), None, "ann"
     )
-    assert Modern(expected) == verdict(head(), call(), principal="ann")
+    assert ModernRequest(expected) == verdict(head(), call(), principal="ann")
 
 
 @pytest.mark.covers("meta.name.optional")
@@ -313,7 +313,7 @@ def test_a_caller_need_not_give_its_name():
     """Spec 2026-07-28 basic#_meta: clientInfo is a SHOULD."""
     given = meta()
     del given[CLIENT_INFO]
-    assert isinstance(verdict(head(), call(name="add", _meta=given)), Modern)
+    assert isinstance(verdict(head(), call(name="add", _meta=given)), ModernRequest)
 
 
 @pytest.mark.covers("routing.headers.repeated")
@@ -336,7 +336,7 @@ def test_a_caller_need_not_give_its_name():
 def test_headers_that_repeat_the_body_pass(method, params, name):
     """Spec #standard-request-headers; params without their name are refused later, as params."""
     given = head(mcp_method=method, mcp_name=name)
-    assert isinstance(verdict(given, call(method, **params, _meta=meta())), Modern)
+    assert isinstance(verdict(given, call(method, **params, _meta=meta())), ModernRequest)
 
 
 @pytest.mark.covers("routing.headers.compared")
@@ -373,7 +373,9 @@ def test_a_name_that_looks_wrapped_must_come_wrapped():
     name = "=?base64?YWRk?="
     body = call(name=name, _meta=meta())
     assert (400, -32020) == refused(head(mcp_name=name), body)
-    assert isinstance(verdict(head(mcp_name="=?base64?PT9iYXNlNjQ/WVdSaz89?="), body), Modern)
+    assert isinstance(
+        verdict(head(mcp_name="=?base64?PT9iYXNlNjQ/WVdSaz89?="), body), ModernRequest
+    )
 
 
 @pytest.mark.covers("routing.name.decoded")
@@ -440,14 +442,14 @@ def test_initialize_under_a_modern_version_is_an_unknown_method():
 def test_other_methods_that_are_no_more_are_left_to_the_router(method):
     """It knows what a server adds; the ladder judges requests, not methods."""
     given = head(mcp_method=method, mcp_name=None)
-    assert isinstance(verdict(given, call(method, _meta=meta())), Modern)
+    assert isinstance(verdict(given, call(method, _meta=meta())), ModernRequest)
 
 
 @pytest.mark.covers("routing.post.notification")
-@pytest.mark.parametrize("given", [Head(version=NEWEST), head(mcp_method="other")])
+@pytest.mark.parametrize("given", [RequestHead(version=NEWEST), head(mcp_method="other")])
 def test_a_modern_notification_needs_no_headers_beside_its_version(given):
     """Spec #sending-messages: header requirements for them are not defined."""
-    expected = Modern(Caller(MODERN[-1], principal="ann"))
+    expected = ModernRequest(Caller(MODERN[-1], principal="ann"))
     assert expected == verdict(given, encode_note("acme/told", None), principal="ann")
 
 
@@ -483,53 +485,57 @@ def test_a_modern_request_may_not_be_a_batch():
 )
 def test_what_states_no_modern_version_belongs_to_a_session(version, body):
     """Spec 2025-03-26 to 2025-11-25; a missing version header is tolerated."""
-    assert Legacy("s1") == verdict(Head(version=version, session_id="s1"), body)
-    assert Legacy(None) == verdict(Head(version=version), body)
+    assert LegacyRequest("s1") == verdict(RequestHead(version=version, session_id="s1"), body)
+    assert LegacyRequest(None) == verdict(RequestHead(version=version), body)
 
 
 def test_modern_headers_on_a_legacy_request_are_ignored():
     """A proxy may add them."""
-    given = Head(version=OLD, mcp_method="x", mcp_name="y", session_id="s1")
-    assert Legacy("s1") == verdict(given, call(name="add"))
+    given = RequestHead(version=OLD, mcp_method="x", mcp_name="y", session_id="s1")
+    assert LegacyRequest("s1") == verdict(given, call(name="add"))
 
 
 @pytest.mark.parametrize("version", [None, OLD, "2027-01-01", "nonsense"])
 @pytest.mark.parametrize("named", [OLD, NEWEST, "2027-01-01", 5])
 def test_initialize_opens_a_session_whatever_version_it_asks_for(version, named):
     """The handshake negotiates: an unknown version is answered with one we speak."""
-    assert Legacy(None) == verdict(Head(version=version), call("initialize", protocolVersion=named))
+    assert LegacyRequest(None) == verdict(
+        RequestHead(version=version), call("initialize", protocolVersion=named)
+    )
 
 
 def test_initialize_with_meta_but_without_a_modern_header_opens_a_session():
     """`_meta` was there before 2026-07-28, and initialize selects legacy semantics."""
-    assert Legacy(None) == verdict(Head(), call("initialize", _meta=meta()))
+    assert LegacyRequest(None) == verdict(RequestHead(), call("initialize", _meta=meta()))
 
 
 def test_initialize_under_a_modern_version_opens_a_session_where_that_is_not_spoken():
     """A server of legacy revisions negotiates with whoever shakes hands."""
-    assert Legacy(None) == verdict(head(), call("initialize", protocolVersion=NEWEST), LEGACY)
+    assert LegacyRequest(None) == verdict(
+        head(), call("initialize", protocolVersion=NEWEST), LEGACY
+    )
 
 
 @pytest.mark.parametrize("version", ["2024-13-01", "nonsense", "", "2025-06-18, 2025-06-18"])
 @pytest.mark.parametrize("body", [call(name="add"), b"[]", encode_note("x", None)])
 def test_an_invalid_version_on_a_legacy_request_is_refused(version, body):
     """Spec 2025-06-18 basic/transports#protocol-version-header: 400."""
-    assert (400, -32022) == refused(Head(version=version, session_id="s1"), body)
+    assert (400, -32022) == refused(RequestHead(version=version, session_id="s1"), body)
 
 
 def test_a_version_this_server_does_not_speak_is_refused():
     """Spec 2025-06-18: invalid or unsupported."""
-    refusal = verdict(Head(version=OLD), call(name="add"), LEGACY[:1])
+    refusal = verdict(RequestHead(version=OLD), call(name="add"), LEGACY[:1])
     assert {"supported": [LEGACY[0].name], "requested": OLD} == refusal.data
-    assert (400, -32022) == refused(Head(version=NEWEST), call(name="add"), LEGACY)
-    assert (400, -32022) == refused(Head(version=OLD), call("initialize", a=1), MODERN)
+    assert (400, -32022) == refused(RequestHead(version=NEWEST), call(name="add"), LEGACY)
+    assert (400, -32022) == refused(RequestHead(version=OLD), call("initialize", a=1), MODERN)
 
 
 @pytest.mark.covers("routing.earlier.version-needed")
 @pytest.mark.parametrize("body", [call(name="add"), call("initialize", protocolVersion=OLD), b"[]"])
 def test_a_modern_server_tells_legacy_clients_what_it_speaks(body):
     """Spec 2026-07-28: a missing version header is -32020; the versions SHOULD be named."""
-    refusal = verdict(Head(), body, MODERN)
+    refusal = verdict(RequestHead(), body, MODERN)
     assert (400, -32020) == (refusal.status, refusal.code)
     assert NEWEST in refusal.message
     assert {"supported": [NEWEST]} == refusal.data
@@ -537,7 +543,7 @@ def test_a_modern_server_tells_legacy_clients_what_it_speaks(body):
 
 def test_params_that_are_no_params_are_refused():
     """JSON-RPC: MCP's params are objects."""
-    assert (400, -32602) == refused(Head(), encode_call(1, "ping", b"[1]"))
+    assert (400, -32602) == refused(RequestHead(), encode_call(1, "ping", b"[1]"))
 
 
 # --- refusals

@@ -6,16 +6,16 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Raw
 
 from isthmus.core import journal as journals
-from isthmus.core.base64url import from_text, to_text
+from isthmus.core.encoding import decode_base64url, encode_base64url
 from isthmus.core.journal import (
-    MAX_TOKEN,
-    Effect,
+    MAX_TOKEN_CHARS,
     Journal,
-    Question,
+    JournalEffect,
+    JournalQuestion,
+    JournalTooLarge,
     Replay,
-    TooLarge,
     Unsealed,
-    binding,
+    digest_binding,
     seal,
     unseal,
 )
@@ -24,7 +24,7 @@ from isthmus.errors import UsageError
 KEY = b"k" * 32
 OTHER = b"o" * 32
 NONCE = b"123456789012"
-CALL = binding("tools/call", "book", b'{"day":1}', None)
+CALL = digest_binding("tools/call", "book", b'{"day":1}', None)
 
 NAME = b'{"message":"Your name?"}'
 COLOUR = b'{"message":"Your colour?"}'
@@ -47,8 +47,8 @@ def answered(question):
 def test_a_new_question_is_open_under_a_short_key():
     """Spec 2026-07-28 basic/patterns/mrtr: keys are the server's, and unique."""
     run = Replay(Journal())
-    assert Question("q1", None) == run.question(ELICIT, NAME)
-    assert Question("q2", None) == run.question(ELICIT, COLOUR)
+    assert JournalQuestion("q1", None) == run.question(ELICIT, NAME)
+    assert JournalQuestion("q2", None) == run.question(ELICIT, COLOUR)
 
 
 def test_a_question_answered_since_is_known_in_the_next_run():
@@ -58,7 +58,7 @@ def test_a_question_answered_since_is_known_in_the_next_run():
     second = Replay(first.journal(), {"q1": ANN})
 
     assert bytes(ANN) == answered(second.question(ELICIT, NAME))
-    assert Question("q2", None) == second.question(ELICIT, COLOUR)
+    assert JournalQuestion("q2", None) == second.question(ELICIT, COLOUR)
 
 
 def test_answers_of_all_earlier_rounds_are_known():
@@ -84,7 +84,7 @@ def test_a_question_without_an_answer_is_asked_again_under_its_key():
     second = Replay(first.journal(), {"q1": ANN})
 
     second.question(ELICIT, NAME)
-    assert Question("q2", None) == second.question(ELICIT, COLOUR)
+    assert JournalQuestion("q2", None) == second.question(ELICIT, COLOUR)
 
 
 @pytest.mark.covers("rounds.missing.asked-again")
@@ -93,7 +93,7 @@ def test_answers_nobody_asked_for_are_ignored():
     first = Replay(Journal())
     first.question(ELICIT, NAME)
     second = Replay(first.journal(), {"q2": ANN, "name": ANN})
-    assert Question("q1", None) == second.question(ELICIT, NAME)
+    assert JournalQuestion("q1", None) == second.question(ELICIT, NAME)
 
 
 def test_a_question_that_reads_otherwise_is_another_question():
@@ -101,7 +101,9 @@ def test_a_question_that_reads_otherwise_is_another_question():
     first = Replay(Journal())
     first.question(ELICIT, b'{"message":"Pay 10?"}', "pay")
     second = Replay(first.journal(), {"pay": ANN})
-    assert Question("pay", None) == second.question(ELICIT, b'{"message":"Pay 1000?"}', "pay")
+    assert JournalQuestion("pay", None) == second.question(
+        ELICIT, b'{"message":"Pay 1000?"}', "pay"
+    )
 
 
 def test_the_method_is_part_of_the_question():
@@ -144,7 +146,7 @@ def test_equal_questions_are_told_apart_by_their_order():
 def test_an_author_may_name_a_question():
     """A client may know what to do with a name it knows."""
     first = Replay(Journal())
-    assert Question("user_name", None) == first.question(ELICIT, NAME, "user_name")
+    assert JournalQuestion("user_name", None) == first.question(ELICIT, NAME, "user_name")
     second = Replay(first.journal(), {"user_name": ANN})
     assert bytes(ANN) == answered(second.question(ELICIT, NAME, "user_name"))
 
@@ -170,7 +172,7 @@ def test_a_name_may_be_used_again_once_its_question_is_answered():
     first.question(ELICIT, NAME, "name")
     second = Replay(first.journal(), {"name": ANN})
     second.question(ELICIT, NAME, "name")
-    assert Question("name", None) == second.question(ELICIT, COLOUR, "name")
+    assert JournalQuestion("name", None) == second.question(ELICIT, COLOUR, "name")
 
 
 @pytest.mark.covers("rounds.effects.once")
@@ -183,7 +185,7 @@ def test_an_effect_happens_once():
     second = Replay(first.journal())
     again = second.effect("shop.reserve", b'["1 May"]')
 
-    assert Effect(effect.digest, Raw(b'{"seat":12}')) == again
+    assert JournalEffect(effect.digest, Raw(b'{"seat":12}')) == again
     assert None is second.effect("shop.reserve", b'["1 May"]').result
     assert None is second.effect("shop.reserve", b'["2 May"]').result
     assert None is second.effect("shop.cancel").result
@@ -270,7 +272,7 @@ def test_a_sealed_journal_opens_for_its_own_call():
 
 def test_a_token_shows_nothing_of_what_is_in_it():
     """Decision D7: results of effects stay secret."""
-    assert b"seat" not in from_text(sealed())
+    assert b"seat" not in decode_base64url(sealed())
 
 
 def test_a_token_opens_with_a_key_that_no_longer_seals():
@@ -295,13 +297,13 @@ def test_a_token_does_not_open_after_its_time():
 @pytest.mark.parametrize(
     "call",
     [
-        binding("prompts/get", "book", b'{"day":1}', None),
-        binding("tools/call", "cancel", b'{"day":1}', None),
-        binding("tools/call", "book", b'{"day":2}', None),
-        binding("tools/call", "book", None, None),
-        binding("tools/call", "book", b'{"day":1}', "ann"),
-        binding("tools/call", "book", b'{"day":1}', ""),
-        binding("tools/callb", "ook", b'{"day":1}', None),
+        digest_binding("prompts/get", "book", b'{"day":1}', None),
+        digest_binding("tools/call", "cancel", b'{"day":1}', None),
+        digest_binding("tools/call", "book", b'{"day":2}', None),
+        digest_binding("tools/call", "book", None, None),
+        digest_binding("tools/call", "book", b'{"day":1}', "ann"),
+        digest_binding("tools/call", "book", b'{"day":1}', ""),
+        digest_binding("tools/callb", "ook", b'{"day":1}', None),
     ],
 )
 def test_a_token_does_not_open_for_another_call_or_principal(call):
@@ -311,19 +313,21 @@ def test_a_token_does_not_open_for_another_call_or_principal(call):
 
 def test_the_binding_does_not_depend_on_how_the_arguments_are_spelled():
     """A client may write its request anew; leaving out empty arguments says the same."""
-    a = binding("tools/call", "book", b'{"a":1,"b":[2]}', "ann")
-    assert a == binding("tools/call", "book", Raw(b' { "b" : [2], "a":1}'), "ann")
-    assert binding("tools/call", "x", None, None) == binding("tools/call", "x", b"{}", None)
+    a = digest_binding("tools/call", "book", b'{"a":1,"b":[2]}', "ann")
+    assert a == digest_binding("tools/call", "book", Raw(b' { "b" : [2], "a":1}'), "ann")
+    assert digest_binding("tools/call", "x", None, None) == digest_binding(
+        "tools/call", "x", b"{}", None
+    )
 
 
 @pytest.mark.covers("rounds.state.verified")
 def test_a_token_with_any_bit_changed_does_not_open():
     """Spec: state that fails verification MUST be rejected."""
-    data = from_text(sealed())
+    data = decode_base64url(sealed())
     for index in range(len(data)):
         changed = bytearray(data)
         changed[index] ^= 1
-        assert refusal(to_text(bytes(changed)))
+        assert refusal(encode_base64url(bytes(changed)))
 
 
 @pytest.mark.covers("rounds.state.verified")
@@ -337,25 +341,25 @@ def test_what_is_no_token_does_not_open(token):
 
 def test_a_token_longer_than_any_of_ours_is_not_even_read():
     """What we never made costs nothing to refuse."""
-    assert f"{MAX_TOKEN + 1} characters long" == refusal("A" * (MAX_TOKEN + 1))
+    assert f"{MAX_TOKEN_CHARS + 1} characters long" == refusal("A" * (MAX_TOKEN_CHARS + 1))
 
 
 def test_a_token_of_an_older_program_does_not_open_if_its_journal_cannot_be_read():
     """Servers of two versions may share a key for a while."""
-    head = from_text(sealed())[:5]
-    cipher = AESGCM(journals._cipher_key(KEY))
+    head = decode_base64url(sealed())[:5]
+    cipher = AESGCM(journals._make_cipher_key(KEY))
     for content in [b"[]", b"not JSON", b"[100.0,{}]", b"\xff", b'[100.0,[{"a":1},0,0,0,0]]']:
-        token = to_text(head + NONCE + cipher.encrypt(NONCE, content, head + CALL))
+        token = encode_base64url(head + NONCE + cipher.encrypt(NONCE, content, head + CALL))
         assert "an incompatible server" in refusal(token)
 
 
 def test_a_journal_too_large_for_a_token_is_refused():
     """The token travels in every further request of the call."""
     run = Replay(Journal())
-    run.record(run.effect("download"), msgspec.json.encode("x" * MAX_TOKEN))
-    with pytest.raises(TooLarge, match="keep large results elsewhere") as caught:
+    run.record(run.effect("download"), msgspec.json.encode("x" * MAX_TOKEN_CHARS))
+    with pytest.raises(JournalTooLarge, match="keep large results elsewhere") as caught:
         sealed(run.journal())
-    assert MAX_TOKEN < caught.value.size
+    assert MAX_TOKEN_CHARS < caught.value.size
 
 
 @pytest.mark.parametrize(("keys", "nonce"), [((), NONCE), ((KEY,), b"short"), ((KEY,), b"x" * 13)])
@@ -368,7 +372,7 @@ def test_sealing_without_a_key_or_a_nonce_of_the_right_length_is_a_mistake(keys,
 @pytest.mark.covers("rounds.state.verified")
 def test_the_wire_learns_nothing_about_why_a_token_does_not_open():
     """One message for every reason; the reason is for the log."""
-    assert "Invalid params" in journals.UNUSABLE
+    assert "Invalid params" in journals.UNUSABLE_STATE
     assert "requestState refused: expired 0 s ago" == str(Unsealed("expired 0 s ago"))
 
 

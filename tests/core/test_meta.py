@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.core.meta import bad_key
+from isthmus.wire.meta import find_key_flaw
 
 
 @pytest.mark.covers("clientcalls.meta.keys")
@@ -12,7 +12,7 @@ from isthmus.core.meta import bad_key
 )
 def test_a_key_has_a_name_and_maybe_a_prefix(key):
     """Spec 2026-07-28 basic#_meta: labels, a slash, a name."""
-    assert bad_key(key) is None
+    assert find_key_flaw(key) is None
 
 
 @pytest.mark.covers("clientcalls.meta.keys")
@@ -21,10 +21,10 @@ def test_a_key_has_a_name_and_maybe_a_prefix(key):
 )
 def test_anything_else_is_no_key(key):
     """Spec 2026-07-28 basic#_meta: what a name MUST look like."""
-    assert "is no key of _meta" in bad_key(key)
+    assert "is no key of _meta" in find_key_flaw(key)
 
 
 @pytest.mark.covers("clientcalls.progress.token-ours")
 def test_the_progress_token_is_ours_to_choose():
     """Spec 2026-07-28 basic/patterns/progress: unique across all requests in flight."""
-    assert "on_progress=" in bad_key("progressToken")
+    assert "on_progress=" in find_key_flaw("progressToken")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.core.nesting import is_deeper
+from isthmus.wire.jsonrpc import is_nested_deeper
 
 values = st.recursive(
     st.none() | st.text() | st.integers(),
@@ -27,8 +27,8 @@ def test_the_depth_is_that_of_the_decoded_value(value, ascii):
     data = json.dumps(value, ensure_ascii=ascii).encode(errors="replace")
     deep = depth(value)
 
-    assert not is_deeper(data, deep)
-    assert is_deeper(data, deep - 1) or deep == 0
+    assert not is_nested_deeper(data, deep)
+    assert is_nested_deeper(data, deep - 1) or deep == 0
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_the_depth_is_that_of_the_decoded_value(value, ascii):
 )
 def test_brackets_in_strings_hide_nothing(data):
     """Ours: closing brackets in a string do not make up for opening ones."""
-    assert is_deeper(data, 4)
-    assert not is_deeper(data, 5)
+    assert is_nested_deeper(data, 4)
+    assert not is_nested_deeper(data, 5)
 
 
 @given(st.binary(max_size=300))
 def test_what_is_no_json_harms_nobody(data):
     """Ours: it is measured before it is known to be JSON."""
-    is_deeper(data, 3)
+    is_nested_deeper(data, 3)

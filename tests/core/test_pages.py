@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.core.pages import no_page
+from isthmus.core.elicitation import find_page_flaw
 
 
 @pytest.mark.parametrize(
@@ -10,7 +10,7 @@ from isthmus.core.pages import no_page
 )
 def test_a_page_on_the_web_is_one(url):
     """Spec 2026-07-28 client/elicitation#url-mode-elicitation-requests: a valid URL."""
-    assert no_page(url) is None
+    assert find_page_flaw(url) is None
 
 
 @pytest.mark.covers("elicitation.url.sent-valid")
@@ -23,4 +23,4 @@ def test_a_page_on_the_web_is_one(url):
 )
 def test_anything_else_is_none(url):
     """Ours: nobody is sent to what a browser would not open, or would run."""
-    assert no_page(url).startswith("url ")
+    assert find_page_flaw(url).startswith("url ")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isthmus.core.base64url import from_text, to_text
-from isthmus.core.pagination import BadCursor, Page, paginate
+from isthmus.core.encoding import decode_base64url, encode_base64url
+from isthmus.core.pagination import BadCursor, ItemPage, paginate
 from isthmus.errors import UsageError
 
 SECRET = b"sixteen bytes ok"
@@ -16,7 +16,7 @@ def page(items, *, cursor=None, size=2, secret=SECRET, scope="tools/list"):
 
 def test_a_list_without_a_page_size_is_one_page_in_its_own_order():
     """Paging is the author's choice, and the order without it is too."""
-    assert Page(["b", "a"], None) == page(["b", "a"], size=None)
+    assert ItemPage(["b", "a"], None) == page(["b", "a"], size=None)
 
 
 def test_a_cursor_leads_to_the_next_page_and_the_last_page_has_none():
@@ -27,13 +27,13 @@ def test_a_cursor_leads_to_the_next_page_and_the_last_page_has_none():
 
     assert ["a", "b"] == first.items
     assert ["c", "d"] == second.items
-    assert Page(["e"], None) == third
+    assert ItemPage(["e"], None) == third
 
 
 def test_a_list_that_fits_has_no_next_page():
     """A full last page is the last all the same."""
-    assert Page(["a", "b"], None) == page(["a", "b"])
-    assert Page([], None) == page([])
+    assert ItemPage(["a", "b"], None) == page(["a", "b"])
+    assert ItemPage([], None) == page([])
 
 
 @pytest.mark.covers("pagination.cursors.stable")
@@ -53,13 +53,15 @@ def test_an_added_item_is_neither_skipped_nor_shown_twice():
 def test_a_cursor_past_the_end_leads_to_an_empty_page():
     """All that was left may be gone."""
     cursor = page(["a", "b", "c"]).next_cursor
-    assert Page([], None) == page(["a"], cursor=cursor)
+    assert ItemPage([], None) == page(["a"], cursor=cursor)
 
 
 def test_a_cursor_outlives_the_page_size():
     """A server restarted without paging still reads the cursors it gave."""
     cursor = page(["a", "b", "c", "d", "e"]).next_cursor
-    assert Page(["c", "d", "e"], None) == page(["a", "b", "c", "d", "e"], cursor=cursor, size=None)
+    assert ItemPage(["c", "d", "e"], None) == page(
+        ["a", "b", "c", "d", "e"], cursor=cursor, size=None
+    )
 
 
 @pytest.mark.covers("pagination.cursors.bad-refused")
@@ -73,12 +75,12 @@ def test_a_cursor_made_up_is_refused(cursor):
 @pytest.mark.covers("pagination.cursors.bad-refused")
 def test_a_changed_cursor_is_refused():
     """The seal covers every bit of it."""
-    token = from_text(page(["a", "b", "c"]).next_cursor)
+    token = decode_base64url(page(["a", "b", "c"]).next_cursor)
     for index in range(len(token)):
         changed = bytearray(token)
         changed[index] ^= 1
         with pytest.raises(BadCursor):
-            page(["a", "b", "c"], cursor=to_text(bytes(changed)))
+            page(["a", "b", "c"], cursor=encode_base64url(bytes(changed)))
 
 
 @pytest.mark.covers("pagination.cursors.bad-refused")
@@ -99,9 +101,9 @@ def test_a_cursor_sealed_with_another_secret_is_refused():
 def test_the_scope_and_the_key_cannot_trade_characters():
     """A cursor of list "a" after "bc" is none of list "ab" after "c"."""
     cursor = page(["bc", "bd"], size=1, scope="a").next_cursor
-    token = from_text(cursor)
+    token = decode_base64url(cursor)
     with pytest.raises(BadCursor):
-        page(["c", "d"], cursor=to_text(token[:16] + b"c"), size=1, scope="ab")
+        page(["c", "d"], cursor=encode_base64url(token[:16] + b"c"), size=1, scope="ab")
 
 
 @pytest.mark.parametrize("size", [0, -1])

@@ -2,13 +2,21 @@
 
 import pytest
 
-from isthmus.core.phases import SERVER_SEES, Kind, Phase, kind_of, step
+from isthmus.core.phases import SERVER_SEES, MessageKind, Phase, classify_method, step
 
 WALKS = [
-    ([Kind.INITIALIZE, Kind.INITIALIZED, Kind.PLAIN], Phase.OPEN),
-    ([Kind.PING, Kind.INITIALIZE, Kind.PLAIN], Phase.OPENING),
-    ([Kind.ENVELOPED, Kind.ENVELOPED], Phase.STATELESS),
-    ([Kind.ENVELOPED, Kind.INITIALIZE, Kind.INITIALIZED, Kind.ENVELOPED], Phase.OPEN),
+    ([MessageKind.INITIALIZE, MessageKind.INITIALIZED, MessageKind.PLAIN], Phase.OPEN),
+    ([MessageKind.PING, MessageKind.INITIALIZE, MessageKind.PLAIN], Phase.OPENING),
+    ([MessageKind.ENVELOPED, MessageKind.ENVELOPED], Phase.STATELESS),
+    (
+        [
+            MessageKind.ENVELOPED,
+            MessageKind.INITIALIZE,
+            MessageKind.INITIALIZED,
+            MessageKind.ENVELOPED,
+        ],
+        Phase.OPEN,
+    ),
 ]
 
 
@@ -26,11 +34,11 @@ def test_a_walk_through_the_table_ends_where_it_should(kinds, end):
 @pytest.mark.parametrize(
     ("phase", "kind", "code"),
     [
-        (Phase.NEW, Kind.PLAIN, -32602),
-        (Phase.STATELESS, Kind.PLAIN, -32602),
-        (Phase.OPEN, Kind.INITIALIZE, -32600),
-        (Phase.OPENING, Kind.INITIALIZE, -32600),
-        (Phase.CLOSED, Kind.PING, -32600),
+        (Phase.NEW, MessageKind.PLAIN, -32602),
+        (Phase.STATELESS, MessageKind.PLAIN, -32602),
+        (Phase.OPEN, MessageKind.INITIALIZE, -32600),
+        (Phase.OPENING, MessageKind.INITIALIZE, -32600),
+        (Phase.CLOSED, MessageKind.PING, -32600),
     ],
 )
 def test_what_the_table_does_not_have_is_refused(phase, kind, code):
@@ -49,6 +57,6 @@ def test_every_phase_has_a_row():
 @pytest.mark.covers("versions.eras.side-by-side")
 def test_an_envelope_outweighs_the_method():
     """A request with its own facts is served for itself, whatever its name (spec: versioning)."""
-    assert Kind.ENVELOPED is kind_of("ping", enveloped=True)
-    assert Kind.PING is kind_of("ping", enveloped=False)
-    assert Kind.PLAIN is kind_of("tools/list", enveloped=False)
+    assert MessageKind.ENVELOPED is classify_method("ping", enveloped=True)
+    assert MessageKind.PING is classify_method("ping", enveloped=False)
+    assert MessageKind.PLAIN is classify_method("tools/list", enveloped=False)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.core.schema_bounds import DIALECTS, Bounds, flaw
+from isthmus.core.schema_bounds import DIALECTS, Bounds, find_bounds_flaw
 
 
 def nested(levels, keyword="properties"):
@@ -30,13 +30,13 @@ def nested(levels, keyword="properties"):
 )
 def test_a_schema_beyond_a_bound_is_refused_by_name_of_the_bound(schema, bounds, said):
     """The spec: depth, subschemas and composition SHOULD be bounded; ours: it says which was."""
-    assert said in flaw(schema, bounds)
+    assert said in find_bounds_flaw(schema, bounds)
 
 
 def test_a_schema_within_its_bounds_is_left_alone():
     """Ours: nobody who writes a schema by hand ever meets them."""
-    assert None is flaw(nested(60), Bounds())
-    assert None is flaw({"anyOf": [{"const": n} for n in range(1000)]}, Bounds())
+    assert None is find_bounds_flaw(nested(60), Bounds())
+    assert None is find_bounds_flaw({"anyOf": [{"const": n} for n in range(1000)]}, Bounds())
 
 
 @pytest.mark.covers("limits.schemas.no-network")
@@ -52,7 +52,7 @@ def test_a_schema_within_its_bounds_is_left_alone():
 )
 def test_a_reference_out_of_the_schema_is_refused(schema):
     """The spec: a network URI MUST NOT be fetched, and such a schema SHOULD be rejected."""
-    assert "nothing is fetched" in flaw(schema, Bounds())
+    assert "nothing is fetched" in find_bounds_flaw(schema, Bounds())
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,18 @@ def test_a_reference_out_of_the_schema_is_refused(schema):
 )
 def test_a_reference_inside_the_schema_is_fine(schema):
     """The spec: local references are what `$ref` is for."""
-    assert None is flaw(schema, Bounds())
+    assert None is find_bounds_flaw(schema, Bounds())
 
 
 @pytest.mark.covers("meta.dialects.unknown-named")
 def test_an_unknown_dialect_is_named():
     """The spec: an error MUST say that the dialect is not supported."""
-    said = flaw({"$schema": "https://example.com/my-dialect"}, Bounds())
+    said = find_bounds_flaw({"$schema": "https://example.com/my-dialect"}, Bounds())
 
     assert "dialect that is not supported" in said
-    assert None is flaw({"$schema": "http://json-schema.org/draft-07/schema#"}, Bounds())
+    assert None is find_bounds_flaw(
+        {"$schema": "http://json-schema.org/draft-07/schema#"}, Bounds()
+    )
 
 
 values = st.recursive(
@@ -96,4 +98,4 @@ values = st.recursive(
 @given(st.dictionaries(st.sampled_from(["$ref", "items", "$id", "allOf"]), values))
 def test_nothing_at_all_makes_it_raise(schema):
     """Ours: schemas come from the other side."""
-    flaw(schema, Bounds(depth=5, parts=50))
+    find_bounds_flaw(schema, Bounds(depth=5, parts=50))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.core.scopes import scope_set
+from isthmus.core.principal import check_scopes
 from isthmus.errors import UsageError
 
 
@@ -11,7 +11,7 @@ from isthmus.errors import UsageError
 )
 def test_scopes_are_a_set_whatever_they_come_in(scopes):
     """RFC 6749 3.3: their order does not matter."""
-    assert frozenset(scopes) == scope_set(scopes, "this")
+    assert frozenset(scopes) == check_scopes(scopes, "this")
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ def test_scopes_are_a_set_whatever_they_come_in(scopes):
 def test_what_are_no_scopes_is_refused_by_name(scopes):
     """RFC 6749 3.3: printable ASCII without blanks, quotes and backslashes."""
     with pytest.raises(UsageError, match="this: "):
-        scope_set(scopes, "this")
+        check_scopes(scopes, "this")
 
 
 @pytest.mark.covers("auth.resource.no-offline-access")
 def test_offline_access_is_none_of_a_servers():
     """Spec 2026-07-28 basic/authorization#refresh-tokens: SHOULD NOT be named."""
     with pytest.raises(UsageError, match="offline_access"):
-        scope_set({"a", "offline_access"}, "this")
+        check_scopes({"a", "offline_access"}, "this")

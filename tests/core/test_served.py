@@ -2,13 +2,13 @@
 
 import pytest
 
-from isthmus.core.served import Served
+from isthmus.core.calls import IncomingCalls
 
 
 @pytest.mark.covers("messages.ids.in-flight")
 def test_an_id_in_flight_is_refused():
     """An id MUST NOT match another request still unanswered (spec: requests)."""
-    served = Served()
+    served = IncomingCalls()
 
     assert served.open(1)
     assert not served.open(1)
@@ -17,7 +17,7 @@ def test_an_id_in_flight_is_refused():
 
 def test_an_answered_id_may_come_again():
     """Only unanswered ids are taken (spec: requests)."""
-    served = Served()
+    served = IncomingCalls()
     served.open(1)
 
     assert served.close(1)
@@ -27,7 +27,7 @@ def test_an_answered_id_may_come_again():
 @pytest.mark.covers("cancellation.received.unanswered")
 def test_a_withdrawn_call_is_never_answered():
     """No response for a cancelled request (spec: cancellation)."""
-    served = Served()
+    served = IncomingCalls()
     served.open(1)
 
     assert served.withdraw(1)
@@ -38,7 +38,7 @@ def test_a_withdrawn_call_is_never_answered():
 @pytest.mark.covers("cancellation.received.reused-id")
 def test_a_withdrawn_id_stays_taken_until_its_work_has_stopped():
     """A reused id must not receive an earlier request's answer (our promise)."""
-    served = Served()
+    served = IncomingCalls()
     served.open(1)
     served.withdraw(1)
 
@@ -50,7 +50,7 @@ def test_a_withdrawn_id_stays_taken_until_its_work_has_stopped():
 @pytest.mark.covers("cancellation.received.senseless-ignored")
 def test_withdrawing_twice_or_a_stranger_is_nothing():
     """Unknown and finished ids SHOULD be ignored (spec: cancellation error handling)."""
-    served = Served()
+    served = IncomingCalls()
     served.open(1)
     served.withdraw(1)
 

@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from isthmus.core.batch import MAX_TAKEN
+from isthmus.core.batch import MAX_TAKEN_MEMBERS
 from isthmus.core.events import (
-    Answered,
-    Called,
-    Dropped,
-    Expired,
-    Failed,
-    Noted,
-    Progressed,
-    Send,
-    Withdrawn,
+    CallAnswered,
+    CallExpired,
+    CallFailed,
+    CallProgressed,
+    MessageDropped,
+    NotificationReceived,
+    RequestReceived,
+    RequestWithdrawn,
+    SendBytes,
 )
-from isthmus.core.session import IN_FLIGHT, Session
+from isthmus.core.session import MAX_IN_FLIGHT, Session
 from isthmus.wire.jsonrpc import ErrorBody
 
 MODERN = {
@@ -29,7 +29,7 @@ MODERN = {
 
 def acted_on(events):
     """The events that something comes of."""
-    return [event for event in events if not isinstance(event, Dropped)]
+    return [event for event in events if not isinstance(event, MessageDropped)]
 
 
 def frame(**members):
@@ -54,7 +54,7 @@ def test_a_request_is_called_with_its_facts():
     """The envelope is read once, with the request (our promise)."""
     called = only(Session("server").receive(frame(id=1, method="tools/list", params=MODERN)))
 
-    assert isinstance(called, Called)
+    assert isinstance(called, RequestReceived)
     assert called.enveloped
     assert "2026-07-28" == called.envelope.meta.protocol_version
 
@@ -85,9 +85,9 @@ def test_an_open_session_is_not_initialized_again():
     session = opened()
     refused = only(session.receive(frame(id=2, method="initialize", params={})))
 
-    assert isinstance(refused, Send)
+    assert isinstance(refused, SendBytes)
     assert -32600 == json.loads(refused.data)["error"]["code"]
-    assert isinstance(only(session.receive(frame(id=3, method="tools/list"))), Called)
+    assert isinstance(only(session.receive(frame(id=3, method="tools/list"))), RequestReceived)
 
 
 def test_a_refused_handshake_may_be_tried_again():
@@ -96,7 +96,7 @@ def test_a_refused_handshake_may_be_tried_again():
     session.receive(frame(id=1, method="initialize", params={}))
     session.fail(1, ErrorBody(code=-32602, message="no"))
 
-    assert isinstance(only(session.receive(frame(id=2, method="initialize"))), Called)
+    assert isinstance(only(session.receive(frame(id=2, method="initialize"))), RequestReceived)
 
 
 @pytest.mark.covers("messages.ids.kinds", "messages.errors.shape")
@@ -127,7 +127,7 @@ def test_bad_input_is_answered_and_the_session_lives(data, code, id):
 
     assert code == answer["error"]["code"]
     assert id == answer["id"]
-    assert isinstance(only(session.receive(frame(id=99, method="ping"))), Called)
+    assert isinstance(only(session.receive(frame(id=99, method="ping"))), RequestReceived)
 
 
 @pytest.mark.covers("messages.ids.in-flight")
@@ -147,13 +147,13 @@ def test_an_id_in_flight_is_refused_and_the_first_still_answered():
 def test_more_requests_than_may_be_in_flight_are_refused_one_by_one():
     """Everything is bounded, and what is over the limit is told so (our promise)."""
     session = opened()
-    for number in range(IN_FLIGHT):
+    for number in range(MAX_IN_FLIGHT):
         session.receive(frame(id=number, method="ping"))
     refused = json.loads(only(session.receive(frame(id="more", method="ping"))).data)
     session.answer(0, b"{}")
 
     assert ("more", -32603) == (refused["id"], refused["error"]["code"])
-    assert isinstance(only(session.receive(frame(id="more", method="ping"))), Called)
+    assert isinstance(only(session.receive(frame(id="more", method="ping"))), RequestReceived)
 
 
 @pytest.mark.covers("cancellation.received.unanswered")
@@ -167,7 +167,7 @@ def test_a_withdrawn_call_is_reported_and_never_answered():
         )
     )
 
-    assert Withdrawn(1, "bored") == event
+    assert RequestWithdrawn(1, "bored") == event
     assert session.withdrawn(1)
     assert None is session.answer(1, b"{}")
 
@@ -197,7 +197,7 @@ def test_our_call_is_answered_once():
 
     assert "ping" == json.loads(data)["method"]
     event = only(session.receive(answer))
-    assert isinstance(event, Answered)
+    assert isinstance(event, CallAnswered)
     assert b'{"ok": 1}' == bytes(event.result)
     assert [] == session.receive(answer)
 
@@ -208,7 +208,7 @@ def test_our_call_fails_with_the_other_sides_words():
     id, _ = session.call("tools/list")
     error = {"code": -32601, "message": "no", "data": {"a": 1}}
 
-    assert Failed(id, ErrorBody(**error)) == only(session.receive(frame(id=id, error=error)))
+    assert CallFailed(id, ErrorBody(**error)) == only(session.receive(frame(id=id, error=error)))
 
 
 @pytest.mark.covers("messages.errors.null-id-heard")
@@ -240,7 +240,7 @@ def test_progress_reaches_its_call_and_moves_the_deadline():
     note = frame(method="notifications/progress", params={"progressToken": id, "progress": 1})
     event = only(session.receive(note, now=4.0))
 
-    assert isinstance(event, Progressed)
+    assert isinstance(event, CallProgressed)
     assert 1 == event.params.progress
     assert 9.0 == session.next_deadline()
 
@@ -254,7 +254,7 @@ def test_senseless_progress_is_ignored(params):
     )
 
 
-@pytest.mark.parametrize(("side", "heard"), [("client", [Noted]), ("server", [])])
+@pytest.mark.parametrize(("side", "heard"), [("client", [NotificationReceived]), ("server", [])])
 def test_progress_of_no_call_is_handed_on_to_clients(side, heard):
     """A task's token outlives its call (spec: tasks); a server asks for none (ours)."""
     note = frame(method="notifications/progress", params={"progressToken": 5, "progress": 1})
@@ -269,7 +269,7 @@ def test_silence_expires_with_the_words_to_withdraw():
 
     assert [] == session.tick(2.9)
     event = only(session.tick(3.0))
-    assert isinstance(event, Expired)
+    assert isinstance(event, CallExpired)
     assert id == json.loads(event.data)["params"]["requestId"]
     assert [] == session.receive(frame(id=id, result={}))
 
@@ -313,7 +313,7 @@ def test_a_question_does_not_lift_the_limit():
     session.receive(frame(id="q", method="elicitation/create", params={}), now=1.0)
 
     assert [] == session.tick(2.0)
-    assert isinstance(only(session.tick(3.0)), Expired)
+    assert isinstance(only(session.tick(3.0)), CallExpired)
 
 
 @pytest.mark.covers("rounds.no-requests.client")
@@ -326,9 +326,9 @@ def test_a_client_answers_no_garbage(data):
 def test_a_client_takes_no_more_out_of_an_array_than_it_may_have_to_answer():
     """Ours: it cannot refuse one, and each of its members may cost a task."""
     ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
-    few, many = (b"[%b]" % b",".join(ping % n for n in range(c)) for c in (MAX_TAKEN, 1001))
+    few, many = (b"[%b]" % b",".join(ping % n for n in range(c)) for c in (MAX_TAKEN_MEMBERS, 1001))
 
-    assert MAX_TAKEN == len(Session("client", in_flight=None).receive(few))
+    assert MAX_TAKEN_MEMBERS == len(Session("client", in_flight=None).receive(few))
     assert [] == acted_on(Session("client", in_flight=None).receive(many))
 
 
@@ -362,16 +362,16 @@ def test_a_server_may_tear_down_a_listen_stream_and_nothing_else():
     def cancelled(id):
         return session.receive(frame(method="notifications/cancelled", params={"requestId": id}))
 
-    assert isinstance(only(cancelled(listen)), Answered)
+    assert isinstance(only(cancelled(listen)), CallAnswered)
     assert [] == cancelled(call)
-    assert isinstance(only(session.receive(frame(id=call, result={}))), Answered)
+    assert isinstance(only(session.receive(frame(id=call, result={}))), CallAnswered)
 
 
 def test_other_notifications_are_passed_on():
     """What the session has no use for is the router's (our promise)."""
     event = only(opened().receive(frame(method="notifications/roots/list_changed")))
 
-    assert Noted("notifications/roots/list_changed", None) == event
+    assert NotificationReceived("notifications/roots/list_changed", None) == event
 
 
 def test_closing_names_the_calls_that_will_never_be_answered():
@@ -388,12 +388,12 @@ def test_a_closed_server_serves_nothing():
     session = opened()
     session.close()
 
-    assert isinstance(only(session.receive(frame(id=1, method="ping"))), Send)
+    assert isinstance(only(session.receive(frame(id=1, method="ping"))), SendBytes)
 
 
 def test_a_client_takes_requests_in_any_phase():
     """Which requests a client serves is the router's and the revision's business."""
-    assert isinstance(only(Session("client").receive(frame(id=1, method="ping"))), Called)
+    assert isinstance(only(Session("client").receive(frame(id=1, method="ping"))), RequestReceived)
 
 
 DROPPED = {
@@ -423,7 +423,7 @@ def test_a_dropped_message_is_reported_in_words(name):
 
     event = only(session.receive(data))
 
-    assert isinstance(event, Dropped)
+    assert isinstance(event, MessageDropped)
     assert event.what.startswith(words)
     assert event.what.isprintable()
 

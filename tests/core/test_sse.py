@@ -3,7 +3,7 @@
 import pytest
 
 from isthmus.core.framing import Oversize
-from isthmus.core.sse import Event, Events, comment, encode_event
+from isthmus.core.http.sse import SseEvent, SseParser, encode_comment, encode_event
 from isthmus.errors import UsageError
 
 LIMIT = 100
@@ -11,12 +11,12 @@ LIMIT = 100
 
 def read(data, limit=LIMIT):
     """The events of a stream in one chunk."""
-    return Events(limit).feed(data)
+    return SseParser(limit).feed(data)
 
 
 def message(data, id="", retry=None, event="message"):
     """An event with the fields a test does not speak of left at their defaults."""
-    return Event(event, data, id, retry)
+    return SseEvent(event, data, id, retry)
 
 
 # --- sending
@@ -69,16 +69,16 @@ def test_a_negative_retry_is_refused():
 
 def test_a_comment_is_a_line_nobody_reads():
     """The heartbeat of an idle stream."""
-    assert b":\n\n" == comment()
-    assert b": still here\n\n" == comment(b"still here")
-    assert [] == read(comment() + comment(b"still here"))
+    assert b":\n\n" == encode_comment()
+    assert b": still here\n\n" == encode_comment(b"still here")
+    assert [] == read(encode_comment() + encode_comment(b"still here"))
 
 
 @pytest.mark.parametrize("text", [b"a\ndata: forged", b"a\rb"])
 def test_a_comment_of_two_lines_is_refused(text):
     """The second line would be a field."""
     with pytest.raises(UsageError, match="one line"):
-        comment(text)
+        encode_comment(text)
 
 
 # --- receiving
@@ -119,7 +119,7 @@ def test_empty_data_is_an_event():
 
 def test_an_event_without_data_is_none_but_its_id_counts():
     """WHATWG: no data, no event; the last event id is set all the same."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     assert [] == events.feed(b"event: ping\nid: 4\n\n")
     assert "4" == events.last_id
     assert [message(b"a", id="4")] == events.feed(b"data: a\n\n")
@@ -144,7 +144,7 @@ def test_lines_end_in_any_of_three_ways(end):
 
 def test_a_return_and_its_newline_may_be_cut_apart():
     """CR LF is one line end wherever a chunk ends."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     assert [] == events.feed(b"data: a\r")
     assert [] == events.feed(b"")
     assert [] == events.feed(b"\n")
@@ -154,7 +154,7 @@ def test_a_return_and_its_newline_may_be_cut_apart():
 
 def test_a_return_that_ends_a_chunk_ends_its_line():
     """CR alone is a line end: nothing waits for a newline that never comes."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     assert [message(b"a")] == events.feed(b"data: a\r\r")
     assert [message(b"b")] == events.feed(b"data: b\n\n")
 
@@ -163,7 +163,7 @@ def test_a_return_that_ends_a_chunk_ends_its_line():
 def test_a_byte_order_mark_at_the_start_is_ignored(cut):
     """WHATWG: one mark, at the start, in however many chunks."""
     data = b"\xef\xbb\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n"
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     assert [message(b"a")] == [*events.feed(data[:cut]), *events.feed(data[cut:])]
 
 
@@ -180,14 +180,14 @@ def test_an_id_with_a_nul_is_ignored():
 
 def test_the_id_of_an_unfinished_event_does_not_count():
     """Resuming after it would lose the event."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     events.feed(b"id: 1\ndata: a\n\nid: 2\ndata: b\n")
     assert "1" == events.last_id
 
 
 def test_retry_is_kept_from_when_it_came():
     """The client must wait that long (2025-11-25), event or no event."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     assert [] == events.feed(b"retry: 500\n\n")
     assert 500 == events.retry
     assert [message(b"a", retry=500)] == events.feed(b"data: a\n\n")
@@ -196,7 +196,7 @@ def test_retry_is_kept_from_when_it_came():
 @pytest.mark.parametrize("value", [b"", b"-1", b"1.5", b"5s", "٣".encode(), b"9" * 5000])
 def test_a_retry_that_is_no_sensible_number_is_ignored(value):
     """WHATWG: ASCII digits only; and no number may be too long for Python."""
-    events = Events(10_000)
+    events = SseParser(10_000)
     events.feed(b"retry: " + value + b"\n\n")
     assert None is events.retry
 
@@ -208,7 +208,7 @@ def test_a_stream_may_begin_with_blank_lines():
 
 def test_any_line_may_come_in_pieces():
     """TCP may cut anywhere, not in the first line alone."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     assert [message(b"a")] == events.feed(b"data: a\n\nda")
     assert [] == events.feed(b"ta: ")
     assert [message(b"b")] == events.feed(b"b\n\n")
@@ -222,7 +222,7 @@ def test_an_unfinished_event_is_no_event():
 
 def test_bytes_that_are_no_utf8_become_replacement_characters():
     """WHATWG decoding; data stays bytes, for the JSON parser to judge."""
-    expected = [Event("�", b"\xff", "�", None)]
+    expected = [SseEvent("�", b"\xff", "�", None)]
     assert expected == read(b"event: \xff\nid: \xfe\ndata: \xff\n\n")
 
 
@@ -247,12 +247,12 @@ def test_a_long_line_anywhere_in_an_event_throws_the_event_away():
 def test_many_small_lines_over_the_limit_are_too_large_as_well():
     """The limit holds for the event, not for the line."""
     data = b"data: 123456789\n" * 20 + b"\ndata: b\n\n"
-    assert [Oversize, Event] == [type(event) for event in read(data)]
+    assert [Oversize, SseEvent] == [type(event) for event in read(data)]
 
 
 def test_an_event_over_the_limit_is_not_kept_in_memory():
     """What is thrown away is thrown away at once."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     for _ in range(10):
         events.feed(b"x" * 50)
     assert [] == events._held
@@ -261,7 +261,7 @@ def test_an_event_over_the_limit_is_not_kept_in_memory():
 
 def test_comments_never_fill_an_event():
     """A stream that is kept open for days sends any number of them."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     for _ in range(LIMIT):
         assert [] == events.feed(b": still here\n")
     assert [message(b"a")] == events.feed(b"data: a\n\n")

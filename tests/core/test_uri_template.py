@@ -2,7 +2,13 @@
 
 import pytest
 
-from isthmus.core.uri_template import MAX_URI, BadTemplate, UriTemplate, _joined, _spans
+from isthmus.core.uri_template import (
+    MAX_URI_CHARS,
+    BadTemplate,
+    UriTemplate,
+    _join_neighbours,
+    _search_spans,
+)
 
 VALUES = {
     "var": "value",
@@ -281,8 +287,8 @@ def test_names_that_only_look_like_dot_segments_are_fine():
 def test_a_uri_too_long_to_be_one_does_not_match():
     """Nothing is spent on it."""
     template = UriTemplate("f:{id}")
-    assert {"id": "x" * (MAX_URI - 2)} == template.match("f:" + "x" * (MAX_URI - 2))
-    assert None is template.match("f:" + "x" * (MAX_URI - 1))
+    assert {"id": "x" * (MAX_URI_CHARS - 2)} == template.match("f:" + "x" * (MAX_URI_CHARS - 2))
+    assert None is template.match("f:" + "x" * (MAX_URI_CHARS - 1))
 
 
 def test_a_template_with_many_choices_takes_linear_time():
@@ -320,5 +326,5 @@ def test_templates_without_choices_are_matched_by_a_plain_expression(template, c
         "",
         "a/b/c",
     ]:
-        slow = _spans(_joined(made._parts), uri)
+        slow = _search_spans(_join_neighbours(made._parts), uri)
         assert slow == (None if (fast := made._spans(uri)) is None else list(fast))

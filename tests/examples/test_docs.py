@@ -5,24 +5,24 @@ import re
 
 import pytest
 
-import doc_blocks
-from doc_blocks import ROOT, blocks, pages
-from isthmus.cli.exits import MEANINGS
+from isthmus.cli.exits import EXIT_MEANINGS
+from support.docs import blocks
+from support.docs.blocks import ROOT, list_blocks, list_pages
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
-CODE = [case for case in PAGES if blocks(case.values[0], "python")]
+PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in list_pages()]
+CODE = [case for case in PAGES if list_blocks(case.values[0], "python")]
 EXCERPTS = [
     pytest.param(*taken, id=block.name)
-    for page in pages()
-    for block in blocks(page, "python")
-    if (taken := doc_blocks.excerpt(block))
+    for page in list_pages()
+    for block in list_blocks(page, "python")
+    if (taken := blocks.find_excerpt(block))
 ]
 COMMANDS = [
     pytest.param(command, shown, id=f"{block.name} {command[:40]}")
-    for page in pages()
-    for block in blocks(page, "console")
-    for command, shown in doc_blocks.commands(block)
+    for page in list_pages()
+    for block in list_blocks(page, "console")
+    for command, shown in blocks.list_commands(block)
 ]
 
 pytestmark = pytest.mark.timeout(90)
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(90)
 async def test_the_python_of_a_page_runs_and_prints_what_it_says(page, caplog):
     """Ours: code that no test ran is not shown."""
     caplog.set_level(logging.WARNING, "isthmus")  # and back, whatever the page sets it to
-    await doc_blocks.run_page(page, f"docs_{page.stem.replace('-', '_')}")
+    await blocks.run_page(page, f"docs_{page.stem.replace('-', '_')}")
 
 
 @pytest.mark.parametrize(("file", "part"), EXCERPTS)
@@ -44,15 +44,15 @@ def test_what_is_taken_from_an_example_stands_in_it(file, part):
 @pytest.mark.parametrize(("command", "shown"), COMMANDS)
 def test_a_command_prints_what_the_page_shows(command, shown):
     """Ours: what a terminal shows is copied from one."""
-    printed = doc_blocks.run_command(command)
+    printed = blocks.run_command(command)
 
-    assert doc_blocks.same(shown, printed), f"$ {command}\n{printed}"
+    assert blocks.is_same_output(shown, printed), f"$ {command}\n{printed}"
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_says_what_it_is(page):
     """Ours: a block without a word behind its fence would not be run, and nobody would notice."""
-    assert [] == [b.name for b in blocks(page) if b.info not in doc_blocks.KINDS]
+    assert [] == [b.name for b in list_blocks(page) if b.info not in blocks.KINDS]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -97,7 +97,7 @@ def test_the_exit_codes_are_those_of_the_command():
 
     assert [] == [
         f"{code.value} {meaning}"
-        for code, meaning in MEANINGS.items()
+        for code, meaning in EXIT_MEANINGS.items()
         if f"| {code.value} | {meaning} |" not in page
     ]
 
@@ -105,9 +105,9 @@ def test_the_exit_codes_are_those_of_the_command():
 @pytest.mark.parametrize(("said", "right"), [("2", True), ("3", False)])
 async def test_a_print_that_prints_something_else_is_caught(said, right):
     """Ours: the check of what is printed can fail."""
-    block = doc_blocks.Block(ROOT / "README.md", 1, "python", f"print(1 + 1)  # {said}\n")
+    block = blocks.Block(ROOT / "README.md", 1, "python", f"print(1 + 1)  # {said}\n")
     try:
-        await doc_blocks.run_python(block, {})
+        await blocks.run_python(block, {})
     except AssertionError:
         caught = True
     else:
@@ -130,4 +130,4 @@ async def test_a_print_that_prints_something_else_is_caught(said, right):
 )
 def test_three_dots_stand_for_any_lines(shown, printed, alike):
     """Ours: what varies may be left out, and nothing else."""
-    assert alike is doc_blocks.same(shown, printed)
+    assert alike is blocks.is_same_output(shown, printed)

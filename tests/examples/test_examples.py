@@ -8,12 +8,12 @@ import sys
 import pytest
 import uvicorn
 
-from doc_blocks import EXAMPLES, run_command
 from isthmus import Accepted, Client, Command
-from isthmus.cli.run import find, load
+from isthmus.cli.commands.run import find_server, load_module
 from isthmus.testing import connect, serving
 from isthmus.testing.faults import until
 from isthmus.types import PromptReference
+from support.docs.blocks import EXAMPLES, run_command
 
 SERVERS = (
     "app",
@@ -54,7 +54,7 @@ def example(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
 
     def loaded(name):
-        module = load(EXAMPLES / f"{name}.py")
+        module = load_module(EXAMPLES / f"{name}.py")
         monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, name, module)
         return module
@@ -124,7 +124,7 @@ async def test_the_app_has_a_page_and_rolls_without_it(example):
 @pytest.mark.parametrize("name", SERVERS)
 async def test_every_server_lists_what_it_offers(example, name):
     """Every schema can be built, and every list read."""
-    server = find(load(EXAMPLES / f"{name}.py"), "")
+    server = find_server(load_module(EXAMPLES / f"{name}.py"), "")
     async with connect(server) as client:
         tools = await client.list_tools()
 

@@ -4,7 +4,7 @@ import webbrowser
 
 import pytest
 
-from doc_blocks import run_command
+from support.docs.blocks import run_command
 
 pytestmark = pytest.mark.timeout(90)
 

@@ -5,13 +5,13 @@ from urllib.parse import urljoin
 
 import pytest
 
-from chromium import serving
-from doc_blocks import EXAMPLES
 from isthmus import Accepted, Client
 from isthmus.auth import OAuth
-from isthmus.cli.run import load
+from isthmus.cli.commands.run import load_module
 from isthmus.testing.person import Person
-from upstream_provider import UpstreamProvider
+from support.auth.upstream_provider import UpstreamProvider
+from support.browser.chromium import serve_in_browser
+from support.docs.blocks import EXAMPLES
 
 pytestmark = [pytest.mark.timeout(90), pytest.mark.usefixtures("secret_watch")]
 
@@ -43,14 +43,14 @@ async def test_tools_use_the_account_of_whoever_calls(monkeypatch, revision):
 
         def make(url):
             monkeypatch.setenv("UPSTREAM_ORIGIN", url)
-            modules.append(load(EXAMPLES / "upstream.py"))
+            modules.append(load_module(EXAMPLES / "upstream.py"))
             return modules[0].server.asgi()
 
         async def visit(question):
             going.append(asyncio.create_task(connect(person, question.url)))
             return Accepted(None)
 
-        async with serving(make) as (url, _):
+        async with serve_in_browser(make) as (url, _):
             auth = OAuth(client_name="Test", open_browser=person.open)
             async with Client(f"{url}/mcp", auth=auth, elicit=visit, revision=revision) as client:
                 who = await client.call_tool("whoami")

@@ -6,20 +6,19 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from isthmus.host.attempt import Attempt
 from isthmus.host.audit.redaction import REDACTED, Redactor
-from isthmus.host.catalog.names import Naming, Table, joined
-from isthmus.host.config import jsonc
-from isthmus.host.errors import PolicyError
-from isthmus.host.framing import framed
-from isthmus.host.policy.facts import Facts
+from isthmus.host.catalog.names import ItemNaming, NameTable, make_name
+from isthmus.host.config import syntax
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.errors import PolicyError
+from isthmus.host.model.facts import Facts
+from isthmus.host.model.framing import frame_text
+from isthmus.host.policy.patterns import BadPattern, LinearRegex
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.predicates import BadPredicate, Predicate
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.policy.regex import BadPattern, Expression
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.host.providers import anthropic, openai_compatible
-from isthmus.host.providers.failures import ProviderError
-from isthmus.host.providers.provider import Completion
+from isthmus.host.providers.provider import Completion, ProviderError
 
 __all__ = ["HOST_TARGETS"]
 
@@ -33,19 +32,19 @@ def jsonc_files(data: bytes) -> None:
     """A configuration: what is read is what JSON reads, and every part stands where it says."""
     text = data.decode("utf-8", "replace")
     try:
-        node = jsonc.parse(text)
-    except jsonc.BadSyntax:
+        node = syntax.parse(text)
+    except syntax.BadSyntax:
         return
     _placed(text, node)
-    again = jsonc.parse(json.dumps(node.value))
+    again = syntax.parse(json.dumps(node.value))
     assert json.dumps(again.value) == json.dumps(node.value)
 
 
-def _placed(text: str, node: jsonc.Node) -> None:
+def _placed(text: str, node: syntax.SyntaxNode) -> None:
     """A part of a text is itself a text of that value."""
-    assert json.dumps(jsonc.parse(text[node.start : node.end]).value) == json.dumps(node.value)
+    assert json.dumps(syntax.parse(text[node.start : node.end]).value) == json.dumps(node.value)
     for key, member in (node.members or {}).items():
-        assert jsonc.at(node, (key,)) == (member.start, member.node)
+        assert syntax.at(node, (key,)) == (member.start, member.node)
 
 
 def policies(data: bytes) -> None:
@@ -69,7 +68,7 @@ def patterns(data: bytes) -> None:
     """A regular expression and a text: an answer in bounded time, whatever both are."""
     pattern, _, text = data.decode("utf-8", "replace").partition("\n")
     try:
-        expression = Expression(pattern)
+        expression = LinearRegex(pattern)
     except BadPattern:
         return
     found = expression.fits(text)
@@ -115,10 +114,10 @@ def audited(data: bytes) -> None:
 def names(data: bytes) -> None:
     """Names of tools: legal for every model, and two-way, or clashing openly."""
     server, *own = data.decode("utf-8", "replace").split("\n")
-    things = [Naming(server=server, own=one) for one in dict.fromkeys(own)]
-    table = Table(things)
+    things = [ItemNaming(server=server, own=one) for one in dict.fromkeys(own)]
+    table = NameTable(things)
     for thing in things:
-        name = joined(thing.server, thing.own)
+        name = make_name(thing.server, thing.own)
         assert LEGAL.fullmatch(name)
         clash = any(one.name == name for one in table.clashes)
         assert clash or table.owners[name] == (thing.server, thing.own)
@@ -127,22 +126,22 @@ def names(data: bytes) -> None:
 def frames_of_context(data: bytes) -> None:
     """A server's words for a model: nothing in them ends the frame."""
     server, _, text = data.decode("utf-8", "replace").partition("\n")
-    first, *_, last = framed(server, "a result", text).splitlines()
-    between = framed(server, "a result", text)[len(first) : -len(last)]
+    first, *_, last = frame_text(server, "a result", text).splitlines()
+    between = frame_text(server, "a result", text)[len(first) : -len(last)]
     assert last not in between.splitlines()
 
 
 def openai_events(data: bytes) -> None:
     """What a model says over chat completions, an event a line."""
     provider = openai_compatible.OpenAICompatible("http://127.0.0.1:1/v1")
-    answer = openai_compatible.Answer(ASKED, {})
+    answer = openai_compatible.OpenAIAnswer(ASKED, {})
     _answered(data, lambda line: provider._read(answer, line), lambda: answer.done("openai"))
 
 
 def anthropic_events(data: bytes) -> None:
     """What a model says over the messages API, an event a line."""
     provider = anthropic.Anthropic("key-of-nobody")
-    answer = anthropic.Answer("anthropic", ASKED, {})
+    answer = anthropic.AnthropicAnswer("anthropic", ASKED, {})
     _answered(data, lambda line: answer.add(provider._decoded(line)), answer.done)
 
 

@@ -17,35 +17,41 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from msgspec import UNSET
 
 from fuzz.host_targets import HOST_TARGETS
-from isthmus.auth.challenge import parse_challenges, write_challenge
-from isthmus.auth.dpop import InvalidProof, ReplayCache, check_proof
-from isthmus.auth.jose import InvalidToken, Keys, PrivateKey, read_token, sign, verify
-from isthmus.auth.secret import s256
-from isthmus.core.batch import MAX_MEMBERS
+from isthmus.auth.net.challenge import parse_challenges, write_challenge
+from isthmus.auth.tokens.dpop import InvalidProof, ReplayCache, check_proof
+from isthmus.auth.tokens.jose import (
+    InvalidToken,
+    Keys,
+    PrivateKey,
+    read_token,
+    sign_jwt,
+    verify_jwt,
+)
+from isthmus.auth.tokens.secret import s256
+from isthmus.core.batch import MAX_BATCH_MEMBERS
 from isthmus.core.caller import read_envelope
-from isthmus.core.events import Called, Send
-from isthmus.core.framing import Lines
-from isthmus.core.http_params import decode_value, encode_value
-from isthmus.core.http_rules import Accepts, Refusal, judge, judge_head, read_head
-from isthmus.core.journal import Journal, Unsealed, binding, seal, unseal
-from isthmus.core.nesting import is_deeper
+from isthmus.core.encoding import replace_surrogates
+from isthmus.core.events import RequestReceived, SendBytes
+from isthmus.core.framing import LineSplitter
+from isthmus.core.http.params import decode_value, encode_value
+from isthmus.core.http.rules import AcceptedForms, Refusal, judge, judge_head, read_head
+from isthmus.core.http.sse import SseParser
+from isthmus.core.journal import Journal, Unsealed, digest_binding, seal, unseal
 from isthmus.core.pagination import BadCursor, paginate
+from isthmus.core.redaction.messages import REDACTED, Redact
 from isthmus.core.session import Session
-from isthmus.core.sse import Events
-from isthmus.core.surrogates import without_surrogates
 from isthmus.core.uri_template import BadTemplate, UriTemplate
 from isthmus.revisions import METHODS
-from isthmus.server.redaction import REDACTED, Redact
 from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.testing.transcript import load
-from isthmus.transports.http.reply import nowhere
-from isthmus.transports.http.resume import PostReply, Streams
-from isthmus.wire.jsonrpc import Frame, Unreadable, encode_answer, parse
+from isthmus.transports.http.reply import drop_message
+from isthmus.transports.http.resume import PostReply, SessionStreams
+from isthmus.wire.jsonrpc import Frame, Unreadable, encode_answer, is_nested_deeper, parse
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
 LIMIT = 4096
 KEY = b"k" * 32
-BOUND = binding("tools/call", "book", None, None)
+BOUND = digest_binding("tools/call", "book", None, None)
 SEALED = seal(Journal(), [KEY], b"n" * 12, 2.0, BOUND)
 REDACT = Redact()
 ED25519 = Ed25519PrivateKey.from_private_bytes(
@@ -55,13 +61,13 @@ SIGNING = PrivateKey(
     ED25519.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), alg="Ed25519"
 )
 PUBLIC_KEYS = Keys([SIGNING.jwk])
-SIGNED = sign({"sub": "ada", "exp": 1000}, SIGNING, typ="at+jwt")
+SIGNED = sign_jwt({"sub": "ada", "exp": 1000}, SIGNING, typ="at+jwt")
 NAMES = [f"item {number}" for number in range(40)]
 
 
 def frames(data: bytes) -> None:
     """A pipe: lines however they are cut, each a message to a session of either side."""
-    whole, cut = Lines(LIMIT), Lines(LIMIT)
+    whole, cut = LineSplitter(LIMIT), LineSplitter(LIMIT)
     lines = whole.feed(data)
     pieces = [line for at in range(0, len(data), 7) for line in cut.feed(data[at : at + 7])]
     assert lines == pieces
@@ -94,7 +100,7 @@ def _params(line: bytes) -> None:
 
 def sse(data: bytes) -> None:
     """An event stream: the same events however it is cut."""
-    whole, cut = Events(LIMIT), Events(LIMIT)
+    whole, cut = SseParser(LIMIT), SseParser(LIMIT)
     events = whole.feed(data)
     pieces = [event for at in range(0, len(data), 5) for event in cut.feed(data[at : at + 5])]
     assert events == pieces
@@ -169,16 +175,16 @@ def batches(data: bytes) -> None:
     session = Session("server")
     session.batches = True
     events = session.receive(data)
-    whole = [event.data for event in events if isinstance(event, Send)]
+    whole = [event.data for event in events if isinstance(event, SendBytes)]
     for event in events:
-        if isinstance(event, Called):
+        if isinstance(event, RequestReceived):
             answer = session.answer(event.id, b"{}")
             whole += [answer] if answer is not None else []
     frame = parse(data)
     assert len(whole) <= 1
     assert all(isinstance(json.loads(one), dict | list) for one in whole)
     if not isinstance(frame, Frame | Unreadable):
-        assert len(frame) <= MAX_MEMBERS or b'"error"' in whole[0]
+        assert len(frame) <= MAX_BATCH_MEMBERS or b'"error"' in whole[0]
         assert [] not in map(json.loads, whole)
     Session("client").receive(data)
 
@@ -193,9 +199,9 @@ def event_ids(data: bytes) -> None:
 
 
 async def _event_id(event_id: str) -> None:
-    streams = Streams("session", MemoryLog(lambda: 0.0), primes=True)
+    streams = SessionStreams("session", MemoryLog(lambda: 0.0), primes=True)
     streams.mark = "0a1b2c3d4e5f"
-    stream = streams.open(PostReply(nowhere, Accepts(json=True, events=True)))
+    stream = streams.open(PostReply(drop_message, AcceptedForms(json=True, events=True)))
     try:
         found, place = streams.find(event_id)
         await found.check(place)
@@ -207,7 +213,7 @@ async def _event_id(event_id: str) -> None:
 
 def nesting(data: bytes) -> None:
     """What is measured is what a decoder finds; of what is no JSON, nothing breaks."""
-    deeper = is_deeper(data, 8)
+    deeper = is_nested_deeper(data, 8)
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -226,9 +232,9 @@ def surrogates(data: bytes) -> None:
     """Whatever was text can be written, and what could be written is left as it is."""
     text = data.decode("utf-16-le", "surrogatepass" if len(data) % 2 == 0 else "replace")
     value = {"a": [text, {text: (text, 1)}]}
-    clean = without_surrogates(value)
+    clean = replace_surrogates(value)
     msgspec.json.encode(clean)
-    assert clean == without_surrogates(clean)
+    assert clean == replace_surrogates(clean)
     assert (text == clean["a"][0]) == _is_writable(text)
 
 
@@ -265,7 +271,7 @@ def jwts(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
     try:
         read_token(text)
-        verify(text, PUBLIC_KEYS)
+        verify_jwt(text, PUBLIC_KEYS)
     except InvalidToken:
         return
     assert text == SIGNED
@@ -430,7 +436,7 @@ def proven() -> Iterator[bytes]:
     }
     for wrong in ({}, {"htm": "GET", "htu": "https://h/%2e%2e/mcp"}, {"iat": 1e300}):
         headers = {"jwk": SIGNING.bare, "kid": None}
-        yield sign({**claims, **wrong}, SIGNING, typ="dpop+jwt", headers=headers).encode()
+        yield sign_jwt({**claims, **wrong}, SIGNING, typ="dpop+jwt", headers=headers).encode()
 
 
 TARGETS = {

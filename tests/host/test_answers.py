@@ -6,19 +6,19 @@ import pytest
 from msgspec import Raw, structs
 
 from isthmus import Context, Server
-from isthmus.client.asked import Asked, asked_by
+from isthmus.client.model.questions import QuestionOrigin, record_origin
 from isthmus.host import Host
-from isthmus.host.answers import MOST_STRIKES
-from isthmus.host.attempt import Attempt
-from isthmus.host.config.entries import Advertise, Labels, Timeouts
-from isthmus.host.errors import OutcomeUnknown
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.entries import Advertise, Labels, Timeouts
+from isthmus.host.model.errors import OutcomeUnknown
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.host.providers.scripted import Scripted
+from isthmus.host.questions.answers import MAX_STRIKE_ROWS
 from isthmus.host.sampling.models import Model, Models
 from isthmus.revisions import BY_NAME
 from isthmus.wire import ElicitParams
-from small_server import LEGACY_NAME, Small, text, tool
+from support.client.small_server import LEGACY_NAME, SmallServer, any_tool, text_result
 
 ALL = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = {}\n'
 FORM = ElicitParams(message="?", requested_schema={"type": "object", "properties": {}})
@@ -40,9 +40,9 @@ async def test_a_request_with_several_calls_under_way_belongs_to_none_and_has_th
         links.append(inbound.link)
         await both.wait()
         await go.wait()
-        return text("done")
+        return text_result("done")
 
-    server = Small({"tools/call": call}, tools=[tool()], revisions=[LEGACY_NAME])
+    server = SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[LEGACY_NAME])
     asked = []
     async with hosted(server, labels=Labels(reads=("private",))) as host:
         elicitor = host.kernel.answers.elicitor
@@ -68,14 +68,14 @@ async def test_a_request_with_several_calls_under_way_belongs_to_none_and_has_th
 
 async def test_how_deep_a_question_is_within_samplings_is_counted():
     """Ours: a model that calls a tool whose server asks for a model again."""
-    async with hosted(Small(tools=[tool()])) as host:
+    async with hosted(SmallServer(tools=[any_tool()])) as host:
         flying = host.kernel.pipeline.flying
         outer = Attempt(id="1", action="sampling.request", principal="server:a", server="a")
         inner = structs.replace(outer, id="2", action="tool.call", server="shop", parent="1")
         flying.begin(outer)
         flying.begin(inner)
         flying.add(inner)
-        with asked_by(Asked("request", BY_NAME[LEGACY_NAME])):
+        with record_origin(QuestionOrigin("request", BY_NAME[LEGACY_NAME])):
             asking = host.kernel.answers.asking(host.servers["shop"].entry, "")
 
     assert ("2", 1) == (asking.parent.id, asking.depth)
@@ -84,7 +84,7 @@ async def test_how_deep_a_question_is_within_samplings_is_counted():
 async def test_nothing_is_offered_that_the_entry_does_not_say():
     """Ours: forms and no pages, no model, no roots, where that is what it says."""
     offered = Advertise(elicitation=("form",), roots=False, tasks=False)
-    server = Small(tools=[tool()], revisions=[LEGACY_NAME])
+    server = SmallServer(tools=[any_tool()], revisions=[LEGACY_NAME])
     async with hosted(server, advertise=offered) as host:
         await host.call("shop__add")
         declared = host.servers["shop"].lines[""].client._answering.capabilities
@@ -97,14 +97,14 @@ async def test_nothing_is_offered_that_the_entry_does_not_say():
 
 async def test_strikes_are_written_down_so_often_and_no_more():
     """Ours: a server that does nothing else does not fill the log."""
-    async with hosted(Small(tools=[tool()])) as host:
+    async with hosted(SmallServer(tools=[any_tool()])) as host:
         entry = host.servers["shop"].entry
-        for _ in range(MOST_STRIKES + 10):
+        for _ in range(MAX_STRIKE_ROWS + 10):
             host.kernel.answers.strike(entry, "", "sampling/createMessage")
-        rows = await host.audit.tail(MOST_STRIKES + 100)
+        rows = await host.audit.tail(MAX_STRIKE_ROWS + 100)
 
-    assert MOST_STRIKES == sum(row.error == "undeclared" for row in rows)
-    assert MOST_STRIKES + 10 == host.strikes["shop"]
+    assert MAX_STRIKE_ROWS == sum(row.error == "undeclared" for row in rows)
+    assert MAX_STRIKE_ROWS + 10 == host.strikes["shop"]
 
 
 @pytest.mark.parametrize("tools", [True, False])
@@ -117,7 +117,7 @@ async def test_what_a_model_may_be_given_is_offered_as_the_entry_says(tools, con
         models=Models([Model(id="m", provider="scripted")]),
         providers={"scripted": Scripted("short")},
     )
-    server = Small(tools=[tool()], revisions=["2025-11-25"])
+    server = SmallServer(tools=[any_tool()], revisions=["2025-11-25"])
     host.add("shop", server, advertise=offered)
     async with host:
         await host.call("shop__add")

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from audit_rows import until
 from isthmus import Server
 from isthmus.errors import UsageError
 from isthmus.host import BadArguments, Decision, Denied, Exhausted, Host, HostError, Unknown
-from isthmus.host.attached import Attached, HostGone
-from isthmus.host.attachment import AskCall, AskHello, line
-from isthmus.host.control import MAX_CALLS, Control
-from isthmus.host.events import Asked
-from isthmus.terminal.cards import card
+from isthmus.host.model.events import QuestionAsked
+from isthmus.host.remote.attached import AttachedHost, HostGone
+from isthmus.host.remote.control import MAX_CALLS, Control
+from isthmus.host.remote.protocol import AskCall, AskHello, encode_line
+from isthmus.terminal.cards import make_card
+from support.host.audit_rows import wait_until
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -103,7 +103,7 @@ async def test_a_call_of_a_program_is_asked_about_and_says_who_calls(program, pe
     rows = [row for row in await host.audit.tail(20) if row.action == "tool.call"]
 
     assert "3" == result.text
-    assert "  asked by: nightly (process " in card(person.asked[0]).text()
+    assert "  asked by: nightly (process " in make_card(person.asked[0]).text()
     assert ("agent:nightly", "attached") == (attempt.principal, attempt.origin)
     assert attempt.asker.startswith("nightly (process ")
     assert attempt.run
@@ -136,7 +136,7 @@ async def test_a_program_cannot_approve_what_it_wants(program, person, host, tmp
 
     person.offer = think
     call = asyncio.ensure_future(program.call("shop__add", {"a": 1, "b": 2}))
-    await until(lambda: person.asked)
+    await wait_until(lambda: person.asked)
     yes = Decision(verdict="allow", by="me")
     for ask in (
         lambda: program.decide(person.asked[0].id, yes),
@@ -151,17 +151,17 @@ async def test_a_program_cannot_approve_what_it_wants(program, person, host, tmp
 
     assert [] == list(program.pending())
     assert not call.done()
-    async with Attached(tmp_path / "state") as surface:  # on purpose, and it says so
+    async with AttachedHost(tmp_path / "state") as surface:  # on purpose, and it says so
         assert await surface.decide(person.asked[0].id, yes)
     assert "3" == (await call).text
 
 
 async def test_a_surface_may_call_too(host, tmp_path, person):
     """Ours: a person at a terminal tries a tool; the question comes as for everybody."""
-    async with Attached(tmp_path / "state") as surface:
+    async with AttachedHost(tmp_path / "state") as surface:
         events = surface.events()
         result = await surface.call("shop__add", {"a": 2, "b": 2})
-        asked = [event async for event in first(events, Asked)]
+        asked = [event async for event in first(events, QuestionAsked)]
 
     assert "4" == result.text
     assert ["user:local"] == [one.interaction.attempt.principal for one in asked]
@@ -221,7 +221,7 @@ async def test_a_program_has_so_many_calls_under_way(program, person):
     calls = [
         asyncio.ensure_future(program.call("shop__add", {"a": n, "b": 0})) for n in range(MAX_CALLS)
     ]
-    await until(lambda: len(program._answers) == MAX_CALLS)
+    await wait_until(lambda: len(program._answers) == MAX_CALLS)
     with pytest.raises(Exhausted, match="under way already"):
         await program.call("shop__add", {"a": 1, "b": 2})
     for call in calls:
@@ -234,12 +234,12 @@ async def test_calls_under_one_number_are_counted_and_end_with_their_program(
     host, server, tmp_path
 ):
     """Ours: a program that gives a number twice has no second call by it, and leaves none behind."""
-    view = Attached(tmp_path / "state")
+    view = AttachedHost(tmp_path / "state")
     reader, writer = await view._connected()
-    writer.write(line(AskHello(id=1, part="program")))
-    writer.write(line(AskCall(id=2, name="shop__wait")))
+    writer.write(encode_line(AskHello(id=1, part="program")))
+    writer.write(encode_line(AskCall(id=2, name="shop__wait")))
     await server.begun.wait()
-    writer.write(line(AskCall(id=2, name="shop__add", arguments={"a": 1, "b": 2})))
+    writer.write(encode_line(AskCall(id=2, name="shop__add", arguments={"a": 1, "b": 2})))
     told = await reader.read()
     writer.close()
 
@@ -252,10 +252,12 @@ async def test_calls_over_the_limit_cost_a_host_nothing(host, person, tmp_path):
     """Ours: a program that reads no answer is not heard until it does."""
     never = asyncio.Event()
     person.offer = lambda _interaction: never.wait()
-    _, writer = await Attached(tmp_path / "state")._connected()
-    writer.write(line(AskHello(id=0, part="program")))
+    _, writer = await AttachedHost(tmp_path / "state")._connected()
+    writer.write(encode_line(AskHello(id=0, part="program")))
     for number in range(1, 5000):
-        writer.write(line(AskCall(id=number, name="shop__add", arguments={"a": 1, "b": number})))
+        writer.write(
+            encode_line(AskCall(id=number, name="shop__add", arguments={"a": 1, "b": number}))
+        )
     most = 0
     for _ in range(3000):
         await asyncio.sleep(0)
@@ -281,9 +283,9 @@ async def test_what_cannot_be_is_told(program, tmp_path):
 
 async def test_nothing_is_done_before_hello(host, tmp_path):
     """Ours: who says not what it attaches as may do nothing."""
-    view = Attached(tmp_path / "state")
+    view = AttachedHost(tmp_path / "state")
     reader, writer = await view._connected()
-    writer.write(line(AskCall(id=1, name="shop__add")))
+    writer.write(encode_line(AskCall(id=1, name="shop__add")))
     told = await reader.readline()
     writer.close()
 

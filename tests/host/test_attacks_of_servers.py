@@ -8,13 +8,13 @@ import pytest
 from msgspec import structs
 
 from isthmus import Context, Refuse, Server, ToolError
-from isthmus.client.targets import resolve
+from isthmus.client.targets import resolve_target
 from isthmus.errors import HttpRefused, Refused
 from isthmus.host import Host
-from isthmus.host.config.entries import Timeouts
-from isthmus.host.errors import OutcomeUnknown, ServerUnavailable
+from isthmus.host.model.entries import Timeouts
+from isthmus.host.model.errors import OutcomeUnknown, ServerUnavailable
 from isthmus.testing.faults import Faulty, break_after
-from local_web import answer, as_json, serving
+from support.http.local_web import make_json_response, make_response, serve_responses
 
 RESULTS = {
     "initialize": {
@@ -31,15 +31,15 @@ def shop(said, calls):
 
     def handle(asked):
         if asked.method != "POST":
-            return answer(status=405)
+            return make_response(status=405)
         message = json.loads(asked.body)
         method, id = message.get("method"), message.get("id")
         if method == "tools/call":
             calls.append(message)
             return said
         if id is None:
-            return answer(status=202)
-        return as_json({"jsonrpc": "2.0", "id": id, "result": RESULTS.get(method, {})})
+            return make_response(status=202)
+        return make_json_response({"jsonrpc": "2.0", "id": id, "result": RESULTS.get(method, {})})
 
     return handle
 
@@ -49,7 +49,7 @@ def shop(said, calls):
 async def test_a_status_that_does_not_say_that_nothing_was_done_leaves_it_open(status):
     """Ours: a gateway that waited no longer does not know whether the server went on."""
     calls = []
-    async with serving(shop(answer(status=status), calls)) as web:
+    async with serve_responses(shop(make_response(status=status), calls)) as web:
         host = Host(approver=lambda _: True)
         host.add("shop", f"{web.url}/mcp", era="legacy")
         async with host:
@@ -65,7 +65,7 @@ async def test_a_status_that_does_not_say_that_nothing_was_done_leaves_it_open(s
 async def test_a_status_that_says_that_nothing_was_done_is_told_as_it_is(status):
     """Ours: who knows that nothing happened may try again."""
     calls = []
-    async with serving(shop(answer(status=status), calls)) as web:
+    async with serve_responses(shop(make_response(status=status), calls)) as web:
         host = Host(approver=lambda _: True)
         host.add("shop", f"{web.url}/mcp", era="legacy")
         async with host:
@@ -103,7 +103,7 @@ async def test_wherever_a_connection_breaks_each_call_is_made_once_at_most(at):
         done.append(number)
         return "bought"
 
-    target, dialled = resolve(server, None, 5.0), []
+    target, dialled = resolve_target(server, None, 5.0), []
 
     async def dial():
         channel = await target.dial()
@@ -133,8 +133,10 @@ def odd(tool):
     def handle(asked):
         message = json.loads(asked.body) if asked.method == "POST" else {}
         if message.get("method") != "tools/list":
-            return shop(as_json(told(message.get("id"))), [])(asked)
-        return as_json({"jsonrpc": "2.0", "id": message["id"], "result": {"tools": [tool]}})
+            return shop(make_json_response(told(message.get("id"))), [])(asked)
+        return make_json_response(
+            {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": [tool]}}
+        )
 
     return handle
 
@@ -165,7 +167,7 @@ def nested(depth):
 async def test_a_tool_whose_definition_has_odd_values_can_be_called(tmp_path, more):
     """Ours: a number that a store cannot hold is no reason not to have the tool."""
     tool = {"name": "buy", "inputSchema": {"type": "object", **more}, "_meta": {"n": 10**30}}
-    async with serving(odd(tool)) as web:
+    async with serve_responses(odd(tool)) as web:
         host = Host(approver=lambda _: True, state=tmp_path)
         host.add("shop", f"{web.url}/mcp", era="legacy")
         async with host:

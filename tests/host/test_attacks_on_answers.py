@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from isthmus.client.asked import Asked, asked_by
+from isthmus.client.model.questions import QuestionOrigin, record_origin
 from isthmus.host import Host
-from isthmus.host.attachment import AskAttend, AskHello, AskLeave, line
-from isthmus.host.attempt import Attempt
-from isthmus.host.control import Control
-from isthmus.host.passage import Passage
-from isthmus.host.pipeline import Pipeline
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.pipeline.passage import Passage
+from isthmus.host.pipeline.pipeline import Pipeline
+from isthmus.host.remote.control import Control
+from isthmus.host.remote.protocol import AskAttend, AskHello, AskLeave, encode_line
 from isthmus.revisions import LATEST
 
 
@@ -33,7 +33,7 @@ def test_an_answer_of_an_earlier_life_is_none_to_another_question():
             isolation=isolation,
             arguments={"message": words},
         )
-        with asked_by(Asked("task", LATEST, task="1", key="first")):
+        with record_origin(QuestionOrigin("task", LATEST, task="1", key="first")):
             names.add(Pipeline._lasting(Passage(attempt)))
 
     assert 4 == len(names)
@@ -59,7 +59,7 @@ class Surface:
 
     async def says(self, ask):
         """Ask for something, and wait for the answer to it."""
-        self._writer.write(line(ask))
+        self._writer.write(encode_line(ask))
         while True:
             said = json.loads(await self._reader.readline())
             if said.get("id") == ask.id:

@@ -7,13 +7,13 @@ from msgspec import Struct
 
 from isthmus import Context, Server
 from isthmus.host import Decision, Denied, Host
-from isthmus.host.attempt import Attempt
-from isthmus.host.broker import Broker
-from isthmus.host.interaction import Interaction, ReadAsked
+from isthmus.host.approvals.broker import Broker
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.interaction import Interaction, ReadAsked
+from isthmus.host.model.trace import Obligations, Trace
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.policy.trace import Obligations, Trace
-from small_server import Small, tool
+from isthmus.host.policy.rule_file import read_layers
+from support.client.small_server import SmallServer, any_tool
 
 RULE = '[[rule]]\nid = "{id}"\neffect = "{effect}"\nwhen = {{ action = "{action}" }}\n'
 
@@ -30,7 +30,7 @@ def hosted(approver=None, *, user="", workspace="", state=None):
     layers = read_layers(user, "user")
     layers += read_layers(workspace, "workspace") if workspace else []
     host = Host(approver=approver, policy=Policy.of(layers), state=state)
-    host.add("shop", Small(tools=[tool("buy")]))
+    host.add("shop", SmallServer(tools=[any_tool("buy")]))
     return host
 
 

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from isthmus.host.attempt import Attempt
-from isthmus.host.broker import MOST_OF_SERVER, Broker
-from isthmus.host.decisions import Decisions, Question
-from isthmus.host.errors import AuditUnavailable, Exhausted
-from isthmus.host.events import Answered, Asked, Noticed
-from isthmus.host.interaction import Decision, Interaction, ReadAsked
-from isthmus.host.policy.trace import Obligations, Trace
-from isthmus.host.state import HostState
+from isthmus.host.approvals.broker import MAX_QUESTIONS_OF_SERVER, Broker
+from isthmus.host.approvals.decisions import Decisions, TaskQuestion
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.errors import AuditUnavailable, Exhausted
+from isthmus.host.model.events import HostNotice, QuestionAnswered, QuestionAsked
+from isthmus.host.model.interaction import Decision, Interaction, ReadAsked
+from isthmus.host.model.trace import Obligations, Trace
+from isthmus.host.state.database import HostState
 from isthmus.testing import VirtualLoop
 
 YES = Decision(verdict="allow")
@@ -266,7 +266,7 @@ async def test_a_server_that_floods_is_refused_and_others_are_heard():
     broker.attach(surface)
     flood = [
         asyncio.ensure_future(broker.ask(question(f"f{n}", principal="server:shop")))
-        for n in range(MOST_OF_SERVER)
+        for n in range(MAX_QUESTIONS_OF_SERVER)
     ]
     await turns()
 
@@ -296,13 +296,13 @@ async def test_a_question_that_nobody_waits_for_is_taken_away():
     assert ["q1"] == surface.withdrawn
     assert () == tuple(broker.pending())
     assert ["caller"] == [row.approver for row in book.rows]
-    assert [Asked, Answered] == [type(await anext(stream)) for _ in range(2)]
+    assert [QuestionAsked, QuestionAnswered] == [type(await anext(stream)) for _ in range(2)]
 
 
 @pytest.mark.covers("hostkernel.broker.restart")
 async def test_what_was_decided_on_a_task_is_not_asked_again_by_the_next_process(tmp_path):
     """Ours: the host ends between the answer and its delivery; the next one knows it."""
-    lasting = Question("command:x", "task-1", "elicit.form seat")
+    lasting = TaskQuestion("command:x", "task-1", "elicit.form seat")
     for says in (YES, None):
         state = HostState(tmp_path)
         decisions = Decisions(state)
@@ -354,4 +354,4 @@ async def test_a_weak_yes_is_told_to_those_who_look():
     await broker.ask(question(obligations=Obligations(assurance="local_ui")))
 
     seen = [await anext(stream) for _ in range(3)]
-    assert ["assurance"] == [one.about for one in seen if isinstance(one, Noticed)]
+    assert ["assurance"] == [one.about for one in seen if isinstance(one, HostNotice)]

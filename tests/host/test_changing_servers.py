@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from audit_rows import until
 from isthmus import Server
 from isthmus.host import Host, ServerUnavailable
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.wire import ListToolsResult, ServerCapabilities, ToolsCapability
-from small_server import Small, tool
+from support.client.small_server import SmallServer, any_tool
+from support.host.audit_rows import wait_until
 
 ASK = '[[rule]]\nid = "all"\neffect = "ask"\nwhen = { action = "*" }\n'
 ALLOW = ASK.replace('"ask"', '"allow"')
@@ -77,10 +77,10 @@ async def test_a_call_that_is_asked_about_lists_the_tools_no_second_time(tells):
 
     async def lists(_params, _inbound):
         listed.append(1)
-        return ListToolsResult(tools=[tool("buy")])
+        return ListToolsResult(tools=[any_tool("buy")])
 
     offers = ServerCapabilities(tools=ToolsCapability(list_changed=tells))
-    server = Small({"tools/list": lists}, capabilities=offers)
+    server = SmallServer({"tools/list": lists}, capabilities=offers)
     host = hosted(ASK, shop=(server, {"era": "legacy"}))
     async with host:
         async with asyncio.timeout(30.0):
@@ -127,7 +127,7 @@ async def test_a_change_on_a_connection_of_ones_own_is_heard_there(era):
         def names():
             return [item.name for item in host.catalog.tools("user:ada")]
 
-        await until(lambda: len(names()) == 2)
+        await wait_until(lambda: len(names()) == 2)
 
     assert ["desk__note", "desk__shred"] == sorted(names())
 

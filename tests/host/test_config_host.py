@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from isthmus.errors import IsthmusError
-from isthmus.host.config.document import read
-from isthmus.host.config.trust import Trust, load_trusting
-from isthmus.host.errors import Denied, ServerUnavailable
+from isthmus.host.config.files import read_document
+from isthmus.host.config.trust import TrustStore, load_trusted_config
+from isthmus.host.confinement.sandbox import explain_unavailable
 from isthmus.host.host import Host
-from isthmus.host.sandbox import unavailable
-from isthmus.host.state import HostState
+from isthmus.host.model.errors import Denied, ServerUnavailable
+from isthmus.host.state.database import HostState
 from isthmus.transports.command import Command
 
 SERVER = """
@@ -61,7 +61,7 @@ class House:
     async def trust(self):
         """The user looks at it, and trusts it."""
         state = HostState(self.state)
-        await Trust(state).trust(str(self.work), [read(self.work / "mcp.json")])
+        await TrustStore(state).trust(str(self.work), [read_document(self.work / "mcp.json")])
         await state.close()
 
     def approve(self, interaction):
@@ -101,7 +101,7 @@ async def test_a_cloned_folder_runs_nothing_before_it_is_trusted_and_agreed_to(h
     async with house.host() as host:
         first = await host.call("desk__read", {"path": str(house.key)})
         house.write("--other")
-        config, _ = load_trusting(folder=house.work, environ=house.environ, state=house.state)
+        config, _ = load_trusted_config(folder=house.work, environ=house.environ, state=house.state)
         await host.reload(config)
         with pytest.raises((Denied, ServerUnavailable), match="trust"):
             await host.call("desk__read", {"path": str(house.key)})
@@ -121,7 +121,7 @@ async def test_who_does_not_agree_starts_nothing(house):
             await host.call("desk__read", {"path": str(house.key)})
 
 
-@pytest.mark.skipif(bool(unavailable()), reason=f"no sandbox here: {unavailable()}")
+@pytest.mark.skipif(bool(explain_unavailable()), reason=f"no sandbox here: {explain_unavailable()}")
 @pytest.mark.covers("hostconfig.roots.sandbox", "hostconfig.roots.consent")
 async def test_a_confined_server_works_in_what_it_was_granted(house):
     """Ours: asked for its command and its folders, then it reads there and nowhere else."""
@@ -139,15 +139,15 @@ async def test_a_confined_server_works_in_what_it_was_granted(house):
 
 async def test_rules_of_the_machine_hold_beside_a_policy_that_is_named(house, tmp_path):
     """Ours: --policy chooses the user's rules, and no way around the administrator's."""
-    from isthmus.host.config.entries import HostOptions
-    from isthmus.host.kernel import policy_of
+    from isthmus.host.assembly import load_policy
+    from isthmus.host.model.entries import HostOptions
 
     rules = tmp_path / "managed.toml"
     rules.write_text('[[rule]]\nid = "never"\neffect = "deny"\nwhen = { action = "tool.call" }\n')
     options = HostOptions(policies={"managed": str(rules), "user": "developer"})
 
     for given in (None, "developer"):
-        found = policy_of(given, options)
+        found = load_policy(given, options)
         assert [("never", "managed")] == [
             (r.rule.id, r.layer) for r in found.rules if r.layer == "managed"
         ]
@@ -181,7 +181,7 @@ async def test_nothing_is_sent_to_a_server_before_the_user_agrees_to_connect(hou
 
 
 @pytest.mark.covers("hostconfig.sandbox.host-own")
-@pytest.mark.skipif(bool(unavailable()), reason=unavailable())
+@pytest.mark.skipif(bool(explain_unavailable()), reason=explain_unavailable())
 async def test_a_confined_server_cannot_reach_its_host_by_a_root(tmp_path, monkeypatch):
     """Ours: a state, rules, a configuration or kept tokens within a root are not for who works there."""
     work, kept = tmp_path / "work", tmp_path / "work" / "isthmus"

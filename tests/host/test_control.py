@@ -9,17 +9,29 @@ from contextlib import suppress
 
 import pytest
 
-from audit_rows import until
-from isthmus.host.attached import Attached, HostGone
-from isthmus.host.attachment import LONGEST_ASK, VERSION, AskHello, AskLeave, line
-from isthmus.host.attempt import Attempt
-from isthmus.host.control import MOST, Control, ControlUnavailable, HostRuns, at_most
-from isthmus.host.errors import Unknown
-from isthmus.host.events import Asked, Events, Noticed
-from isthmus.host.interaction import Decision, Interaction, PromptAsked
-from isthmus.host.policy.trace import Trace
-from isthmus.host.view import ServerStatus
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.errors import Unknown
+from isthmus.host.model.events import HostEvents, HostNotice, QuestionAsked
+from isthmus.host.model.interaction import Decision, Interaction, PromptAsked
+from isthmus.host.model.trace import Trace
+from isthmus.host.model.view import ServerStatus
+from isthmus.host.remote.attached import AttachedHost, HostGone
+from isthmus.host.remote.control import (
+    MAX_SURFACES,
+    Control,
+    ControlUnavailable,
+    HostRuns,
+    limit_assurance,
+)
+from isthmus.host.remote.protocol import (
+    MAX_REQUEST_BYTES,
+    PROTOCOL_VERSION,
+    AskHello,
+    AskLeave,
+    encode_line,
+)
 from isthmus.transports.sockets import read_ancestry
+from support.host.audit_rows import wait_until
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -28,7 +40,7 @@ class Small:
     """A view of a host that has one server, and questions that a test puts."""
 
     def __init__(self):
-        self.told = Events()
+        self.told = HostEvents()
         self.waiting = {}
         self.attending = []
         self.decided = []
@@ -41,7 +53,7 @@ class Small:
             id=id, attempt=attempt, payload=PromptAsked(name="p", arguments={}), trace=Trace(effect="ask", rule="r"),
             **more,
         )  # fmt: skip
-        self.told.tell(Asked(interaction=self.waiting[id]))
+        self.told.tell(QuestionAsked(interaction=self.waiting[id]))
 
     def pending(self):
         return list(self.waiting.values())
@@ -105,7 +117,7 @@ async def test_another_user_is_refused(control, tmp_path, monkeypatch):
     """Ours: whoever connects is asked who they are, where the system tells."""
     monkeypatch.setattr(os, "getuid", lambda: 4711)
     with pytest.raises(HostGone, match="another user's"):
-        async with Attached(tmp_path):
+        async with AttachedHost(tmp_path):
             pass
 
 
@@ -115,7 +127,7 @@ async def test_a_second_host_on_the_same_state_is_refused(control, small, tmp_pa
     with pytest.raises(HostRuns, match="attach to it, stop it"):
         async with Control(small, tmp_path):
             pass
-    async with Attached(tmp_path) as view:
+    async with AttachedHost(tmp_path) as view:
         assert ["s"] == [one.name for one in view.servers()]
 
 
@@ -123,7 +135,7 @@ async def test_a_second_host_on_the_same_state_is_refused(control, small, tmp_pa
 async def test_a_socket_that_was_left_behind_is_replaced(small, tmp_path):
     """Ours: whoever was killed could not clear it away."""
     (tmp_path / "host.sock").write_text("left behind")
-    async with Control(small, tmp_path), Attached(tmp_path) as view:
+    async with Control(small, tmp_path), AttachedHost(tmp_path) as view:
         assert view.servers()
     assert not (tmp_path / "host.sock").exists()
 
@@ -143,14 +155,14 @@ async def test_where_there_are_no_such_sockets_it_is_told(small, tmp_path, monke
         async with Control(small, tmp_path):
             pass
     with pytest.raises(HostGone, match="no Unix sockets"):
-        async with Attached(tmp_path):
+        async with AttachedHost(tmp_path):
             pass
 
 
 async def test_where_no_host_runs_it_is_told(tmp_path):
     """Ours: and how to start one."""
     with pytest.raises(HostGone, match="isthmus host"):
-        async with Attached(tmp_path):
+        async with AttachedHost(tmp_path):
             pass
 
 
@@ -163,7 +175,7 @@ async def test_a_line_that_is_none_ends_that_connection_only(control, text):
     told = json.loads(await reader.readline())
     rest = await reader.read()
     writer.close()
-    async with Attached(control.path.parent) as view:
+    async with AttachedHost(control.path.parent) as view:
         assert view.servers()
 
     assert "failed" == told["is"]
@@ -174,26 +186,26 @@ async def test_a_line_that_is_none_ends_that_connection_only(control, text):
 async def test_a_line_that_is_too_long_ends_that_connection_only(control):
     """Ours: no surface fills the host's memory."""
     reader, writer = await asyncio.open_unix_connection(control.path)
-    writer.write(b"[" * (LONGEST_ASK + 1_000_000))
+    writer.write(b"[" * (MAX_REQUEST_BYTES + 1_000_000))
     with suppress(ConnectionError):  # what was not read breaks it off
         await reader.read()
     writer.close()
-    async with Attached(control.path.parent) as view:
+    async with AttachedHost(control.path.parent) as view:
         assert view.servers()
 
 
 @pytest.mark.covers("hostaudit.control.bounded")
 async def test_there_is_room_for_so_many_surfaces(control, tmp_path):
     """Ours: one more is told so; when one leaves, there is room again."""
-    views = [Attached(tmp_path) for _ in range(MOST)]
+    views = [AttachedHost(tmp_path) for _ in range(MAX_SURFACES)]
     for view in views:
         await view.__aenter__()
     with pytest.raises(HostGone, match="16 surfaces are attached"):
-        async with Attached(tmp_path):
+        async with AttachedHost(tmp_path):
             pass
     await views.pop().close()
-    await until(lambda: len(control._surfaces) < MOST)
-    async with Attached(tmp_path) as view:
+    await wait_until(lambda: len(control._surfaces) < MAX_SURFACES)
+    async with AttachedHost(tmp_path) as view:
         assert view.servers()
     for view in views:
         await view.close()
@@ -207,14 +219,14 @@ async def test_another_version_is_refused(control):
     writer.close()
 
     assert "ControlUnavailable" == told["refusal"]["error"]
-    assert f"version {VERSION}" in told["refusal"]["text"]
+    assert f"version {PROTOCOL_VERSION}" in told["refusal"]["text"]
 
 
 @pytest.mark.covers("hostaudit.view.leaving")
 @pytest.mark.parametrize("how", ["leaves", "closes", "breaks off"])
 async def test_whoever_goes_attends_no_more(control, small, tmp_path, how):
     """Ours: however they go, so that no question waits for them."""
-    view = Attached(tmp_path)
+    view = AttachedHost(tmp_path)
     await view.__aenter__()
     attending = view.attend("tui")
     await attending.__aenter__()
@@ -225,7 +237,7 @@ async def test_whoever_goes_attends_no_more(control, small, tmp_path, how):
         await view.close()
     else:
         view._writer.transport.abort()
-    await until(lambda: not small.attending)
+    await wait_until(lambda: not small.attending)
     await view.close()
 
     assert [("tui", "local_ui")] == before
@@ -235,7 +247,7 @@ async def test_whoever_goes_attends_no_more(control, small, tmp_path, how):
 async def test_a_surface_is_believed_to_be_a_terminal_and_no_more(control, small, tmp_path):
     """Ours: the second person that it says it is could be anybody."""
     small.ask("q1")
-    async with Attached(tmp_path) as view:
+    async with AttachedHost(tmp_path) as view:
         async with view.attend("a\x1b[2Jb", "second_person"):
             attending = list(small.attending)
         await view.decide(
@@ -244,16 +256,16 @@ async def test_a_surface_is_believed_to_be_a_terminal_and_no_more(control, small
 
     assert [("a[2Jb", "local_ui")] == attending
     assert [("admin", "local_ui")] == [(one.by, one.assurance) for one in small.decided]
-    assert "callback" == at_most("callback")
+    assert "callback" == limit_assurance("callback")
 
 
 async def test_questions_that_wait_already_are_seen_in_their_order(control, small, tmp_path):
     """Ours: the riskiest first, then the oldest."""
     small.ask("old", opened=1.0)
     small.ask("grave", opened=2.0, risk="high")
-    async with Attached(tmp_path) as view:
+    async with AttachedHost(tmp_path) as view:
         small.ask("new", opened=3.0)
-        await until(lambda: len(view.pending()) == 3)
+        await wait_until(lambda: len(view.pending()) == 3)
 
         assert ["grave", "old", "new"] == [one.id for one in view.pending()]
 
@@ -261,18 +273,18 @@ async def test_questions_that_wait_already_are_seen_in_their_order(control, smal
 async def test_a_surface_that_lost_events_is_told_how_things_stand(control, small, tmp_path):
     """Ours: what it shows is what there is."""
     small.ask("q1")
-    async with Attached(tmp_path) as view:
+    async with AttachedHost(tmp_path) as view:
         del small.waiting["q1"]
-        small.told.tell(Noticed(about="lost", text="3 events went by unseen"))
-        await until(lambda: not view.pending())
+        small.told.tell(HostNotice(about="lost", text="3 events went by unseen"))
+        await wait_until(lambda: not view.pending())
         small.states = [ServerStatus(name="s", state="ready")]
-        small.told.tell(Noticed(about="x", text="y"))
-        await until(lambda: view.servers()[0].state == "ready")
+        small.told.tell(HostNotice(about="x", text="y"))
+        await wait_until(lambda: view.servers()[0].state == "ready")
 
 
 async def test_what_fails_in_one_answer_does_not_end_the_others(control, tmp_path):
     """Ours: errors have the type that they had there, and one that is slow keeps nobody waiting."""
-    async with Attached(tmp_path) as view:
+    async with AttachedHost(tmp_path) as view:
         slow = asyncio.ensure_future(view.server_do("slow", "start"))
         with pytest.raises(Unknown, match="there is no x"):
             await view.server_do("x", "start")
@@ -293,13 +305,13 @@ async def test_a_surface_that_reads_nothing_does_not_keep_the_host(small, tmp_pa
     await control.__aenter__()
     reader, writer = await asyncio.open_unix_connection(control.path, limit=1)
     reader._transport.pause_reading()
-    writer.write(line(AskHello(id=1, part=part)))
+    writer.write(encode_line(AskHello(id=1, part=part)))
     for number in range(30):
-        writer.write(line(AskLeave(id=2 + number, attended=0)))
+        writer.write(encode_line(AskLeave(id=2 + number, attended=0)))
     small.states = [ServerStatus(name="s" * 1_000_000, state="idle")]
-    await until(lambda: control._surfaces)
+    await wait_until(lambda: control._surfaces)
     for _ in range(10):
-        small.told.tell(Noticed(about="x", text="y" * 1_000_000))
+        small.told.tell(HostNotice(about="x", text="y" * 1_000_000))
         await asyncio.sleep(0)
     await asyncio.wait_for(control.close(), 20)
     writer.transport.abort()
@@ -313,7 +325,7 @@ async def test_when_the_host_goes_the_surface_is_told(small, tmp_path):
     control = Control(small, tmp_path)
     await control.__aenter__()
     small.ask("q1")
-    async with Attached(tmp_path) as view:
+    async with AttachedHost(tmp_path) as view:
         events = view.events()
         slow = asyncio.ensure_future(view.server_do("slow", "start"))
         async with view.attend("tui"):
@@ -333,7 +345,7 @@ async def test_when_the_host_goes_the_surface_is_told(small, tmp_path):
 async def test_a_surface_that_is_not_attached_says_so(tmp_path):
     """Ours: instead of waiting for ever."""
     with pytest.raises(HostGone, match="not attached"):
-        await Attached(tmp_path).grants()
+        await AttachedHost(tmp_path).grants()
 
 
 SOMEBODY = """
@@ -359,7 +371,7 @@ async def test_a_host_of_another_user_is_not_attached_to(tmp_path):
     assert b"there\n" == await process.stdout.readline()
     try:
         with pytest.raises(HostGone, match="is another user's"):
-            async with Attached(tmp_path):
+            async with AttachedHost(tmp_path):
                 pass
     finally:
         process.kill()

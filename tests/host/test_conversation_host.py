@@ -3,7 +3,7 @@
 import pytest
 
 from isthmus import Server
-from isthmus.host.conversation import Conversation
+from isthmus.host.chat.conversation import Conversation
 from isthmus.host.host import Host
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.turns import Ended, Question, ToolDone

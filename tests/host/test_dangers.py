@@ -2,7 +2,8 @@
 
 import pytest
 
-from isthmus.host.dangers import PATTERNS, dangers, dangers_of_url, loads
+from isthmus.host.confinement.dangers import DANGER_PATTERNS, find_dangers, find_url_dangers
+from isthmus.host.supervisor.identity import loads_code
 
 MANY = [
     (["sudo", "x"], "rights of another user"),
@@ -54,7 +55,7 @@ MANY = [
 @pytest.mark.parametrize(("argv", "says"), MANY)
 def test_what_is_dangerous_is_warned_of(argv, says):
     """Ours: in a sentence that a person understands."""
-    assert any(says in warning for warning in dangers(argv)), dangers(argv)
+    assert any(says in warning for warning in find_dangers(argv)), find_dangers(argv)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_what_is_dangerous_is_warned_of(argv, says):
 )
 def test_what_is_usual_is_not(argv):
     """Ours: who is warned of everything reads nothing."""
-    assert () == dangers(argv)
+    assert () == find_dangers(argv)
 
 
 @pytest.mark.covers("hostconfig.install.warnings")
@@ -87,25 +88,25 @@ def test_what_is_usual_is_not(argv):
 )
 def test_a_command_of_any_length_is_looked_at_in_bounded_time(argv):
     """Ours: who writes a file does not keep the host busy with it; and it is said."""
-    assert any("too long to be looked through" in warning for warning in dangers(argv))
+    assert any("too long to be looked through" in warning for warning in find_dangers(argv))
 
 
 @pytest.mark.covers("hostconfig.install.warnings")
 def test_every_pattern_is_shown_to_fit_something():
     """Ours: a pattern that fits nothing warns of nothing."""
-    found = {warning for argv, _ in MANY for warning in dangers(argv)}
+    found = {warning for argv, _ in MANY for warning in find_dangers(argv)}
 
-    assert set() == {pattern.says for pattern in PATTERNS} - found
+    assert set() == {pattern.says for pattern in DANGER_PATTERNS} - found
 
 
 @pytest.mark.covers("hostconfig.install.warnings")
 def test_variables_that_load_code_are_warned_of():
     """Ours: LD_PRELOAD makes any program another one."""
-    (warning,) = dangers(["x"], {"LD_PRELOAD": "./evil.so", "TZ": "UTC"})
+    (warning,) = find_dangers(["x"], {"LD_PRELOAD": "./evil.so", "TZ": "UTC"})
     assert "the variable LD_PRELOAD can make it run other code than its own: it is ./evil.so" == (
         warning
     )
-    assert () == dangers(["x"], {"TZ": "UTC"})
+    assert () == find_dangers(["x"], {"TZ": "UTC"})
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_variables_that_load_code_are_warned_of():
 )  # fmt: skip
 def test_which_variables_load_code(name, loading):
     """Ours: whole families do, in either case; a key for a service does not."""
-    assert loading is loads(name)
+    assert loading is loads_code(name)
 
 
 @pytest.mark.covers("hostconfig.install.warnings")
@@ -130,11 +131,11 @@ def test_a_program_that_anybody_may_replace_is_warned_of(tmp_path):
     program = tmp_path / "x"
     program.write_text("")
     program.chmod(0o755)
-    assert () == dangers(["x"], {}, str(program))
+    assert () == find_dangers(["x"], {}, str(program))
     program.chmod(0o777)
 
-    assert "others may replace it" in dangers(["x"], {}, str(program))[0]
-    assert () == dangers(["x"], {}, str(tmp_path / "none"))
+    assert "others may replace it" in find_dangers(["x"], {}, str(program))[0]
+    assert () == find_dangers(["x"], {}, str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(
@@ -147,4 +148,4 @@ def test_a_program_that_anybody_may_replace_is_warned_of(tmp_path):
 )  # fmt: skip
 def test_addresses(url, count):
     """Ours: without encryption, with a password, with letters that look like others."""
-    assert count == len(dangers_of_url(url))
+    assert count == len(find_url_dangers(url))

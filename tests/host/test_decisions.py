@@ -3,14 +3,14 @@
 import pytest
 from msgspec import UNSET
 
-from isthmus.host.decisions import MOST_AGE, Decisions, Question
-from isthmus.host.interaction import Decision
-from isthmus.host.state import HostState
+from isthmus.host.approvals.decisions import MAX_DECISION_AGE_S, Decisions, TaskQuestion
+from isthmus.host.model.interaction import Decision
+from isthmus.host.state.database import HostState
 
-ONE = Question("id", "task-1", "form a")
-BESIDE = Question("id", "task-1", "form b")
-OTHER = Question("id", "task-2", "form a")
-STRANGER = Question("another", "task-1", "form a")
+ONE = TaskQuestion("id", "task-1", "form a")
+BESIDE = TaskQuestion("id", "task-1", "form b")
+OTHER = TaskQuestion("id", "task-2", "form a")
+STRANGER = TaskQuestion("another", "task-1", "form a")
 YES = Decision(verdict="allow", by="Ann", edited={"a": 1})
 
 
@@ -61,6 +61,6 @@ async def test_what_nobody_came_for_is_forgotten_in_the_end(state):
     first = await loaded(state)
     await first.keep(ONE, YES)
 
-    assert 1 == len(await loaded(state, 1000.0 + MOST_AGE))
-    assert 0 == len(await loaded(state, 1000.1 + MOST_AGE))
+    assert 1 == len(await loaded(state, 1000.0 + MAX_DECISION_AGE_S))
+    assert 0 == len(await loaded(state, 1000.1 + MAX_DECISION_AGE_S))
     assert 0 == len(await loaded(state))

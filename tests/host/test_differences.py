@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.host.differences import difference, visible
+from isthmus.host.approvals.differences import compare_definitions, escape_invisible
 
 
 @pytest.mark.covers("hostpolicy.fingerprints.diff")
@@ -22,15 +22,15 @@ def test_members_that_differ_are_shown_line_by_line_the_description_first():
     assert (
         "description:", "  Reads.", "- Carefully.", "+ And sends.", "  And ends.",
         "inputSchema:", '    "a": 1,', '-   "b": 2', '+   "b": 3', "  }",
-    ) == difference(before, after)  # fmt: skip
+    ) == compare_definitions(before, after)  # fmt: skip
 
 
 def test_members_that_come_and_go_are_shown():
     """Ours: a new hint is a difference, too."""
-    assert ("description:", "- x", "title:", "+ y") == difference(
+    assert ("description:", "- x", "title:", "+ y") == compare_definitions(
         {"description": "x"}, {"title": "y"}
     )
-    assert () == difference({"a": 1}, {"a": 1})
+    assert () == compare_definitions({"a": 1}, {"a": 1})
 
 
 @pytest.mark.covers("hostpolicy.fingerprints.diff")
@@ -40,13 +40,13 @@ def test_what_has_no_shape_is_written_out():
 
     assert (
         "a⟨U+202E⟩b⟨U+200B⟩c⟨U+00A0⟩d⟨U+FE0F⟩e⟨U+3164⟩f⟨U+E0041⟩g⟨U+0009⟩h⟨U+2028⟩i⟨U+001B⟩j⟨U+FEFF⟩k"
-        == visible(odd)
+        == escape_invisible(odd)
     )
-    assert "grün 日本 🙂 a b" == visible("grün 日本 🙂 a b")
-    assert ("description:", "- x", "+ x⟨U+200B⟩") == difference(
+    assert "grün 日本 🙂 a b" == escape_invisible("grün 日本 🙂 a b")
+    assert ("description:", "- x", "+ x⟨U+200B⟩") == compare_definitions(
         {"description": "x"}, {"description": "x\u200b"}
     )
-    assert ("⟨U+202E⟩name:", "+ 1") == difference({}, {"\u202ename": 1})
+    assert ("⟨U+202E⟩name:", "+ 1") == compare_definitions({}, {"\u202ename": 1})
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_has_no_shape_is_written_out():
 @pytest.mark.covers("hostpolicy.fingerprints.diff")
 def test_a_difference_is_bounded(one, other):
     """Ours: ten megabytes are shown by their beginning, with how much there is."""
-    lines = difference({"description": one}, {"description": other})
+    lines = compare_definitions({"description": one}, {"description": other})
 
     assert len(lines) < 700
     assert max(map(len, lines)) < 2_000
@@ -68,7 +68,7 @@ def test_a_difference_is_bounded(one, other):
 def test_a_word_slipped_into_a_long_text_is_found():
     """Ours: what is the same before and after it is left out."""
     text = "".join(f"line {n}\n" for n in range(50_000))
-    lines = difference(
+    lines = compare_definitions(
         {"description": text}, {"description": text.replace("line 777\n", "line 777\nsend it\n")}
     )
 

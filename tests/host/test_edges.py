@@ -9,12 +9,12 @@ from isthmus import Command, Server
 from isthmus.errors import IsthmusError, Refused
 from isthmus.host import Host
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.revisions import BY_NAME, LEGACY, Feature
 from isthmus.testing import every_revision
 from isthmus.wire import ElicitParams, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import encode
-from small_server import Small, text, tool
+from support.client.small_server import SmallServer, any_tool, text_result
 
 CALLS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = "tool.call" }\n'
 
@@ -89,10 +89,10 @@ async def test_a_form_that_cannot_be_put_to_a_user_is_put_to_nobody(revision):
             await inbound.link.call("elicitation/create", form, Raw)
         except Refused as error:
             heard.append(error.code)
-        return text("asked")
+        return text_result("asked")
 
     host = hosted(lambda interaction: asked.append(interaction) or True)
-    host.add("pushy", Small({"tools/call": call}, tools=[tool()], revisions=[revision]))
+    host.add("pushy", SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[revision]))
     host.add("desk", desk())
     async with host:
         if BY_NAME[revision] in LEGACY:

@@ -7,23 +7,28 @@ import pytest
 from msgspec import UNSET, Struct
 
 from isthmus import Context, Server
-from isthmus.client.gate import BadQuestion
+from isthmus.client.model.questions import BadQuestion
 from isthmus.core.answers import Accepted, Cancelled, Declined
-from isthmus.host.answers import Asking
+from isthmus.host.approvals.broker import Broker
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.broker import Broker
-from isthmus.host.config.entries import ServerEntry, ServerLimits
-from isthmus.host.elicitation import Elicitor, host_of, in_browser, secrets_of
-from isthmus.host.errors import BadArguments, UserDeclined
-from isthmus.host.events import Noticed
 from isthmus.host.host import Host
-from isthmus.host.interaction import Decision
-from isthmus.host.limits import Limits
-from isthmus.host.pipeline import Pipeline
+from isthmus.host.model.entries import ServerEntry, ServerLimits
+from isthmus.host.model.errors import BadArguments, UserDeclined
+from isthmus.host.model.events import HostNotice
+from isthmus.host.model.interaction import Decision
+from isthmus.host.pipeline.limits import CallLimits
+from isthmus.host.pipeline.pipeline import Pipeline
+from isthmus.host.pipeline.runs import Runs
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.runs import Runs
-from isthmus.host.state import HostState
+from isthmus.host.policy.rule_file import read_layers
+from isthmus.host.questions.answers import ServerQuestion
+from isthmus.host.questions.elicitation import (
+    Elicitor,
+    describe_host,
+    find_secrets,
+    open_in_browser,
+)
+from isthmus.host.state.database import HostState
 from isthmus.store.meter import Rate
 from isthmus.wire import ElicitParams
 
@@ -91,7 +96,7 @@ async def house(*answers, rules="", **options):
         broker=broker,
         audit=audit,
         runs=Runs(lambda: 0.0),
-        limits=Limits(lambda _: ServerLimits()),
+        limits=CallLimits(lambda _: ServerLimits()),
     )
     elicitor = Elicitor(pipeline, **{"opener": opener, **options})
     try:
@@ -113,7 +118,7 @@ async def house(*answers, rules="", **options):
 async def test_a_form_has_three_answers(answer, said):
     """Spec: accept with content and the defaults, decline, and cancel are told apart."""
     async with house(answer) as (elicitor, person, _):
-        assert said == await elicitor.answer(Asking(entry=ENTRY), SEAT)
+        assert said == await elicitor.answer(ServerQuestion(entry=ENTRY), SEAT)
         (question,) = person.asked
 
         assert ("server:shop", "shop") == (question.attempt.principal, question.attempt.server)
@@ -123,7 +128,7 @@ async def test_a_form_has_three_answers(answer, said):
 async def test_where_nobody_is_there_it_is_cancelled():
     """Ours: silence is neither yes nor no."""
     async with house() as (elicitor, _, _opened):
-        assert Cancelled() == await elicitor.answer(Asking(entry=ENTRY), SEAT)
+        assert Cancelled() == await elicitor.answer(ServerQuestion(entry=ENTRY), SEAT)
 
 
 @pytest.mark.covers("hostterminal.elicitation.fits")
@@ -131,7 +136,7 @@ async def test_what_does_not_fit_the_form_is_not_sent():
     """Spec: responses are validated against the schema that was asked for."""
     async with house(("allow", {"row": 31})) as (elicitor, _, _opened):
         with pytest.raises(BadArguments, match="'row' breaks 'maximum'"):
-            await elicitor.answer(Asking(entry=ENTRY), SEAT)
+            await elicitor.answer(ServerQuestion(entry=ENTRY), SEAT)
 
 
 @pytest.mark.covers("hostterminal.elicitation.a-person")
@@ -139,7 +144,7 @@ async def test_a_policy_that_allows_does_not_answer_for_the_user():
     """Ours: somebody fills in a form, whatever rules say; a rule may only refuse."""
     allow = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = { action = "elicit.*" }\n'
     async with house(("deny",), rules=allow) as (elicitor, person, _):
-        assert Declined() == await elicitor.answer(Asking(entry=ENTRY), SEAT)
+        assert Declined() == await elicitor.answer(ServerQuestion(entry=ENTRY), SEAT)
 
         assert 1 == len(person.asked)
 
@@ -152,12 +157,12 @@ async def test_a_form_that_asks_for_a_secret_is_warned_of_and_may_be_refused_by_
     question = ElicitParams(message="Log in at https://x.example", requested_schema=schema)
 
     async with house(("deny",)) as (elicitor, person, _):
-        await elicitor.answer(Asking(entry=ENTRY), question)
+        await elicitor.answer(ServerQuestion(entry=ENTRY), question)
         secret, address = person.asked[0].payload.concerns
         assert secret.startswith("apiKey looks like a secret")
         assert "web address" in address
     async with house(("allow", {}), rules=SECRETS) as (elicitor, person, _):
-        assert Declined() == await elicitor.answer(Asking(entry=ENTRY), question)
+        assert Declined() == await elicitor.answer(ServerQuestion(entry=ENTRY), question)
 
         assert [] == person.asked
 
@@ -206,7 +211,7 @@ def test_what_looks_like_a_secret(name, blank, secret):
     """Ours: names, titles and descriptions give it away."""
     schema = {"type": "object", "properties": {name: {"type": "string", **blank}}}
 
-    assert ([name] if secret else []) == secrets_of(
+    assert ([name] if secret else []) == find_secrets(
         ElicitParams(message="?", requested_schema=schema)
     )
 
@@ -236,16 +241,16 @@ def test_a_question_that_speaks_of_a_secret_gives_its_fields_away(message, blank
     properties["kind"] = {"type": "string", "enum": ["a", "b"]}
     schema = {"type": "object", "properties": properties}
 
-    assert secret == secrets_of(ElicitParams(message=message, requested_schema=schema))
+    assert secret == find_secrets(ElicitParams(message=message, requested_schema=schema))
 
 
 @pytest.mark.covers("hostterminal.elicitation.page-consent")
 async def test_a_page_is_opened_after_consent_and_not_before():
     """Spec: nothing is done with the URL until the user has seen all of it and agreed."""
     async with house(("deny",), ("allow",)) as (elicitor, person, opened):
-        assert Declined() == await elicitor.answer(Asking(entry=ENTRY), PAGE)
+        assert Declined() == await elicitor.answer(ServerQuestion(entry=ENTRY), PAGE)
         assert [] == opened
-        assert Accepted(None) == await elicitor.answer(Asking(entry=ENTRY), PAGE)
+        assert Accepted(None) == await elicitor.answer(ServerQuestion(entry=ENTRY), PAGE)
 
         assert ["https://pay.example/a?b=c"] == opened
         assert "pay.example" == person.asked[0].payload.host
@@ -255,7 +260,7 @@ async def test_a_page_is_opened_after_consent_and_not_before():
 @pytest.mark.covers("hostterminal.elicitation.done")
 async def test_where_no_notice_will_come_the_user_says_when_they_are_done():
     """Spec: since 2026-07-28 the call is made again when the user says so, or is given up."""
-    asking = Asking(entry=ENTRY, origin="result")
+    asking = ServerQuestion(entry=ENTRY, origin="result")
     async with house(("allow",), ("allow",), ("allow",), ("cancel",)) as (elicitor, person, opened):
         assert Accepted(None) == await elicitor.answer(asking, PAGE)
         assert Cancelled() == await elicitor.answer(asking, PAGE)
@@ -268,7 +273,7 @@ async def test_where_no_notice_will_come_the_user_says_when_they_are_done():
 async def test_a_page_that_cannot_be_opened_here_is_left_to_the_user():
     """Ours: without a browser the user opens it, and says so, by whichever way it was asked."""
     async with house(("allow",), ("allow",), opener=lambda _: False) as (elicitor, person, _):
-        assert Accepted(None) == await elicitor.answer(Asking(entry=ENTRY), PAGE)
+        assert Accepted(None) == await elicitor.answer(ServerQuestion(entry=ENTRY), PAGE)
 
         assert person.asked[1].payload.concerns[0].startswith("it could not be opened here")
 
@@ -289,10 +294,10 @@ async def test_a_host_is_read_in_both_spellings(url, host, odd):
     """Spec: ambiguous addresses are warned of, and the host stands out."""
     page = ElicitParams(message="?", mode="url", url=url)
     async with house(("deny",)) as (elicitor, person, _):
-        await elicitor.answer(Asking(entry=ENTRY), page)
+        await elicitor.answer(ServerQuestion(entry=ENTRY), page)
         payload = person.asked[0].payload
 
-        assert host.split(" ")[0] == payload.host.split(" ")[0] == host_of(url).split(" ")[0]
+        assert host.split(" ")[0] == payload.host.split(" ")[0] == describe_host(url).split(" ")[0]
         assert host.endswith(")") == payload.host.endswith(")") or not url.isascii()
         assert any(odd in concern for concern in payload.concerns)
 
@@ -304,11 +309,11 @@ async def test_a_server_that_asks_too_often_is_cancelled():
     async with house(*answers, rate=Rate(2, seconds=60), clock=lambda: 0.0) as (elicitor, _, _o):
         heard = elicitor._events.listen()
         for said in (Declined(), Declined(), Cancelled()):
-            assert said == await elicitor.answer(Asking(entry=ENTRY), SEAT)
+            assert said == await elicitor.answer(ServerQuestion(entry=ENTRY), SEAT)
         heard.close()
 
-        assert [n async for n in heard if isinstance(n, Noticed)] == [
-            Noticed(
+        assert [n async for n in heard if isinstance(n, HostNotice)] == [
+            HostNotice(
                 about="strike",
                 text="server 'shop' asks the user more often than it may",
                 server="shop",
@@ -338,10 +343,10 @@ async def test_a_terminals_browser_is_none(monkeypatch):
             return True
 
     monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("w3m"))
-    assert not await in_browser("https://x.example")
+    assert not await open_in_browser("https://x.example")
     monkeypatch.setattr(webbrowser, "get", lambda: Window("w"))
 
-    assert await in_browser("https://x.example")
+    assert await open_in_browser("https://x.example")
     assert ["https://x.example"] == opened
 
 
@@ -394,7 +399,7 @@ async def test_what_nobody_can_read_is_asked_of_nobody(more, why):
     async with house(("allow", {})) as (elicitor, person, _):
         heard = elicitor._events.listen()
         with pytest.raises(BadQuestion, match=why):
-            await elicitor.answer(Asking(entry=ENTRY), question)
+            await elicitor.answer(ServerQuestion(entry=ENTRY), question)
         heard.close()
         (notice,) = [event async for event in heard]
 
@@ -407,7 +412,7 @@ async def test_a_form_that_cannot_be_checked_is_not_sent():
     async with house(("allow", {"a": "x"})) as (elicitor, _, _):
         with pytest.raises(BadArguments):
             await elicitor.answer(
-                Asking(entry=ENTRY), ElicitParams(message="?", requested_schema=schema)
+                ServerQuestion(entry=ENTRY), ElicitParams(message="?", requested_schema=schema)
             )
 
 
@@ -428,7 +433,7 @@ async def test_a_true_to_a_form_is_told_as_a_mistake():
         with suppress(UserDeclined):
             await host.call("shop__seat")
         host.kernel.events.close()
-        told = [event.text async for event in events if isinstance(event, Noticed)]
+        told = [event.text async for event in events if isinstance(event, HostNotice)]
 
     assert [
         (

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from host_policies import READS, tool
-from isthmus.host.errors import Exhausted
-from isthmus.host.fingerprints import Change, Fingerprints, fingerprint
-from isthmus.host.state import HostState
+from isthmus.host.approvals.fingerprints import Fingerprints, ToolChange, compute_fingerprint
+from isthmus.host.model.errors import Exhausted
+from isthmus.host.state.database import HostState
 from isthmus.wire import Icon, Tool, ToolExecution
+from support.host.policies import READS, make_tool
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
 TURNED = {"properties": {"b": {"type": "integer"}, "a": {"type": "string"}}, "type": "object"}
@@ -30,8 +30,10 @@ async def known(state):
 @pytest.mark.covers("hostpolicy.fingerprints.change")
 def test_the_order_of_members_is_no_difference():
     """Ours: a server that writes its schema another way round has not changed it."""
-    assert fingerprint(tool(input_schema=SCHEMA)) == fingerprint(tool(input_schema=TURNED))
-    assert 64 == len(fingerprint(tool()))
+    assert compute_fingerprint(make_tool(input_schema=SCHEMA)) == compute_fingerprint(
+        make_tool(input_schema=TURNED)
+    )
+    assert 64 == len(compute_fingerprint(make_tool()))
 
 
 @pytest.mark.parametrize(
@@ -42,26 +44,34 @@ def test_the_order_of_members_is_no_difference():
 @pytest.mark.covers("hostpolicy.fingerprints.change", "hostpolicy.names.exact")
 def test_whatever_a_model_reads_of_a_tool_or_it_claims_is_in_its_fingerprint(other):
     """Ours: a word, a schema, a hint, a page."""
-    assert fingerprint(tool(description="x")) != fingerprint(tool(**({"description": "x"} | other)))
+    assert compute_fingerprint(make_tool(description="x")) != compute_fingerprint(
+        make_tool(**({"description": "x"} | other))
+    )
 
 
 def test_what_nobody_reads_is_not():
     """Ours: other metadata and pictures change without a change of the tool."""
-    assert fingerprint(tool()) == fingerprint(tool(meta={"build": 7}))
-    assert fingerprint(tool()) == fingerprint(tool(icons=[Icon(src="https://a.example/i.png")]))
+    assert compute_fingerprint(make_tool()) == compute_fingerprint(make_tool(meta={"build": 7}))
+    assert compute_fingerprint(make_tool()) == compute_fingerprint(
+        make_tool(icons=[Icon(src="https://a.example/i.png")])
+    )
 
 
 @pytest.mark.covers("hostpolicy.fingerprints.change")
 async def test_a_tool_is_known_from_its_first_sight_on(known, state):
     """Ours: also in another life of the host, and for another server it is another tool."""
-    first = tool(description="x")
+    first = make_tool(description="x")
     assert known.check("s", "id", first) is None
 
     learned = await known.learn("s", "id", first)
     again = Fingerprints(state)
     await again.load()
     for one in (known, again):
-        assert learned == fingerprint(first) == one.check("s", "id", tool(description="x"))
+        assert (
+            learned
+            == compute_fingerprint(first)
+            == one.check("s", "id", make_tool(description="x"))
+        )
         assert one.check("s", "another program", first) is None
         assert one.check("t", "id", first) is None
 
@@ -69,39 +79,42 @@ async def test_a_tool_is_known_from_its_first_sight_on(known, state):
 @pytest.mark.covers("hostpolicy.fingerprints.change")
 async def test_a_tool_that_was_gone_is_held_to_what_it_was(known):
     """Ours: to go away and come back is no way to another definition."""
-    await known.learn("s", "id", tool(description="x"))
-    change = known.check("s", "id", tool(description="y"))
+    await known.learn("s", "id", make_tool(description="x"))
+    change = known.check("s", "id", make_tool(description="y"))
 
-    assert isinstance(change, Change)
+    assert isinstance(change, ToolChange)
     assert ("s", "id", "read") == (change.server, change.identity, change.tool)
-    assert (fingerprint(tool(description="x")), fingerprint(tool(description="y"))) == (
+    assert (
+        compute_fingerprint(make_tool(description="x")),
+        compute_fingerprint(make_tool(description="y")),
+    ) == (
         change.known,
         change.fingerprint,
     )
     assert "x" == msgspec.json.decode(change.before)["description"]
-    assert change == await known.learn("s", "id", tool(description="y"))
-    assert known.check("s", "id", tool(description="x")) == change.known
+    assert change == await known.learn("s", "id", make_tool(description="y"))
+    assert known.check("s", "id", make_tool(description="x")) == change.known
 
 
 @pytest.mark.covers("hostpolicy.fingerprints.change")
 async def test_a_released_change_is_what_is_known(known, state):
     """Ours: and what was known before is a change from then on."""
-    await known.learn("s", "id", tool(description="x"))
-    now = await known.release(known.check("s", "id", tool(description="y")))
+    await known.learn("s", "id", make_tool(description="x"))
+    now = await known.release(known.check("s", "id", make_tool(description="y")))
     again = Fingerprints(state)
     await again.load()
 
     for one in (known, again):
-        assert now == one.check("s", "id", tool(description="y"))
-        assert isinstance(one.check("s", "id", tool(description="x")), Change)
+        assert now == one.check("s", "id", make_tool(description="y"))
+        assert isinstance(one.check("s", "id", make_tool(description="x")), ToolChange)
 
 
 async def test_of_two_that_learn_at_once_the_first_counts(state):
     """Ours: a second process does not overwrite what the first one saw."""
     one, two = Fingerprints(state), Fingerprints(state)
-    await one.learn("s", "id", tool(description="x"))
+    await one.learn("s", "id", make_tool(description="x"))
 
-    assert isinstance(await two.learn("s", "id", tool(description="y")), Change)
+    assert isinstance(await two.learn("s", "id", make_tool(description="y")), ToolChange)
 
 
 @pytest.mark.parametrize(
@@ -110,10 +123,10 @@ async def test_of_two_that_learn_at_once_the_first_counts(state):
 @pytest.mark.covers("hostpolicy.names.exact")
 async def test_odd_names_are_kept_apart(known, name):
     """Ours: whatever a name holds, it is a name."""
-    await known.learn("s", "id", tool())
-    assert known.check("s", "id", tool(name)) is None
+    await known.learn("s", "id", make_tool())
+    assert known.check("s", "id", make_tool(name)) is None
 
-    assert fingerprint(tool(name)) == await known.learn("s", "id", tool(name))
+    assert compute_fingerprint(make_tool(name)) == await known.learn("s", "id", make_tool(name))
 
 
 @pytest.mark.covers("hostpolicy.fingerprints.diff")
@@ -121,9 +134,9 @@ async def test_a_huge_definition_is_kept_by_its_beginning(known):
     """Ours: ten megabytes are compared by digest, and shown by their first lines."""
     huge = Tool(name="read", input_schema=SCHEMA, description="word \n" * 1_700_000)
     await known.learn("s", "id", huge)
-    change = known.check("s", "id", tool(description="short", input_schema=SCHEMA))
+    change = known.check("s", "id", make_tool(description="short", input_schema=SCHEMA))
 
-    assert fingerprint(huge) == change.known
+    assert compute_fingerprint(huge) == change.known
     assert len(change.before) < 256 * 1024
     before = msgspec.json.decode(change.before)
     assert "more characters" in before["description"]
@@ -136,24 +149,24 @@ async def test_a_server_that_made_up_names_is_stopped_after_a_restart_too(state,
     first = Fingerprints(state)
     await first.load()
     for name in ("a", "b"):
-        await first.learn("s", "id", tool(name))
+        await first.learn("s", "id", make_tool(name))
     again = Fingerprints(state)
     await again.load()
 
-    monkeypatch.setattr("isthmus.host.fingerprints.MOST_OF_A_SERVER", 2)
+    monkeypatch.setattr("isthmus.host.approvals.fingerprints.MAX_TOOLS_OF_SERVER", 2)
     with pytest.raises(Exhausted, match="'s'"):
-        await again.learn("s", "id", tool("c"))
-    monkeypatch.setattr("isthmus.host.fingerprints.MOST_TOOLS", 2)
+        await again.learn("s", "id", make_tool("c"))
+    monkeypatch.setattr("isthmus.host.approvals.fingerprints.MAX_TOOLS", 2)
     with pytest.raises(Exhausted, match="'t'"):
-        await again.learn("t", "id", tool("c"))
+        await again.learn("t", "id", make_tool("c"))
 
 
 async def test_a_server_that_makes_up_names_is_stopped(known, monkeypatch):
     """Ours: everything has an end, and what is known already goes on."""
-    monkeypatch.setattr("isthmus.host.fingerprints.MOST_OF_A_SERVER", 1)
-    await known.learn("s", "id", tool("a"))
+    monkeypatch.setattr("isthmus.host.approvals.fingerprints.MAX_TOOLS_OF_SERVER", 1)
+    await known.learn("s", "id", make_tool("a"))
 
     with pytest.raises(Exhausted, match="'s'"):
-        await known.learn("s", "id", tool("b"))
-    assert fingerprint(tool("a")) == await known.learn("s", "id", tool("a"))
-    assert fingerprint(tool("b")) == await known.learn("t", "id", tool("b"))
+        await known.learn("s", "id", make_tool("b"))
+    assert compute_fingerprint(make_tool("a")) == await known.learn("s", "id", make_tool("a"))
+    assert compute_fingerprint(make_tool("b")) == await known.learn("t", "id", make_tool("b"))

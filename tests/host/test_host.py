@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from audit_rows import until
 from isthmus import Accepted, Command, Context, Server
 from isthmus.errors import Misbehaved, OutOfPhase, UsageError
 from isthmus.host import (
@@ -23,7 +22,8 @@ from isthmus.host import (
     Unknown,
     UserDeclined,
 )
-from isthmus.host.config.entries import (
+from isthmus.host.host import make_entry
+from isthmus.host.model.entries import (
     Advertise,
     HostConfig,
     HostOptions,
@@ -32,13 +32,13 @@ from isthmus.host.config.entries import (
     ServerLimits,
     ServerOptions,
 )
-from isthmus.host.host import entered
-from isthmus.host.interaction import CallAsked, Changed
+from isthmus.host.model.interaction import CallAsked, ChangeAsked
+from isthmus.host.pipeline.runs import Budget
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.runs import Budget
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.wire import PromptReference
-from small_server import Small, text, tool
+from support.client.small_server import SmallServer, any_tool, text_result
+from support.host.audit_rows import wait_until
 
 
 class Seat(Struct):
@@ -252,7 +252,7 @@ async def test_a_tool_that_changes_while_a_person_looks_is_not_called():
             return "bought"
 
         listed = partial(host.catalog.tool, "shop", "buy")
-        await until(lambda: "address book" in listed().description)  # the server has said so
+        await wait_until(lambda: "address book" in listed().description)  # the server has said so
         return True
 
     async with hosted(server, person) as host:
@@ -293,7 +293,7 @@ async def test_a_tool_that_is_another_one_since_the_last_run_is_shown_with_what_
     assert ("tool.call", "shop", "buy") == (last.action, last.server, last.object)
     asked = person.asked[0]
     assert ("tool.change", "high") == (asked.attempt.action, asked.risk)
-    assert isinstance(asked.payload, Changed)
+    assert isinstance(asked.payload, ChangeAsked)
     assert any("tell everybody" in line for line in asked.payload.diff)
 
 
@@ -376,9 +376,9 @@ async def test_a_result_that_breaks_its_own_schema_is_not_passed_on():
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 
     async def call(_params, _inbound):
-        return text("", structured_content={"sum": "three"})
+        return text_result("", structured_content={"sum": "three"})
 
-    liar = Small({"tools/call": call}, tools=[tool(output_schema=schema)])
+    liar = SmallServer({"tools/call": call}, tools=[any_tool(output_schema=schema)])
     async with hosted(liar, says(True)) as host:
         with pytest.raises(Misbehaved, match="breaks its schema"):
             await host.call("shop__add")
@@ -682,7 +682,7 @@ async def test_a_call_whose_connection_breaks_is_not_made_again_and_nobody_knows
 )
 def test_what_a_program_adds_is_bound_to_what_it_is(target, entry):
     """Ours: a grant for one program or address is none for another."""
-    found = entered("shop", target, ServerOptions())
+    found = make_entry("shop", target, ServerOptions())
 
     expected = ServerEntry(name="shop", options=ServerOptions(), source="program", **entry)
     assert expected == found

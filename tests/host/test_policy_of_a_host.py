@@ -4,11 +4,11 @@ import pytest
 
 from isthmus import Server
 from isthmus.host import Decision, Denied, Host, Policy
-from isthmus.host.config.entries import Labels
-from isthmus.host.events import Answered, Noticed
-from isthmus.host.grants import Grants
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.state import HostState
+from isthmus.host.approvals.grants import Grants
+from isthmus.host.model.entries import Labels
+from isthmus.host.model.events import HostNotice, QuestionAnswered
+from isthmus.host.policy.rule_file import read_layers
+from isthmus.host.state.database import HostState
 
 
 def notes():
@@ -67,7 +67,7 @@ async def test_a_yes_that_holds_for_less_than_it_says_is_told():
     async with hosted(person(Decision(verdict="allow", remember="session", by="me"))) as host:
         events = host.events()
         await host.call("notes__add", {"text": "a"})
-        told = [event.text async for event in until_told(events) if isinstance(event, Noticed)]
+        told = [event.text async for event in until_told(events) if isinstance(event, HostNotice)]
 
     assert [
         (
@@ -81,7 +81,7 @@ async def until_told(events):
     """What happens, until a question is answered."""
     async for event in events:
         yield event
-        if isinstance(event, Answered):
+        if isinstance(event, QuestionAnswered):
             return
 
 

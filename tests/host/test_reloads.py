@@ -7,9 +7,9 @@ from msgspec import Struct, structs
 
 from isthmus import Context, Server
 from isthmus.host import Decision, Host
-from isthmus.host.config.entries import HostConfig, ServerLimits
+from isthmus.host.model.entries import HostConfig, ServerLimits
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 
 RULES = """
 [[rule]]

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from isthmus.host.config.entries import HostOptions
-from isthmus.host.events import Noticed
+from isthmus.host.assembly import find_rule_files, replace_policy
 from isthmus.host.host import Host
+from isthmus.host.model.entries import HostOptions
+from isthmus.host.model.events import HostNotice
 from isthmus.host.policy.policy import Policy
-from isthmus.host.rereading import renew, rule_files
 
 RULE = """
 [[rule]]
@@ -33,14 +33,14 @@ def test_a_policy_that_cannot_be_read_leaves_the_one_before_in_force(tmp_path):
     path.write_text(RULE.format("one", "deny"))
     deciding = Deciding(Policy.load(str(path)))
     before = deciding.policy
-    renew(deciding, Policy.load(str(path)), told.append)
+    replace_policy(deciding, Policy.load(str(path)), told.append)
     assert (before, []) == (deciding.policy, told)
     path.write_text("[[rule]]\nid = ")
-    renew(deciding, Policy.load(str(path)), told.append)
+    replace_policy(deciding, Policy.load(str(path)), told.append)
     assert before is deciding.policy
     assert told[0].text.endswith("the policy stays as it was")
     path.write_text(RULE.format("two", "deny"))
-    renew(deciding, Policy.load(str(path)), told.append)
+    replace_policy(deciding, Policy.load(str(path)), told.append)
     assert before.version != deciding.policy.version
     assert told[1].text == f"another policy is in force: {deciding.policy.version}"
 
@@ -51,9 +51,9 @@ def test_the_files_are_those_that_are_named_and_there(tmp_path):
     policy.touch()
     models.touch()
     options = HostOptions(policy=str(policy), models=str(models), shadow="locked-down")
-    assert [models, policy] == rule_files(None, None, options)
-    assert [models] == rule_files("developer", None, options)
-    assert [policy] == rule_files(Policy.named("developer"), str(policy), options)
+    assert [models, policy] == find_rule_files(None, None, options)
+    assert [models] == find_rule_files("developer", None, options)
+    assert [policy] == find_rule_files(Policy.named("developer"), str(policy), options)
 
 
 @pytest.mark.covers("hostservers.reload.rules")
@@ -69,7 +69,7 @@ async def test_a_host_decides_by_the_policy_as_it_was_saved_last(tmp_path):
         saving = asyncio.create_task(saved(policy, RULE.format("two", "deny")))
         async with asyncio.timeout(15):
             async for event in events:
-                if isinstance(event, Noticed) and event.about == "policy":
+                if isinstance(event, HostNotice) and event.about == "policy":
                     break
         await saving
         assert before != host.policy.version

@@ -8,7 +8,7 @@ from isthmus import Context, Server
 from isthmus.errors import IsthmusError
 from isthmus.host import Denied, Host
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 
 CALLS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = "tool.call" }\n'
 

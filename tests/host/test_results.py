@@ -7,16 +7,16 @@ from msgspec import UNSET
 
 from isthmus import Server
 from isthmus.errors import Misbehaved
-from isthmus.host.config.entries import ServerLimits
-from isthmus.host.conversation import Conversation
-from isthmus.host.errors import Unknown
+from isthmus.host.chat.conversation import Conversation
 from isthmus.host.host import Host
+from isthmus.host.model.entries import ServerLimits
+from isthmus.host.model.errors import Unknown
+from isthmus.host.pipeline.results import KeptResults, measure_block
 from isthmus.host.providers.scripted import Scripted
-from isthmus.host.results import KeptResults, size_of
 from isthmus.host.turns import ToolDone
 from isthmus.types import CallToolResult, ImageContent, ResourceLink, TextContent
 from isthmus.wire import Tool, ToolUseContent
-from small_server import Small, text
+from support.client.small_server import SmallServer, text_result
 
 ME = "user:local"
 
@@ -67,7 +67,7 @@ def test_a_cut_result_is_about_as_large_as_it_may_be():
     result = capped(CallToolResult(content=texts))
 
     assert texts[0] is result.content[0]
-    assert sum(size_of(b) for b in result.content if isinstance(b, TextContent)) < 1600
+    assert sum(measure_block(b) for b in result.content if isinstance(b, TextContent)) < 1600
     assert 2 == sum(isinstance(block, ResourceLink) for block in result.content)
 
 
@@ -239,10 +239,10 @@ async def test_a_result_is_held_against_its_schema_whole(last):
     tool = Tool(name="rows", input_schema={"type": "object"}, output_schema=schema)
 
     async def answer(_params, _inbound):
-        return text("", structured_content=rows)
+        return text_result("", structured_content=rows)
 
     host = Host(approver=lambda _: True)
-    server = Small({"tools/call": answer}, tools=[tool])
+    server = SmallServer({"tools/call": answer}, tools=[tool])
     host.add("many", server, limits=ServerLimits(result_bytes=600))
     async with host:
         if last == "one":

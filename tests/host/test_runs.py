@@ -2,10 +2,10 @@
 
 import pytest
 
-from isthmus.host import runs as runs_module
-from isthmus.host.act import Outcome
-from isthmus.host.errors import Exhausted, Unknown
-from isthmus.host.runs import Budget, Runs
+from isthmus.host.model.errors import Exhausted, Unknown
+from isthmus.host.pipeline import runs as runs_module
+from isthmus.host.pipeline.acts.act import ActOutcome
+from isthmus.host.pipeline.runs import Budget, Runs
 
 
 @pytest.mark.covers("hostkernel.runs.budget")
@@ -23,7 +23,7 @@ def test_a_run_ends_where_its_budget_does(budget, word):
     now = [0.0]
     run = Runs(lambda: now[0]).begin(budget=budget)
     run.begin()
-    run.spend(Outcome(tokens_in=4, tokens_out=6, cost=5))
+    run.spend(ActOutcome(tokens_in=4, tokens_out=6, cost=5))
     now[0] = 3.0
 
     with pytest.raises(Exhausted, match=word):
@@ -41,7 +41,7 @@ def test_nothing_is_done_in_a_run_that_has_ended():
 
 def test_a_run_is_found_by_its_name(monkeypatch):
     """Ours: also while others come and go; the one used longest ago makes room."""
-    monkeypatch.setattr(runs_module, "MOST_RUNS", 2)
+    monkeypatch.setattr(runs_module, "MAX_RUNS", 2)
     runs = Runs(lambda: 0.0)
     first, second = runs.begin(id="1"), runs.begin(id="2")
     assert first is runs.begin(id="1")

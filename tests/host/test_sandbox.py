@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from isthmus.client.client import Client
-from isthmus.host.config.entries import Sandbox
-from isthmus.host.sandbox import (
-    CERTIFICATES,
-    Granted,
+from isthmus.host.confinement.sandbox import (
+    CERTIFICATE_VARIABLES,
+    GrantedFolder,
     SandboxUnavailable,
-    confined,
-    described,
-    needed,
-    unavailable,
+    confine_command,
+    describe_sandbox,
+    explain_unavailable,
+    find_needed_paths,
 )
+from isthmus.host.model.entries import Sandbox
 from isthmus.transports.command import Command
 
-WHY = unavailable()
+WHY = explain_unavailable()
 REAL = pytest.mark.skipif(bool(WHY), reason=f"no sandbox here: {WHY}")
 
 TRY = """
@@ -46,7 +46,7 @@ print(json.dumps(said))
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """A home with a key in it, and a folder to work in."""
-    for name in CERTIFICATES:
+    for name in CERTIFICATE_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     home = tmp_path / "home"
     for folder in (".ssh", "work", "other"):
@@ -63,7 +63,7 @@ def tried(sandbox, roots, /, cwd=None, **paths):
     command = Command(
         sys.executable, "-c", TRY, json.dumps({k: str(v) for k, v in paths.items()}), cwd=cwd
     )
-    inside = confined(command, sandbox, roots)
+    inside = confine_command(command, sandbox, roots)
     done = subprocess.run(
         inside.argv,
         env=inside.environment(),
@@ -91,7 +91,7 @@ def test_a_root_is_all_there_is_to_work_in(home):
     """Ours: inside of it a server reads and writes, outside it does not; a read-only one it reads."""
     said = tried(
         Sandbox(),
-        [Granted(str(home / "work")), Granted(str(home / "other"), writable=False)],
+        [GrantedFolder(str(home / "work")), GrantedFolder(str(home / "other"), writable=False)],
         read=home / "work" / "file",
         write=home / "work" / "new",
         read_other=home / "other" / "file",
@@ -113,7 +113,7 @@ def test_a_link_under_a_root_leads_nowhere(home):
 
     assert {"read": False, "read2": False, "write": False} == tried(
         Sandbox(),
-        [Granted(str(home / "work"))],
+        [GrantedFolder(str(home / "work"))],
         read=home / "work" / "out" / "id",
         read2=home / "work" / "file2",
         write=home / "work" / "out" / "new",
@@ -129,7 +129,7 @@ def test_a_root_that_became_a_link_is_not_bound(home):
     (home / "work").symlink_to(home / ".ssh")
 
     with pytest.raises(SandboxUnavailable, match="is no more the folder that was granted"):
-        confined(Command("true"), Sandbox(), [Granted(str(home / "work"))])
+        confine_command(Command("true"), Sandbox(), [GrantedFolder(str(home / "work"))])
 
 
 @REAL
@@ -144,15 +144,15 @@ def test_what_an_entry_allows_and_hides(home):
     )
     said = tried(
         box,
-        [Granted(str(home / "work"))],
+        [GrantedFolder(str(home / "work"))],
         write=home / "other" / "new",
         read_private=home / "work" / "private" / "key",
         list=home / "work",
     )
 
     assert {"write": True, "read_private": False, "list": True} == said
-    command = confined(
-        Command("cat", str(home / "work" / ".env")), box, [Granted(str(home / "work"))]
+    command = confine_command(
+        Command("cat", str(home / "work" / ".env")), box, [GrantedFolder(str(home / "work"))]
     )
     hidden = subprocess.run(command.argv, capture_output=True, text=True, check=False)
     assert "canary" not in hidden.stdout
@@ -179,12 +179,12 @@ def test_what_the_host_goes_by_is_out_of_reach(home):
     for one in (state / "host.sock", policy):
         one.parent.mkdir(parents=True)
         one.write_text("canary")
-    roots, own = [Granted(str(work))], [str(state), str(policy), str(home / "elsewhere")]
+    roots, own = [GrantedFolder(str(work))], [str(state), str(policy), str(home / "elsewhere")]
     box = Sandbox(deny_read=(str(work / "deep" / "state"),))
 
     def steps(*names):
         argv = ("-c", MOVE, *(f"{work}/{name}:{work}/{name}2" for name in names))
-        inside = confined(Command(sys.executable, *argv), box, roots, own)
+        inside = confine_command(Command(sys.executable, *argv), box, roots, own)
         done = subprocess.run(inside.argv, capture_output=True, text=True, check=True)
         return done.stdout.split()
 
@@ -201,7 +201,7 @@ def test_what_the_host_goes_by_is_out_of_reach(home):
             }
         ),
     )
-    inside = confined(command, Sandbox(), roots, own)
+    inside = confine_command(command, Sandbox(), roots, own)
     done = subprocess.run(inside.argv, capture_output=True, text=True, check=True)
 
     said = {"read_sock": False, "read_policy": True, "write_policy": False, "write": True}
@@ -223,7 +223,7 @@ def test_nothing_that_calls_itself_a_part_of_the_program_shows_keys(home):
     program.write_text("")
     program.chmod(0o755)
     env = {"SSL_CERT_DIR": str(home / ".ssh"), "SSL_CERT_FILE": str(home)}
-    found = set(needed(Command(str(program), env=env), str(home), str(home)))
+    found = set(find_needed_paths(Command(str(program), env=env), str(home), str(home)))
 
     assert {str(home / "other")} == found & {str(home / "other"), str(home / ".ssh"), str(home)}
 
@@ -238,7 +238,7 @@ def test_what_only_root_can_do_cannot_be_done(home):
         write_core="/proc/sys/kernel/core_pattern",
         read_core="/proc/sys/kernel/ostype",
     )
-    command = confined(Command("cat", "/etc/shadow"), Sandbox())
+    command = confine_command(Command("cat", "/etc/shadow"), Sandbox())
     assert b"" == subprocess.run(command.argv, capture_output=True, check=False).stdout
 
 
@@ -256,7 +256,7 @@ def test_there_is_no_network_where_it_is_so_configured():
     listing = Command("cat", "/proc/net/dev")
     lines = [
         subprocess.run(
-            confined(listing, box).argv, capture_output=True, text=True, check=True
+            confine_command(listing, box).argv, capture_output=True, text=True, check=True
         ).stdout
         for box in (Sandbox(network=False), Sandbox())
     ]
@@ -270,7 +270,7 @@ def test_there_is_no_network_where_it_is_so_configured():
 def test_the_environment_is_what_the_command_has(monkeypatch):
     """Ours: no variable of ours, and none that others can read among the arguments."""
     monkeypatch.setenv("OUR_SECRET", "canary")
-    command = confined(Command("env", env={"THEIR_TOKEN": "token-canary"}), Sandbox())
+    command = confine_command(Command("env", env={"THEIR_TOKEN": "token-canary"}), Sandbox())
     said = subprocess.run(
         command.argv, env=command.environment(), capture_output=True, text=True, check=True
     ).stdout
@@ -282,7 +282,9 @@ def test_the_environment_is_what_the_command_has(monkeypatch):
 @REAL
 def test_it_ends_with_whoever_started_it_and_sees_no_other_process():
     """Ours: processes of its own, counted from one."""
-    command = confined(Command("sh", "-c", "echo $$; ls /proc | grep -c '^[0-9]'"), Sandbox())
+    command = confine_command(
+        Command("sh", "-c", "echo $$; ls /proc | grep -c '^[0-9]'"), Sandbox()
+    )
     said = subprocess.run(command.argv, capture_output=True, text=True, check=True).stdout.split()
 
     assert int(said[0]) < 10
@@ -302,7 +304,7 @@ async def test_a_server_serves_from_within(home):
         "server.run()\n"
     )
     command = Command(sys.executable, "work/server.py", cwd=str(home))
-    async with Client(confined(command, Sandbox(network=False))) as client:
+    async with Client(confine_command(command, Sandbox(network=False))) as client:
         key = await client.call_tool("peek", {"path": str(home / ".ssh" / "id")})
         own = await client.call_tool("peek", {"path": str(script)})
 
@@ -314,7 +316,7 @@ async def test_a_server_serves_from_within(home):
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_other_systems_are_told(platform):
     """Ours: no server runs unconfined that was to be confined."""
-    assert "which there is for Linux only" in unavailable(platform)
+    assert "which there is for Linux only" in explain_unavailable(platform)
 
 
 @pytest.mark.covers("hostconfig.sandbox.unavailable-refuses")
@@ -323,7 +325,7 @@ def test_without_bubblewrap_the_server_does_not_start(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(SandboxUnavailable, match=r'apt install bubblewrap.*take "sandbox" out'):
-        confined(Command("x"), Sandbox())
+        confine_command(Command("x"), Sandbox())
 
 
 @pytest.mark.covers("hostconfig.sandbox.unavailable-refuses")
@@ -334,7 +336,7 @@ def test_where_namespaces_are_off_the_server_does_not_start(monkeypatch, tmp_pat
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
-    assert "cannot make a sandbox here (no permission)" in unavailable("linux")
+    assert "cannot make a sandbox here (no permission)" in explain_unavailable("linux")
 
 
 @REAL
@@ -342,7 +344,7 @@ def test_where_namespaces_are_off_the_server_does_not_start(monkeypatch, tmp_pat
 def test_folders_that_cannot_be_allowed_are_told(path, says):
     """Ours: a mistyped folder is found at the start."""
     with pytest.raises(SandboxUnavailable, match=says):
-        confined(Command("true"), Sandbox(allow_write=(path,)))
+        confine_command(Command("true"), Sandbox(allow_write=(path,)))
 
 
 def test_what_a_program_needs_is_found(home):
@@ -362,27 +364,29 @@ def test_what_a_program_needs_is_found(home):
     (home / "app" / "dist" / "index.js").write_text("")
     (home / "alone.py").write_text("")
 
-    found = set(needed(Command(str(link)), "/", str(home)))
+    found = set(find_needed_paths(Command(str(link)), "/", str(home)))
     assert {str(link), str(venv)} == {path for path in found if path.startswith(str(home))}
-    node = set(needed(Command("none", str(home / "app" / "dist" / "index.js")), "/", str(home)))
+    node = set(
+        find_needed_paths(Command("none", str(home / "app" / "dist" / "index.js")), "/", str(home))
+    )
     assert {str(home / "app")} == node
     assert {str(home / "alone.py")} == set(
-        needed(Command("none", "alone.py"), str(home), str(home))
+        find_needed_paths(Command("none", "alone.py"), str(home), str(home))
     )
 
 
 def test_it_is_described_to_a_person():
     """Ours: a line for each thing; without a sandbox there is nothing to say."""
-    lines = described(
+    lines = describe_sandbox(
         Sandbox(network=False, allow_write=("/a",), deny_read=("/b",)),
-        [Granted("/r"), Granted("/s", writable=False)],
+        [GrantedFolder("/r"), GrantedFolder("/s", writable=False)],
     )
 
     assert "has no network" in lines[0]
     assert ("reads and writes /r", "reads /s", "reads and writes /a", "does not see /b") == lines[
         1:
     ]
-    assert () == described(None)
+    assert () == describe_sandbox(None)
 
 
 def test_links_are_followed_to_the_end(tmp_path):
@@ -391,7 +395,7 @@ def test_links_are_followed_to_the_end(tmp_path):
     one.symlink_to(two)
     two.symlink_to(one)
 
-    assert [] == list(needed(Command(str(Path(one))), "/", "/home/x"))
+    assert [] == list(find_needed_paths(Command(str(Path(one))), "/", "/home/x"))
 
 
 def test_a_certificate_that_stands_elsewhere_is_seen_by_its_name_and_where_that_leads(home):
@@ -400,6 +404,6 @@ def test_a_certificate_that_stands_elsewhere_is_seen_by_its_name_and_where_that_
     real.write_text("")
     link.symlink_to(real)
     env = {"SSL_CERT_FILE": str(link), "REQUESTS_CA_BUNDLE": "/etc/ssl/certs/ca.pem"}
-    found = set(needed(Command(sys.executable, env=env), str(home / "work"), str(home)))
+    found = set(find_needed_paths(Command(sys.executable, env=env), str(home / "work"), str(home)))
 
     assert {str(real), str(link)} == {one for one in found if one.endswith(".pem")}

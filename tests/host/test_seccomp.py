@@ -10,12 +10,12 @@ import sys
 import pytest
 
 from isthmus.client.client import Client
-from isthmus.host.config.entries import Sandbox
-from isthmus.host.sandbox import confined, unavailable
-from isthmus.host.seccomp import MACHINES, TERMINAL_INPUT, make_filter
+from isthmus.host.confinement.sandbox import confine_command, explain_unavailable
+from isthmus.host.confinement.seccomp import SYSCALL_TABLES, TERMINAL_INPUT, make_filter
+from isthmus.host.model.entries import Sandbox
 from isthmus.transports.command import Command
 
-WHY = unavailable() or ("" if make_filter() else "no filter for this machine")
+WHY = explain_unavailable() or ("" if make_filter() else "no filter for this machine")
 REAL = pytest.mark.skipif(bool(WHY), reason=f"no sandbox here: {WHY}")
 
 ALLOWED, KILLED = 0x7FFF0000, 0x80000000
@@ -39,10 +39,10 @@ def judge(code, number, *arguments, architecture):
             at += yes if holds[operation] else no
 
 
-@pytest.fixture(params=MACHINES)
+@pytest.fixture(params=SYSCALL_TABLES)
 def kernel(request):
     """A machine, and what becomes of a call on it."""
-    machine, code = MACHINES[request.param], make_filter(request.param)
+    machine, code = SYSCALL_TABLES[request.param], make_filter(request.param)
 
     def call(number, *arguments, architecture=machine.architecture):
         return judge(code, number, *arguments, architecture=architecture)
@@ -129,7 +129,7 @@ print(json.dumps(found))
 @pytest.mark.covers("hostconfig.sandbox.calls")
 def test_a_program_in_a_sandbox_is_refused_these_calls(tmp_path):
     """Ours: by the real kernel; threads and further processes go on."""
-    machine = MACHINES[platform.machine()]
+    machine = SYSCALL_TABLES[platform.machine()]
     calls = {name: [number, 0, 0, 0] for name, number in machine.refused.items()}
     del calls["reboot"]
     calls |= {
@@ -138,7 +138,7 @@ def test_a_program_in_a_sandbox_is_refused_these_calls(tmp_path):
         "tiocsti": [machine.ioctl, 0, TERMINAL_INPUT[0], 0],
     }
     command = Command(sys.executable, "-I", "-c", CALLS, json.dumps(calls), cwd=str(tmp_path))
-    inside = confined(command, Sandbox())
+    inside = confine_command(command, Sandbox())
     argv, inherited = inside.prepare_launch()
     try:
         done = subprocess.run(
@@ -175,9 +175,9 @@ server.run()
 @pytest.mark.covers("hostconfig.sandbox.calls")
 async def test_a_server_in_a_sandbox_has_the_filter_at_each_start(tmp_path):
     """Ours: what is handed over is read to its end, so that each launch gets its own."""
-    number = MACHINES[platform.machine()].refused["keyctl"]
+    number = SYSCALL_TABLES[platform.machine()].refused["keyctl"]
     (tmp_path / "server.py").write_text(SERVER.replace("NUMBER", str(number)))
-    command = confined(Command(sys.executable, "server.py", cwd=str(tmp_path)), Sandbox())
+    command = confine_command(Command(sys.executable, "server.py", cwd=str(tmp_path)), Sandbox())
     said = []
     for _ in range(2):
         async with Client(command) as client:

@@ -5,10 +5,10 @@ import stat
 import keyring.backend
 import pytest
 
-from isthmus.auth.secret import Secret
-from isthmus.host.config.load import load
-from isthmus.host.errors import ConfigError
-from isthmus.host.secrets import SecretsUnusable, UserSecrets
+from isthmus.auth.tokens.secret import Secret
+from isthmus.host.config.load import load_config
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.state.secrets import SecretsUnusable, UserSecrets
 
 KEY = "k" * 32
 
@@ -87,7 +87,7 @@ def test_a_keyring_that_does_not_answer_breaks_one_server(tmp_path, ring):
     )
     ring.gate = threading.Event()
     secrets = UserSecrets({}, folder=tmp_path, patience=0.01)
-    config = load(path, folder=tmp_path, environ={}, secrets=secrets, managed=tmp_path / "m")
+    config = load_config(path, folder=tmp_path, environ={}, secrets=secrets, managed=tmp_path / "m")
     ring.gate.set()
 
     assert ["t"] == list(config.servers)

@@ -7,10 +7,10 @@ from msgspec import structs
 
 from isthmus import Command, Server
 from isthmus.host import Decision, Host
-from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
-from isthmus.host.errors import ServerUnavailable
+from isthmus.host.model.entries import HostConfig, ServerEntry, ServerOptions
+from isthmus.host.model.errors import ServerUnavailable
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.testing.faults import until
 
 CODE = """

@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from isthmus.host.state import HostState, key_in, user_folder
-from isthmus.store.database import StoreUnusable
+from isthmus.host.state.database import HostState, find_user_folder, load_key
+from isthmus.store.sqlite import StoreUnusable
 
 
 @pytest.mark.covers("hostaudit.store.owner-only")
@@ -40,7 +40,7 @@ def test_a_key_that_is_none_is_refused(tmp_path):
     with pytest.raises(StoreUnusable, match=r"host\.key is no key"):
         HostState(tmp_path).key()
     with pytest.raises(StoreUnusable, match="No such file"):
-        key_in(tmp_path / "other.key", make=False)
+        load_key(tmp_path / "other.key", make=False)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
@@ -68,7 +68,7 @@ def test_the_users_own_state_is_where_the_system_wants_it(tmp_path, monkeypatch)
     """Ours: beside what else of isthmus lasts."""
     monkeypatch.setattr("sys.platform", "linux")
 
-    assert tmp_path / "isthmus" / "host" == user_folder({"XDG_STATE_HOME": str(tmp_path)})
+    assert tmp_path / "isthmus" / "host" == find_user_folder({"XDG_STATE_HOME": str(tmp_path)})
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give away")

@@ -11,7 +11,7 @@ from isthmus import Context, Server
 from isthmus.errors import TaskCancelled
 from isthmus.host import Decision, Host, OutcomeUnknown, Unknown
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 
 REVISIONS = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 

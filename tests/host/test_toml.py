@@ -2,12 +2,12 @@
 
 import pytest
 
-from isthmus.host.toml import BadToml, parse
+from isthmus.host.model.toml import BadToml, parse_toml
 
 
 def test_a_text_is_what_it_says():
     """Ours: whichever editor has put a mark before it."""
-    assert {"a": {"b": [1]}} == parse("[a]\nb = [1]\n") == parse("\ufeff[a]\nb = [1]\n")
+    assert {"a": {"b": [1]}} == parse_toml("[a]\nb = [1]\n") == parse_toml("\ufeff[a]\nb = [1]\n")
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,6 @@ def test_a_text_is_what_it_says():
 def test_what_is_none_says_what_is_wrong_and_where(text, said, place):
     """Ours: also where it would take more stack than there is."""
     with pytest.raises(BadToml) as error:
-        parse(text)
+        parse_toml(text)
 
     assert (said, place) == (error.value.said, (error.value.line, error.value.column))

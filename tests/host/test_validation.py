@@ -2,9 +2,9 @@
 
 import pytest
 
-from isthmus.host import validation
-from isthmus.host.errors import BadArguments
-from isthmus.host.validation import Schemas, app_only, check_prompt
+from isthmus.host.model.errors import BadArguments
+from isthmus.host.pipeline import validation
+from isthmus.host.pipeline.validation import ToolSchemas, check_prompt, is_app_only
 from isthmus.wire import Prompt, PromptArgument, Tool
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -12,8 +12,8 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 
 def test_a_schema_is_compiled_once_and_anew_when_the_tool_is_another(monkeypatch):
     """Ours: and so many are kept, and no more."""
-    monkeypatch.setattr(validation, "MOST", 1)
-    schemas, tool = Schemas(), Tool(name="t", input_schema=SCHEMA)
+    monkeypatch.setattr(validation, "MAX_SCHEMAS", 1)
+    schemas, tool = ToolSchemas(), Tool(name="t", input_schema=SCHEMA)
     schemas.check("s", tool, {"n": 1})
     schemas.check("s", Tool(name="t", input_schema={"type": "object"}), {})
 
@@ -23,7 +23,7 @@ def test_a_schema_is_compiled_once_and_anew_when_the_tool_is_another(monkeypatch
 
 def test_a_schema_that_cannot_be_used_checks_nothing():
     """Ours: a tool whose server wrote nonsense can be called; the server looks for itself."""
-    Schemas().check("s", Tool(name="t", input_schema={"type": 7}), {"n": "anything"})
+    ToolSchemas().check("s", Tool(name="t", input_schema={"type": 7}), {"n": "anything"})
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_schema_that_cannot_be_used_checks_nothing():
 )
 def test_who_a_tool_is_for_is_what_it_says(meta, only):
     """Ours: what is malformed says nothing."""
-    assert only == app_only(Tool(name="t", input_schema={}, meta=meta))
+    assert only == is_app_only(Tool(name="t", input_schema={}, meta=meta))
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from audit_rows import until
 from isthmus import Server
-from isthmus.host.attached import Attached
-from isthmus.host.control import Control
-from isthmus.host.errors import Denied, Unknown
-from isthmus.host.events import Answered, Asked
 from isthmus.host.host import Host
-from isthmus.host.interaction import CallAsked, Decision
+from isthmus.host.model.errors import Denied, Unknown
+from isthmus.host.model.events import QuestionAnswered, QuestionAsked
+from isthmus.host.model.interaction import CallAsked, Decision
+from isthmus.host.remote.attached import AttachedHost
+from isthmus.host.remote.control import Control
+from support.host.audit_rows import wait_until
 
 YES = Decision(verdict="allow", by="ada")
 NO = Decision(verdict="deny", by="ada")
@@ -45,7 +45,7 @@ async def viewing(host, way, tmp_path):
     if way == "local":
         yield host.view
         return
-    async with Control(host.view, tmp_path / "state"), Attached(tmp_path / "state") as view:
+    async with Control(host.view, tmp_path / "state"), AttachedHost(tmp_path / "state") as view:
         yield view
 
 
@@ -58,7 +58,7 @@ async def view(request, host, tmp_path):
 async def asked(events):
     """The next question."""
     async for event in events:
-        if isinstance(event, Asked):
+        if isinstance(event, QuestionAsked):
             return event.interaction
     return None
 
@@ -79,7 +79,7 @@ async def test_a_question_is_seen_and_answered(host, view):
         first = await view.decide(question.id, YES)
         result = await call
         async for event in events:
-            if isinstance(event, Answered):
+            if isinstance(event, QuestionAnswered):
                 break
 
     assert [question] == list(waiting)
@@ -139,7 +139,7 @@ async def test_servers_are_seen_and_can_be_stopped_and_started(host, view):
     await view.server_do("calc", "start")
     started = [one.state for one in host.view.servers()]
     await view.server_do("calc", "stop")
-    await until(lambda: "ready" != view.servers()[0].state)  # the news is on its way
+    await wait_until(lambda: "ready" != view.servers()[0].state)  # the news is on its way
 
     assert ["ready"] == started
     assert ["calc"] == [one.name for one in view.servers()]

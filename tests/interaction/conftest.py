@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-import conversations
 from isthmus.testing import connect
+from support.schemas import conversations
 
 
 @pytest.fixture

@@ -6,20 +6,20 @@ import pytest
 
 from isthmus.errors import AuthError, HttpRefused, IsthmusError, Refused
 from isthmus.testing import every_revision, every_transport
-from protected import READ, WRITE, Files, guard, person
+from support.auth.protected_server import READ, WRITE, Files, make_guard, make_person
 
 pytestmark = [every_revision(), every_transport(), pytest.mark.usefixtures("secret_watch")]
 
 WEB = {"http", "http+sse", "websocket"}
 PEOPLE = {
-    "token-of-ada": person("ada", READ),
-    "token-of-eve": person("eve", READ, WRITE),
+    "token-of-ada": make_person("ada", READ),
+    "token-of-eve": make_person("eve", READ, WRITE),
 }
 
 
 def files(**options):
     """A server, and what was done to its files."""
-    return Files(guard(PEOPLE, **options))
+    return Files(make_guard(PEOPLE, **options))
 
 
 @contextlib.asynccontextmanager

@@ -1,7 +1,7 @@
 """Changes on a server as its clients hear of them, over every transport and revision."""
 
 from isthmus import Server
-from isthmus.client.listening import Change
+from isthmus.client.subscriptions import Change
 from isthmus.testing import every_revision, every_transport
 
 pytestmark = [every_transport(), every_revision()]

@@ -8,12 +8,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-import faulty_server
-import faulty_sockets
 from isthmus import Client, Command, Server
 from isthmus.errors import CallTimedOut, ConnectFailed, ConnectionLost, HttpRefused, Misbehaved
 from isthmus.testing import connect
 from isthmus.testing.faults import Faulty, break_after, cut_after, drop, garble
+from support.transports import faulty_server, faulty_sockets
 
 SCRIPT = Path(faulty_server.__file__)
 BOUND = 10.0  # seconds within which each of them must have ended

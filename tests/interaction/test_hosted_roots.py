@@ -6,12 +6,12 @@ import pytest
 from msgspec import Raw
 
 from isthmus.host import Host
-from isthmus.host.config.entries import HostConfig, HostOptions, RootEntry
+from isthmus.host.model.entries import HostConfig, HostOptions, RootEntry
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.revisions import LEGACY
 from isthmus.wire import ListRootsParams
-from small_server import Small, text, tool
+from support.client.small_server import SmallServer, any_tool, text_result
 
 CALLS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = "tool.call" }\n'
 CHANGED = "notifications/roots/list_changed"
@@ -35,9 +35,9 @@ def curious(revision):
 
     async def call(_params, inbound):
         said = await inbound.link.call("roots/list", ListRootsParams(), Raw)
-        return text(bytes(said).decode())
+        return text_result(bytes(said).decode())
 
-    server = Small({"tools/call": call}, tools=[tool()], revisions=[revision])
+    server = SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[revision])
     server.noted = Heard()
     return server
 

@@ -8,16 +8,16 @@ from msgspec import UNSET, Raw, Struct
 from isthmus import Accepted, Context, Server, ToolError
 from isthmus.errors import IsthmusError, Misbehaved, Refused, UrlRequired
 from isthmus.host import Decision, Host, UserDeclined
-from isthmus.host.config.entries import Advertise, HostConfig, HostOptions, RootEntry, Timeouts
+from isthmus.host.model.entries import Advertise, HostConfig, HostOptions, RootEntry, Timeouts
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.sampling.models import Models
 from isthmus.revisions import BY_NAME, LEGACY, Feature
 from isthmus.testing import VirtualLoop, every_revision
 from isthmus.wire import CreateMessageParams, ElicitParams, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import encode
-from small_server import Small, text, tool
+from support.client.small_server import SmallServer, any_tool, text_result
 
 CALLS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = "tool.call" }\n'
 TASKS = ("2025-11-25", "2026-07-28")
@@ -175,9 +175,9 @@ async def test_who_asks_what_was_not_offered_is_refused_and_it_is_written_down(r
             await inbound.link.call("sampling/createMessage", question, Raw)
         except Refused as error:
             heard.append(error.code)
-        return text("asked")
+        return text_result("asked")
 
-    pushy = Small({"tools/call": call}, tools=[tool()], revisions=[revision])
+    pushy = SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[revision])
     async with hosted(pushy, lambda _: True, advertise=offered) as host:
         if route(revision) == "request":
             await host.call("shop__add")
@@ -208,9 +208,9 @@ def test_no_call_times_out_while_a_person_thinks(revision):
         elif call.input_responses is UNSET:
             wanted = InputRequest(method="elicitation/create", params=Raw(encode(form)))
             return InputRequiredResult(input_requests={"q": wanted}, request_state="s")
-        return text("row 3")
+        return text_result("row 3")
 
-    server = Small({"tools/call": call}, tools=[tool()], revisions=[revision])
+    server = SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[revision])
 
     async def person(_interaction):
         await asyncio.sleep(2 * 3600.0)

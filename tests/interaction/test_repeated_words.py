@@ -5,14 +5,14 @@ import json
 
 import pytest
 
-from asgi_driver import fetch
-from http_wire import INITIALIZE, legacy_head, modern_head
 from isthmus import Server
 from isthmus.revisions import BY_NAME, LEGACY
 from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.testing import every_revision
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
+from support.http.asgi_driver import fetch
+from support.http.messages import INITIALIZE, legacy_head, modern_head
 
 LONG = "x" * 100_000
 MOST_BYTES = 5_000
@@ -81,7 +81,7 @@ def message(method, params, id=1):
 
 async def opened(revision):
     """A pipe to a server, whose handshake is over."""
-    ours, theirs = pair()
+    ours, theirs = open_pair()
     running = asyncio.ensure_future(Peer(theirs, shop().router, side="server").run())
     if BY_NAME[revision] in LEGACY:
         opening = INITIALIZE["params"] | {"protocolVersion": revision}
@@ -117,7 +117,7 @@ async def test_an_id_that_is_in_flight_is_not_repeated_in_words(revision):
         await held.wait()
         return "done"
 
-    ours, theirs = pair()
+    ours, theirs = open_pair()
     running = asyncio.ensure_future(Peer(theirs, server.router, side="server").run())
     opening = INITIALIZE["params"] | {"protocolVersion": revision}
     if BY_NAME[revision] in LEGACY:

@@ -8,7 +8,7 @@ import pytest
 from isthmus import Client, Context, Server
 from isthmus.errors import InvalidParams, Refused, ResourceNotFound
 from isthmus.revisions import BY_NAME, Feature
-from isthmus.server.limits import Limits
+from isthmus.server.guard.limits import Limits
 from isthmus.testing import every_revision, every_transport
 from isthmus.wire import CallToolParams, ListToolsParams
 

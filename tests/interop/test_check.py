@@ -3,8 +3,9 @@
 import pytest
 
 from isthmus import Command
-from isthmus.client.targets import resolve
-from isthmus.linter.doctor import Doctor, LineSite
+from isthmus.client.targets import resolve_target
+from isthmus.linter.doctor.doctor import Doctor
+from isthmus.linter.doctor.lines import LineTarget
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -25,8 +26,8 @@ UNLIKELY = {
 
 
 async def examined(command):
-    target = resolve(command, headers=None, connect_timeout=30)
-    return await Doctor(LineSite(target.dial), timeout=10).examine()
+    target = resolve_target(command, headers=None, connect_timeout=30)
+    return await Doctor(LineTarget(target.dial), timeout=10).examine()
 
 
 @pytest.mark.parametrize("name", ["mcp_server_time", "mcp_server_git"])

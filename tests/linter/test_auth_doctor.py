@@ -2,11 +2,11 @@
 
 import pytest
 
-from isthmus.auth.network import Network, NetworkPolicy
-from isthmus.auth.secret import Secret
+from isthmus.auth.net.network import Network, NetworkPolicy
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused
-from isthmus.linter.auth_doctor import AuthDoctor
-from loopback_pages import as_json, pages
+from isthmus.linter.auth.doctor import AuthDoctor
+from support.http.loopback_pages import json_page, serve_pages
 
 pytestmark = pytest.mark.usefixtures("secret_watch")
 
@@ -37,13 +37,13 @@ class Site:
             "authorization_response_iss_parameter_supported": True,
         }
         server.pages["/mcp"] = self.guard
-        server.pages[PRM] = lambda _: as_json(self.resource)
-        authority.pages[ASM] = lambda _: as_json(self.issuer)
+        server.pages[PRM] = lambda _: json_page(self.resource)
+        authority.pages[ASM] = lambda _: json_page(self.issuer)
 
     def guard(self, asked):
         """The MCP endpoint: whoever has the token gets an answer."""
         if asked.headers.get("Authorization") == f"Bearer {TOKEN}":
-            return as_json({"jsonrpc": "2.0", "id": 1, "result": {}})
+            return json_page({"jsonrpc": "2.0", "id": 1, "result": {}})
         return 401, {"WWW-Authenticate": self.challenge} if self.challenge else {}, b""
 
     async def examined(self, **more):
@@ -59,7 +59,7 @@ class Site:
 @pytest.fixture
 async def site():
     """Two servers on this machine."""
-    async with pages() as server, pages() as authority:
+    async with serve_pages() as server, serve_pages() as authority:
         yield Site(server, authority)
 
 
@@ -320,7 +320,7 @@ async def test_a_server_on_plain_http_is_the_first_hop(site):
 
 async def test_an_open_server_has_nothing_wrong(site):
     """Ours: authorization is optional."""
-    site.server.pages = {"/mcp": lambda _: as_json({"jsonrpc": "2.0", "id": 1, "result": {}})}
+    site.server.pages = {"/mcp": lambda _: json_page({"jsonrpc": "2.0", "id": 1, "result": {}})}
     hops = await site.examined()
 
     assert first_problem(hops) is None
@@ -392,7 +392,7 @@ async def test_what_some_clients_do_without_is_a_warning(site):
 async def test_a_server_of_2025_03_26_is_recognised(site):
     """Ours: an origin that is its own authorization server is found, and still lacks the metadata."""
     metadata_missing(site)
-    site.server.pages[ASM] = lambda _: as_json({**site.issuer, "issuer": site.server.url})
+    site.server.pages[ASM] = lambda _: json_page({**site.issuer, "issuer": site.server.url})
     hops = await site.examined()
 
     assert "resource metadata" == first_problem(hops)

@@ -7,11 +7,19 @@ import pytest
 
 from isthmus import Server
 from isthmus.errors import ConnectFailed, ConnectionLost
-from isthmus.linter import conversation
-from isthmus.linter.doctor import Doctor, LineSite
+from isthmus.linter.doctor.doctor import Doctor
+from isthmus.linter.doctor.lines import LineTarget
+from isthmus.linter.rules import conversation
 from isthmus.revisions import REVISIONS
 from isthmus.types import SUBSCRIPTION_ID
-from spoiled_servers import HANG_UP, Reply, examined, good, line_site, web_site
+from support.linter.spoiled_servers import (
+    HANG_UP,
+    SpoiledReply,
+    examine_server,
+    line_site,
+    make_good_server,
+    web_site,
+)
 
 EVERY = pytest.mark.parametrize("revision", [r.name for r in REVISIONS])
 
@@ -20,7 +28,7 @@ EVERY = pytest.mark.parametrize("revision", [r.name for r in REVISIONS])
 @pytest.mark.covers("linter.rules.good-servers-pass")
 async def test_a_good_server_has_nothing_wrong_over_lines(revision):
     """Ours: not an error, not a warning, not a note."""
-    report = await examined(line_site(), revision)
+    report = await examine_server(line_site(), revision)
 
     assert [revision] == report.spoken
     assert [] == report.findings
@@ -31,7 +39,7 @@ async def test_a_good_server_has_nothing_wrong_over_lines(revision):
 async def test_a_good_server_has_nothing_wrong_over_http(revision):
     """Ours: the same where statuses and headers are looked at, too."""
     async with web_site() as site:
-        report = await examined(site, revision)
+        report = await examine_server(site, revision)
 
     assert [revision] == report.spoken
     assert [] == report.findings
@@ -40,7 +48,7 @@ async def test_a_good_server_has_nothing_wrong_over_http(revision):
 @EVERY
 async def test_a_server_with_nothing_has_nothing_wrong(revision):
     """Ours: what is not declared is not asked for."""
-    report = await examined(line_site(server=Server("empty", version="1")), revision)
+    report = await examine_server(line_site(server=Server("empty", version="1")), revision)
 
     assert [] == report.findings
 
@@ -83,14 +91,16 @@ def tools_called():
 async def test_no_tool_is_called_but_those_that_may_be(options, expected):
     """Ours: it is safe on other people's servers."""
     server, called = tools_called()
-    await examined(line_site(server=server), "2025-11-25", **options)
+    await examine_server(line_site(server=server), "2025-11-25", **options)
 
     assert expected == called
 
 
 async def test_a_revision_that_is_not_spoken_is_told_with_the_reason():
     """Ours: what came of each is in the report."""
-    report = await Doctor(line_site(server=good(revisions=["2025-06-18"])), timeout=5).examine()
+    report = await Doctor(
+        line_site(server=make_good_server(revisions=["2025-06-18"])), timeout=5
+    ).examine()
 
     assert ["2025-06-18"] == report.spoken
     assert "it offers 2025-06-18" == report.unspoken["2025-11-25"]
@@ -104,7 +114,7 @@ async def test_a_server_that_dies_each_time_is_left_alone():
     def spoil(asked, message):
         return HANG_UP if message and "method" in (asked or {}) and dies(asked) else message
 
-    report = await examined(line_site(spoil), "2025-11-25")
+    report = await examine_server(line_site(spoil), "2025-11-25")
     lost = [finding for finding in report.findings if finding.rule == "connection.survives"]
 
     assert 1 <= len(lost) <= 5
@@ -116,14 +126,14 @@ def dies(asked):
 
 async def test_a_server_that_never_ends_is_left_alone(monkeypatch):
     """Ours: whoever examines a server is not at its mercy."""
-    monkeypatch.setattr(conversation, "MOST", 100_000)
+    monkeypatch.setattr(conversation, "MAX_CONVERSATION_BYTES", 100_000)
     note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info"}}
     log = {**note, "params": {"level": "info", "data": "x" * 10_000}}
 
     def spoil(asked, message):
         return [log] * 10 + [message] if message and "method" in (asked or {}) else message
 
-    report = await examined(line_site(spoil), "2025-11-25")
+    report = await examine_server(line_site(spoil), "2025-11-25")
 
     told = [*report.unspoken.values(), *(finding.said for finding in report.findings)]
     assert any("without end" in one for one in told)
@@ -138,7 +148,7 @@ async def test_contents_of_any_shape_are_no_trouble(contents):
         result = {"jsonrpc": "2.0", "id": (message or {}).get("id"), "result": {}}
         return {**result, "result": {"contents": contents}} if read else message
 
-    report = await examined(line_site(spoil), "2025-11-25")
+    report = await examine_server(line_site(spoil), "2025-11-25")
 
     assert "a result with no contents" in {finding.said for finding in report.findings}
 
@@ -151,7 +161,7 @@ async def test_a_server_that_says_nothing_is_left_alone():
         opening = (asked or {}).get("method") in {"initialize", None}
         return message if opening or not message or "method" in message else silent.append(asked)
 
-    await examined(line_site(spoil), "2025-11-25", timeout=0.01)
+    await examine_server(line_site(spoil), "2025-11-25", timeout=0.01)
 
     assert 20 <= len(silent) <= 40
 
@@ -162,7 +172,7 @@ async def test_nobody_there_is_told():
     async def dial():
         raise ConnectFailed("no such command: 'nothing'")
 
-    report = await Doctor(LineSite(dial)).examine()
+    report = await Doctor(LineTarget(dial)).examine()
 
     assert [] == report.spoken
     assert {"no such command: 'nothing'"} == set(report.unspoken.values())
@@ -251,8 +261,8 @@ class FallsLater:
 async def test_the_question_that_a_server_fell_over_is_blamed():
     """Ours: not the one that was on its way when it was gone."""
     site = line_site()
-    report = await examined(
-        LineSite(FallsLater(site, b"isthmus-check/no-such-method")), "2025-11-25"
+    report = await examine_server(
+        LineTarget(FallsLater(site, b"isthmus-check/no-such-method")), "2025-11-25"
     )
 
     assert [("connection.survives", "an unknown method")] == [
@@ -274,7 +284,7 @@ async def test_a_slow_tool_is_a_note_and_harms_no_other_question():
             cancelled.append(1)
         return "never"
 
-    report = await examined(line_site(server=server), "2025-11-25", timeout=0.1)
+    report = await examine_server(line_site(server=server), "2025-11-25", timeout=0.1)
 
     assert [("calls.slow", "note")] == [(one.rule, one.severity) for one in report.findings]
     assert [1] == cancelled
@@ -295,7 +305,7 @@ async def test_a_server_without_changes_need_not_acknowledge_their_stream():
             }
         return message
 
-    report = await examined(line_site(spoil, server=server), "2026-07-28")
+    report = await examine_server(line_site(spoil, server=server), "2026-07-28")
 
     assert [] == report.findings
 
@@ -309,8 +319,8 @@ async def test_an_answer_in_a_version_that_nobody_has_is_one_finding():
             return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
         return message
 
-    old = await examined(line_site(spoil), "2025-11-25")
-    new = await examined(line_site(spoil), "2026-07-28")
+    old = await examine_server(line_site(spoil), "2025-11-25")
+    new = await examine_server(line_site(spoil), "2026-07-28")
 
     assert {"lifecycle.unknown-version"} == {one.rule for one in old.findings}
     assert {"versions.unsupported"} == {one.rule for one in new.findings}
@@ -320,10 +330,14 @@ async def test_an_empty_answer_that_says_it_is_json_is_no_message():
     """Ours: frameworks put the type on a 202 without a body."""
 
     def spoil(_request, reply):
-        return Reply(202, {"content-type": "application/json"}) if reply.status == 202 else reply
+        return (
+            SpoiledReply(202, {"content-type": "application/json"})
+            if reply.status == 202
+            else reply
+        )
 
     async with web_site(spoil) as site:
-        report = await examined(site, "2025-11-25")
+        report = await examine_server(site, "2025-11-25")
 
     assert [] == report.findings
 
@@ -337,11 +351,11 @@ async def test_a_batch_that_is_served_where_there_are_none_is_one_finding():
     def spoil(_request, reply):
         if _request.body.startswith(b"[{"):
             body = json.dumps(both).encode()
-            return Reply(200, {"content-type": "application/json"}, body)
+            return SpoiledReply(200, {"content-type": "application/json"}, body)
         return reply
 
     async with web_site(spoil) as site:
-        report = await examined(site, "2025-11-25")
+        report = await examine_server(site, "2025-11-25")
 
     assert ["batches.refused"] == [one.rule for one in report.findings]
 
@@ -366,6 +380,6 @@ async def test_a_server_that_wants_a_handshake_in_the_new_revision_is_found(word
             return {"jsonrpc": "2.0", "id": asked["id"], "error": error}
         return message
 
-    report = await examined(line_site(spoil), "2026-07-28")
+    report = await examine_server(line_site(spoil), "2026-07-28")
 
     assert "versions.no-handshake" in {one.rule for one in report.findings}

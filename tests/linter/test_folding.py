@@ -1,10 +1,10 @@
 """Findings that say the same are read once."""
 
 from isthmus.cli.findings import print_findings
-from isthmus.linter.doctor import Doctor
-from isthmus.linter.rule import Finding, fold_findings
+from isthmus.linter.doctor.doctor import Doctor
+from isthmus.linter.rules.rule import Finding, fold_findings
 from isthmus.revisions import BY_NAME
-from spoiled_servers import line_site
+from support.linter.spoiled_servers import line_site
 
 
 def finding(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from isthmus.errors import UsageError
-from isthmus.linter.recordings import read
-from isthmus.linter.rules import RULES, judge
+from isthmus.linter.doctor.recordings import read_recordings
+from isthmus.linter.rules.catalog import RULES, judge
 from isthmus.revisions import BY_NAME
 
 FACTS = {
@@ -33,7 +33,7 @@ S {"id": 1, "result": {"resultType": "complete", "content": "text"}}
 def found(text, **how):
     return [
         (f.rule, f.where, f.side, f.revision)
-        for conversation in read(text, **how)
+        for conversation in read_recordings(text, **how)
         for f in judge(conversation, RULES)
     ]
 
@@ -70,7 +70,7 @@ def test_every_form_says_the_same(text):
 
 def test_a_finding_has_its_line():
     """Ours: lines of the file, also behind comments and headings."""
-    (conversation,) = read(TRANSCRIPT)
+    (conversation,) = read_recordings(TRANSCRIPT)
 
     assert [4] == [f.number for f in judge(conversation, RULES)]
 
@@ -87,7 +87,7 @@ def test_one_message_stands_alone():
 
 def test_the_revision_is_that_of_the_handshake():
     """Ours: what a session is held to is what it agreed on."""
-    (conversation,) = read(
+    (conversation,) = read_recordings(
         'C {"id": 0, "method": "initialize", "params": {"protocolVersion": "2026-07-28", '
         '"capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}\n'
         'S {"id": 0, "result": {"protocolVersion": "2025-03-26", "capabilities": {}, '
@@ -122,7 +122,7 @@ def test_placeholders_of_a_transcript_fit_anywhere():
 def test_what_holds_no_messages_is_refused(text):
     """Ours: exit code 2, and what is taken."""
     with pytest.raises(UsageError, match="no messages"):
-        read(text)
+        read_recordings(text)
 
 
 TRANSCRIPTS = sorted((Path(__file__).parents[1] / "transcripts").glob("*/*.txt"))
@@ -131,7 +131,7 @@ TRANSCRIPTS = sorted((Path(__file__).parents[1] / "transcripts").glob("*/*.txt")
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_our_own_server_says_in_transcripts_breaks_no_must(path):
     """Ours: the transcripts are held to by tests of their own, and so is the linter."""
-    conversations = read(path.read_text(encoding="utf-8"), judged=("server",))
+    conversations = read_recordings(path.read_text(encoding="utf-8"), judged=("server",))
     errors = [f for c in conversations for f in judge(c, RULES) if f.severity == "error"]
 
     assert [] == errors

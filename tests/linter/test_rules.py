@@ -5,11 +5,18 @@ import json
 import pytest
 
 from isthmus.errors import UsageError
-from isthmus.linter.recordings import read
-from isthmus.linter.rules import RULES, SAID, VISITED, judge, selected
+from isthmus.linter.doctor.recordings import read_recordings
+from isthmus.linter.rules.catalog import CONVERSATION_RULES, RULES, VISIT_RULES, judge, select_rules
 from isthmus.revisions import BY_NAME
 from isthmus.types import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
-from spoiled_servers import HANG_UP, Reply, examined, good, line_site, web_site
+from support.linter.spoiled_servers import (
+    HANG_UP,
+    SpoiledReply,
+    examine_server,
+    line_site,
+    make_good_server,
+    web_site,
+)
 
 # --- conversations ----------------------------------------------------------------------------
 
@@ -284,7 +291,7 @@ def recorded(lines):
 
 
 def broken_by(lines):
-    (conversation,) = read(recorded(lines))
+    (conversation,) = read_recordings(recorded(lines))
     return {finding.rule for finding in judge(conversation, RULES)}
 
 
@@ -337,7 +344,7 @@ def test_a_good_conversation_breaks_none(lines):
 
 def test_every_rule_about_conversations_has_one_that_breaks_it():
     """Ours: the table above is whole."""
-    assert {rule.id for rule in SAID} == {rule for rule, _ in BROKEN}
+    assert {rule.id for rule in CONVERSATION_RULES} == {rule for rule, _ in BROKEN}
 
 
 # --- servers, over lines ----------------------------------------------------------------------
@@ -685,7 +692,7 @@ LINES = [
 @pytest.mark.parametrize(("rule", "revision", "spoil", "also"), LINES)
 async def test_a_server_breaks_one_rule_and_those_that_follow(rule, revision, spoil, also):
     """Ours: what a rule finds, it finds on the wire."""
-    report = await examined(line_site(spoil), revision)
+    report = await examine_server(line_site(spoil), revision)
 
     found = {finding.rule for finding in report.findings}
 
@@ -695,7 +702,7 @@ async def test_a_server_breaks_one_rule_and_those_that_follow(rule, revision, sp
 
 async def test_noise_on_standard_output_is_found():
     """MUST NOT write anything that is no message (spec 2025-11-25 basic/transports#stdio)."""
-    report = await examined(line_site(noise=[b"Welcome!"]), L)
+    report = await examine_server(line_site(noise=[b"Welcome!"]), L)
 
     assert [("stdio.noise", "'Welcome!'")] == [(f.rule, f.said) for f in report.findings]
 
@@ -711,7 +718,7 @@ async def test_ping_before_initialize_is_asked():
         # The second one is the last question of the first connection.
         return says(-32603)(message) if method == "ping" and len(handshakes) > 1 else message
 
-    report = await examined(line_site(spoil), L)
+    report = await examine_server(line_site(spoil), L)
 
     assert {"lifecycle.ping-early"} == {finding.rule for finding in report.findings}
 
@@ -725,14 +732,14 @@ def unbatched(asked, message):
 
 async def test_a_server_of_2025_03_26_serves_batches():
     """MUST support receiving batches (spec 2025-03-26 basic#batching)."""
-    report = await examined(line_site(unbatched), B)
+    report = await examine_server(line_site(unbatched), B)
 
     assert {"batches.served"} == {finding.rule for finding in report.findings}
 
 
 async def test_an_empty_batch_is_an_error():
     """JSON-RPC 2.0, as 2025-03-26 has it."""
-    report = await examined(line_site(by_words("at least one", says(-32603))), B)
+    report = await examine_server(line_site(by_words("at least one", says(-32603))), B)
 
     assert {"batches.empty"} == {finding.rule for finding in report.findings}
 
@@ -742,7 +749,7 @@ async def test_a_batch_in_a_revision_without_batches_is_refused():
     both = [
         {"jsonrpc": "2.0", "id": id, "result": {}} for id in ("isthmus-check-4", "isthmus-check-5")
     ]
-    report = await examined(line_site(by_words("batch", lambda m: both)), L)
+    report = await examine_server(line_site(by_words("batch", lambda m: both)), L)
 
     assert "batches.refused" in {finding.rule for finding in report.findings}
 
@@ -773,7 +780,7 @@ async def test_an_answer_to_nothing_is_not_answered():
         channel.send = sent
         return channel
 
-    report = await examined(Chatty(chatty), L)
+    report = await examine_server(Chatty(chatty), L)
 
     assert {"answers.unanswered", "messages.unasked"} == {f.rule for f in report.findings}
 
@@ -791,7 +798,7 @@ def when(name, change):
 
 
 def status(code):
-    return lambda reply: Reply(code, reply.headers, reply.body)
+    return lambda reply: SpoiledReply(code, reply.headers, reply.body)
 
 
 def header(name, value):
@@ -816,7 +823,7 @@ def served(result=None):
 
     def change(reply):
         message = {**body, "id": (reply.message or {}).get("id")}
-        return Reply(200, {"content-type": "application/json"}, json.dumps(message).encode())
+        return SpoiledReply(200, {"content-type": "application/json"}, json.dumps(message).encode())
 
     return change
 
@@ -833,7 +840,7 @@ def serve_ping(picks):
             return reply
         id = (request.message or {}).get("id")
         body = json.dumps({"jsonrpc": "2.0", "id": id, "result": {}}).encode()
-        return Reply(200, {"content-type": "application/json"}, body)
+        return SpoiledReply(200, {"content-type": "application/json"}, body)
 
     return spoil
 
@@ -865,7 +872,7 @@ def mismatch(picks):
 
 def bad_session(request, reply):
     if "mcp-session-id" in reply.headers:
-        return Reply(reply.status, {**reply.headers, "mcp-session-id": "a b"}, reply.body)
+        return SpoiledReply(reply.status, {**reply.headers, "mcp-session-id": "a b"}, reply.body)
     if request.headers.get("mcp-session-id") == "a b":
         return reply
     return reply
@@ -888,16 +895,16 @@ NODE = b"<pre>Error: no<br> &nbsp; &nbsp;at parse (/srv/app/node/index.js:10:5)<
 
 def page(code, body):
     """A page of a framework's own."""
-    return lambda _reply: Reply(code, {"content-type": "text/html"}, body)
+    return lambda _reply: SpoiledReply(code, {"content-type": "text/html"}, body)
 
 
 HTTP = [
     ("ids.same", L, when(has_string_id, other_id), {"messages.unasked"}),
-    ("http.type", L, when(asks("tools/list"), lambda r: Reply(r.status, {}, r.body)), None),
+    ("http.type", L, when(asks("tools/list"), lambda r: SpoiledReply(r.status, {}, r.body)), None),
     (
         "http.accepted",
         L,
-        when(asks("notifications/isthmus-check"), lambda r: Reply(200, r.headers, b"")),
+        when(asks("notifications/isthmus-check"), lambda r: SpoiledReply(200, r.headers, b"")),
         set(),
     ),
     ("http.leak", L, when(no_message, page(400, NODE)), set()),
@@ -946,7 +953,7 @@ HTTP = [
 async def test_a_server_breaks_a_rule_of_http(rule, revision, spoil, also):
     """Ours: what a rule finds, it finds in statuses and headers."""
     async with web_site(spoil) as site:
-        report = await examined(site, revision)
+        report = await examine_server(site, revision)
     found = {finding.rule for finding in report.findings}
 
     assert rule in found
@@ -956,7 +963,7 @@ async def test_a_server_breaks_a_rule_of_http(rule, revision, spoil, also):
 async def test_a_session_id_of_other_characters_is_found():
     """MUST only contain visible ASCII (spec 2025-11-25 basic/transports#session-management)."""
     async with web_site(bad_session) as site:
-        report = await examined(site, L)
+        report = await examine_server(site, L)
 
     assert "http.session-id" in {finding.rule for finding in report.findings}
 
@@ -975,7 +982,7 @@ ELSEWHERE = {
 
 def test_every_rule_about_servers_has_one_that_breaks_it():
     """Ours: the tables above are whole, with the tests between them."""
-    assert {rule.id for rule in VISITED} == {row[0] for row in (*LINES, *HTTP)} | ELSEWHERE
+    assert {rule.id for rule in VISIT_RULES} == {row[0] for row in (*LINES, *HTTP)} | ELSEWHERE
 
 
 # --- the rules themselves ---------------------------------------------------------------------
@@ -993,17 +1000,17 @@ def test_a_rule_says_what_where_and_how_to_mend(rule):
 
 def test_rules_are_chosen_by_name_and_by_area():
     """Ours: --only and --skip."""
-    assert {"ping.empty"} == selected(["ping"], [])
-    assert "tools.name" not in selected([], ["tools"])
-    assert {"tools.unique"} < selected(["tools"], ["tools.name"])
+    assert {"ping.empty"} == select_rules(["ping"], [])
+    assert "tools.name" not in select_rules([], ["tools"])
+    assert {"tools.unique"} < select_rules(["tools"], ["tools.name"])
     with pytest.raises(UsageError, match="no rule"):
-        selected(["nothing"], [])
+        select_rules(["nothing"], [])
 
 
 async def test_rules_that_are_left_out_find_nothing():
     """Ours: what was skipped is not judged."""
-    site = line_site(instead("ping", says(-32603), where=proper), good())
-    report = await examined(site, L, rules=selected([], ["ping", "lifecycle.ping-early"]))
+    site = line_site(instead("ping", says(-32603), where=proper), make_good_server())
+    report = await examine_server(site, L, rules=select_rules([], ["ping", "lifecycle.ping-early"]))
 
     assert [] == report.findings
 
@@ -1028,7 +1035,7 @@ def test_a_stack_trace_is_known_wherever_it_stands(trace, where):
     data = {"data": trace, "deep": {"error": {"stack": [trace]}}}.get(where)
     said = {"code": -32603, "message": trace if where == "message" else "no", "data": data}
     lines = [ask("ping"), ("S", {"id": 1, "error": said})]
-    (conversation,) = read(recorded(session(*lines)))
+    (conversation,) = read_recordings(recorded(session(*lines)))
     found = judge(conversation, {"errors.leak"})
 
     assert ["errors.leak"] == [one.rule for one in found]

@@ -6,13 +6,11 @@ from functools import cache
 import jsonschema_rs
 import pytest
 
-import official_schemas as official
-import schema_shapes
-import wire_values
 from isthmus import wire
-from isthmus.linter.shapes import Flaw, flaws
+from isthmus.linter.rules.shapes import Flaw, find_flaws
 from isthmus.revisions import BY_NAME, METHODS, REVISIONS, project
 from isthmus.wire.jsonrpc import encode
+from support.schemas import official, shapes, wire_values
 
 CLIENT_PARAMS = {row.params for row in METHODS.values() if "client" in row.senders and row.result}
 OTHERS = (None, True, 1, 1.5, "x", [], {}, {"type": "text"}, ["x"], -3)
@@ -69,18 +67,16 @@ def definitions(revision):
     known = official.definitions(revision.name)
     for struct in sorted(revision.members, key=lambda struct: struct.__name__):
         for name, definition in known.items():
-            if schema_shapes.struct_of(name) is struct and not schema_shapes.is_choice(
-                definition, name
-            ):
+            if shapes.struct_of(name) is struct and not shapes.is_choice(definition, name):
                 yield struct, name
 
 
 def verdict(value, struct, revision):
     """What we find wrong; of a modern request also in its ``_meta``."""
-    found = flaws(value, struct, revision)
+    found = find_flaws(value, struct, revision)
     if struct in CLIENT_PARAMS and revision.name == "2026-07-28" and isinstance(value, dict):
         meta = value.get("_meta")
-        found += flaws(meta, wire.RequestMeta, revision, "$._meta")
+        found += find_flaws(meta, wire.RequestMeta, revision, "$._meta")
     return [flaw for flaw in found if flaw.kind != "unknown"]
 
 
@@ -113,7 +109,7 @@ def test_what_we_send_ourselves_has_no_flaw(revision):
     for struct in revision.members:
         for value in wire_values.fullest(struct):
             plain = json.loads(encode(project(value, revision)))
-            found = [f for f in flaws(plain, struct, revision) if f.kind == "unknown"]
+            found = [f for f in find_flaws(plain, struct, revision) if f.kind == "unknown"]
 
             assert [] == found, struct
 
@@ -178,11 +174,11 @@ LEGACY, MODERN = BY_NAME["2025-03-26"], BY_NAME["2026-07-28"]
 )
 def test_a_flaw_says_where_and_what(value, shape, expected):
     """Ours: a JSON path, and words that say what to mend."""
-    assert [expected] == flaws(value, shape, LEGACY)
+    assert [expected] == find_flaws(value, shape, LEGACY)
 
 
 def test_a_member_that_went_is_named_with_its_last_revision():
     """Ours: who sends it learns until when it was right."""
-    (flaw,) = flaws({"listChanged": True}, wire.RootsCapability, MODERN)
+    (flaw,) = find_flaws({"listChanged": True}, wire.RootsCapability, MODERN)
 
     assert "2026-07-28 has no member 'listChanged' here; there is one up to 2025-11-25" == flaw.text

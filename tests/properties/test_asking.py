@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from both_eras import LEGACY, MODERN, Client, text
 from isthmus.core.answers import Accepted
 from isthmus.errors import ToolError
 from isthmus.server import Context, Server
 from isthmus.wire import InputRequest, InputRequiredResult
+from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 # --- programs: what a tool body may do -------------------------------------------------------
 
@@ -194,7 +194,7 @@ def outcome_of(program, revision, then=None, **how):
     async def main():
         problems = []
         asyncio.get_running_loop().set_exception_handler(lambda _, what: problems.append(what))
-        client = Client(server, revision, User(), delay=how.pop("delay", 0))
+        client = EraClient(server, revision, User(), delay=how.pop("delay", 0))
         result = await client.call("body", token="t", **how)
         for _ in range(20):
             await asyncio.sleep(0)
@@ -203,7 +203,7 @@ def outcome_of(program, revision, then=None, **how):
 
     client, result = asyncio.run(main())
     said = [p["progress"] for p in client.link.said("notifications/progress")]
-    return (text(result), result.get("isError")), client.asked, world.effects, said
+    return (tool_text(result), result.get("isError")), client.asked, world.effects, said
 
 
 @pytest.mark.covers("rounds.effects.once")

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.audit.reading import lines, opened
+from isthmus.host.audit.queries import open_log, read_lines
 from isthmus.host.audit.redaction import forms
-from isthmus.host.audit.row import Kind, Row
-from isthmus.host.state import HostState
+from isthmus.host.model.row import AuditRow, RowKind
+from isthmus.host.state.database import HostState
 
 
 def drawn(number, size=32):
@@ -62,17 +62,17 @@ PLACES = {
 }
 """Where it stands."""
 
-TEXT_FIELDS = [field.name for field in msgspec.structs.fields(Row) if field.type is str]
+TEXT_FIELDS = [field.name for field in msgspec.structs.fields(AuditRow) if field.type is str]
 
 
 def row(kind, field, value, place):
     """A row of this kind with a secret in one of its members."""
     base = {"kind": kind, "call": "c1", "action": "tool.call", "server": "s"}
     if field in TEXT_FIELDS:
-        return Row(**{**base, field: value})
+        return AuditRow(**{**base, field: value})
     if field == "labels":
-        return Row(**base, labels=(value,))
-    return Row(**base, **{field: PLACES[place](value)})
+        return AuditRow(**base, labels=(value,))
+    return AuditRow(**base, **{field: PLACES[place](value)})
 
 
 async def leaks(rows, secret):
@@ -86,8 +86,8 @@ async def leaks(rows, secret):
         for one in rows:
             log.note(one)
         await log.flush()
-        with opened(folder) as db:
-            told = [msgspec.json.encode(line) for line in lines(db)]
+        with open_log(folder) as db:
+            told = [msgspec.json.encode(line) for line in read_lines(db)]
             list(db.execute("SELECT 1 FROM event"))
         await state.read(lambda db: None)
         found += within(folder, spelt)
@@ -111,7 +111,7 @@ FIELDS = ["arguments", "result", "detail", "object", "error", "labels"]
 @given(
     look=st.sampled_from(sorted(LOOKS)),
     number=st.integers(0, 10**6),
-    kind=st.sampled_from(get_args(Kind)),
+    kind=st.sampled_from(get_args(RowKind)),
     field=st.sampled_from(FIELDS),
     place=st.sampled_from(sorted(PLACES)),
 )
@@ -126,7 +126,7 @@ def test_what_looks_like_a_secret_stands_nowhere(look, number, kind, field, plac
 @settings(max_examples=50)
 @given(
     secret=st.text(st.characters(exclude_categories=["Cs"]), min_size=6, max_size=30),
-    kind=st.sampled_from(get_args(Kind)),
+    kind=st.sampled_from(get_args(RowKind)),
     field=st.sampled_from([*FIELDS, *(name for name in TEXT_FIELDS if name != "kind")]),
     place=st.sampled_from(sorted(PLACES)),
 )

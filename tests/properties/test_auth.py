@@ -7,12 +7,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from isthmus.auth.challenge import parse_challenges, write_challenge
-from isthmus.auth.dpop import normal_url
-from isthmus.auth.jose import InvalidToken, PrivateKey, read_token, sign, verify
+from isthmus.auth.net.challenge import parse_challenges, write_challenge
+from isthmus.auth.net.urls import (
+    canonical_resource,
+    check_browser_url,
+    redirect_matches,
+    resource_covers,
+)
 from isthmus.auth.redaction import redact
-from isthmus.auth.secret import Secret
-from isthmus.auth.urls import canonical_resource, covers, redirect_matches, safe_browser_url
+from isthmus.auth.tokens.dpop import normalize_htu
+from isthmus.auth.tokens.jose import InvalidToken, PrivateKey, read_token, sign_jwt, verify_jwt
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthUnsafe
 
 TOKENS = st.text("!#$%&'*+-.^_`|~" + string.ascii_letters + string.digits, min_size=1, max_size=8)
@@ -71,9 +76,9 @@ def test_a_canonical_resource_is_its_own(url):
     canonical = canonical_resource(url)
 
     assert canonical == canonical_resource(canonical)
-    assert covers(canonical, url)
-    assert covers(url, canonical)
-    assert normal_url(url) == normal_url(url.replace("HTTPS", "https"))
+    assert resource_covers(canonical, url)
+    assert resource_covers(url, canonical)
+    assert normalize_htu(url) == normalize_htu(url.replace("HTTPS", "https"))
 
 
 @given(urls(), SEGMENTS, st.text("abcXYZ019-_~", min_size=1, max_size=4))
@@ -81,15 +86,15 @@ def test_what_is_below_is_covered_and_what_begins_alike_is_not(url, below, more)
     """RFC 9728 3.3: whole segments."""
     base = url.rstrip("/")
 
-    assert covers(url, "/".join([base, *below]))
+    assert resource_covers(url, "/".join([base, *below]))
     if base.count("/") > 2:
-        assert not covers(url, base + more)
+        assert not resource_covers(url, base + more)
 
 
 @given(urls(), urls())
 def test_covering_both_ways_is_being_the_same(first, second):
     """Ours: a part and its whole are told apart."""
-    both = covers(first, second) and covers(second, first)
+    both = resource_covers(first, second) and resource_covers(second, first)
 
     assert both == (canonical_resource(first) == canonical_resource(second))
 
@@ -114,7 +119,7 @@ def test_one_bad_sign_anywhere_keeps_a_url_from_the_browser(url, sign, at):
     if sign == "@" and "/" in spoilt[: spoilt.index("@")].partition("://")[2]:
         return  # an @ in a path is only that
     with pytest.raises(AuthUnsafe):
-        safe_browser_url(spoilt)
+        check_browser_url(spoilt)
 
 
 @given(
@@ -129,7 +134,7 @@ def test_reading_tokens_raises_one_error(text):
 
 
 KEY = PrivateKey.generate("ES256")
-GOOD = sign({"sub": "ada"}, KEY, typ="at+jwt")
+GOOD = sign_jwt({"sub": "ada"}, KEY, typ="at+jwt")
 
 
 @settings(max_examples=60)
@@ -139,7 +144,7 @@ def test_a_token_that_was_changed_anywhere_is_no_token(at, sign_):
     spoilt = GOOD[:at] + sign_ + GOOD[at + 1 :]
     if spoilt != GOOD:
         with pytest.raises(InvalidToken):
-            verify(spoilt, [KEY.jwk], algorithms=("ES256",))
+            verify_jwt(spoilt, [KEY.jwk], algorithms=("ES256",))
 
 
 @given(

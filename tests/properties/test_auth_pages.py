@@ -6,12 +6,12 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.auth.authorization_server.pages import (
+from isthmus.auth.authorization_server.pages.templates import (
     ConsentView,
-    Places,
-    consent_page,
-    message_page,
-    shown,
+    PagePaths,
+    clean_text,
+    render_consent_page,
+    render_message_page,
 )
 
 TEXT = st.text(
@@ -30,7 +30,7 @@ def consent(text):
         target=text, local=True, scopes={text: text}, resource=text, user=text, provider=text,
         provider_scopes=(text,), handle=text, token="t", logout="l",
     )  # fmt: skip
-    return consent_page(view, Places())
+    return render_consent_page(view, PagePaths())
 
 
 def elements(page):
@@ -45,15 +45,15 @@ PLAIN = [elements(consent("x")), elements(consent("other words")), elements(cons
 def test_a_page_has_the_same_elements_whatever_stands_in_it(text):
     """We demand that no text ends an element or an attribute, or begins one."""
     assert elements(consent(text)) in PLAIN
-    page = message_page(Places(), text, text, text, text)
-    assert elements(message_page(Places(), "x", "x", "x", "x")) == elements(page)
+    page = render_message_page(PagePaths(), text, text, text, text)
+    assert elements(render_message_page(PagePaths(), "x", "x", "x", "x")) == elements(page)
 
 
 @given(TEXT, st.integers(1, 100))
 def test_what_is_shown_is_one_line_that_can_be_seen(text, limit):
     """We demand text without controls, bounded, and that showing it twice changes nothing."""
-    line = shown(text, limit)
+    line = clean_text(text, limit)
     assert len(line) <= limit
     assert [] == [c for c in line if unicodedata.category(c)[0] == "C" or c in "\r\n\u2028\u2029"]
-    assert line == shown(line, limit)
+    assert line == clean_text(line, limit)
     assert re.search(r"  |^ | $", line) is None

@@ -6,9 +6,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.auth.authorization_server.limits import Limits
+from isthmus.auth.authorization_server.core.requests import Limits
 from isthmus.store.meter import Rate
-from small_authority import SmallAuthority
+from support.auth.small_authority import SmallAuthority
 
 NAMES = (
     *("grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope"),

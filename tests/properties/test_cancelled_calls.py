@@ -6,9 +6,9 @@ import pytest
 
 from isthmus import Server
 from isthmus.host import Host
-from isthmus.host.config.entries import ServerLimits
+from isthmus.host.model.entries import ServerLimits
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 
 RULES = """
 [[rule]]

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from isthmus.client.cache import Caching, Responses, Store
-from isthmus.client.listening import Change, below
+from isthmus.client.cache import Caching, ResponseCache, ResponseStore
+from isthmus.client.subscriptions import Change, is_at_or_below
 from isthmus.wire import ReadResourceParams, ReadResourceResult, TextResourceContents
 
 URIS = ("x://a", "x://a/b", "x://a/b/c", "x://d")
@@ -32,8 +32,8 @@ def test_an_answer_is_given_again_exactly_while_it_may_be(steps, shared):
     """Spec 2026-07-28 server/utilities/caching: fresh until its time is over or it has changed."""
     now, version = [0.0], [0]
     caching = Caching(clock=lambda: now[0], shared=shared)
-    public = Store(10**6)
-    clients = [Responses(caching, "shop", "r", public) for _ in range(2)]
+    public = ResponseStore(10**6)
+    clients = [ResponseCache(caching, "shop", "r", public) for _ in range(2)]
     held: list[dict[str, tuple[float, str]]] = [{}, {}, {}]  # one each, and what both share
 
     for step in steps:
@@ -42,7 +42,9 @@ def test_an_answer_is_given_again_exactly_while_it_may_be(steps, shared):
         elif step[0] == "change":
             clients[0].changed(Change("resource", step[1]))
             for mine in (held[0], held[2]):
-                for uri in [u for u in mine if below(u, step[1]) or below(step[1], u)]:
+                for uri in [
+                    u for u in mine if is_at_or_below(u, step[1]) or is_at_or_below(step[1], u)
+                ]:
                     del mine[uri]
         else:
             _, uri, ttl, scope, second = step
@@ -71,12 +73,12 @@ def test_an_answer_is_given_again_exactly_while_it_may_be(steps, shared):
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 900)), max_size=60))
 def test_a_store_never_holds_more_than_it_may(entries):
     """Ours: whatever comes, in whatever order; and its books are right."""
-    from isthmus.client.cache import Entry, cost
+    from isthmus.client.cache import CacheEntry, entry_size
 
-    store = Store(3000)
+    store = ResponseStore(3000)
     for params, size in entries:
-        store.put("g", params, Entry(b"x" * size, 1.0))
+        store.put("g", params, CacheEntry(b"x" * size, 1.0))
         assert store.bytes <= 3000
         held = {p: e for (_, p), e in store._entries.items()}
-        assert store.bytes == sum(cost(p, e) for p, e in held.items())
+        assert store.bytes == sum(entry_size(p, e) for p, e in held.items())
         assert (len(store) > 0) == store.has("g")

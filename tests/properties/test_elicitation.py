@@ -5,8 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.client.elicitation import filled_in
-from isthmus.core.forms import unfit
+from isthmus.client.features.elicitation import fill_form
+from isthmus.core.elicitation import find_form_flaw
 from isthmus.errors import Misbehaved, UsageError
 
 texts = st.text(max_size=5)
@@ -50,9 +50,9 @@ FORMS = st.fixed_dictionaries(
 @given(FORMS, st.dictionaries(texts, ANY, max_size=4))
 def test_an_answer_is_sent_as_it_is_or_refused_with_member_and_rule(form, answer):
     """Spec 2026-07-28 client/elicitation#form-mode-security: nothing else can happen."""
-    assert unfit(form) is None
+    assert find_form_flaw(form) is None
     try:
-        sent = filled_in(answer, form)
+        sent = fill_form(answer, form)
     except UsageError as wrong:
         assert "breaks" in str(wrong)  # noqa: PT017 - either outcome is a good one
     else:
@@ -63,12 +63,12 @@ def test_an_answer_is_sent_as_it_is_or_refused_with_member_and_rule(form, answer
 @given(ANY | st.dictionaries(st.sampled_from(["type", "properties", "required", "anyOf"]), ANY))
 def test_any_schema_is_a_form_or_is_explained(schema):
     """Ours: a server can send anything, and nothing of it raises."""
-    wrong = unfit(schema)
+    wrong = find_form_flaw(schema)
 
     assert wrong is None or isinstance(wrong, str)
     if wrong is None:
         json.dumps(schema)
         try:
-            filled_in({}, schema)
+            fill_form({}, schema)
         except (UsageError, Misbehaved):
             return

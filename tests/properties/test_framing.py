@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.core.framing import Lines, Oversize
+from isthmus.core.framing import LineSplitter, Oversize
 
 LIMIT = 12
 
@@ -28,7 +28,7 @@ def cut_streams(draw):
 
 def read(pieces):
     """All the lines of a stream that comes in pieces, and its rest."""
-    lines = Lines(LIMIT)
+    lines = LineSplitter(LIMIT)
     return [line for piece in pieces for line in lines.feed(piece)], lines.rest()
 
 
@@ -55,7 +55,7 @@ def test_lines_are_what_a_simple_reading_of_the_whole_stream_gives(data):
 @given(cut_streams())
 def test_no_more_than_the_limit_is_ever_held(case):
     """Memory stays bounded, whatever comes."""
-    lines = Lines(LIMIT)
+    lines = LineSplitter(LIMIT)
     for piece in case[1]:
         lines.feed(piece)
         assert LIMIT >= sum(map(len, lines._held))

@@ -6,14 +6,14 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.auth.secret import Secret
-from isthmus.host.config.document import read_text
-from isthmus.host.config.editing import removed, replaced
-from isthmus.host.config.explain import explain
-from isthmus.host.config.jsonc import TRIVIA, parse
-from isthmus.host.config.load import load_documents
-from isthmus.host.errors import ConfigError
-from isthmus.host.install import installing
+from isthmus.auth.tokens.secret import Secret
+from isthmus.host.config.editing import remove_member, replace_member
+from isthmus.host.config.explain import explain_server
+from isthmus.host.config.files import parse_document
+from isthmus.host.config.load import merge_documents
+from isthmus.host.config.syntax import TRIVIA, parse
+from isthmus.host.confinement.install import describe_install
+from isthmus.host.model.errors import ConfigError
 
 FEW = settings(max_examples=60, deadline=None)
 CANARY = "canary-4711"
@@ -86,7 +86,7 @@ def test_what_is_written_is_read(both):
 def test_the_writer_changes_nothing_but_what_it_was_told(both, key, new):
     """Ours: one member is another, and every other member and every comment is as it was."""
     text, value = both
-    after = replaced(text, (key,), new)
+    after = replace_member(text, (key,), new)
     member = parse(text).members.get(key)
     outside = text if member is None else text[: member.node.start] + text[member.node.end :]
 
@@ -102,7 +102,7 @@ def test_what_is_taken_out_takes_nothing_with_it(both):
     text, value = both
     for key in value:
         node = parse(text).members[key]
-        after = removed(text, (key,))
+        after = remove_member(text, (key,))
 
         assert {k: v for k, v in value.items() if k != key} == parse(after).value
         assert commented(text[: node.start] + text[node.node.end :]) == commented(after)
@@ -114,7 +114,9 @@ def test_setting_and_taking_out_is_no_change(both, keys, new):
     """Ours: a server that is added and removed again leaves what there was."""
     text, value = both
     path = ("mcpServers", *keys)
-    after = removed(replaced(text, path, new), path) if "mcpServers" not in value else text
+    after = (
+        remove_member(replace_member(text, path, new), path) if "mcpServers" not in value else text
+    )
     left = parse(after).value
     left.pop("mcpServers", None)
 
@@ -163,16 +165,18 @@ def test_variables_never_leak(tmp_path_factory, servers, host):
     whole = {"mcpServers": servers} | (
         {"host": {"roots": [{"path": "${TOKEN}"}], "policy": "${TOKEN}"}} if host else {}
     )
-    document = read_text(tmp_path_factory.getbasetemp() / "mcp.json", json.dumps(whole).encode())
+    document = parse_document(
+        tmp_path_factory.getbasetemp() / "mcp.json", json.dumps(whole).encode()
+    )
     said = []
     try:
-        loaded = load_documents(
+        loaded = merge_documents(
             [("user", document)], folder="/", environ={"TOKEN": CANARY}, secrets=Kept()
         )
         config = loaded.config
         said += [config.broken, config.notes, list(config.servers.values())]
-        said += [explain(loaded, name) for name in servers]
-        said += [installing(entry).argv for entry in config.servers.values()]
+        said += [explain_server(loaded, name) for name in servers]
+        said += [describe_install(entry).argv for entry in config.servers.values()]
     except ConfigError as error:
         said.append(str(error))
 
@@ -215,12 +219,12 @@ def test_a_workspace_never_enables_what_was_not_trusted(tmp_path_factory, mine, 
     base = tmp_path_factory.getbasetemp()
 
     def read(name, servers):
-        return read_text(base / name, json.dumps({"mcpServers": servers}).encode())
+        return parse_document(base / name, json.dumps({"mcpServers": servers}).encode())
 
     noting, environ = Noting(), {"TOKEN": CANARY}
     user, old, new = read("user.json", mine), read("w.json", before), read("w.json", after)
-    load_documents([("workspace", old)], folder=base, environ=environ, trusted=noting)
-    config = load_documents(
+    merge_documents([("workspace", old)], folder=base, environ=environ, trusted=noting)
+    config = merge_documents(
         [("user", user), ("workspace", new)],
         folder=base,
         environ=environ,

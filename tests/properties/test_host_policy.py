@@ -5,15 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from host_policies import facts
-from isthmus.host.attempt import Attempt
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.trace import Obligations
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.predicates import Predicate
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.policy.rule import LAYERS, PolicyLayer, Rule, When
-from isthmus.host.policy.trace import Obligations
-from isthmus.host.policy.writing import written
+from isthmus.host.policy.rule import LAYERS, PolicyLayer, PolicyRule, RuleCondition, format_rules
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.wire import UNSET, ToolAnnotations
+from support.host.policies import make_facts
 
 STRENGTH = {"allow": 2, "ask": 1, "deny": 0}
 LOOSE = ("default", "managed", "user")
@@ -38,7 +37,7 @@ def whens(effect, *, unless=False):
         else none | st.lists(some(LABELS), min_size=1, max_size=2, unique=True).map(tuple)
     )
     return st.builds(
-        When,
+        RuleCondition,
         action=none | some([("tool.call",), ("*",), ("resource.*", "tool.*")]),
         server=none | some([("files",), ("f*",), ("other",)]),
         tool=none | globs,
@@ -57,8 +56,8 @@ def rules(draw, effects=("allow", "ask", "deny")):
     effect = draw(some(effects))
     unless = None
     if effect != "deny":
-        unless = draw(st.none() | whens(effect, unless=True).filter(When.named))
-    return Rule(
+        unless = draw(st.none() | whens(effect, unless=True).filter(RuleCondition.named))
+    return PolicyRule(
         id=draw(st.text("abcdef", min_size=1, max_size=4)),
         effect=effect,
         when=draw(whens(effect)),
@@ -108,7 +107,7 @@ claims = st.none() | st.builds(
     ToolAnnotations, read_only_hint=hint, destructive_hint=hint, open_world_hint=hint
 )
 circumstances = st.builds(
-    facts,
+    make_facts,
     trust=some(["untrusted", "annotations", "full"]),
     annotations=claims,
     labels=st.sets(some(LABELS)),
@@ -238,7 +237,7 @@ def test_nobody_is_asked_where_nobody_is(layers, attempt, around, given_before):
 @pytest.mark.covers("hostpolicy.grammar.round-trip")
 def test_a_policy_that_is_written_and_read_is_the_same(found):
     """Ours: what is shown is what is in force."""
-    (layer,) = read_layers(written(found), "user")
+    (layer,) = read_layers(format_rules(found), "user")
 
     assert found == tuple(structs.replace(rule, line=0) for rule in layer.rules)
     assert Policy([PolicyLayer(name="user", rules=found)]).version == Policy([layer]).version
@@ -249,7 +248,7 @@ def test_a_policy_that_is_written_and_read_is_the_same(found):
 @pytest.mark.covers("hostpolicy.broken.locked-down")
 def test_no_text_is_read_as_more_than_it_says(text):
     """Ours: it is a policy, or an error that is a policy error."""
-    from isthmus.host.errors import PolicyError
+    from isthmus.host.model.errors import PolicyError
 
     try:
         layers = read_layers(text, "user")

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.core.http_params import (
+from isthmus.core.http.params import (
     BadAnnotation,
-    check,
+    check_headers,
     decode_value,
     encode_value,
-    header_params,
-    mirror,
+    find_header_params,
+    mirror_arguments,
 )
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -76,27 +76,27 @@ def test_any_header_value_is_a_string_or_none(value):
 @given(calls())
 def test_what_a_client_mirrors_passes_the_servers_check(call):
     """The two sides agree on every schema and all arguments."""
-    params = header_params(call[0])
-    headers = {name.lower(): value for name, value in mirror(params, call[1])}
-    assert None is check(params, call[1], headers)
+    params = find_header_params(call[0])
+    headers = {name.lower(): value for name, value in mirror_arguments(params, call[1])}
+    assert None is check_headers(params, call[1], headers)
 
 
 @given(calls(), texts)
 def test_a_changed_header_never_passes(call, text):
     """A proxy that was told something else must not be believed."""
-    params = header_params(call[0])
-    headers = {name.lower(): value for name, value in mirror(params, call[1])}
+    params = find_header_params(call[0])
+    headers = {name.lower(): value for name, value in mirror_arguments(params, call[1])}
     for key, value in headers.items():
         wrong = {**headers, key: encode_value(text + "!")}
         if decode_value(value) != text + "!":
-            assert None is not check(params, call[1], wrong)
+            assert None is not check_headers(params, call[1], wrong)
 
 
 @given(schemas)
 def test_any_schema_is_read_or_refused(schema):
     """A schema comes from whomever."""
     try:
-        params = header_params(schema if isinstance(schema, dict) else {"properties": schema})
+        params = find_header_params(schema if isinstance(schema, dict) else {"properties": schema})
     except BadAnnotation:
         return
     assert len(params) == len({param.key for param in params})
@@ -106,5 +106,5 @@ def test_any_schema_is_read_or_refused(schema):
 @given(calls(), st.dictionaries(texts, json), st.dictionaries(st.text(), st.text()))
 def test_any_arguments_and_headers_are_checked(call, arguments, headers):
     """Both come from whomever."""
-    flaw = check(header_params(call[0]), {**call[1], **arguments}, headers)
+    flaw = check_headers(find_header_params(call[0]), {**call[1], **arguments}, headers)
     assert flaw is None or flaw.startswith("Mcp-Param-")

@@ -6,19 +6,18 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from isthmus.core.caller import read_envelope
-from isthmus.core.http_params import decode_value
-from isthmus.core.http_rules import (
-    Head,
-    Legacy,
-    Modern,
+from isthmus.core.http.params import decode_value
+from isthmus.core.http.rules import (
+    LegacyRequest,
+    ModernRequest,
     Refusal,
-    Site,
+    RequestHead,
     judge,
     judge_head,
-    judge_source,
     read_head,
 )
 from isthmus.revisions import LEGACY, MODERN, REVISIONS
+from isthmus.transports.http.origin_guard import SiteNames, judge_source
 from isthmus.wire.jsonrpc import Unreadable, encode, parse
 from isthmus.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 
@@ -39,8 +38,8 @@ def changed(good, alternatives, most=1):
 
 
 SERVED = {"version": MODERN[-1].name, "mcp_method": "tools/call", "mcp_name": "add"}
-REST = dict.fromkeys(set(Head.__struct_fields__) - set(SERVED))
-heads = changed({**SERVED, **REST}, values, most=4).map(lambda fields: Head(**fields))
+REST = dict.fromkeys(set(RequestHead.__struct_fields__) - set(SERVED))
+heads = changed({**SERVED, **REST}, values, most=4).map(lambda fields: RequestHead(**fields))
 metas = changed(
     {PROTOCOL_VERSION: MODERN[-1].name, CLIENT_CAPABILITIES: {}, CLIENT_INFO: None}, odd
 ).map(lambda meta: {k: v for k, v in meta.items() if v is not None})
@@ -76,7 +75,7 @@ def test_every_post_gets_a_verdict(head, body, revisions):
         assert verdict.status in {400, 404}
         assert verdict.code in {-32600, -32601, -32602, -32020, -32022}
         assert encode(verdict.error())
-    if isinstance(verdict, Legacy):
+    if isinstance(verdict, LegacyRequest):
         assert set(revisions) & set(LEGACY)
         assert head.session_id == verdict.session_id
 
@@ -86,7 +85,7 @@ def test_every_post_gets_a_verdict(head, body, revisions):
 def test_a_modern_call_that_is_served_says_the_same_in_head_and_body(head, body, revisions):
     """Spec 2026-07-28 basic/transports/streamable-http#server-validation."""
     frame, envelope, verdict = judged(head, encode(body), revisions)
-    if isinstance(verdict, Modern) and frame.id is not UNSET:
+    if isinstance(verdict, ModernRequest) and frame.id is not UNSET:
         assert verdict.caller.revision in revisions
         assert head.version == verdict.caller.revision.name == envelope.meta.protocol_version
         assert head.mcp_method == frame.method
@@ -97,9 +96,9 @@ def test_a_modern_call_that_is_served_says_the_same_in_head_and_body(head, body,
 @given(st.sampled_from(["POST", "GET", "DELETE", "PUT", ""]), heads, headers, supported)
 def test_every_head_gets_a_verdict(method, head, pairs, revisions):
     """Whatever bytes are in it."""
-    site = Site(frozenset({"localhost"}))
+    site = SiteNames(frozenset({"localhost"}))
     for some in (head, read_head(pairs)):
         verdict = judge_head(method, some, revisions)
-        assert verdict is None or isinstance(verdict, Legacy | Refusal)
+        assert verdict is None or isinstance(verdict, LegacyRequest | Refusal)
         refusal = judge_source(some, site)
         assert refusal is None or refusal.status == 403

@@ -6,11 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isthmus.errors import UsageError
-from isthmus.linter.conversation import Conversation
-from isthmus.linter.probes import PROBES
-from isthmus.linter.recordings import read
-from isthmus.linter.rules import RULES, judge, judge_visit
-from isthmus.linter.visit import Outcome, Visit
+from isthmus.linter.doctor.probes import PROBES
+from isthmus.linter.doctor.recordings import read_recordings
+from isthmus.linter.rules.catalog import RULES, judge, judge_visit
+from isthmus.linter.rules.conversation import ObservedConversation
+from isthmus.linter.rules.visit import ProbeOutcome, ServerVisit
 from isthmus.revisions import METHODS, REVISIONS
 
 leaves = st.sampled_from(
@@ -104,7 +104,7 @@ conversations = st.lists(exchanges, max_size=4).map(
 @given(conversations, st.sampled_from([None, *REVISIONS]))
 def test_no_conversation_makes_the_rules_raise(said, revision):
     """Ours: whatever was said, there is a report of it."""
-    conversation = Conversation(revision)
+    conversation = ObservedConversation(revision)
     for side, message in said:
         conversation.add(side, message)
 
@@ -115,7 +115,7 @@ def test_no_conversation_makes_the_rules_raise(said, revision):
 def test_no_recording_makes_the_reader_raise(text):
     """Ours: what cannot be read is told, and what can is judged."""
     try:
-        found = read(text)
+        found = read_recordings(text)
     except UsageError:
         return
     for conversation in found:
@@ -124,7 +124,7 @@ def test_no_recording_makes_the_reader_raise(text):
 
 LISTED = ["the list of tools", "the list of prompts", "the list of resources"]
 outcomes = st.builds(
-    Outcome,
+    ProbeOutcome,
     st.just(""),
     sent=st.sampled_from([{"id": 1}, b"", None]),
     reply=values | objects | st.fixed_dictionaries({"result": objects, "id": leaves}),
@@ -146,11 +146,11 @@ outcomes = st.builds(
     st.dictionaries(st.sampled_from(["tools", "prompts"]), st.lists(objects, max_size=2)),
 )
 @example(
-    REVISIONS[2], "lines", {"ping": Outcome("", None, {"result": {"content": True}})}, {}, {}
+    REVISIONS[2], "lines", {"ping": ProbeOutcome("", None, {"result": {"content": True}})}, {}, {}
 )  # a result whose content is no list
 def test_no_server_makes_the_rules_raise(revision, over, came, opening, items):
     """Ours: whatever a server answers, there is a report of it."""
-    visit = Visit(revision, over, [], came, opening, items, session="a b", called=came)
+    visit = ServerVisit(revision, over, [], came, opening, items, session="a b", called=came)
 
     assert all(finding.rule in RULES for finding in judge_visit(visit, RULES))
 
@@ -161,7 +161,7 @@ def test_no_server_makes_the_rules_raise(revision, over, came, opening, items):
 )
 def test_no_list_makes_a_question_raise(revision, items):
     """Ours: what to ask about is taken from lists as they came."""
-    visit = Visit(revision, "lines", [], items=items)
+    visit = ServerVisit(revision, "lines", [], items=items)
 
     for probe in PROBES:
         if callable(probe.params):

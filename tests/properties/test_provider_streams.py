@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.host.providers.anthropic import Anthropic
-from isthmus.host.providers.failures import ProviderBroke
 from isthmus.host.providers.openai_compatible import OpenAICompatible
-from isthmus.host.providers.provider import Completion
+from isthmus.host.providers.provider import Completion, ProviderBroke
 from isthmus.wire import SamplingMessage, TextContent, Tool
 
 

@@ -6,14 +6,14 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asgi_driver import Exchange
-from http_wire import called, legacy_head, opened, router
-from isthmus.core.batch import MAX_MEMBERS, Batch
+from isthmus.core.batch import MAX_BATCH_MEMBERS, IncomingBatch
 from isthmus.core.session import Session
 from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.transports.http.app import HttpApp
-from isthmus.transports.http.resume import Streams
+from isthmus.transports.http.resume import SessionStreams
 from isthmus.wire import ProgressParams
+from support.http.asgi_driver import Exchange
+from support.http.messages import legacy_call_body, legacy_head, make_router, open_legacy_session
 
 # What happens to a call: it says something, its client goes away, comes back (after the event it
 # saw last, or one before that), comes back although it never went, or is let go of.
@@ -54,7 +54,7 @@ class Client:
     def __init__(self, target, session):
         self.target = target
         self.session = session
-        self.call = Exchange(target, headers=legacy_head(session), body=called("told"))
+        self.call = Exchange(target, headers=legacy_head(session), body=legacy_call_body("told"))
         self.connections = [self.call]
         self.ids = []
 
@@ -73,10 +73,10 @@ class Client:
 async def played(steps, foreign):
     """Play one conversation; everything the client heard, in order, and how much was said."""
     told, other = Told(), Told()
-    target = HttpApp(router(told=told, other=other), stream_log=MemoryLog(lambda: 0.0))
-    session = await opened(target)
+    target = HttpApp(make_router(told=told, other=other), stream_log=MemoryLog(lambda: 0.0))
+    session = await open_legacy_session(target)
     client = Client(target, session)
-    beside = Exchange(target, headers=legacy_head(session), body=called("other", id=2))
+    beside = Exchange(target, headers=legacy_head(session), body=legacy_call_body("other", id=2))
     await told.do("say")
     away = False
     for step in steps:
@@ -148,7 +148,7 @@ def test_no_text_is_taken_for_an_event_id_but_those_that_were_given(text, messag
     """Ours: whatever a client sends as Last-Event-ID, it is an id of ours or an error."""
 
     async def run():
-        streams = Streams("s", MemoryLog(lambda: 0.0), primes=True)
+        streams = SessionStreams("s", MemoryLog(lambda: 0.0), primes=True)
         stream = streams.open(Nowhere())
         for message in messages:
             await stream.put(message)
@@ -210,7 +210,7 @@ MEMBERS = st.one_of(
 )
 
 
-@given(st.lists(MEMBERS, min_size=1, max_size=MAX_MEMBERS), st.randoms())
+@given(st.lists(MEMBERS, min_size=1, max_size=MAX_BATCH_MEMBERS), st.randoms())
 def test_each_member_of_a_batch_is_answered_once_at_most_and_the_array_comes_once(members, random):
     """JSON-RPC 2.0, "Batch": whatever is in it, in whatever order its requests are settled."""
     session = Session("server")
@@ -232,4 +232,4 @@ def test_each_member_of_a_batch_is_answered_once_at_most_and_the_array_comes_onc
     good = [one["id"] for one in answers if "result" in one]
     assert len(good) == len(set(good))
     assert not gone & set(good)
-    assert Batch().whole() is None
+    assert IncomingBatch().whole() is None

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from isthmus.server.annotations import bare
-from isthmus.server.functions import Function
-from isthmus.server.results import to_call_result
-from random_types import KINDS, Kind
-from schema_values import admitted
+from isthmus.server.schema.annotations import unwrap_annotation
+from isthmus.server.schema.functions import UserFunction
+from isthmus.server.schema.results import to_call_result
+from support.schemas.random_types import KINDS, Kind
+from support.schemas.schema_values import admitted_values
 
 LONG = settings(
     deadline=None,
@@ -25,21 +25,21 @@ LONG = settings(
 )
 
 
-def echo(annotation: Any) -> Function:
+def echo(annotation: Any) -> UserFunction:
     """A function that takes and gives a type."""
 
     def tool(x: Any) -> Any:
         return x
 
     tool.__annotations__ = {"x": annotation, "return": annotation}
-    return Function.of(tool)
+    return UserFunction.of(tool)
 
 
 @LONG
 @given(KINDS, st.data())
 def test_what_a_function_returns_its_output_schema_admits(kind: Kind, data: st.DataObject) -> None:
     """The specification demands it: structured results MUST conform to the output schema."""
-    assume(bare(kind.annotation) is not bytes)  # refused, and says so
+    assume(unwrap_annotation(kind.annotation) is not bytes)  # refused, and says so
     plan = echo(kind.annotation).returns()
     assume(plan.schema is not None)
     value = data.draw(kind.values)
@@ -56,7 +56,7 @@ def test_what_a_function_returns_its_output_schema_admits(kind: Kind, data: st.D
 def test_what_an_input_schema_admits_the_function_accepts(kind: Kind, data: st.DataObject) -> None:
     """We demand it: a model that obeys the schema is never told that it is wrong."""
     function = echo(kind.annotation)
-    arguments = data.draw(admitted(function.input_schema))
+    arguments = data.draw(admitted_values(function.input_schema))
     function.bind(msgspec.Raw(json.dumps(arguments).encode()))
 
 
@@ -67,5 +67,5 @@ def test_every_schema_is_a_schema(kind: Kind) -> None:
     """Both forms satisfy the metaschema of JSON Schema 2020-12."""
     function = echo(kind.annotation)
     jsonschema_rs.meta.validate(function.input_schema)
-    if bare(kind.annotation) is not bytes:
+    if unwrap_annotation(kind.annotation) is not bytes:
         jsonschema_rs.meta.validate(function.returns().schema or {})

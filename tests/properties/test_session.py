@@ -13,7 +13,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from isthmus.core.events import Answered, Called, Expired, Failed, Withdrawn
+from isthmus.core.events import (
+    CallAnswered,
+    CallExpired,
+    CallFailed,
+    RequestReceived,
+    RequestWithdrawn,
+)
 from isthmus.core.session import Session
 from isthmus.wire.jsonrpc import ErrorBody
 
@@ -86,7 +92,7 @@ class LossyLink(RuleBasedStateMachine):
         """Time passes."""
         self.now += seconds
         for event in self.client.tick(self.now):
-            assert isinstance(event, Expired)
+            assert isinstance(event, CallExpired)
             self.ended[event.id] += 1
 
     @rule(data=st.binary(max_size=60), side=st.sampled_from(["client", "server"]))
@@ -97,12 +103,12 @@ class LossyLink(RuleBasedStateMachine):
     def arrive(self, side, data):
         session = self.client if side == "client" else self.server
         for event in session.receive(data, self.now):
-            if isinstance(event, Answered | Failed):
+            if isinstance(event, CallAnswered | CallFailed):
                 self.ended[event.id] += 1
-            elif isinstance(event, Called):
+            elif isinstance(event, RequestReceived):
                 assert event.id not in self.working
                 self.working.append(event.id)
-            elif isinstance(event, Withdrawn):
+            elif isinstance(event, RequestWithdrawn):
                 assert event.id in self.working
                 self.withdrawn.add(event.id)
 
@@ -135,7 +141,7 @@ def test_bad_input_never_raises_and_never_kills_a_session(pieces, side):
         session.receive(piece)
 
     events = session.receive(b'{"jsonrpc":"2.0","id":"after","method":"ping"}')
-    assert isinstance(events[0], Called)
+    assert isinstance(events[0], RequestReceived)
 
 
 JSON = st.recursive(

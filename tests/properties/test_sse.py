@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.core.sse import Event, Events, encode_event
+from isthmus.core.http.sse import SseEvent, SseParser, encode_event
 
 LIMIT = 40
 
@@ -35,7 +35,7 @@ def cut(draw, data):
 
 def read(pieces, limit):
     """Everything a parser makes of a stream that comes in pieces."""
-    events = Events(limit)
+    events = SseParser(limit)
     read = [event for piece in pieces for event in events.feed(piece)]
     return read, events.last_id, events.retry
 
@@ -54,7 +54,7 @@ def test_what_is_encoded_is_what_is_parsed(messages, choice):
     for data, event, id, retry in messages:
         last_id = last_id if id is None else id
         last_retry = last_retry if retry is None else retry
-        expected.append(Event(event or "message", data, last_id, last_retry))
+        expected.append(SseEvent(event or "message", data, last_id, last_retry))
 
     assert (expected, last_id, last_retry) == read(cut(choice.draw, stream), 10_000)
 
@@ -62,7 +62,7 @@ def test_what_is_encoded_is_what_is_parsed(messages, choice):
 @given(streams, st.data())
 def test_no_more_than_the_limit_is_ever_held(data, choice):
     """Memory stays bounded, whatever comes."""
-    events = Events(LIMIT)
+    events = SseParser(LIMIT)
     for piece in cut(choice.draw, data):
         events.feed(piece)
         assert LIMIT >= sum(map(len, events._held))

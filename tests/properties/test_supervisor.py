@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hosted_fleet import Fleet, configuration, refused, virtual
 from isthmus.errors import AuthRequired, CallTimedOut
-from isthmus.host.errors import HostError
-from isthmus.host.supervisor.states import TABLE
+from isthmus.host.model.errors import HostError
+from isthmus.host.supervisor.states import TRANSITIONS
 from isthmus.host.supervisor.supervisor import Supervisor
+from support.host.fleet import Fleet, make_configuration, refuse_connection, run_virtual
 
 STARTS = st.lists(
-    st.sampled_from([None, None, "silent", refused(), AuthRequired("wants a login")]), max_size=12
+    st.sampled_from([None, None, "silent", refuse_connection(), AuthRequired("wants a login")]),
+    max_size=12,
 )
 STEPS = st.lists(
     st.sampled_from([
@@ -34,7 +35,7 @@ class Story:
         self.calls = set()
         self.turn = 0
         self.supervisor = Supervisor(
-            configuration("a"), self.fleet.client_for, on_event=self.moved, random=lambda: 0.5
+            make_configuration("a"), self.fleet.client_for, on_event=self.moved, random=lambda: 0.5
         )
         self.before = {}
 
@@ -83,7 +84,7 @@ class Story:
             return self.snapped()
         if name == "reload":
             self.turn += 1
-            return self.supervisor.reload(configuration("a", command=("x", str(self.turn))))
+            return self.supervisor.reload(make_configuration("a", command=("x", str(self.turn))))
         return self.begun(getattr(server, name)())
 
     async def begun(self, work):
@@ -121,5 +122,5 @@ def test_every_call_ends_once_and_nothing_is_left_behind(plan, steps):
         assert asyncio.all_tasks() - before == set()
         return story.moves
 
-    moves = virtual(main())
-    assert set(moves) <= set(TABLE)
+    moves = run_virtual(main())
+    assert set(moves) <= set(TRANSITIONS)

@@ -14,14 +14,14 @@ from hypothesis.stateful import (
 )
 from msgspec import Struct, structs
 
-from both_eras import ABLE, LEGACY, MODERN, Client, accept
 from isthmus import Context, Refuse, Server, ToolError
-from isthmus.server.limits import Limits
+from isthmus.server.guard.limits import Limits
 from isthmus.testing import VirtualLoop
 from isthmus.wire import TASKS
 from isthmus.wire.jsonrpc import ErrorBody
+from support.server.both_eras import ALL_CAPABILITIES, LEGACY, MODERN, EraClient, accept_form
 
-EXTENDED = structs.replace(ABLE, extensions={TASKS: {}})
+EXTENDED = structs.replace(ALL_CAPABILITIES, extensions={TASKS: {}})
 TTL = 100.0
 FINAL = {"completed", "failed", "cancelled"}
 PEOPLE = ["ann", "bob"]
@@ -66,8 +66,12 @@ class Tasks(RuleBasedStateMachine):
         self.ended = set()
         self.models = []
         self.clients = {
-            (who, revision): Client(
-                self.server, revision, lambda *_: accept(word="x"), able=EXTENDED, principal=who
+            (who, revision): EraClient(
+                self.server,
+                revision,
+                lambda *_: accept_form(word="x"),
+                able=EXTENDED,
+                principal=who,
             )
             for who in PEOPLE
             for revision in (LEGACY, MODERN)
@@ -146,7 +150,7 @@ class Tasks(RuleBasedStateMachine):
         state = self.get(model)
         waiting = [] if isinstance(state, ErrorBody) else list(state.get("inputRequests", ()))
         keys = data.draw(st.lists(st.sampled_from([*waiting, "nobody"]), unique=True))
-        answers = {key: accept(word=word) for key in keys}
+        answers = {key: accept_form(word=word) for key in keys}
         done = self.call(
             model.owner, MODERN, "tasks/update", taskId=model.id, inputResponses=answers
         )

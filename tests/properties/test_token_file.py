@@ -4,11 +4,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.auth.client.tokens import Key, Registration, Tokens
-from isthmus.auth.client.vault import StoreBroken, Vault, named, read_sheet
-from isthmus.auth.secret import Secret
+from isthmus.auth.client.store.records import Key, Registration, Tokens
+from isthmus.auth.client.store.vault import (
+    RecordVault,
+    StoreBroken,
+    parse_record_key,
+    parse_token_file,
+)
+from isthmus.auth.tokens.secret import Secret
 
-VAULT = Vault("k" * 43)
+VAULT = RecordVault("k" * 43)
 texts = st.text(max_size=40)
 secrets = st.text(max_size=40).map(Secret)
 times = st.none() | st.floats(min_value=0, max_value=1e12)
@@ -48,7 +53,7 @@ sheets = st.builds(
 def test_whatever_is_kept_comes_back(key, record):
     """Ours: any texts at all, under any key."""
     assert record == VAULT.open(key, VAULT.seal(key, record), "the file")
-    assert key == named(key.text)
+    assert key == parse_record_key(key.text)
 
 
 @given(keys, keys, records)
@@ -66,12 +71,12 @@ def test_a_record_opens_under_its_own_key_only(key, other, record):
 def test_whatever_stands_in_the_file_is_read_or_refused(data):
     """Ours: no bytes are a crash, neither as a file nor as a record in one."""
     try:
-        sheet = read_sheet(data, "the file")
+        sheet = parse_token_file(data, "the file")
     except StoreBroken:
         return
     for text, sealed in sheet.records.items():
         try:
-            VAULT.open(named(text), sealed, "the file")
+            VAULT.open(parse_record_key(text), sealed, "the file")
         except StoreBroken:
             continue
     VAULT.renew(sheet, "the file")

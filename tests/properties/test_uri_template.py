@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.core.uri_template import BadTemplate, UriTemplate, _joined, _quote, _spans
+from isthmus.core.uri_template import (
+    BadTemplate,
+    UriTemplate,
+    _join_neighbours,
+    _quote,
+    _search_spans,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -95,9 +101,9 @@ def test_what_is_matched_expands_to_something_that_matches_alike(template, uri):
 def test_both_ways_of_matching_agree(template, uri):
     """The fast one is a possessive expression, the thorough one tries everything at once."""
     made = UriTemplate(template)
-    parts = _joined(made._parts)
+    parts = _join_neighbours(made._parts)
     text = _quote(uri, reserved=True)
-    fast, slow = made._spans(text), _spans(parts, text)
+    fast, slow = made._spans(text), _search_spans(parts, text)
     assert (None if fast is None else list(fast)) == slow
 
 

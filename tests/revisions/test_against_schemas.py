@@ -6,12 +6,11 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 import pytest
 
-import official_schemas as official
-import schema_shapes
 from isthmus import wire
 from isthmus.revisions import METHODS, REVISIONS, Feature, Revision
-from isthmus.wire.base import Id
-from schema_shapes import Shape
+from isthmus.wire.struct import Id
+from support.schemas import official, shapes
+from support.schemas.shapes import Shape
 
 each_revision = pytest.mark.parametrize("revision", REVISIONS, ids=str)
 
@@ -85,8 +84,8 @@ def test_every_definition_is_accounted_for(revision):
         for name, definition in known.items()
         if not FRAMES.fullmatch(name)
         and not SENT.fullmatch(name)
-        and name not in VALUES.keys() | UNIONS.keys() | schema_shapes.WITHOUT_STRUCT.keys()
-        and (schema_shapes.struct_of(name) is None or schema_shapes.is_choice(definition, name))
+        and name not in VALUES.keys() | UNIONS.keys() | shapes.WITHOUT_STRUCT.keys()
+        and (shapes.struct_of(name) is None or shapes.is_choice(definition, name))
     ]
 
     assert [] == unplaced
@@ -96,7 +95,7 @@ def test_every_definition_is_accounted_for(revision):
 @each_revision
 def test_members_are_those_of_the_schema(revision):
     """Spec: a revision shows exactly the members its schema has, in every type."""
-    found = list(schema_shapes.shapes(revision.name))
+    found = list(shapes.shapes(revision.name))
     wrong = {
         f"{shape.where}: {sorted(set(shape.properties) ^ visible(revision, shape))}"
         for shape in found
@@ -115,11 +114,11 @@ def test_members_are_those_of_the_schema(revision):
 def test_required_members_are_always_written(revision):
     """Spec: what a schema requires is on the wire, and what a struct demands is required."""
     wrong = []
-    for shape in schema_shapes.shapes(revision.name):
+    for shape in shapes.shapes(revision.name):
         for name, field in shape.members().items():
             if name not in shape.properties:
                 continue
-            written, required = schema_shapes.is_written(field), name in shape.required
+            written, required = shapes.is_written(field), name in shape.required
             excused = name in FILLED_IN or (shape.struct, name) in EITHER
             if required and not written and not excused:
                 wrong.append(f"{shape.where}.{name} is required")
@@ -134,10 +133,10 @@ def test_members_can_hold_what_the_schema_allows(revision):
     """Spec: whatever a schema allows in a member, its struct can hold."""
     wrong = [
         f"{shape.where}.{name}: {field.type} for {shape.properties[name]}"
-        for shape in schema_shapes.shapes(revision.name)
+        for shape in shapes.shapes(revision.name)
         for name, field in shape.members().items()
         if name in shape.properties
-        and not schema_shapes.admits(field.type, shape.properties[name], revision.name)
+        and not shapes.admits(field.type, shape.properties[name], revision.name)
     ]
 
     assert [] == wrong
@@ -146,7 +145,7 @@ def test_members_can_hold_what_the_schema_allows(revision):
 @each_revision
 def test_tables_know_only_what_a_schema_has(revision):
     """Ours: a struct in a revision's table is somewhere in that revision's schema."""
-    found = {shape.struct for shape in schema_shapes.shapes(revision.name)}
+    found = {shape.struct for shape in shapes.shapes(revision.name)}
 
     assert set() == set(revision.members) - found - OURS
     assert set() == found - set(revision.members)
@@ -184,7 +183,7 @@ def test_results_are_those_of_the_schema(revision):
         for method in official.methods(revision.name, sender):
             result = METHODS[method].result
             name = official.result_of(revision.name, method)
-            expected = schema_shapes.struct_of(name)
+            expected = shapes.struct_of(name)
             if method.startswith("notifications/"):
                 expected = None
             elif name == "GetTaskPayloadResult":

@@ -7,11 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, structs
 
-import official_schemas as official
-import wire_values
 from isthmus import wire
 from isthmus.revisions import METHODS, REVISIONS, Feature, Revision, accept, project
 from isthmus.wire.jsonrpc import encode
+from support.schemas import official, wire_values
 
 STAMP = {
     "result_type": st.just("complete"),

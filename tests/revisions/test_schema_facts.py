@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import official_schemas as official
+from support.schemas import official
 
 ROOT = Path(__file__).parents[2]
 each_revision = pytest.mark.parametrize("revision", official.REVISIONS)

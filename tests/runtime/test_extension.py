@@ -4,7 +4,7 @@ import pytest
 
 from isthmus import Extension
 from isthmus.errors import UsageError
-from isthmus.runtime.extension import gathered
+from isthmus.runtime.extension import collect_extensions
 
 
 def test_an_extension_gathers_what_it_serves_and_hears():
@@ -50,16 +50,16 @@ def test_a_name_of_the_specification_is_refused(name):
 
 def test_settings_by_identifier_are_extensions_without_code():
     """A dict is enough where there is nothing to serve (ours)."""
-    plain = gathered({"com.example/a": {"x": 1}, "com.example/b": {}})
+    plain = collect_extensions({"com.example/a": {"x": 1}, "com.example/b": {}})
 
     assert [("com.example/a", {"x": 1}), ("com.example/b", {})] == [
         (one.identifier, one.settings) for one in plain
     ]
-    assert [] == gathered(None)
-    assert plain == gathered(plain)
+    assert [] == collect_extensions(None)
+    assert plain == collect_extensions(plain)
 
 
 def test_what_is_no_extension_is_refused():
     """The message says what is meant (ours)."""
     with pytest.raises(UsageError, match="a dict of settings"):
-        gathered(["com.example/a"])
+        collect_extensions(["com.example/a"])

@@ -7,14 +7,14 @@ import json
 import pytest
 from msgspec import Raw
 
-from isthmus.core.batch import MAX_MEMBERS
+from isthmus.core.batch import MAX_BATCH_MEMBERS
 from isthmus.core.caller import Caller
 from isthmus.errors import CallTimedOut, ConnectionLost, MethodNotFound, NotInRevision, UsageError
 from isthmus.revisions import BY_NAME
 from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
 from isthmus.wire import EmptyResult, RootsListChangedParams
 
 BATCHING = Caller(BY_NAME["2025-03-26"])
@@ -61,7 +61,7 @@ async def pong(_params, _inbound):
 @contextlib.asynccontextmanager
 async def conversation(caller=BATCHING, **routes):
     """A client peer and a server peer after their handshake, and the client's channel."""
-    near, far = pair()
+    near, far = open_pair()
     heard = Heard(near)
     client = Peer(heard, Router({"roots/list": pong}, sender="server"), side="client")
     server = Peer(far, Router({"ping": pong, **routes}), side="server")
@@ -113,8 +113,8 @@ async def test_a_revision_without_batches_sends_none(revision):
 async def test_no_more_calls_than_a_batch_may_have_members():
     """Ours: what we refuse to receive we do not send."""
     async with conversation() as (client, _, heard):
-        calls = [client.call("ping", None, Raw) for _ in range(MAX_MEMBERS + 1)]
-        with pytest.raises(UsageError, match=str(MAX_MEMBERS)):
+        calls = [client.call("ping", None, Raw) for _ in range(MAX_BATCH_MEMBERS + 1)]
+        with pytest.raises(UsageError, match=str(MAX_BATCH_MEMBERS)):
             await client.batch(calls)
 
     assert [] == heard.sent
@@ -205,7 +205,7 @@ async def test_a_call_of_a_batch_times_out_by_itself():
 @contextlib.asynccontextmanager
 async def served(**routes):
     """A server after its handshake, and the bare channel to it."""
-    near, far = pair()
+    near, far = open_pair()
     server = Peer(far, Router({"ping": pong, **routes}), side="server")
     server.session.receive(b'{"jsonrpc":"2.0","id":"i","method":"initialize"}')
     server.session.answer("i", b"{}")

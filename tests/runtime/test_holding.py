@@ -7,15 +7,15 @@ import weakref
 import pytest
 
 from isthmus import Client
-from isthmus.auth.client.granting import Granting
-from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.secret import Secret
+from isthmus.auth.client.requests import Granting
+from isthmus.auth.client.store.records import Tokens
+from isthmus.auth.tokens.secret import Secret
 from isthmus.client.targets import Target
 from isthmus.errors import CallTimedOut, ConnectFailed
-from isthmus.runtime.holding import Clocks, OpeningClock
+from isthmus.runtime.clocks import Clocks, TimeoutClock
 from isthmus.testing.clock import VirtualLoop
-from isthmus.transports.http.client import HttpClientChannel
-from scripted_requests import HOLD, Reply, Scripted
+from isthmus.transports.http.client.channel import HttpClientChannel
+from support.http.scripted_requests import HOLD, ScriptedReply, ScriptedRequests
 
 URL = "https://mcp.example.com/mcp"
 RESULT = (
@@ -61,20 +61,20 @@ class Server:
 
     async def __call__(self, method, url, headers, body):
         if method != "POST":
-            return Reply(405)
+            return ScriptedReply(405)
         if headers.get("Authorization") != f"Bearer {self.wanted}":
-            return Reply(401, WWW_Authenticate="Bearer")
+            return ScriptedReply(401, WWW_Authenticate="Bearer")
         if b'"id"' not in body:
-            return Reply(202)
+            return ScriptedReply(202)
         if self.silent:
-            return Reply(200, HOLD)
+            return ScriptedReply(200, HOLD)
         number = int(body.partition(b'"id":')[2].partition(b",")[0])
-        return Reply(200, RESULT % number, kind="application/json")
+        return ScriptedReply(200, RESULT % number, kind="application/json")
 
 
 def connected(server, auth, **options):
     async def dial():
-        return HttpClientChannel(URL, requests=auth.over(URL, Scripted(server)))
+        return HttpClientChannel(URL, requests=auth.over(URL, ScriptedRequests(server)))
 
     target = Target(URL, dial, http=True, handshake=True)
     return Client(target, revision="2025-11-25", **options)
@@ -187,7 +187,7 @@ def test_a_limit_that_has_passed_is_left_alone():
                 try:
                     await asyncio.sleep(2)
                 finally:
-                    clock = OpeningClock(limit)
+                    clock = TimeoutClock(limit)
                     clock.stop()
                     clock.go(5.0)
         except TimeoutError:

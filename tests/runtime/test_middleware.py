@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus import Server
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -47,6 +47,6 @@ async def test_a_middleware_without_a_result_is_told_by_its_name(layer, said, re
     """Its author reads which one it is, though others stand around it."""
     server = Server("s", middleware=[passing, layer, passing])
     server.add_tool(lambda: "", name="t")
-    refused = await Client(server, revision).send("tools/list", {})
+    refused = await EraClient(server, revision).send("tools/list", {})
     assert (-32603, "Internal error in tools/list") == (refused.code, refused.message)
     assert said in caplog.text

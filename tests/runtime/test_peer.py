@@ -21,7 +21,7 @@ from isthmus.runtime import waiting
 from isthmus.runtime.channel import Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
-from isthmus.transports.memory import ROOM, pair
+from isthmus.transports.memory import MAX_WAITING_MESSAGES, open_pair
 from isthmus.wire import (
     CallToolParams,
     CallToolResult,
@@ -42,7 +42,7 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 @contextlib.asynccontextmanager
 async def conversation(server_routes, client_routes=None, notices=None, *, initialized=True):
     """A client peer and a server peer after a legacy handshake, joined in memory."""
-    near, far = pair()
+    near, far = open_pair()
     client = Peer(near, Router(client_routes or {}, notices, sender="server"), side="client")
     server = Peer(far, Router(server_routes), side="server")
     server.session.receive(b'{"jsonrpc":"2.0","id":"i","method":"initialize"}')
@@ -228,7 +228,7 @@ async def test_the_end_of_the_channel_ends_every_call_once():
 @pytest.mark.covers("stdio.end.progress-until-answer")
 async def test_work_in_hand_is_answered_after_the_last_word():
     """Every request read before the end of input is answered, its progress told before (ours)."""
-    near, far = pair()
+    near, far = open_pair()
     go = asyncio.Event()
 
     async def tool(params, inbound):
@@ -344,10 +344,10 @@ async def test_a_foreign_version_is_refused_with_what_is_supported():
 
 async def test_a_timeout_also_ends_a_call_that_could_not_be_sent():
     """A side that does not read must not hold a caller past its timeout (decision D20)."""
-    near, far = pair()
+    near, far = open_pair()
     client = Peer(near, Router({}, sender="server"), side="client")
     client.agree(LEGACY)
-    for _ in range(ROOM):
+    for _ in range(MAX_WAITING_MESSAGES):
         await near.send(Outgoing(b"{}"))  # nobody receives: the next one has to wait
 
     with pytest.raises(CallTimedOut, match="ping"):
@@ -360,10 +360,10 @@ async def test_a_timeout_also_ends_a_call_that_could_not_be_sent():
 
 async def test_cancelling_a_call_that_could_not_be_sent_is_a_cancellation():
     """The caller's own cancellation stays what it is (decision D20)."""
-    near, far = pair()
+    near, far = open_pair()
     client = Peer(near, Router({}, sender="server"), side="client")
     client.agree(LEGACY)
-    for _ in range(ROOM):
+    for _ in range(MAX_WAITING_MESSAGES):
         await near.send(Outgoing(b"{}"))
     call = asyncio.create_task(client.call("ping", PingParams(), EmptyResult, timeout=60))
     await asyncio.sleep(0)
@@ -378,10 +378,10 @@ async def test_cancelling_a_call_that_could_not_be_sent_is_a_cancellation():
 
 async def test_a_timeout_during_somebodys_clean_up_is_still_a_timeout():
     """A cancellation from before the call is not the call's (decision D20)."""
-    near, far = pair()
+    near, far = open_pair()
     client = Peer(near, Router({}, sender="server"), side="client")
     client.agree(LEGACY)
-    for _ in range(ROOM):
+    for _ in range(MAX_WAITING_MESSAGES):
         await near.send(Outgoing(b"{}"))
     ended = []
 
@@ -436,7 +436,7 @@ async def test_nothing_is_asked_before_the_handshake_has_ended():
 @pytest.mark.covers("lifecycle.opening.only-pings")
 async def test_a_client_that_never_ends_its_handshake_is_asked_nothing(monkeypatch):
     """Ours: whoever wanted to ask is told what the client left out, and does not wait for ever."""
-    monkeypatch.setattr(waiting, "HANDSHAKE", 0.0)
+    monkeypatch.setattr(waiting, "HANDSHAKE_TIMEOUT_S", 0.0)
     async with conversation({}, {}, initialized=False) as (_, server):
         with pytest.raises(OutOfPhase, match="notifications/initialized"):
             await server.call("roots/list", ListRootsParams(), ListRootsResult)

@@ -8,7 +8,15 @@ from isthmus.core.caller import Caller
 from isthmus.core.principal import Principal
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.tasks_records import Record, key_of, moment, new_id, read, task_owner, written
+from isthmus.tasks.records import (
+    TaskRecord,
+    decode_record,
+    encode_record,
+    format_timestamp,
+    new_task_id,
+    record_key,
+    task_owner,
+)
 from isthmus.wire import InputRequest
 from isthmus.wire.jsonrpc import ErrorBody
 
@@ -29,24 +37,24 @@ def inbound(by_caller=None, by_origin=None):
 )
 def test_a_record_is_read_as_it_was_written(more):
     """Ours: bytes hold all of it, so that any store can keep it."""
-    record = Record(id="a", tool="t", created=1.5, updated=2.0, ttl=None, poll=1.0, **more)
-    again = read(written(record))
+    record = TaskRecord(id="a", tool="t", created=1.5, updated=2.0, ttl=None, poll=1.0, **more)
+    again = decode_record(encode_record(record))
 
-    assert written(record) == written(again)
+    assert encode_record(record) == encode_record(again)
     assert (record.status, record.over) == (again.status, again.over)
 
 
 def test_records_of_the_future_are_read():
     """Ours: members that this version does not know are no obstacle."""
-    record = Record(id="a", tool="t", created=1.0, updated=1.0, ttl=1.0, poll=1.0)
-    more = {**msgspec.json.decode(written(record)), "new": 1}
+    record = TaskRecord(id="a", tool="t", created=1.0, updated=1.0, ttl=1.0, poll=1.0)
+    more = {**msgspec.json.decode(encode_record(record)), "new": 1}
 
-    assert record == read(msgspec.json.encode(more))
+    assert record == decode_record(msgspec.json.encode(more))
 
 
 def test_ids_are_not_to_be_guessed():
     """Spec: enough entropy: 24 random bytes, in letters that any header can hold."""
-    ids = {new_id() for _ in range(1000)}
+    ids = {new_task_id() for _ in range(1000)}
 
     assert 1000 == len(ids)
     assert {32} == {len(id) for id in ids}
@@ -69,10 +77,10 @@ def test_no_owner_and_no_id_reach_into_another_owners_place():
     owner = task_owner(inbound("a/b"))
 
     assert "/" not in owner
-    assert key_of("", f"{owner}/x") != key_of(owner, "y/x")
-    assert key_of(owner, "x").startswith(f"task/{owner}/")
+    assert record_key("", f"{owner}/x") != record_key(owner, "y/x")
+    assert record_key(owner, "x").startswith(f"task/{owner}/")
 
 
 def test_moments_are_written_as_iso_8601_has_them():
     """Spec: createdAt and lastUpdatedAt."""
-    assert "2025-11-25T10:30:00.250Z" == moment(1764066600.25)
+    assert "2025-11-25T10:30:00.250Z" == format_timestamp(1764066600.25)

@@ -4,10 +4,10 @@ import asyncio
 
 from msgspec import structs
 
-from isthmus.runtime.tasks_records import Record
-from isthmus.runtime.tasks_telling import Teller
+from isthmus.tasks.receiver import StatusNotifier
+from isthmus.tasks.records import TaskRecord
 
-RECORD = Record(id="a", tool="t", created=0.0, updated=1.0, ttl=60.0, poll=0.5)
+RECORD = TaskRecord(id="a", tool="t", created=0.0, updated=1.0, ttl=60.0, poll=0.5)
 
 
 def of(status):
@@ -27,7 +27,7 @@ async def test_a_slow_listener_hears_how_it_stands_and_not_how_it_stood():
         told.append(record.status)
         await go.wait()
 
-    teller = Teller(tell)
+    teller = StatusNotifier(tell)
     for status in ("working", "input_required", "working", "completed"):
         teller.hear(of(status))
         await turns()
@@ -44,7 +44,7 @@ async def test_nothing_is_told_after_the_end():
     async def tell(record):
         told.append(record.status)
 
-    teller = Teller(tell)
+    teller = StatusNotifier(tell)
     teller.hear(of("cancelled"))
     teller.hear(of("working"))
     await turns()
@@ -61,7 +61,7 @@ async def test_who_has_left_is_told_nothing():
     async def tell(record):
         told.append(record.status)
 
-    teller = Teller(tell)
+    teller = StatusNotifier(tell)
     teller.hear(of("working"))
     teller.stop()
     await turns()

@@ -9,8 +9,8 @@ import typing_extensions
 from msgspec import Meta
 
 from isthmus.errors import UsageError
-from isthmus.server.annotations import bare, perilous, walk
-from isthmus.server.custom_types import Choice, expressible
+from isthmus.server.schema.annotations import find_peril, unwrap_annotation, walk_annotation
+from isthmus.server.schema.custom_types import UnionChoice, make_expressible
 
 SOME = Annotated[int, Meta(ge=1)]
 LONG = Annotated[str, Meta(min_length=2)]
@@ -45,8 +45,8 @@ class Holder(msgspec.Struct):
 )
 def test_unions_msgspec_gets_wrong_become_choices(annotation):
     """Ours: some of them make msgspec 0.22 write into memory that is not its own."""
-    assert perilous(annotation)
-    assert expressible(annotation) is not annotation
+    assert find_peril(annotation)
+    assert make_expressible(annotation) is not annotation
 
 
 @pytest.mark.parametrize(
@@ -64,21 +64,21 @@ def test_unions_msgspec_gets_wrong_become_choices(annotation):
 )
 def test_unions_msgspec_gets_right_are_left_to_it(annotation):
     """Ours: it is much faster at them."""
-    assert None is perilous(annotation)
-    assert annotation is expressible(annotation)
+    assert None is find_peril(annotation)
+    assert annotation is make_expressible(annotation)
 
 
 def test_a_perilous_union_inside_a_class_is_refused():
     """Ours: the class is the author's; the message names the union and what is wrong with it."""
     with pytest.raises(UsageError, match="a tuple of fixed length beside a constraint"):
-        expressible(Holder)
+        make_expressible(Holder)
 
 
 def test_a_choice_takes_what_one_of_its_alternatives_takes():
     """Ours: constraints of the alternatives hold, each for itself."""
-    kind = expressible(LONG | tuple[int])
+    kind = make_expressible(LONG | tuple[int])
 
-    assert issubclass(kind, Choice)
+    assert issubclass(kind, UnionChoice)
     assert ["ab", (1,)] == [kind.choose(value) for value in ("ab", [1])]
     with pytest.raises(ValueError, match="got `array`"):
         kind.choose(["ab"])
@@ -92,9 +92,11 @@ def test_walking_sees_members_of_classes_once():
 
         inner: dict[str, list[LONG]]
 
-    assert {Outer, str, LONG} <= {p for p in walk(list[Outer]) if p in (Outer, str, LONG)}
-    assert int is bare(Annotated[Named, "x"])
-    assert int is bare(typing_extensions.TypeAliasType("Alias", Named))
+    assert {Outer, str, LONG} <= {
+        p for p in walk_annotation(list[Outer]) if p in (Outer, str, LONG)
+    }
+    assert int is unwrap_annotation(Annotated[Named, "x"])
+    assert int is unwrap_annotation(typing_extensions.TypeAliasType("Alias", Named))
 
 
 def test_walking_does_not_mind_what_cannot_be_resolved():
@@ -105,6 +107,6 @@ def test_walking_does_not_mind_what_cannot_be_resolved():
 
         value: "Absent"  # noqa: F821 - the point
 
-    assert [Broken] == list(walk(Broken))
+    assert [Broken] == list(walk_annotation(Broken))
     with pytest.raises(UsageError, match="Absent"):
-        expressible(Broken)
+        make_expressible(Broken)

@@ -8,14 +8,14 @@ import logging
 import pytest
 from msgspec import Raw
 
-from both_eras import LEGACY, MODERN, Client, accept, text
-from heap import own_heap
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.errors import ToolError
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Context, Limits, Server
 from isthmus.wire import ClientCapabilities, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import ErrorBody, encode
+from support.heap import own_heap
+from support.server.both_eras import LEGACY, MODERN, EraClient, accept_form, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -25,7 +25,7 @@ def user(**answers):
 
     def answer(method, params):
         word = params["message"].split()[0].rstrip("?").lower()
-        return accept(value=answers[word])
+        return accept_form(value=answers[word])
 
     return answer
 
@@ -48,9 +48,9 @@ async def test_a_question_is_one_await_in_either_era(revision):
         assert isinstance(answer, Accepted)
         return f"row {answer.value}"
 
-    client = Client(asking(body), revision, user(row=12))
+    client = EraClient(asking(body), revision, user(row=12))
 
-    assert "row 12" == text(await client.call("body"))
+    assert "row 12" == tool_text(await client.call("body"))
     assert 1 == client.asked.total()
 
 
@@ -62,9 +62,9 @@ async def test_no_and_nothing_are_answers_too(revision, action, kind):
     async def body(ctx: Context) -> str:
         return type(await ctx.elicit("Sure?")).__name__
 
-    client = Client(asking(body), revision, lambda *_: {"action": action})
+    client = EraClient(asking(body), revision, lambda *_: {"action": action})
 
-    assert kind.__name__ == text(await client.call("body"))
+    assert kind.__name__ == tool_text(await client.call("body"))
 
 
 async def test_questions_asked_together_are_one_round():
@@ -80,9 +80,9 @@ async def test_questions_asked_together_are_one_round():
     async def body(ctx: Context) -> str:
         return "".join(await asyncio.gather(*(deep(ctx, "abc"[n], n) for n in range(3))))
 
-    client = Client(asking(body), MODERN, user(a="x", b="y", c="z"))
+    client = EraClient(asking(body), MODERN, user(a="x", b="y", c="z"))
 
-    assert "xyz" == text(await client.call("body"))
+    assert "xyz" == tool_text(await client.call("body"))
     assert 1 == client.rounds
 
 
@@ -92,7 +92,7 @@ async def test_a_key_names_the_question_on_the_wire():
     async def body(ctx: Context) -> str:
         return (await ctx.elicit("Name?", str, key="user_name")).value
 
-    result = await Client(asking(body)).once("tools/call", {"name": "body"})
+    result = await EraClient(asking(body)).once("tools/call", {"name": "body"})
 
     assert ["user_name"] == list(result["inputRequests"])
     assert "input_required" == result["resultType"]
@@ -105,14 +105,14 @@ async def test_a_missing_answer_is_asked_again_and_an_extra_one_ignored():
     async def body(ctx: Context) -> str:
         return (await ctx.elicit("Name?", str, key="name")).value
 
-    client = Client(asking(body))
+    client = EraClient(asking(body))
     first = await client.once("tools/call", {"name": "body"})
     again = await client.once(
         "tools/call",
         {
             "name": "body",
             "requestState": first["requestState"],
-            "inputResponses": {"other": accept(value="x")},
+            "inputResponses": {"other": accept_form(value="x")},
         },
     )
 
@@ -127,7 +127,7 @@ async def test_an_answer_of_the_wrong_shape_is_refused(answer):
     async def body(ctx: Context) -> str:
         return (await ctx.elicit("Name?", str, key="name")).value
 
-    client = Client(asking(body))
+    client = EraClient(asking(body))
     first = await client.once("tools/call", {"name": "body"})
     error = await client.once(
         "tools/call",
@@ -151,9 +151,9 @@ async def test_a_body_that_swallows_the_cancellation_still_ends_its_round():
         except asyncio.CancelledError:
             return "swallowed"
 
-    client = Client(asking(body), MODERN, user(name="ann"))
+    client = EraClient(asking(body), MODERN, user(name="ann"))
 
-    assert "ann" == text(await client.call("body"))
+    assert "ann" == tool_text(await client.call("body"))
 
 
 async def test_a_body_that_raises_while_it_leaves_still_ends_its_round():
@@ -168,9 +168,9 @@ async def test_a_body_that_raises_while_it_leaves_still_ends_its_round():
                 raise ValueError("cleanup failed")
         return answer.value
 
-    client = Client(asking(body), MODERN, user(name="ann"))
+    client = EraClient(asking(body), MODERN, user(name="ann"))
 
-    assert "ann" == text(await client.call("body"))
+    assert "ann" == tool_text(await client.call("body"))
 
 
 async def test_nothing_new_begins_while_a_round_is_left():
@@ -187,10 +187,10 @@ async def test_nothing_new_begins_while_a_round_is_left():
             await ctx.once(cleaned)
             await ctx.elicit("Bye?", str)
 
-    client = Client(asking(body), MODERN, user(name="ann", bye="bye"))
+    client = EraClient(asking(body), MODERN, user(name="ann", bye="bye"))
     result = await client.call("body")
 
-    assert "ann" == text(result)
+    assert "ann" == tool_text(result)
     assert ["cleaned"] == effects
     assert 2 == client.rounds
 
@@ -203,7 +203,7 @@ async def test_a_task_left_behind_with_a_question_does_not_wait_for_ever():
         left.append(asyncio.create_task(ctx.elicit("Late?", str)))
         return (await ctx.elicit("Name?", str)).value
 
-    await Client(asking(body)).once("tools/call", {"name": "body"})
+    await EraClient(asking(body)).once("tools/call", {"name": "body"})
     await asyncio.sleep(0)
 
     assert left[0].cancelled()
@@ -218,7 +218,7 @@ async def test_a_result_that_needs_no_answer_is_the_result():
         task.cancel()
         return "done"
 
-    assert "done" == text(await Client(asking(body)).once("tools/call", {"name": "body"}))
+    assert "done" == tool_text(await EraClient(asking(body)).once("tools/call", {"name": "body"}))
 
 
 @BOTH
@@ -231,7 +231,9 @@ async def test_a_withdrawn_call_is_cancelled_not_parked(revision):
         await asyncio.Event().wait()
         return "never"
 
-    task = asyncio.create_task(Client(asking(body), revision).once("tools/call", {"name": "body"}))
+    task = asyncio.create_task(
+        EraClient(asking(body), revision).once("tools/call", {"name": "body"})
+    )
     await entered.wait()
     task.cancel()
 
@@ -250,7 +252,7 @@ async def test_a_call_withdrawn_while_its_round_ends_is_cancelled():
             leaving.set()
             await asyncio.sleep(60)
 
-    task = asyncio.create_task(Client(asking(body)).once("tools/call", {"name": "body"}))
+    task = asyncio.create_task(EraClient(asking(body)).once("tools/call", {"name": "body"}))
     await leaving.wait()
     task.cancel()
 
@@ -269,9 +271,9 @@ async def test_a_cancellation_from_inside_is_a_failure_and_is_answered(revision)
         await inner
         return "never"
 
-    result = await Client(asking(body), revision).once("tools/call", {"name": "body"})
+    result = await EraClient(asking(body), revision).once("tools/call", {"name": "body"})
 
-    assert "Tool 'body' failed: CancelledError" == text(result)
+    assert "Tool 'body' failed: CancelledError" == tool_text(result)
 
 
 # --- effects ---------------------------------------------------------------------------------
@@ -292,9 +294,9 @@ async def test_an_effect_happens_once_and_its_result_comes_back_typed(revision):
         await ctx.elicit("Sure?", bool)
         return repr(hold)
 
-    client = Client(asking(body), revision, user(sure=True))
+    client = EraClient(asking(body), revision, user(sure=True))
 
-    assert "('monday', 1)" == text(await client.call("body"))
+    assert "('monday', 1)" == tool_text(await client.call("body"))
     assert ["monday"] == made
 
 
@@ -315,9 +317,9 @@ async def test_an_effect_that_failed_has_happened(revision):
             return f"{error}: {other.value}"
         return "never"
 
-    client = Client(asking(body), revision, user(other="amex"))
+    client = EraClient(asking(body), revision, user(other="amex"))
 
-    assert "no funds: amex" == text(await client.call("body"))
+    assert "no funds: amex" == tool_text(await client.call("body"))
     assert [1] == tried
 
 
@@ -335,9 +337,9 @@ async def test_a_round_waits_for_an_effect_that_runs():
         made, answer = await asyncio.gather(ctx.once(slow), ctx.elicit("Name?", str))
         return f"{made} {answer.value}"
 
-    client = Client(asking(body), MODERN, user(name="ann"))
+    client = EraClient(asking(body), MODERN, user(name="ann"))
 
-    assert "made ann" == text(await client.call("body"))
+    assert "made ann" == tool_text(await client.call("body"))
     assert [1] == finished
 
 
@@ -359,9 +361,9 @@ async def test_an_effect_nobody_waits_for_is_finished(revision):
         await ctx.elicit("Sure?", bool)
         return str(finished.is_set())
 
-    client = Client(asking(body), revision, user(sure=True), delay=20)
+    client = EraClient(asking(body), revision, user(sure=True), delay=20)
 
-    assert "True" == text(await client.call("body"))
+    assert "True" == tool_text(await client.call("body"))
 
 
 @BOTH
@@ -378,9 +380,9 @@ async def test_an_effect_may_have_a_key_of_its_own(revision):
         await ctx.elicit("Sure?", bool)
         return str(first)
 
-    client = Client(asking(body), revision, user(sure=True))
+    client = EraClient(asking(body), revision, user(sure=True))
 
-    assert "0" == text(await client.call("body"))
+    assert "0" == tool_text(await client.call("body"))
     assert [0] == made
 
 
@@ -398,7 +400,7 @@ async def test_what_cannot_be_written_down_is_refused_in_either_era(revision):
     server = Server("asking", debug=True)
     server.add_tool(body)
 
-    assert "written down" in text(await Client(server, revision).call("body"))
+    assert "written down" in tool_text(await EraClient(server, revision).call("body"))
 
 
 # --- the state that travels -------------------------------------------------------------------
@@ -418,7 +420,7 @@ async def retried(client, state, arguments=None):
     params = {
         "name": "body",
         "requestState": state,
-        "inputResponses": {"name": accept(value="ann")},
+        "inputResponses": {"name": accept_form(value="ann")},
     }
     if arguments is not None:
         params["arguments"] = arguments
@@ -428,16 +430,16 @@ async def retried(client, state, arguments=None):
 @pytest.mark.covers("rounds.state.nothing-kept")
 async def test_state_survives_a_restart_with_the_same_secret():
     """Any process with the secret may serve the retry (our promise)."""
-    first = await Client(counting()).once("tools/call", {"name": "body"})
+    first = await EraClient(counting()).once("tools/call", {"name": "body"})
 
-    assert "ann" == text(await retried(Client(counting()), first["requestState"]))
+    assert "ann" == tool_text(await retried(EraClient(counting()), first["requestState"]))
 
 
 @pytest.mark.covers("rounds.state.verified")
 @pytest.mark.parametrize("spoil", [lambda s: s[:-2] + "AA", lambda s: "junk", lambda s: ""])
 async def test_tampered_state_is_refused_and_the_reason_logged(spoil, caplog):
     """MUST be rejected; one message for every reason (spec: mrtr, server requirements)."""
-    client = Client(counting())
+    client = EraClient(counting())
     first = await client.once("tools/call", {"name": "body"})
     with caplog.at_level(logging.WARNING, "isthmus"):
         error = await retried(client, spoil(first["requestState"]))
@@ -450,12 +452,12 @@ async def test_tampered_state_is_refused_and_the_reason_logged(spoil, caplog):
 async def test_state_belongs_to_its_call_and_its_principal():
     """Another tool call, other arguments, somebody else: refused (spec: mrtr, a SHOULD)."""
     server = counting()
-    ann, bob = Client(server, principal="ann"), Client(server, principal="bob")
+    ann, bob = EraClient(server, principal="ann"), EraClient(server, principal="bob")
     state = (await ann.once("tools/call", {"name": "body"}))["requestState"]
 
     assert -32602 == (await retried(bob, state)).code
     assert -32602 == (await retried(ann, state, {"n": 1})).code
-    assert "ann" == text(await retried(ann, state))
+    assert "ann" == tool_text(await retried(ann, state))
 
 
 @pytest.mark.covers("rounds.state.bound")
@@ -467,7 +469,7 @@ async def test_state_expires():
     async def body(ctx: Context) -> str:
         return (await ctx.elicit("Name?", str, key="name")).value
 
-    client = Client(server)
+    client = EraClient(server)
     first = await client.once("tools/call", {"name": "body"})
 
     assert -32602 == (await retried(client, first["requestState"])).code
@@ -483,9 +485,9 @@ async def test_a_journal_too_large_is_refused_in_words():
     async def huge() -> str:
         return "x" * 50_000
 
-    assert "inputRequests" in await Client(asking(body)).once("tools/call", {"name": "body"})
+    assert "inputRequests" in await EraClient(asking(body)).once("tools/call", {"name": "body"})
     small = asking(body, limits=Limits(request_state=32_768))
-    error = await Client(small).once("tools/call", {"name": "body"})
+    error = await EraClient(small).once("tools/call", {"name": "body"})
 
     assert -32603 == error.code
     assert "more than the 32768 allowed (Limits.request_state)" in error.message
@@ -502,7 +504,7 @@ async def test_long_answers_are_carried_from_round_to_round(revision):
     def answer(*_):
         return {"action": "accept", "content": {"value": "x" * 10_000}}
 
-    assert "40000" == text(await Client(asking(body), revision, answer).call("body"))
+    assert "40000" == tool_text(await EraClient(asking(body), revision, answer).call("body"))
 
 
 # --- capabilities -----------------------------------------------------------------------------
@@ -525,18 +527,18 @@ def needing():
 @pytest.mark.covers("capabilities.missing.-32021")
 async def test_what_the_client_lacks_is_named_to_it():
     """-32021 with ``requiredCapabilities``, an object (spec: basic, a MUST)."""
-    error = await Client(needing(), able=ClientCapabilities()).call("sample")
+    error = await EraClient(needing(), able=ClientCapabilities()).call("sample")
 
     assert (-32021, {"requiredCapabilities": {"sampling": {}}}) == (error.code, error.data)
 
 
 async def test_in_a_session_it_is_the_tools_failure():
     """Up to 2025-11-25 there is no such error: the model reads it, others get -32602."""
-    client = Client(needing(), LEGACY, able=ClientCapabilities())
+    client = EraClient(needing(), LEGACY, able=ClientCapabilities())
     result = await client.call("sample")
     error = await client.send("prompts/get", {"name": "greeting"})
 
-    assert (True, True) == (result["isError"], "sampling" in text(result))
+    assert (True, True) == (result["isError"], "sampling" in tool_text(result))
     assert -32602 == error.code
 
 
@@ -551,9 +553,9 @@ async def test_a_tool_may_do_without(revision):
         except CapabilityMissing as lack:
             return json.dumps(lack.required)
 
-    client = Client(asking(body), revision, able=ClientCapabilities())
+    client = EraClient(asking(body), revision, able=ClientCapabilities())
 
-    assert '{"sampling": {}}' == text(await client.call("body"))
+    assert '{"sampling": {}}' == tool_text(await client.call("body"))
 
 
 @pytest.mark.covers("rounds.questions.declared-only")
@@ -573,7 +575,7 @@ async def test_only_what_the_client_can_answer_is_asked():
         return "done"
 
     able = ClientCapabilities(sampling=SamplingCapability())
-    result = await Client(asking(body), able=able).once("tools/call", {"name": "body"})
+    result = await EraClient(asking(body), able=able).once("tools/call", {"name": "body"})
 
     methods = [request["method"] for request in result["inputRequests"].values()]
     assert ["sampling/createMessage"] == methods
@@ -610,20 +612,20 @@ def raw():
 @BOTH
 async def test_questions_may_be_returned_in_either_era(revision):
     """The driver fulfils them where the revision knows no such result (architecture 4.6)."""
-    client = Client(raw(), revision, user(a="x", b="y"))
+    client = EraClient(raw(), revision, user(a="x", b="y"))
 
-    assert "round 1: ['x', 'y']" == text(await client.call("body"))
+    assert "round 1: ['x', 'y']" == tool_text(await client.call("body"))
 
 
 async def test_an_authors_state_is_not_to_be_seen_or_changed():
     """It comes back verbatim, and travels sealed (our promise)."""
-    first = await Client(raw()).once("tools/call", {"name": "body"})
+    first = await EraClient(raw()).once("tools/call", {"name": "body"})
 
     assert "round 1" not in first["requestState"]
     assert (
         -32602
         == (
-            await Client(raw()).once("tools/call", {"name": "body", "requestState": "round 1"})
+            await EraClient(raw()).once("tools/call", {"name": "body", "requestState": "round 1"})
         ).code
     )
 
@@ -631,8 +633,8 @@ async def test_an_authors_state_is_not_to_be_seen_or_changed():
 @pytest.mark.covers("rounds.questions.declared-only")
 async def test_returned_questions_need_the_clients_capability_too():
     """MUST NOT be sent where it was not declared (spec: mrtr, server requirements)."""
-    error = await Client(raw(), able=ClientCapabilities()).call("body")
-    legacy = await Client(raw(), LEGACY, able=ClientCapabilities()).call("body")
+    error = await EraClient(raw(), able=ClientCapabilities()).call("body")
+    legacy = await EraClient(raw(), LEGACY, able=ClientCapabilities()).call("body")
 
     assert (-32021, {"requiredCapabilities": {"elicitation": {}}}) == (error.code, error.data)
     assert legacy["isError"]
@@ -650,7 +652,7 @@ async def test_a_function_without_a_context_may_return_questions(revision):
             return InputRequiredResult(input_requests={"a": raw_question("A?")})
         return "done"
 
-    assert "done" == text(await Client(server, revision, user(a="x")).call("body"))
+    assert "done" == tool_text(await EraClient(server, revision, user(a="x")).call("body"))
     assert 2 == len(calls)
 
 
@@ -663,7 +665,7 @@ async def test_returning_questions_for_ever_ends_in_an_error():
     async def body(ctx: Context) -> InputRequiredResult:
         return InputRequiredResult(input_requests={"a": raw_question("A?")})
 
-    client = Client(server, LEGACY, user(a="x"))
+    client = EraClient(server, LEGACY, user(a="x"))
     error = await client.call("body")
 
     assert -32603 == error.code
@@ -687,10 +689,10 @@ async def test_what_is_no_question_is_the_tools_failure(revision, question):
     async def body(ctx: Context) -> InputRequiredResult:
         return InputRequiredResult(input_requests={"a": question})
 
-    result = await Client(server, revision).call("body")
+    result = await EraClient(server, revision).call("body")
 
     assert result["isError"]
-    assert "question" in text(result)
+    assert "question" in tool_text(result)
 
 
 # --- prompts, resources, other methods --------------------------------------------------------
@@ -710,7 +712,7 @@ async def test_prompts_and_resources_ask_as_tools_do(revision):
     async def note(id: str, ctx: Context) -> str:
         return f"{id}, {(await ctx.elicit('Tone?', str)).value}"
 
-    client = Client(server, revision, user(tone="warm"))
+    client = EraClient(server, revision, user(tone="warm"))
     prompt = await client.send("prompts/get", {"name": "letter", "arguments": {"name": "ann"}})
     resource = await client.send("resources/read", {"uri": "notes://7"})
 
@@ -724,7 +726,7 @@ async def test_no_reference_cycle_is_left_by_a_call():
     async def body(ctx: Context) -> str:
         return "done"
 
-    client = Client(asking(body))
+    client = EraClient(asking(body))
     params = Raw(b'{"name":"body"}')
 
     async def call():
@@ -754,7 +756,7 @@ async def test_a_prompt_that_awaits_what_was_cancelled_is_answered(revision):
     async def letter() -> str:
         raise asyncio.CancelledError
 
-    error = await Client(server, revision).send("prompts/get", {"name": "letter"})
+    error = await EraClient(server, revision).send("prompts/get", {"name": "letter"})
 
     assert -32603 == error.code
 
@@ -768,7 +770,7 @@ async def test_a_prompt_that_is_withdrawn_is_cancelled():
         entered.set()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(Client(server).send("prompts/get", {"name": "letter"}))
+    task = asyncio.create_task(EraClient(server).send("prompts/get", {"name": "letter"}))
     await entered.wait()
     task.cancel()
 
@@ -791,9 +793,9 @@ async def test_what_was_returned_is_kept_while_more_is_awaited():
         returned = ctx.input_responses["a"]["content"]["value"]
         return f"{ctx.request_state} {returned} {first.value} {second.value}"
 
-    client = Client(server, MODERN, user(a="x", b="y", c="z"))
+    client = EraClient(server, MODERN, user(a="x", b="y", c="z"))
 
-    assert "one x y z" == text(await client.call("body"))
+    assert "one x y z" == tool_text(await client.call("body"))
     assert 3 == client.asked.total()
 
 
@@ -814,8 +816,8 @@ async def test_a_session_does_nothing_twice_for_questions_that_are_returned():
         await ctx.progress(2)
         return f"{hold} {answer.value}"
 
-    client = Client(asking(body), LEGACY, user(a="x", b="y"))
+    client = EraClient(asking(body), LEGACY, user(a="x", b="y"))
 
-    assert "1 y" == text(await client.call("body", token="t"))
+    assert "1 y" == tool_text(await client.call("body", token="t"))
     assert ([1], 2) == (made, client.asked.total())
     assert [1, 2] == [p["progress"] for p in client.link.said("notifications/progress")]

@@ -14,9 +14,9 @@ from isthmus.errors import CallTimedOut, Refuse, TaskCancelled
 from isthmus.revisions import BY_NAME
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
-from isthmus.server.limits import Limits
+from isthmus.server.guard.limits import Limits
 from isthmus.testing import VirtualLoop, connect
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
 from isthmus.wire import (
     CallToolParams,
     CallToolResult,
@@ -143,7 +143,7 @@ class Theirs:
     @contextlib.asynccontextmanager
     async def joined(self, server, capabilities=None):
         """The client's end of a connection to a server."""
-        near, far = pair()
+        near, far = open_pair()
         routes = {
             "elicitation/create": self.begin,
             "tasks/get": self.get,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client, text
 from isthmus import Context, Server
 from isthmus.errors import UsageError
 from isthmus.server import Limits, Rate, Redact, Sanitise
+from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -35,8 +35,8 @@ async def test_limits_that_are_set_later_hold(revision):
     """Rates, threads and what the router bounds, though the tools were there before."""
     server = imported()
     server.configure(limits=Limits(tool_calls=Rate(1, 60), threads=1, in_flight=3))
-    client = Client(server, revision)
-    assert "x" * 100 == text(await client.call("long"))
+    client = EraClient(server, revision)
+    assert "x" * 100 == tool_text(await client.call("long"))
     assert -31429 == (await client.call("long")).code
     assert 1 == server._facilities.workers._limit
     assert 3 == server.router.in_flight
@@ -53,9 +53,9 @@ async def test_other_settings_hold_too(revision):
         page_size=1,
         instructions="new",
     )
-    client = Client(server, revision)
-    assert "secret words" in text(await client.call("fail"))
-    assert len(text(await client.call("long"))) < 100
+    client = EraClient(server, revision)
+    assert "secret words" in tool_text(await client.call("fail"))
+    assert len(tool_text(await client.call("long"))) < 100
     assert 1 == len((await client.send("tools/list", {}))["tools"])
 
 
@@ -68,7 +68,7 @@ async def test_instructions_are_told_to_who_opens():
         "capabilities": {},
         "clientInfo": {"name": "c", "version": "1"},
     }
-    assert "new" == (await Client(server, LEGACY).send("initialize", params))["instructions"]
+    assert "new" == (await EraClient(server, LEGACY).send("initialize", params))["instructions"]
 
 
 async def test_what_is_not_named_stays():

@@ -8,13 +8,20 @@ from typing import Literal
 import pytest
 from msgspec import structs
 
-from both_eras import ABLE, LEGACY, MODERN, Client, accept, text
 from isthmus.core.answers import Accepted, Declined
 from isthmus.errors import CapabilityMissing, Misbehaved, UsageError
 from isthmus.revisions import BY_NAME
 from isthmus.runtime.channel import Origin
 from isthmus.server import Context, Server
 from isthmus.wire import ClientCapabilities, Implementation, ModelPreferences, Tool, ToolUseContent
+from support.server.both_eras import (
+    ALL_CAPABILITIES,
+    LEGACY,
+    MODERN,
+    EraClient,
+    accept_form,
+    tool_text,
+)
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -52,7 +59,7 @@ async def test_a_context_says_who_asks(revision):
             state=ctx.state,
         )
 
-    client = Client(serving(body), revision, principal="ann")
+    client = EraClient(serving(body), revision, principal="ann")
     caller(client, info=Implementation(name="c", version="1"))
     await client.once(
         "tools/call",
@@ -65,7 +72,7 @@ async def test_a_context_says_who_asks(revision):
         "method": "tools/call",
         "revision": BY_NAME[revision],
         "client": Implementation(name="c", version="1"),
-        "able": ABLE,
+        "able": ALL_CAPABILITIES,
         "principal": "ann",
         "header": "acme",
         "transport": "http",
@@ -80,7 +87,7 @@ async def test_a_call_without_meta_has_empty_meta():
     async def body(ctx: Context) -> str:
         return repr((ctx.meta, ctx.meta))
 
-    assert "({}, {})" == text(await Client(serving(body), LEGACY).call("body"))
+    assert "({}, {})" == tool_text(await EraClient(serving(body), LEGACY).call("body"))
 
 
 # --- progress ---------------------------------------------------------------------------------
@@ -95,7 +102,7 @@ async def test_progress_goes_to_whoever_gave_a_token(revision):
         await ctx.progress(2.5)
         return "done"
 
-    client = Client(serving(body), revision)
+    client = EraClient(serving(body), revision)
     await client.call("body", token="t1")
 
     assert [
@@ -112,7 +119,7 @@ async def test_progress_without_a_token_goes_nowhere():
         await ctx.progress(1)
         return "done"
 
-    client = Client(serving(body))
+    client = EraClient(serving(body))
     await client.call("body")
 
     assert [] == client.link.notes
@@ -127,7 +134,7 @@ async def test_progress_only_grows():
             await ctx.progress(step)
         return "done"
 
-    client = Client(serving(body))
+    client = EraClient(serving(body))
     await client.call("body", token="t")
 
     assert [1, 3, 4] == [p["progress"] for p in client.link.said("notifications/progress")]
@@ -141,7 +148,7 @@ async def test_progress_is_a_number():
             await ctx.progress(step, total=float("inf"))
         return "done"
 
-    client = Client(serving(body))
+    client = EraClient(serving(body))
     await client.call("body", token="t")
 
     assert [
@@ -160,7 +167,7 @@ async def test_nothing_is_said_after_the_answer(revision):
         kept.append(ctx)
         return "done"
 
-    client = caller(Client(serving(body), revision), log_level="debug")
+    client = caller(EraClient(serving(body), revision), log_level="debug")
     await client.call("body", token="t")
     await kept[0].progress(1)
     kept[0].log.error("late")
@@ -182,7 +189,7 @@ async def test_the_log_arrives_before_the_answer_and_in_order(revision):
         ctx.log.named("db").error("two", rows=3, where=object)
         return "done"
 
-    client = caller(Client(serving(body), revision), log_level="info")
+    client = caller(EraClient(serving(body), revision), log_level="info")
     await client.call("body", token="t")
 
     assert [
@@ -207,7 +214,7 @@ async def test_the_log_of_a_failing_tool_arrives_too(revision):
         ctx.log.error("trouble")
         raise ValueError("no")
 
-    client = caller(Client(serving(body), revision), log_level="info")
+    client = caller(EraClient(serving(body), revision), log_level="info")
     await client.call("body")
 
     assert ["trouble"] == [p["data"] for p in client.link.said("notifications/message")]
@@ -229,7 +236,7 @@ async def test_a_form_is_made_from_a_class_and_read_back_into_it(revision):
 
     def answer(method, params):
         asked.append(params)
-        return accept(row=3)
+        return accept_form(row=3)
 
     async def body(ctx: Context) -> str:
         match await ctx.elicit("Which seat?", Seat):
@@ -237,9 +244,9 @@ async def test_a_form_is_made_from_a_class_and_read_back_into_it(revision):
                 return repr(seat)
         return "none"
 
-    client = Client(serving(body), revision, answer)
+    client = EraClient(serving(body), revision, answer)
 
-    assert "Seat(row=3, side='aisle')" == text(await client.call("body"))
+    assert "Seat(row=3, side='aisle')" == tool_text(await client.call("body"))
     assert "Which seat?" == asked[0]["message"]
     assert {
         "type": "object",
@@ -258,7 +265,9 @@ async def test_an_answer_that_does_not_fit_its_form_is_not_taken(revision):
     async def body(ctx: Context) -> str:
         return repr(await ctx.elicit("Which seat?", Seat))
 
-    refused = await Client(serving(body), revision, lambda *_: accept(row="front")).call("body")
+    refused = await EraClient(serving(body), revision, lambda *_: accept_form(row="front")).call(
+        "body"
+    )
 
     assert (-32602 if revision == MODERN else -32603) == refused.code
     assert 'row: expected an integer, got "front"' in refused.message
@@ -275,9 +284,11 @@ async def test_who_asks_may_catch_an_answer_that_does_not_fit(revision):
             return f"then none: {misfit}"
         return "taken"
 
-    result = await Client(serving(body), revision, lambda *_: accept(row="front")).call("body")
+    result = await EraClient(serving(body), revision, lambda *_: accept_form(row="front")).call(
+        "body"
+    )
 
-    assert text(result).startswith("then none")
+    assert tool_text(result).startswith("then none")
 
 
 async def test_a_ping_takes_the_time_that_the_client_takes():
@@ -291,7 +302,7 @@ async def test_a_ping_takes_the_time_that_the_client_takes():
         asked.append(method)
         return {}
 
-    assert "True" == text(await Client(serving(body), LEGACY, answer).call("body"))
+    assert "True" == tool_text(await EraClient(serving(body), LEGACY, answer).call("body"))
     assert ["ping"] == asked
 
 
@@ -301,9 +312,9 @@ async def test_a_revision_without_requests_of_servers_has_no_ping():
     async def body(ctx: Context) -> str:
         return str(await ctx.ping())
 
-    result = await Client(serving(body), MODERN).call("body")
+    result = await EraClient(serving(body), MODERN).call("body")
 
-    assert "revision 2026-07-28 has no pings of servers" in text(result)
+    assert "revision 2026-07-28 has no pings of servers" in tool_text(result)
 
 
 @BOTH
@@ -313,9 +324,9 @@ async def test_consent_alone_has_no_blanks(revision):
     async def body(ctx: Context) -> str:
         return repr(await ctx.elicit("Go on?"))
 
-    client = Client(serving(body), revision, lambda *_: accept())
+    client = EraClient(serving(body), revision, lambda *_: accept_form())
 
-    assert "Accepted(value=None)" == text(await client.call("body"))
+    assert "Accepted(value=None)" == tool_text(await client.call("body"))
 
 
 @BOTH
@@ -339,13 +350,13 @@ async def test_a_page_is_only_offered_to_who_can_open_it(revision):
 
     server = serving(body)
     server.add_tool(needs)
-    able = Client(server, revision, answer)
-    forms = Client(server, revision, able=form_only())
+    able = EraClient(server, revision, answer)
+    forms = EraClient(server, revision, able=form_only())
 
-    assert "Accepted(value=None)" == text(await able.call("body"))
+    assert "Accepted(value=None)" == tool_text(await able.call("body"))
     assert ("url", "https://a.example/") == (asked[0]["mode"], asked[0]["url"])
     assert (revision == LEGACY) is ("elicitationId" in asked[0])
-    assert "{'elicitation': {'url': {}}}" == text(await forms.call("needs"))
+    assert "{'elicitation': {'url': {}}}" == tool_text(await forms.call("needs"))
 
 
 def form_only():
@@ -382,9 +393,9 @@ async def test_a_model_is_asked_with_everything_that_was_said(revision):
         )
         return f"{reply.text} {reply.model} {reply.stop_reason} {reply.role}"
 
-    client = Client(serving(body), revision, answer)
+    client = EraClient(serving(body), revision, answer)
 
-    assert "Paris m endTurn assistant" == text(await client.call("body"))
+    assert "Paris m endTurn assistant" == tool_text(await client.call("body"))
     assert {
         "messages": [{"role": "user", "content": {"type": "text", "text": "Capital of France?"}}],
         "maxTokens": 9,
@@ -417,7 +428,7 @@ async def test_context_is_only_included_where_the_client_offers_it(revision):
         return "done"
 
     able = ClientCapabilities(sampling=SamplingCapability())
-    await Client(serving(body), revision, answer, able=able).call("body")
+    await EraClient(serving(body), revision, answer, able=able).call("body")
 
     assert [None, "none"] == [params.get("includeContext") for params in asked]
 
@@ -435,9 +446,9 @@ async def test_tools_need_a_client_whose_model_uses_tools(revision):
         return "never"
 
     able = ClientCapabilities(sampling=SamplingCapability())
-    client = Client(serving(body), revision, able=able)
+    client = EraClient(serving(body), revision, able=able)
 
-    assert "{'sampling': {'tools': {}}}" == text(await client.call("body"))
+    assert "{'sampling': {'tools': {}}}" == tool_text(await client.call("body"))
 
 
 @BOTH
@@ -461,9 +472,9 @@ async def test_a_model_may_go_on_with_tools(revision):
         done = SamplingMessage(role="user", content=said)
         return (await ctx.sample(["Go", first, done], max_tokens=9, tools=tools)).text
 
-    client = Client(serving(body), revision, answer)
+    client = EraClient(serving(body), revision, answer)
 
-    assert "done" == text(await client.call("body"))
+    assert "done" == tool_text(await client.call("body"))
     assert ["user", "assistant", "user"] == [message["role"] for message in turns[1]]
 
 
@@ -478,9 +489,9 @@ async def test_roots_are_listed(revision):
         assert {} == params
         return {"roots": [{"uri": "file:///a"}, {"uri": "file:///b", "name": "B"}]}
 
-    client = Client(serving(body), revision, answer)
+    client = EraClient(serving(body), revision, answer)
 
-    assert "file:///a, file:///b" == text(await client.call("body"))
+    assert "file:///a, file:///b" == tool_text(await client.call("body"))
 
 
 async def test_a_malformed_answer_in_a_session_is_the_clients_fault():
@@ -490,7 +501,7 @@ async def test_a_malformed_answer_in_a_session_is_the_clients_fault():
         await ctx.roots()
         return "never"
 
-    refused = await Client(serving(body), LEGACY, lambda *_: {"roots": 5}).call("body")
+    refused = await EraClient(serving(body), LEGACY, lambda *_: {"roots": 5}).call("body")
 
     assert "the client's answer to roots/list is malformed" in refused.message
 
@@ -517,10 +528,10 @@ async def test_a_plain_function_asks_by_waiting(revision):
         ctx.wait(ctx.progress(1))
         return f"{hold} {seat.value.row}"
 
-    client = Client(serving(body), revision, lambda *_: accept(row=3))
+    client = EraClient(serving(body), revision, lambda *_: accept_form(row=3))
     caller(client, log_level="info")
 
-    assert "hold monday 3" == text(await client.call("body", token="t"))
+    assert "hold monday 3" == tool_text(await client.call("body", token="t"))
     assert ["monday"] == made
     assert threading.get_ident() not in threads
     assert ["held"] == [p["data"] for p in client.link.said("notifications/message")]
@@ -539,7 +550,7 @@ async def test_a_cut_round_waits_for_its_thread():
         finally:
             left.append(len(left))
 
-    client = Client(serving(body))
+    client = EraClient(serving(body))
     first = await client.once("tools/call", {"name": "body"})
 
     assert "input_required" == first["resultType"]
@@ -553,7 +564,7 @@ async def test_waiting_on_the_event_loop_is_refused():
         ctx.wait(ctx.elicit("Which seat?", Seat))
         return "never"
 
-    assert "use await" in text(await Client(serving(body)).call("body"))
+    assert "use await" in tool_text(await EraClient(serving(body)).call("body"))
 
 
 @pytest.mark.parametrize("look", ["cancelled", "check_cancelled", "wait"])
@@ -573,7 +584,7 @@ async def test_a_plain_function_hears_that_its_call_was_given_up(look):
             ended.set()
         return "over"
 
-    task = asyncio.create_task(Client(serving(body)).once("tools/call", {"name": "body"}))
+    task = asyncio.create_task(EraClient(serving(body)).once("tools/call", {"name": "body"}))
     await asyncio.to_thread(begun.wait, 5)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -592,21 +603,21 @@ async def test_a_function_that_does_not_block_runs_on_the_loop():
 
     server = Server("context")
     server.add_tool(body, blocking=False)
-    await Client(server).call("body")
+    await EraClient(server).call("body")
 
     assert [threading.get_ident()] == threads
 
 
 def test_a_form_with_a_form_in_it_is_refused():
     """Forms are flat (spec: requested schema)."""
-    from isthmus.server.forms import form_for
+    from isthmus.server.asking.forms import make_form
 
     @dataclass
     class Trip:
         seat: Seat
 
     with pytest.raises(UsageError, match="'seat' cannot be asked"):
-        form_for(Trip)
+        make_form(Trip)
 
 
 async def _exits(ctx: Context) -> str:
@@ -623,4 +634,4 @@ async def test_a_tool_that_exits_has_failed_and_the_server_goes_on(body):
     server = Server("context")
     server.add_tool(body, name="body")
 
-    assert "Tool 'body' failed: SystemExit" == text(await Client(server).call("body"))
+    assert "Tool 'body' failed: SystemExit" == tool_text(await EraClient(server).call("body"))

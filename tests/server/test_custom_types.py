@@ -11,8 +11,8 @@ import pydantic
 import pytest
 
 from isthmus.errors import UsageError
-from isthmus.server.custom_types import build, encode, expressible
-from isthmus.server.pydantic_types import adapter, adapter_for
+from isthmus.server.schema.custom_types import decode_custom, make_expressible, write_json
+from isthmus.server.schema.pydantic_types import adapter, adapter_for
 
 
 class Model(pydantic.BaseModel):
@@ -48,8 +48,10 @@ def test_paths_and_models_travel_inside_structs():
     holder = Holder(pathlib.Path("/a"), Model(size=1))
     data = b'{"path":"/a","model":{"size":1}}'
 
-    assert data == encode(holder)
-    assert holder == msgspec.json.decode(data, type=expressible(Holder), dec_hook=build)
+    assert data == write_json(holder)
+    assert holder == msgspec.json.decode(
+        data, type=make_expressible(Holder), dec_hook=decode_custom
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,16 +64,16 @@ def test_paths_and_models_travel_inside_structs():
 def test_what_does_not_fit_is_told_in_one_line(data, said):
     """Ours: pydantic's own text has several lines and a link."""
     with pytest.raises(msgspec.ValidationError, match=said) as caught:
-        msgspec.json.decode(data, type=Holder, dec_hook=build)
+        msgspec.json.decode(data, type=Holder, dec_hook=decode_custom)
     assert "\n" not in str(caught.value)
 
 
 def test_what_nobody_knows_is_refused_both_ways():
     """Ours: no silent `repr` on the wire."""
     with pytest.raises(TypeError, match="complex'> is not supported"):
-        build(complex, 3)
+        decode_custom(complex, 3)
     with pytest.raises(TypeError, match="complex cannot be written as JSON"):
-        encode(1j)
+        write_json(1j)
 
 
 @pytest.mark.parametrize("annotation", [Model, Checked, list[Checked], dict[str, Model | None]])

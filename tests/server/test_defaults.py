@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 
 from isthmus import Accepted, Context, Server
-from isthmus.server.defaults import completing
+from isthmus.server.schema.defaults import complete_defaults
 from isthmus.testing import connect, script
 
 
@@ -103,4 +103,4 @@ def test_types_that_keep_their_defaults_cost_nothing(annotation):
     def write(value):
         return b""
 
-    assert write is completing(annotation, write)
+    assert write is complete_defaults(annotation, write)

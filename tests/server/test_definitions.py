@@ -6,9 +6,9 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
-from both_eras import Client
 from isthmus.errors import UsageError
 from isthmus.server import Bounds, Limits, Server, mirrored
+from support.server.both_eras import EraClient
 
 
 @pytest.mark.covers("limits.schemas.no-network")
@@ -75,7 +75,7 @@ async def test_an_argument_is_mirrored_by_its_annotation():
     ) -> str:
         return region
 
-    (tool,) = (await Client(server).once("tools/list"))["tools"]
+    (tool,) = (await EraClient(server).once("tools/list"))["tools"]
     assert {"region": "Region", "limit": "Limit", "dry": "Dry"} == {
         name: schema["x-mcp-header"] for name, schema in tool["inputSchema"]["properties"].items()
     }

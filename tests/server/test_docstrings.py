@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.server.docstrings import Docstring, parse_docstring
+from isthmus.server.schema.signatures import Docstring, parse_docstring
 
 GOOGLE = """Book a place.
 

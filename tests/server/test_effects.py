@@ -7,8 +7,8 @@ import pytest
 from msgspec import Struct
 
 from isthmus.errors import Refuse, ToolError, UsageError
-from isthmus.server.effects import describe, perform, recall
-from isthmus.server.workers import Workers
+from isthmus.server.asking.effects import describe_effect, perform_effect, recall_effect
+from isthmus.server.serve.workers import Workers
 
 
 class Hold(Struct):
@@ -32,8 +32,8 @@ class Ledger:
 
 async def through(effect, *args):
     """What an effect gives once it was written down."""
-    record, _ = await perform(effect, args, Workers())
-    return recall(record, effect)
+    record, _ = await perform_effect(effect, args, Workers())
+    return recall_effect(record, effect)
 
 
 async def make(date: str) -> Hold:
@@ -81,10 +81,10 @@ async def test_an_exception_comes_back_as_itself(error):
     def fail():
         raise error
 
-    record, raised = await perform(fail, (), Workers())
+    record, raised = await perform_effect(fail, (), Workers())
     assert raised is error
     with pytest.raises(type(error)) as caught:
-        recall(record, fail)
+        recall_effect(record, fail)
 
     assert error.args == caught.value.args
     assert vars(error) == vars(caught.value)
@@ -99,22 +99,22 @@ async def test_an_exception_of_a_lost_class_is_named():
     def fail():
         raise LocalError("x", object)
 
-    record, _ = await perform(fail, (), Workers())
+    record, _ = await perform_effect(fail, (), Workers())
 
     with pytest.raises(RuntimeError, match="LocalError"):
-        recall(record, fail)
+        recall_effect(record, fail)
 
 
 def test_an_effect_is_known_by_name_and_arguments():
     """From one run, and one process, to the next (architecture 4.6)."""
-    name, arguments = describe(make, ("monday", Hold("x")))
+    name, arguments = describe_effect(make, ("monday", Hold("x")))
 
     assert name.endswith("test_effects.make")
     assert b'["monday",{"code":"x"}]' == arguments
-    assert describe(partial(make, "a"), ()) == describe(make, ("a",))
-    assert describe(make, (object(),)) == describe(make, (object(),))
-    assert describe(make, (1,)) != describe(make, (2,))
-    assert describe(lambda: 1, ()) != describe(
+    assert describe_effect(partial(make, "a"), ()) == describe_effect(make, ("a",))
+    assert describe_effect(make, (object(),)) == describe_effect(make, (object(),))
+    assert describe_effect(make, (1,)) != describe_effect(make, (2,))
+    assert describe_effect(lambda: 1, ()) != describe_effect(
         lambda: 2,
         (),
     )
@@ -123,7 +123,7 @@ def test_an_effect_is_known_by_name_and_arguments():
 async def test_what_is_cancelled_has_not_happened():
     """Nothing is recorded for it (ours)."""
     with pytest.raises(asyncio.CancelledError):
-        await perform(_cancelled, (), Workers())
+        await perform_effect(_cancelled, (), Workers())
 
 
 async def _cancelled():

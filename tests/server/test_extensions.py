@@ -6,14 +6,14 @@ import logging
 import pytest
 from msgspec import Struct, structs
 
-from both_eras import ABLE, LEGACY, MODERN, Client
 from isthmus import Context, Extension, Server
 from isthmus.errors import NotInRevision, UsageError
 from isthmus.runtime.inbound import Inbound
-from isthmus.server import extensions as module
+from isthmus.server.features import extensions as module
+from support.server.both_eras import ALL_CAPABILITIES, LEGACY, MODERN, EraClient
 
 REFUNDS = "com.example/refunds"
-DECLARED = structs.replace(ABLE, extensions={REFUNDS: {"max": 9}})
+DECLARED = structs.replace(ALL_CAPABILITIES, extensions={REFUNDS: {"max": 9}})
 
 
 class Refund(Struct):
@@ -49,7 +49,7 @@ async def test_a_server_says_which_extensions_it_supports():
     server = Server("shop", extensions={"com.example/a": {"x": 1}})
     server.extend(refunds())
 
-    told = await Client(server, MODERN).once("server/discover")
+    told = await EraClient(server, MODERN).once("server/discover")
 
     assert {"com.example/a": {"x": 1}, REFUNDS: {"currencies": ["EUR"]}} == told["capabilities"][
         "extensions"
@@ -59,7 +59,7 @@ async def test_a_server_says_which_extensions_it_supports():
 @pytest.mark.covers("extensions.legacy.nothing-declared")
 async def test_a_legacy_client_is_told_of_no_extensions():
     """``extensions`` came with 2026-07-28; ``experimental`` is something else (the schemas)."""
-    told = await Client(shop(), LEGACY).once(
+    told = await EraClient(shop(), LEGACY).once(
         "initialize",
         {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "x", "version": ""}},
     )
@@ -100,7 +100,7 @@ def clash():
 
 async def test_a_method_of_an_extension_is_served_to_who_declared_it():
     """And its function reads the client's settings (spec 2026-07-28 basic/versioning)."""
-    done = await Client(shop(), MODERN, able=DECLARED).once("refunds/create", {"amount": 7})
+    done = await EraClient(shop(), MODERN, able=DECLARED).once("refunds/create", {"amount": 7})
 
     assert "7 of 9" == done["text"]
 
@@ -108,7 +108,7 @@ async def test_a_method_of_an_extension_is_served_to_who_declared_it():
 @pytest.mark.covers("extensions.methods.undeclared-refused")
 async def test_others_are_told_what_they_would_have_to_declare():
     """MUST be rejected with an appropriate error (spec 2026-07-28 basic/versioning, basic#_meta)."""
-    refused = await Client(shop(), MODERN).once("refunds/create", {"amount": 7})
+    refused = await EraClient(shop(), MODERN).once("refunds/create", {"amount": 7})
 
     assert -32021 == refused.code
     assert {"requiredCapabilities": {"extensions": {REFUNDS: {}}}} == refused.data
@@ -117,7 +117,7 @@ async def test_others_are_told_what_they_would_have_to_declare():
 @pytest.mark.covers("extensions.methods.legacy-unknown")
 async def test_a_legacy_client_finds_no_method_of_an_extension():
     """It cannot declare what its revision has no word for (ours)."""
-    assert -32601 == (await Client(shop(), LEGACY).once("refunds/create", {"amount": 7})).code
+    assert -32601 == (await EraClient(shop(), LEGACY).once("refunds/create", {"amount": 7})).code
 
 
 async def test_a_layer_of_an_extension_is_there_for_who_declared_it_only():
@@ -131,9 +131,9 @@ async def test_a_layer_of_an_extension_is_there_for_who_declared_it_only():
 
     server = shop(extension)
     server.tool(lambda: "done", name="work")
-    await Client(server, MODERN, able=DECLARED).call("work")
-    await Client(server, MODERN).call("work")
-    await Client(server, LEGACY).call("work")
+    await EraClient(server, MODERN, able=DECLARED).call("work")
+    await EraClient(server, MODERN).call("work")
+    await EraClient(server, LEGACY).call("work")
 
     assert ["tools/call"] == seen
 
@@ -151,7 +151,7 @@ async def test_a_tool_may_require_an_extension():
     async def fall_back(ctx: Context) -> str:
         return "rich" if ctx.extension(REFUNDS) else "plain"
 
-    with_it, without = Client(server, MODERN, able=DECLARED), Client(server, MODERN)
+    with_it, without = EraClient(server, MODERN, able=DECLARED), EraClient(server, MODERN)
 
     assert "9" == (await with_it.call("insist"))["content"][0]["text"]
     assert -32021 == (refused := await without.call("insist")).code
@@ -168,8 +168,8 @@ async def test_a_method_of_ones_own_may_require_an_extension():
     async def insist(params: dict, ctx: Context) -> None:
         ctx.require_extension("com.example/other")
 
-    assert -32021 == (await Client(server, MODERN).once("acme/insist")).code
-    assert -32603 == (await Client(server, LEGACY).once("acme/insist")).code
+    assert -32021 == (await EraClient(server, MODERN).once("acme/insist")).code
+    assert -32603 == (await EraClient(server, LEGACY).once("acme/insist")).code
 
 
 # Heard
@@ -199,7 +199,7 @@ async def test_a_notification_of_ones_own_is_heard(revision):
     def plain(params):
         loop.call_soon_threadsafe(heard.put_nowait, params)
 
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     hears(server, client, "acme/moved", b'{"amount": 3}')
     hears(server, client, "acme/moved", b'{"amount": "x"}')
     hears(server, client, "acme/plain", b'{"any": 1}')
@@ -217,7 +217,7 @@ async def test_a_notification_of_an_extension_is_heard():
         heard.put_nowait(params)
 
     server = Server("shop", extensions=[extension])
-    hears(server, Client(server, MODERN), "refunds/seen", b'{"code": 1}')
+    hears(server, EraClient(server, MODERN), "refunds/seen", b'{"code": 1}')
 
     assert {"code": 1} == await heard.get()
 
@@ -232,7 +232,7 @@ async def test_who_hears_a_notification_may_say_something_to_a_session(revision,
         await ctx.notify("acme/thanks", {"for": 1})
         done.set()
 
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     hears(server, client, "acme/moved")
     await done.wait()
 
@@ -248,7 +248,7 @@ async def test_what_a_listener_raises_is_logged(caplog):
         raise ValueError("lost")
 
     with caplog.at_level(logging.ERROR, logger="isthmus"):
-        hears(server, Client(server, LEGACY), "acme/moved")
+        hears(server, EraClient(server, LEGACY), "acme/moved")
         await turns()
 
     assert ["acme/moved failed"] == [record.getMessage() for record in caplog.records]
@@ -256,7 +256,7 @@ async def test_what_a_listener_raises_is_logged(caplog):
 
 async def test_no_more_than_so_many_notifications_are_acted_on_at_once(caplog, monkeypatch):
     """A flood costs a bounded amount of memory (ours); closing stops the rest."""
-    monkeypatch.setattr(module, "MAX_HEARD", 2)
+    monkeypatch.setattr(module, "MAX_NOTIFICATIONS_HANDLED", 2)
     server, begun = Server("shop"), []
 
     @server.on_notification("acme/moved")
@@ -264,7 +264,7 @@ async def test_no_more_than_so_many_notifications_are_acted_on_at_once(caplog, m
         begun.append(1)
         await asyncio.Event().wait()
 
-    client = Client(server, LEGACY)
+    client = EraClient(server, LEGACY)
     with caplog.at_level(logging.WARNING, logger="isthmus"):
         for _ in range(4):
             hears(server, client, "acme/moved")
@@ -295,7 +295,7 @@ async def test_a_tool_says_something_of_its_own(revision):
         await ctx.notify("acme/done", Refund(2))
         return "done"
 
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     await client.call("work")
 
     assert [("acme/half", {"left": 1}), ("acme/done", {"amount": 2})] == client.link.notes
@@ -314,7 +314,7 @@ async def test_a_notification_of_the_specification_is_not_ones_own():
                 raised.append(str(error))
         return ""
 
-    await Client(server, LEGACY).call("work")
+    await EraClient(server, LEGACY).call("work")
 
     assert 2 == len(raised)
 
@@ -332,7 +332,7 @@ async def test_servers_ask_questions_of_their_own_in_sessions_only(revision, mon
             raised.append(error)
             return ""
 
-    client = Client(server, revision)
+    client = EraClient(server, revision)
 
     async def call(method, params, result, *, relates_to=None, timeout=None):
         return {"method": method, "relates": relates_to}

@@ -9,7 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isthmus.errors import UsageError
-from isthmus.server.folders import DEVICES, Folder, NotThere, TooLarge, read_file
+from isthmus.server.features.folders import (
+    WINDOWS_DEVICES,
+    FileMissing,
+    FileTooLarge,
+    ServedFolder,
+    read_file,
+)
 
 SECRET = b"outside"
 
@@ -38,7 +44,7 @@ def tree(tmp_path_factory):
 @pytest.fixture(scope="module", params=[True, False], ids=["at", "looked at"])
 def folder(request, tree):
     """The folder, opened in either way."""
-    return Folder(tree, at=request.param)
+    return ServedFolder(tree, at=request.param)
 
 
 def read(folder, path, most=None):
@@ -67,7 +73,7 @@ OUTSIDE = [
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_no_name_leads_out_nor_to_what_is_no_file(folder, path):
     """The spec: servers MUST sanitise file paths; ours: and they all look the same from outside."""
-    with pytest.raises(NotThere):
+    with pytest.raises(FileMissing):
         read(folder, path)
 
 
@@ -85,10 +91,10 @@ names = st.text(max_size=40) | st.lists(pieces | st.text(max_size=5), max_size=8
 def test_whatever_the_name_only_files_of_the_folder_are_read(tree, name):
     """The spec, for any name at all: what comes back was in the folder, under that very name."""
     for at in (True, False):
-        folder = Folder(tree, at=at)
+        folder = ServedFolder(tree, at=at)
         try:
             data = read(folder, name)
-        except NotThere:
+        except FileMissing:
             continue
         real = os.path.realpath(tree / name)
         assert data != SECRET
@@ -99,10 +105,10 @@ def test_whatever_the_name_only_files_of_the_folder_are_read(tree, name):
 @given(names)
 def test_only_folders_in_the_folder_are_listed(tree, name):
     """Ours: what may not be read is not shown, either."""
-    folder = Folder(tree)
+    folder = ServedFolder(tree)
     try:
         entries, _ = folder.page(folder.parts(name), "", 100)
-    except NotThere:
+    except FileMissing:
         return
     for entry in entries:
         assert os.path.realpath(tree.joinpath(*entry.path)) == str(tree.joinpath(*entry.path))
@@ -113,7 +119,7 @@ def test_a_listing_is_sorted_bounded_and_goes_on(tmp_path):
     """Ours: a folder of a million files has pages, too."""
     for n in range(10):
         (tmp_path / f"{n}.txt").touch()
-    folder = Folder(tmp_path)
+    folder = ServedFolder(tmp_path)
 
     seen, after, more = [], "", True
     while more:
@@ -146,20 +152,20 @@ def test_the_walk_gives_every_file_and_no_link(folder):
 )
 def test_only_what_the_pattern_allows_is_read_and_listed(tree, pattern, matched):
     """Ours: a folder may hold more than is offered."""
-    folder = Folder(tree, pattern=pattern)
+    folder = ServedFolder(tree, pattern=pattern)
 
     assert matched == {"/".join(entry.path) for entry in folder.walk()}
     for path in ("a.txt", "sub/b.md", "sub/deep/c d%41.txt"):
         if path in matched:
             read(folder, path)
         else:
-            with pytest.raises(NotThere):
+            with pytest.raises(FileMissing):
                 read(folder, path)
 
 
 def test_hidden_files_are_read_where_that_was_said(tree):
     """Ours: ``.env`` and ``.git`` are not offered by accident."""
-    assert SECRET == read(Folder(tree, hidden=True), ".hidden")
+    assert SECRET == read(ServedFolder(tree, hidden=True), ".hidden")
 
 
 @pytest.mark.parametrize(
@@ -169,21 +175,23 @@ def test_hidden_files_are_read_where_that_was_said(tree):
 )  # fmt: skip
 def test_names_that_windows_takes_for_something_else_are_none_there(tree, name):
     """Ours: devices, drives, streams, and what loses its end."""
-    with pytest.raises(NotThere):
-        Folder(tree, windows=True).parts(name)
+    with pytest.raises(FileMissing):
+        ServedFolder(tree, windows=True).parts(name)
 
 
 def test_names_that_only_look_like_devices_are_names():
     """Ours: a console log is no console."""
-    assert not any(map(DEVICES.fullmatch, ("console", "com", "com10", "auxiliary.md", "null")))
+    assert not any(
+        map(WINDOWS_DEVICES.fullmatch, ("console", "com", "com10", "auxiliary.md", "null"))
+    )
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
     """Ours: however large it says it is."""
     (tmp_path / "big").write_bytes(b"x" * 11)
-    folder = Folder(tmp_path)
+    folder = ServedFolder(tmp_path)
 
-    with pytest.raises(TooLarge, match="11 bytes"):
+    with pytest.raises(FileTooLarge, match="11 bytes"):
         read(folder, "big", 10)
     assert 11 == len(read(folder, "big", 11))
 
@@ -191,7 +199,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no files of unknown size")
 def test_a_file_that_does_not_say_its_size_is_bounded_too():
     """Ours: some files are larger than they say."""
-    with pytest.raises(TooLarge, match="more than"):
+    with pytest.raises(FileTooLarge, match="more than"):
         read_file("/proc/self/status", 10)
 
 
@@ -217,11 +225,11 @@ def test_a_link_put_in_the_place_of_a_file_meanwhile_is_not_followed(tmp_path):
     seen = set()
     try:
         for at in (True, False):
-            folder = Folder(root, at=at)
+            folder = ServedFolder(root, at=at)
             for _ in range(1000):
                 try:
                     seen.add(read(folder, "sub/file"))
-                except NotThere:
+                except FileMissing:
                     continue
     finally:
         done.set()
@@ -239,11 +247,11 @@ def test_nothing_stays_open(tree):
     """Ours: refusals do not use up what a process may have open."""
     before = opened()
     for at in (True, False):
-        folder = Folder(tree, at=at)
+        folder = ServedFolder(tree, at=at)
         for path in [*OUTSIDE, "a.txt", "sub/b.md"]:
             try:
                 read(folder, path, 10)
-            except (NotThere, TooLarge):
+            except (FileMissing, FileTooLarge):
                 continue
         list(folder.walk())
     assert before == opened()
@@ -253,25 +261,25 @@ def test_the_way_to_the_folder_may_be_a_link(tree, tmp_path):
     """Ours: the author named it, so it is meant."""
     (tmp_path / "docs").symlink_to(tree)
 
-    assert b"a" == read(Folder(tmp_path / "docs"), "a.txt")
+    assert b"a" == read(ServedFolder(tmp_path / "docs"), "a.txt")
 
 
 @pytest.mark.parametrize("pattern", ["", "../*", "/etc/*", "a//b", "[z-a]"])
 def test_a_pattern_that_is_none_is_refused(tree, pattern):
     """Ours: at registration, with the pattern in the message."""
     with pytest.raises(UsageError, match="no pattern"):
-        Folder(tree, pattern=pattern)
+        ServedFolder(tree, pattern=pattern)
 
 
 def test_there_must_be_a_folder(tmp_path):
     """Ours: a mistyped name is found before anybody reads from it."""
     with pytest.raises(UsageError, match="no folder"):
-        Folder(tmp_path / "nothing")
+        ServedFolder(tmp_path / "nothing")
 
 
 def test_a_named_file_may_be_behind_a_link_and_must_be_a_file(tree, tmp_path):
     """Ours: deployments link their files; devices and folders are none."""
     assert b"a" == read_file(str(tree / "inside"), 10)
     for path in ("/dev/null", str(tree), str(tree / "pipe"), str(tmp_path / "gone")):
-        with pytest.raises(NotThere):
+        with pytest.raises(FileMissing):
             read_file(path, 10)

@@ -12,7 +12,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from isthmus.errors import Misbehaved, UsageError
-from isthmus.server.forms import form_for
+from isthmus.server.asking.forms import make_form
 
 
 class Colour(enum.Enum):
@@ -39,7 +39,7 @@ class Trip(Struct):
 
 def test_every_blank_has_its_schema():
     """The restricted subset, constraints included (spec: requested schema)."""
-    schema = form_for(Trip).schema
+    schema = make_form(Trip).schema
 
     assert {
         "name": {
@@ -83,7 +83,7 @@ ANSWER = {
 
 def test_an_answer_becomes_the_type():
     """Typed, defaults filled in, 7.0 for an integer (ours)."""
-    trip = form_for(Trip).read(ANSWER)
+    trip = make_form(Trip).read(ANSWER)
 
     assert (7, Colour.BLUE, dt.date(2026, 5, 1)) == (trip.age, trip.colour, trip.day)
     assert (None, [], "a@b.example") == (trip.note, trip.tags, trip.email)
@@ -102,7 +102,7 @@ def test_an_answer_becomes_the_type():
 def test_an_answer_that_breaks_the_type_is_not_taken(change, where):
     """Also where the form could not say it (spec: servers validate)."""
     with pytest.raises(Misbehaved) as caught:
-        form_for(Trip).read({**ANSWER, **change})
+        make_form(Trip).read({**ANSWER, **change})
 
     assert where in str(caught.value)
 
@@ -140,7 +140,7 @@ class Model(pydantic.BaseModel):
 )
 def test_every_kind_of_class_is_a_form(kind, value):
     """msgspec, dataclass, TypedDict, attrs, pydantic (decision D4)."""
-    form = form_for(kind)
+    form = make_form(kind)
 
     assert {"row", "window"} == set(form.schema["properties"])
     assert ["row"] == form.schema["required"]
@@ -165,7 +165,7 @@ class Review(pydantic.BaseModel):
 
 def test_a_pydantic_models_form_is_as_flat_as_any():
     """References, exclusive bounds and nulls are put in a form's terms (ours)."""
-    form = form_for(Review)
+    form = make_form(Review)
     grade = {"type": "string", "description": "How good.", "enum": ["good", "bad"]}
 
     assert {
@@ -187,13 +187,13 @@ class Left(Struct):
 def test_a_blank_that_could_be_two_things_is_refused():
     """There is no blank for either text or a number (spec: requested schema)."""
     with pytest.raises(UsageError, match="'more'"):
-        form_for(Left)
+        make_form(Left)
 
 
 def test_pydantic_checks_what_is_its_own():
     """A pydantic model's constraints hold (decision D4)."""
     with pytest.raises(Misbehaved, match="row: expected an integer of at least 1, got 0"):
-        form_for(Model).read({"row": 0})
+        make_form(Model).read({"row": 0})
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_pydantic_checks_what_is_its_own():
 )
 def test_a_single_value_is_a_form_of_one_blank(kind, blank, content, value):
     """Asked for under a name of ours, and handed out alone (ours)."""
-    form = form_for(kind)
+    form = make_form(kind)
 
     assert {
         "type": "object",
@@ -244,7 +244,7 @@ def test_a_single_value_is_a_form_of_one_blank(kind, blank, content, value):
 def test_what_is_not_flat_is_no_form(kind):
     """Refused before anything is asked (spec: requested schema)."""
     with pytest.raises(UsageError):
-        form_for(kind)
+        make_form(kind)
 
 
 SHAPES = {
@@ -260,7 +260,7 @@ SHAPES = {
 def test_a_schema_by_hand_is_sent_as_it_is():
     """All five shapes of choices (conformance: sep1330), defaults filled in (sep1034)."""
     schema = {"type": "object", "properties": SHAPES, "required": ["untitledSingle"]}
-    form = form_for(schema)
+    form = make_form(schema)
 
     assert schema is form.schema
     assert {"untitledSingle": "b", "name": "ann"} == form.read({"untitledSingle": "b"})
@@ -283,10 +283,10 @@ def test_a_schema_by_hand_is_sent_as_it_is():
 def test_a_schema_by_hand_must_be_flat(schema):
     """Nothing nested (spec: requested schema)."""
     with pytest.raises(UsageError):
-        form_for(schema)
+        make_form(schema)
 
 
 def test_a_form_is_made_once():
     """Types are looked at once (performance.md)."""
-    assert form_for(Trip) is form_for(Trip)
-    assert form_for(None).schema == {"type": "object", "properties": {}}
+    assert make_form(Trip) is make_form(Trip)
+    assert make_form(None).schema == {"type": "object", "properties": {}}

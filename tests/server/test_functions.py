@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from isthmus.errors import ToolError, UsageError
-from isthmus.server.functions import ArgumentError, Function
+from isthmus.server.schema.functions import ArgumentError, UserFunction
 
 
 class Context:
@@ -42,22 +42,22 @@ def add(a: int, b: int = 2) -> int:
     return a + b
 
 
-def echo(annotation: Any, **options: Any) -> Function:
+def echo(annotation: Any, **options: Any) -> UserFunction:
     """A function that gives what it takes."""
 
     def tool(x):
         return x
 
     tool.__annotations__ = {"x": annotation}
-    return Function.of(tool, **options)
+    return UserFunction.of(tool, **options)
 
 
-def called(function: Function, arguments: bytes, context: Any = None) -> Any:
+def called(function: UserFunction, arguments: bytes, context: Any = None) -> Any:
     """What the function gives for JSON."""
     return function.call(function.bind(Raw(arguments)), context)
 
 
-def refusal(function: Function, arguments: bytes) -> ArgumentError:
+def refusal(function: UserFunction, arguments: bytes) -> ArgumentError:
     """Why the arguments do not fit."""
     with pytest.raises(ArgumentError) as caught:
         function.bind(Raw(arguments))
@@ -69,14 +69,14 @@ def refusal(function: Function, arguments: bytes) -> ArgumentError:
 
 def test_arguments_are_decoded_and_passed():
     """Ours: bytes in, a plain call, the value out."""
-    function = Function.of(add)
+    function = UserFunction.of(add)
 
     assert (3, 7) == (called(function, b'{"a":1}'), called(function, b'{"b":4,"a":3}'))
 
 
 def test_absent_and_null_arguments_are_none_at_all():
     """Ours: the specification makes them optional, and some clients send null."""
-    function = Function.of(lambda: "ran", name="f")
+    function = UserFunction.of(lambda: "ran", name="f")
 
     results = [function.call(function.bind(a), None) for a in (UNSET, b"{}", Raw(b"null"))]
     assert ["ran", "ran", "ran"] == results
@@ -90,7 +90,7 @@ def test_every_kind_of_parameter_arrives_where_it_belongs():
 
     context = Context()
     result = called(
-        Function.of(tool, context_type=Context),
+        UserFunction.of(tool, context_type=Context),
         b'{"a":1,"__struct_fields__":2,"p0":3}',
         context,
     )
@@ -104,7 +104,7 @@ def test_what_a_partial_has_bound_is_passed_by_the_partial():
     def tool(where: str, a: int, b: int = 2, *, c: int):
         return where, a, b, c
 
-    function = Function.of(functools.partial(tool, "here", b=5))
+    function = UserFunction.of(functools.partial(tool, "here", b=5))
 
     assert ("here", 1, 5, 3) == called(function, b'{"a":1,"c":3}')
     assert "b: unknown; known are: a, c" in str(refusal(function, b'{"a":1,"c":3,"b":4}'))
@@ -122,7 +122,7 @@ def test_a_default_may_be_of_any_type_and_a_list_is_copied():
     ):
         return a, b, c, d
 
-    function = Function.of(tool)
+    function = UserFunction.of(tool)
     a, b, c, d = called(function, b"{}")
 
     assert [1] == a
@@ -138,7 +138,7 @@ async def test_an_async_function_gives_something_to_await():
     async def tool(a: int) -> int:
         return a
 
-    function = Function.of(tool)
+    function = UserFunction.of(tool)
 
     assert (True, False) == (function.is_async, function.blocking)
     assert 1 == await called(function, b'{"a":1}')
@@ -147,7 +147,7 @@ async def test_an_async_function_gives_something_to_await():
 @pytest.mark.parametrize(("blocking", "expected"), [(None, True), (False, False), (True, True)])
 def test_a_sync_function_may_block_unless_declared_otherwise(blocking, expected):
     """Ours: it goes to a worker thread, since nobody can see whether it waits."""
-    assert expected == Function.of(add, blocking=blocking).blocking
+    assert expected == UserFunction.of(add, blocking=blocking).blocking
 
 
 # ---------------------------------------------------------------- what is known about it
@@ -163,11 +163,11 @@ def test_name_and_description_come_from_the_function_unless_given():
             a: how often.
         """
 
-    plain, named = Function.of(tool), Function.of(tool, name="t", description="Other.")
+    plain, named = UserFunction.of(tool), UserFunction.of(tool, name="t", description="Other.")
 
     assert ("tool", "Do it.") == (plain.name, plain.description)
     assert ("t", "Other.") == (named.name, named.description)
-    assert None is Function.of(lambda: 1, name="f").description
+    assert None is UserFunction.of(lambda: 1, name="f").description
 
 
 def test_the_schema_describes_the_parameters():
@@ -190,20 +190,20 @@ def test_the_schema_describes_the_parameters():
         "additionalProperties": False,
     }
 
-    assert expected == Function.of(tool, context_type=Context).input_schema
+    assert expected == UserFunction.of(tool, context_type=Context).input_schema
 
 
 def test_a_function_without_parameters_has_an_empty_closed_schema():
     """The specification recommends exactly this for tools without parameters."""
     expected = {"type": "object", "properties": {}, "additionalProperties": False}
 
-    assert expected == Function.of(lambda: 1, name="f").input_schema
+    assert expected == UserFunction.of(lambda: 1, name="f").input_schema
 
 
 def test_a_function_without_a_name_is_refused():
     """Ours: `<lambda>` is no name to show a model."""
     with pytest.raises(UsageError, match="it has no name: pass name="):
-        Function.of(lambda: 1)
+        UserFunction.of(lambda: 1)
 
 
 def test_a_refusal_names_the_function_and_the_parameter():
@@ -212,7 +212,7 @@ def test_a_refusal_names_the_function_and_the_parameter():
     def tool(a: complex) -> None: ...
 
     with pytest.raises(UsageError, match=r"tool: parameter 'a': 'complex' has no JSON form"):
-        Function.of(tool)
+        UserFunction.of(tool)
 
 
 def test_two_parameters_of_one_alias_are_refused():
@@ -221,7 +221,7 @@ def test_two_parameters_of_one_alias_are_refused():
     def tool(a: int, b: int = pydantic.Field(alias="a")) -> None: ...
 
     with pytest.raises(UsageError, match="two parameters are called 'a'"):
-        Function.of(tool)
+        UserFunction.of(tool)
 
 
 # ---------------------------------------------------------------- refusing
@@ -241,7 +241,7 @@ def test_two_parameters_of_one_alias_are_refused():
 )
 def test_what_does_not_fit_is_told_with_its_place(arguments, path, said):
     """Ours: the text lets a model mend its call; it is an error a tool's result can carry."""
-    error = refusal(Function.of(add), arguments)
+    error = refusal(UserFunction.of(add), arguments)
 
     assert (path, True, True) == (error.path, said in str(error), isinstance(error, ToolError))
 
@@ -267,7 +267,7 @@ def test_pydantic_tells_all_problems_with_their_places():
 
     def tool(models: list[Model] = pydantic.Field(alias="ms")): ...  # noqa: B008 - so it is written
 
-    error = refusal(Function.of(tool), b'{"ms":[{"s":-1},{}]}')
+    error = refusal(UserFunction.of(tool), b'{"ms":[{"s":-1},{}]}')
 
     assert ["$.ms[0].s", "$.ms[1].s"] == [path for path, _ in error.problems]
 
@@ -301,7 +301,7 @@ def test_json_in_a_string_is_understood_where_no_string_is_expected(annotation, 
 def test_arguments_that_are_no_object_are_not_mended(given):
     """Ours: a model writes members, but what is around them is its client's: a wrong request."""
     with pytest.raises(ArgumentError, match="object"):
-        called(Function.of(add), given)
+        called(UserFunction.of(add), given)
 
 
 @pytest.mark.parametrize("annotation", [str, Any, str | int, Literal["1"] | int, str | None])
@@ -313,7 +313,7 @@ def test_a_string_stays_a_string_where_one_is_expected(annotation):
 
     tool.__annotations__ = {"x": annotation, "n": int}
 
-    assert ("1", 2) == called(Function.of(tool), b'{"x":"1","n":"2"}')
+    assert ("1", 2) == called(UserFunction.of(tool), b'{"x":"1","n":"2"}')
 
 
 def test_a_repair_that_does_not_help_tells_what_is_wrong_inside():
@@ -347,7 +347,7 @@ def test_text_arguments_are_read_as_what_they_say():
     def prompt(n: int, name: str, flags: list[str] | None = None):
         return n, name, flags
 
-    function = Function.of(prompt)
+    function = UserFunction.of(prompt)
     bound = function.bind_text({"n": "3", "name": "4", "flags": '["a"]'})
 
     assert (3, "4", ["a"]) == function.call(bound, None)
@@ -409,7 +409,7 @@ def test_models_mix_with_everything():
     )
 
     expected = (1, one, {"k": one}, Box(one), Crate(one), one, None)
-    assert expected == called(Function.of(tool), given)
+    assert expected == called(UserFunction.of(tool), given)
 
 
 def test_pydantic_constraints_on_a_plain_parameter_are_kept():
@@ -418,7 +418,7 @@ def test_pydantic_constraints_on_a_plain_parameter_are_kept():
     def tool(a: Annotated[int, pydantic.Field(ge=3)], b: pydantic.PositiveInt = 1):
         return a, b
 
-    function = Function.of(tool)
+    function = UserFunction.of(tool)
 
     assert (3, 1) == called(function, b'{"a":3}')
     assert ["$.a"] == [path for path, _ in refusal(function, b'{"a":2}').problems]

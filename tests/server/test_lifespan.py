@@ -5,10 +5,10 @@ import contextlib
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus.errors import LifespanFailed, OutOfPhase
 from isthmus.server import Server
-from isthmus.server.lifespan import Lifespan
+from isthmus.server.serve.lifespan import Lifespan
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 
 def noting(events, *, on_exit=None):
@@ -92,7 +92,7 @@ async def test_a_client_is_told_that_the_lifespan_failed(revision, caplog):
     """Its text stays in the log, as that of every exception nobody expected."""
     server = Server("s", lifespan=broken)
     server.add_tool(lambda: "", name="t")
-    refused = await Client(server, revision).call("t")
+    refused = await EraClient(server, revision).call("t")
     assert -32603 == refused.code
     assert "The server cannot start: its lifespan failed: RuntimeError" == refused.message
     assert "db is down" in caplog.text

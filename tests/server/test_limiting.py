@@ -2,14 +2,13 @@
 
 import pytest
 
-from both_eras import Client
 from isthmus.errors import Refuse, UsageError
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Server
-from isthmus.server.limiting import LIMITED, Limiter, who
-from isthmus.server.limits import Limits
+from isthmus.server.guard.limits import LIMITED_CODE, Limiter, Limits, identify_caller
 from isthmus.store.meter import Rate
+from support.server.both_eras import EraClient
 
 
 class Time:
@@ -30,7 +29,7 @@ def inbound(client, **origin):
 @pytest.fixture
 def client():
     """A client of no server in particular."""
-    return Client(Server("none"))
+    return EraClient(Server("none"))
 
 
 async def taken(limiter, inbound, times):
@@ -68,7 +67,7 @@ async def test_a_refusal_says_which_limit_and_how_long_to_wait(client):
 
     with pytest.raises(Refuse, match=r"Too many calls \(1 in 2 s for each caller\).* in 2 s") as no:
         await limiter.check(inbound(client))
-    assert (LIMITED, {"limit": "tool_calls", "retryAfterMs": 2000}) == (
+    assert (LIMITED_CODE, {"limit": "tool_calls", "retryAfterMs": 2000}) == (
         no.value.code,
         no.value.data,
     )
@@ -78,16 +77,16 @@ def test_whoever_authenticated_is_counted_everywhere_together(client):
     """Ours: a second connection is no second allowance; a client's own name is no name."""
     client.caller.principal = "ada"
 
-    assert "principal ada" == who(inbound(client, peer=("1.2.3.4", 5)))
+    assert "principal ada" == identify_caller(inbound(client, peer=("1.2.3.4", 5)))
     client.caller.principal = None
-    assert "principal ada" == who(inbound(client, principal="ada", session="s"))
+    assert "principal ada" == identify_caller(inbound(client, principal="ada", session="s"))
 
 
 def test_others_are_counted_by_session_or_connection(client):
     """Ours: as the era has it."""
-    assert "session s" == who(inbound(client, session="s", peer=("1.2.3.4", 5)))
-    assert "peer ('1.2.3.4', 5)" == who(inbound(client, peer=("1.2.3.4", 5)))
-    assert who(inbound(client)) == who(inbound(client))
+    assert "session s" == identify_caller(inbound(client, session="s", peer=("1.2.3.4", 5)))
+    assert "peer ('1.2.3.4', 5)" == identify_caller(inbound(client, peer=("1.2.3.4", 5)))
+    assert identify_caller(inbound(client)) == identify_caller(inbound(client))
 
 
 def test_a_figure_of_nothing_is_refused():

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client, text
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Limits, Rate, Server
-from isthmus.server.limiting import Limiters
+from isthmus.server.guard.limits import Limiters
 from isthmus.wire import InitializedParams
+from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -46,11 +46,11 @@ def test_a_tool_that_tells_a_lot_meets_no_default_rate(name):
 @pytest.mark.covers("limits.tool-calls.refused")
 async def test_too_many_calls_are_refused_until_their_time_has_come(revision):
     """The spec: servers MUST rate limit tool invocations."""
-    client = Client(counting(tool_calls=Rate(2, 60)), revision)
+    client = EraClient(counting(tool_calls=Rate(2, 60)), revision)
 
     first, second, third = [await client.call("tool") for _ in range(3)]
 
-    assert ["done", "done"] == [text(first), text(second)]
+    assert ["done", "done"] == [tool_text(first), tool_text(second)]
     assert -31429 == third.code
     assert "Too many tool calls (2 in 60 s for each caller): try again in" in third.message
     assert "tool_calls" == third.data["limit"]
@@ -65,18 +65,20 @@ async def test_one_caller_does_not_use_up_what_another_has():
     callers = []  # kept: who has gone may be taken for who came after
 
     def caller(**given):
-        callers.append(Client(server, LEGACY, **given))
+        callers.append(EraClient(server, LEGACY, **given))
         return callers[-1]
 
-    assert "done" == text(await caller().call("tool"))
-    assert "done" == text(await caller().call("tool"))
-    assert "done" == text(await caller(principal="ada").call("tool"))
+    assert "done" == tool_text(await caller().call("tool"))
+    assert "done" == tool_text(await caller().call("tool"))
+    assert "done" == tool_text(await caller(principal="ada").call("tool"))
     assert -31429 == (await caller(principal="ada").call("tool")).code
     for session in ("a", "b"):
-        assert "done" == text(await caller().call("tool", origin=Origin("http", session=session)))
+        assert "done" == tool_text(
+            await caller().call("tool", origin=Origin("http", session=session))
+        )
     for port in (1, 2):
         there = Origin("http", peer=("10.0.0.1", port))
-        assert "done" == text(await caller().call("tool", origin=there))
+        assert "done" == tool_text(await caller().call("tool", origin=there))
         assert -31429 == (await caller().call("tool", origin=there)).code
 
 
@@ -90,7 +92,7 @@ async def test_a_meter_of_ones_own_may_do_the_counting():
             self.asked.append(key)
             return 1.5
 
-    error = await Client(counting(tool_calls=Full()), principal="ada").call("tool")
+    error = await EraClient(counting(tool_calls=Full()), principal="ada").call("tool")
 
     assert (["principal ada"], 1500) == (Full.asked, error.data["retryAfterMs"])
     assert "try again in 1.5 s" in error.message
@@ -99,9 +101,9 @@ async def test_a_meter_of_ones_own_may_do_the_counting():
 @both
 async def test_limits_can_be_switched_off(revision):
     """Ours: None is no limit."""
-    client = Client(counting(tool_calls=None, completions=None, depth=None), revision)
+    client = EraClient(counting(tool_calls=None, completions=None, depth=None), revision)
 
-    assert {"done"} == {text(await client.call("tool")) for _ in range(20)}
+    assert {"done"} == {tool_text(await client.call("tool")) for _ in range(20)}
 
 
 @both
@@ -114,22 +116,22 @@ async def test_parameters_nested_too_deeply_are_refused_by_the_limit(revision):
     def keep(value: list) -> str:
         return json.dumps(value)
 
-    client = Client(server, revision)
+    client = EraClient(server, revision)
 
     def nested(levels):
         return json.loads("[" * levels + "]" * levels)
 
-    assert "[[[]]]" == text(await client.call("keep", {"value": nested(3)}))
+    assert "[[[]]]" == tool_text(await client.call("keep", {"value": nested(3)}))
     error = await client.call("keep", {"value": nested(50)})
     assert (-32602, True) == (error.code, "more than 20 levels deep" in error.message)
     wide = [[0]] * 500
-    assert json.dumps(wide) == text(await client.call("keep", {"value": wide}))
+    assert json.dumps(wide) == tool_text(await client.call("keep", {"value": wide}))
 
 
 @pytest.mark.covers("limits.subscriptions.bounded")
 async def test_a_session_subscribes_to_so_many_resources_and_no_more():
     """Ours: unsubscribing makes room, and subscribing twice takes none."""
-    client = Client(counting(subscriptions=2), LEGACY)
+    client = EraClient(counting(subscriptions=2), LEGACY)
 
     async def subscribe(uri, method="resources/subscribe"):
         return await client.once(method, {"uri": uri})
@@ -144,7 +146,7 @@ async def test_a_session_subscribes_to_so_many_resources_and_no_more():
 @pytest.mark.covers("limits.subscriptions.bounded")
 async def test_a_stream_hears_of_so_many_resources_and_no_more():
     """Ours: the same since 2026-07-28."""
-    client = Client(counting(subscriptions=2))
+    client = EraClient(counting(subscriptions=2))
     uris = [f"a://{n}" for n in range(3)]
 
     error = await client.once(
@@ -159,7 +161,7 @@ async def test_a_stream_hears_of_so_many_resources_and_no_more():
 async def test_a_caller_has_so_many_streams_open_and_no_more():
     """Ours: each costs a connection; one that ended makes room."""
     server = counting(streams=2)
-    clients = [Client(server, principal="ada") for _ in range(4)]
+    clients = [EraClient(server, principal="ada") for _ in range(4)]
 
     def listen(client):
         params = {"notifications": {"toolsListChanged": True}}
@@ -184,7 +186,7 @@ def test_a_session_that_has_gone_leaves_nothing_behind():
 
     async def visit():
         server = counting()
-        client = Client(server, LEGACY)
+        client = EraClient(server, LEGACY)
         inbound = Inbound(0, "", None, client.caller, client.link)
         server._changes.joined(InitializedParams(), inbound)
         assert 1 == len(server._changes._sessions)

@@ -16,11 +16,11 @@ import pydantic
 import pytest
 from msgspec import Struct
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus import Server
-from isthmus.server.defaults import default_factory, make_unsharer
-from isthmus.server.forms import form_for
-from isthmus.server.functions import Function
+from isthmus.server.asking.forms import make_form
+from isthmus.server.schema.defaults import make_default_factory, make_unsharer
+from isthmus.server.schema.functions import UserFunction
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -137,7 +137,7 @@ def test_each_call_has_its_own_copy_of_a_default(annotation, default):
     shop.__annotations__ = {"basket": annotation}
     if default is not NotImplemented:
         shop.__defaults__ = (default,)
-    function = Function.of(shop)
+    function = UserFunction.of(shop)
     first = function.call(function.bind(b"{}"), None)
     before = copy.deepcopy(first)
     fill(first)
@@ -172,7 +172,7 @@ def test_each_call_has_its_own_copy_of_a_fields_default(annotation, given):
         return basket
 
     shop.__annotations__ = {"basket": annotation}
-    function = Function.of(shop)
+    function = UserFunction.of(shop)
     arguments = b'{"basket":%b}' % given
     first = function.call(function.bind(arguments), None)
     before = msgspec.to_builtins(first, enc_hook=dict)
@@ -220,8 +220,8 @@ def test_a_default_that_cannot_change_is_passed_as_it_is(default):
     def shop(basket: Any = default) -> Any:
         return basket
 
-    function = Function.of(shop)
-    assert default_factory(default) is None
+    function = UserFunction.of(shop)
+    assert make_default_factory(default) is None
     assert function.call(function.bind(b"{}"), None) is default
 
 
@@ -239,7 +239,7 @@ def test_a_default_without_a_copy_is_shared():
         line.append("b")
         return guard, list(line)
 
-    function = Function.of(shop)
+    function = UserFunction.of(shop)
     for _ in range(2):
         assert (lock, ["a", "b"]) == function.call(function.bind(b"{}"), None)
 
@@ -259,7 +259,7 @@ async def test_one_user_does_not_see_another_ones_basket(revision):
         lambda item, basket=[]: str(basket.append(item) or basket)
     )
     for item in ("ada's secret", "tea"):
-        client = Client(server, revision)
+        client = EraClient(server, revision)
         called = await client.send("tools/call", {"name": "add", "arguments": {"item": item}})
         prompted = await client.send("prompts/get", {"name": "add", "arguments": {"item": item}})
         read = await client.send("resources/read", {"uri": f"shop://{item[-3:]}"})
@@ -281,7 +281,7 @@ class Choices:
 )
 def test_each_answer_to_a_form_has_its_own_copy_of_a_default(form):
     """Two answers that leave out the same blank share nothing."""
-    read = form_for(form).read
+    read = make_form(form).read
     first = read({})
     before = copy.deepcopy(first)
     fill(first)
@@ -299,5 +299,5 @@ async def test_the_parameters_of_an_own_method_share_no_default(revision):
         return {"items": list(params.items)}
 
     for _ in range(2):
-        answer = await Client(server, revision).send("x-shop/add", {})
+        answer = await EraClient(server, revision).send("x-shop/add", {})
         assert ["tea"] == answer["items"]

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from both_eras import LEGACY, MODERN, Client, FakeLink, text
 from isthmus.core.answers import Accepted
 from isthmus.errors import CapabilityMissing, NotInRevision, UrlRequired
 from isthmus.server import Context, Limits, Server
 from isthmus.wire import ClientCapabilities, InputRequest, InputRequiredResult
+from support.server.both_eras import LEGACY, MODERN, EraClient, FakeLink, tool_text
 
 OLDER = "2025-06-18"
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
@@ -45,7 +45,7 @@ def asking(question, **options):
 async def asked(question, revision, *, able=None, answer=None, **options):
     """What a tool that asks answers, and what the client was asked."""
     given = {} if able is None else {"able": msgspec.convert(able, ClientCapabilities)}
-    client = Client(asking(question, **options), revision, answer, **given)
+    client = EraClient(asking(question, **options), revision, answer, **given)
     return await client.call("ask"), client
 
 
@@ -55,7 +55,7 @@ async def test_a_choice_of_several_is_refused_before_it_is_sent_where_forms_have
     result, client = await asked(lambda ctx: ctx.elicit("Which?", Order), OLDER)
 
     assert result["isError"]
-    assert "'colours' cannot be asked for: a form of revision 2025-06-18" in text(result)
+    assert "'colours' cannot be asked for: a form of revision 2025-06-18" in tool_text(result)
     assert not client.asked
 
 
@@ -69,7 +69,7 @@ async def test_a_choice_of_several_is_asked_where_forms_have_it(revision):
         lambda ctx: ctx.elicit("Which?", Order), revision, answer=lambda *_: filled
     )
 
-    assert str(Accepted(Order(["red"]))) == text(result)
+    assert str(Accepted(Order(["red"]))) == tool_text(result)
 
 
 async def test_one_of_several_is_asked_in_every_revision_that_has_forms():
@@ -79,7 +79,7 @@ async def test_one_of_several_is_asked_in_every_revision_that_has_forms():
         result, _ = await asked(
             lambda ctx: ctx.elicit("Which?", Colour), revision, answer=lambda *_: filled
         )
-        assert str(Accepted(Colour.RED)) == text(result)
+        assert str(Accepted(Colour.RED)) == tool_text(result)
 
 
 @pytest.mark.covers("capabilities.never-undeclared")
@@ -103,7 +103,7 @@ async def test_nothing_is_asked_that_was_not_declared(able, question, lacking, r
     """The spec: MUST NOT rely on capabilities the client has not declared."""
     result, client = await asked(question, revision, able=able)
 
-    said = result.message if revision == MODERN else text(result)
+    said = result.message if revision == MODERN else tool_text(result)
     assert lacking in said
     assert not client.asked
     if revision == MODERN:
@@ -145,16 +145,16 @@ async def test_a_form_is_flat_whoever_wrote_it(blank, revision):
     )
     server = Server("x", debug=True)
     server.add_tool(lambda: raw, name="raw")
-    client = Client(server, revision)
+    client = EraClient(server, revision)
 
     by_hand, own = await asked(lambda ctx: ctx.elicit("?", schema), revision, debug=True)
     result = await client.call("raw")
 
     assert not client.asked
     assert not own.asked
-    assert "it" in text(by_hand)
-    assert "form" in text(by_hand)
-    assert "it" in text(result)
+    assert "it" in tool_text(by_hand)
+    assert "form" in tool_text(by_hand)
+    assert "it" in tool_text(result)
 
 
 @pytest.mark.covers("capabilities.answers.validated")
@@ -194,7 +194,7 @@ async def test_a_refusal_may_bring_null_for_its_content(action, revision):
         answer=lambda *_: {"action": action, "content": None},
     )
 
-    assert {"decline": "Declined()", "cancel": "Cancelled()"}[action] == text(result)
+    assert {"decline": "Declined()", "cancel": "Cancelled()"}[action] == tool_text(result)
 
 
 @pytest.mark.covers("meta.trace.passed-on")
@@ -211,7 +211,7 @@ async def test_a_question_carries_the_trace_of_the_request_it_serves():
         assert "0af7651916cd43dd8448eb211c80319c" == ctx.trace.trace_id
         return await ctx.elicit("?")
 
-    client = Client(asking(question), LEGACY, answer)
+    client = EraClient(asking(question), LEGACY, answer)
     meta = {"traceparent": PARENT, "tracestate": "a=1", "com.example/other": 5}
     await client.once("tools/call", {"name": "ask", "_meta": meta})
 
@@ -230,9 +230,9 @@ async def test_keys_of_meta_that_nobody_knows_reach_the_tool_and_come_back():
 
     meta = {"com.example/a": {"b": [1]}, "io.modelcontextprotocol/unknown": None, "plain": 1}
     for revision in (LEGACY, MODERN):
-        client = Client(server, revision)
+        client = EraClient(server, revision)
         result = await client.once("tools/call", {"name": "tell", "_meta": meta})
-        assert meta == msgspec.json.decode(text(result))
+        assert meta == msgspec.json.decode(tool_text(result))
         tools = (await client.once("tools/list"))["tools"]
         assert {"com.example/kept": [1]} == tools[0]["_meta"]
 
@@ -247,7 +247,7 @@ async def test_an_answer_is_waited_for_so_long_and_no_longer():
             return await super().call(method, params, result)
 
     for limits in (Limits(), Limits(answer_timeout=5)):
-        client = Client(asking(lambda ctx: ctx.elicit("?"), limits=limits), LEGACY)
+        client = EraClient(asking(lambda ctx: ctx.elicit("?"), limits=limits), LEGACY)
         client.link = Patient(lambda *_: {"action": "decline"}, LEGACY)
         await client.call("ask")
 
@@ -276,12 +276,12 @@ async def test_nobody_is_sent_to_what_is_no_page(revision, url):
     result, client = await asked(lambda ctx: ctx.elicit_url("Sign in", url), revision, debug=True)
 
     assert result["isError"]
-    assert "nobody can be sent to" in text(result)
+    assert "nobody can be sent to" in tool_text(result)
     assert not client.asked
 
     def demands(_ctx):
         raise UrlRequired(url)
 
     refused, other = await asked(demands, revision, debug=True)
-    assert "nobody can be sent to" in text(refused)
+    assert "nobody can be sent to" in tool_text(refused)
     assert not other.asked

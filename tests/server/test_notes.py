@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client, FakeLink
 from isthmus.server import Context, Server
-from isthmus.server.limits import Limits
+from isthmus.server.guard.limits import Limits
 from isthmus.store.meter import Rate
+from support.server.both_eras import LEGACY, MODERN, EraClient, FakeLink
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 PROGRESS, MESSAGE = "notifications/progress", "notifications/message"
@@ -15,7 +15,7 @@ PROGRESS, MESSAGE = "notifications/progress", "notifications/message"
 
 def client(server, revision):
     """A client that wants to hear everything."""
-    made = Client(server, revision)
+    made = EraClient(server, revision)
     made.caller.log_level = "debug"
     return made
 

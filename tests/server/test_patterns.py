@@ -7,7 +7,7 @@ import jsonschema_rs
 import pytest
 
 from isthmus.errors import UsageError
-from isthmus.server import patterns
+from isthmus.server.schema import patterns
 
 
 def admits(pattern: str, text: str) -> bool:

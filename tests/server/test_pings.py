@@ -11,7 +11,7 @@ from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.server import Server
 from isthmus.testing import VirtualLoop
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
 
 REVISION = "2025-11-25"
 
@@ -20,7 +20,7 @@ class Hand:
     """A client moved by hand: one frame at a time."""
 
     def __init__(self, server, channel=None):
-        mine, theirs = pair()
+        mine, theirs = open_pair()
         self.channel = mine
         self.peer = Peer(channel(theirs) if channel else theirs, server.router, side="server")
         self.running = asyncio.create_task(self.peer.run())

@@ -6,10 +6,10 @@ import pytest
 
 from isthmus import Context, Principal, Server
 from isthmus.errors import Refused, UsageError
-from isthmus.server.context import Context as ServerContext
-from isthmus.server.signatures import read_signature
+from isthmus.server.asking.context import Context as ServerContext
+from isthmus.server.schema.signatures import read_signature
 from isthmus.testing import connect
-from protected import ask, call, guard
+from support.auth.protected_server import begin_request_as, call_tool_as, make_guard
 
 pytestmark = pytest.mark.usefixtures("secret_watch")
 
@@ -54,7 +54,7 @@ def test_two_parameters_for_one_thing_are_a_mistake():
 
 def a_server():
     """A server of which everything takes who calls."""
-    server = Server("names", version="1", auth=guard(anonymous={"tools/call"}))
+    server = Server("names", version="1", auth=make_guard(anonymous={"tools/call"}))
 
     @server.tool
     def sync(text: str, who: Principal, ctx: Context) -> str:
@@ -85,13 +85,13 @@ async def test_tools_resources_and_prompts_are_given_who_calls():
     """Spec 2025-11-25 client/elicitation#identifying-the-user: from the token, not from the client's word."""
     app = a_server().asgi()
 
-    read = await ask(app, "ada", "resources/read", {"uri": "me://name"}).done()
-    got = await ask(
+    read = await begin_request_as(app, "ada", "resources/read", {"uri": "me://name"}).done()
+    got = await begin_request_as(
         app, "ada", "prompts/get", {"name": "greet", "arguments": {"tone": "warm"}}
     ).done()
 
-    assert "hi ada True" == text(await call(app, "ada", "sync", text="hi"))
-    assert "hello bob" == text(await call(app, "bob", "perhaps"))
+    assert "hi ada True" == text(await call_tool_as(app, "ada", "sync", text="hi"))
+    assert "hello bob" == text(await call_tool_as(app, "bob", "perhaps"))
     assert "ada" == read.json["result"]["contents"][0]["text"]
     assert "Greet ada in a warm tone." == got.json["result"]["messages"][0]["content"]["text"]
 
@@ -102,8 +102,8 @@ async def test_a_caller_cannot_say_who_they_are():
     server = a_server()
     app = server.asgi()
 
-    forged = await call(app, "ada", "perhaps", who={"issuer": "x", "subject": "root"})
-    listed = await ask(app, "ada", "tools/list", {}).done()
+    forged = await call_tool_as(app, "ada", "perhaps", who={"issuer": "x", "subject": "root"})
+    listed = await begin_request_as(app, "ada", "tools/list", {}).done()
 
     assert forged.json["result"]["isError"]
     assert [["text"], ["text"]] == [
@@ -116,13 +116,13 @@ async def test_where_nobody_has_authenticated_who_must_be_there_is_missed_clearl
     server = a_server()
     app = server.asgi()
 
-    refused = await call(app, None, "sync", text="hi")
+    refused = await call_tool_as(app, None, "sync", text="hi")
 
     assert (-31401, True) == (
         refused.json["error"]["code"],
         "authenticated caller" in refused.json["error"]["message"],
     )
-    assert "hello nobody" == text(await call(app, None, "perhaps"))
+    assert "hello nobody" == text(await call_tool_as(app, None, "perhaps"))
     async with connect(server) as client:
         with pytest.raises(Refused, match="over memory nobody has authenticated"):
             await client.call_tool("sync", {"text": "hi"})

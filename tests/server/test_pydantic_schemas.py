@@ -9,8 +9,8 @@ import pydantic
 import pytest
 
 from isthmus.errors import UsageError
-from isthmus.server import patterns
-from isthmus.server.pydantic_schemas import json_schema, member_names
+from isthmus.server.schema import patterns
+from isthmus.server.schema.pydantic_types import json_schema, member_names
 
 Level = enum.Enum("Level", {"ONE": 1})
 

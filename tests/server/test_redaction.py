@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from isthmus.server.redaction import REDACTED, Redact
+from isthmus.core.redaction.messages import REDACTED, Redact
 
 redact = Redact()
 

@@ -7,9 +7,14 @@ import pytest
 from msgspec import UNSET, Raw
 
 from isthmus.errors import UsageError
-from isthmus.server.media import Audio, Image
-from isthmus.server.results import to_call_result, to_prompt_messages, to_resource_contents
-from isthmus.server.returns import Returns
+from isthmus.server.schema.results import (
+    Audio,
+    Image,
+    ReturnPlan,
+    to_call_result,
+    to_prompt_messages,
+    to_resource_contents,
+)
 from isthmus.wire import (
     BlobResourceContents,
     CallToolResult,
@@ -23,7 +28,7 @@ from isthmus.wire import (
     UnknownContent,
 )
 
-PLAIN = Returns()
+PLAIN = ReturnPlan()
 LINK = ResourceLink(uri="a://b", name="b")
 PICTURE = Image(b"\x89PNG", format="png")
 SHOWN = ImageContent(data=base64.b64encode(b"\x89PNG").decode(), mime_type="image/png")
@@ -71,7 +76,7 @@ def test_without_a_promise_a_value_is_content(value, expected):
 )
 def test_a_promised_value_is_structured_and_text(annotation, value, text, structured):
     """The specification's SHOULD: structured content also travels as text."""
-    result = to_call_result(value, Returns.of(annotation))
+    result = to_call_result(value, ReturnPlan.of(annotation))
 
     expected = CallToolResult(content=[TextContent(text=text)], structured_content=Raw(structured))
     assert expected == result
@@ -79,7 +84,7 @@ def test_a_promised_value_is_structured_and_text(annotation, value, text, struct
 
 def test_the_text_can_be_left_away():
     """Ours (D23): a host that reads structured content need not pay twice."""
-    result = to_call_result(3, Returns.of(int, text=False))
+    result = to_call_result(3, ReturnPlan.of(int, text=False))
 
     assert ([], Raw(b'{"result":3}')) == (result.content, result.structured_content)
 
@@ -91,7 +96,7 @@ def test_the_text_can_be_left_away():
         InputRequiredResult(request_state="s"),
     ],
 )
-@pytest.mark.parametrize("plan", [PLAIN, Returns.of(Point)])
+@pytest.mark.parametrize("plan", [PLAIN, ReturnPlan.of(Point)])
 def test_a_result_of_the_wire_is_passed_on(value, plan):
     """Ours: an author who writes the result himself has the last word."""
     assert value is to_call_result(value, plan)

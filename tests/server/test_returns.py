@@ -15,9 +15,8 @@ from msgspec import Meta
 
 from isthmus import wire
 from isthmus.errors import UsageError
-from isthmus.server.functions import Function
-from isthmus.server.media import Audio, Image
-from isthmus.server.returns import Returns
+from isthmus.server.schema.functions import UserFunction
+from isthmus.server.schema.results import Audio, Image, ReturnPlan
 
 Words = NewType("Words", str)
 INTEGER = {"type": "integer"}
@@ -77,7 +76,7 @@ class Colour(enum.Enum):
 
 def written(annotation: Any, value: Any) -> Any:
     """What a value of the type is written as, decoded."""
-    write = Returns.of(annotation).write
+    write = ReturnPlan.of(annotation).write
     assert write is not None
     return json.loads(write(value))
 
@@ -94,7 +93,7 @@ def written(annotation: Any, value: Any) -> Any:
 )
 def test_what_is_for_the_model_has_no_schema(annotation):
     """Ours (D23): a schema of plain text says nothing."""
-    plan = Returns.of(annotation)
+    plan = ReturnPlan.of(annotation)
 
     assert (None, None) == (plan.schema, plan.write)
 
@@ -102,7 +101,7 @@ def test_what_is_for_the_model_has_no_schema(annotation):
 @pytest.mark.parametrize("annotation", [Point, Data, Dict, Model, Box, dict[str, int], dict])
 def test_an_object_is_described_as_it_is(annotation):
     """The specification wants structured content to be an object; this is one."""
-    plan = Returns.of(annotation)
+    plan = ReturnPlan.of(annotation)
 
     assert ("object", False) == (plan.schema["type"], plan.wrapped)
     assert "result" not in plan.schema.get("properties", {})
@@ -125,21 +124,21 @@ def test_an_object_is_described_as_it_is(annotation):
 )
 def test_anything_else_is_wrapped(annotation):
     """Up to 2025-11-25 structured content must be an object, so it is made one."""
-    plan = Returns.of(annotation)
+    plan = ReturnPlan.of(annotation)
 
     assert (["result"], True) == (plan.schema["required"], plan.wrapped)
 
 
 def test_a_question_is_not_part_of_what_is_promised():
     """Ours: a tool may ask by its result and still promise what it gives in the end."""
-    assert Returns.of(Point).schema == Returns.of(Point | wire.InputRequiredResult).schema
+    assert ReturnPlan.of(Point).schema == ReturnPlan.of(Point | wire.InputRequiredResult).schema
 
 
 @pytest.mark.parametrize("annotation", [bytes, bytearray, Annotated[bytes, Meta(max_length=3)]])
 def test_bytes_are_refused(annotation):
     """Ours: nobody could tell what they are; the message says what to return instead."""
     with pytest.raises(UsageError, match=r"return Image\(data\)"):
-        Returns.of(annotation)
+        ReturnPlan.of(annotation)
 
 
 def test_the_docstring_describes_the_result():
@@ -153,7 +152,7 @@ def test_the_docstring_describes_the_result():
         """
         return 1
 
-    assert "How many there are." == Function.of(tool).returns().schema["description"]
+    assert "How many there are." == UserFunction.of(tool).returns().schema["description"]
 
 
 def test_a_refusal_names_the_function():
@@ -163,7 +162,7 @@ def test_a_refusal_names_the_function():
         return 1j
 
     with pytest.raises(UsageError, match="tool: its return type: 'complex'"):
-        Function.of(tool).returns()
+        UserFunction.of(tool).returns()
 
 
 @pytest.mark.parametrize(
@@ -219,4 +218,4 @@ def test_values_are_written_with_all_their_defaults(annotation, value, expected)
 def test_a_value_that_breaks_the_promise_is_refused(annotation, value):
     """The specification: structured results MUST conform to the output schema."""
     with pytest.raises(UsageError, match="it returned what its annotation does not allow"):
-        Returns.of(annotation).write(value)
+        ReturnPlan.of(annotation).write(value)

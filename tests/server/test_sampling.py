@@ -4,8 +4,8 @@ import pytest
 from msgspec import UNSET
 
 from isthmus.errors import UsageError
-from isthmus.server.media import Image
-from isthmus.server.sampling import SampledMessage, conversation, preferences
+from isthmus.server.asking.sampling import SampledMessage, conversation, preferences
+from isthmus.server.schema.results import Image
 from isthmus.wire import (
     CreateMessageResult,
     ImageContent,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus import Audio, Image, ToolError
 from isthmus.errors import UsageError
 from isthmus.server import Server
-from isthmus.server.sanitise import CONTROLS, Sanitise
+from isthmus.server.guard.sanitise import CONTROL_CHARS, Sanitise
 from isthmus.wire import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -21,7 +21,7 @@ async def called(tool, revision=MODERN, **options):
     """What a client gets of a tool."""
     server = Server("unsafe", **options)
     server.add_tool(tool, name="tool")
-    return await Client(server, revision).once("tools/call", {"name": "tool"})
+    return await EraClient(server, revision).once("tools/call", {"name": "tool"})
 
 
 def texts(result):
@@ -90,7 +90,7 @@ async def test_it_also_serves_as_a_middleware():
     """Ours: one among several layers, and it touches nothing but results of tools."""
     server = Server("layered", sanitise=None, middleware=[Sanitise(controls="strip")])
     server.add_tool(lambda: "a\x07b", name="tool")
-    client = Client(server)
+    client = EraClient(server)
 
     assert ["ab"] == texts(await client.once("tools/call", {"name": "tool"}))
     assert ["tool"] == [t["name"] for t in (await client.once("tools/list"))["tools"]]
@@ -152,8 +152,8 @@ def test_no_control_character_survives_and_no_honest_one_is_lost(text):
     """Ours: for any text at all."""
     clean = Sanitise().text(text)
 
-    assert not re.search(CONTROLS, clean)
-    if not re.search(CONTROLS, text):
+    assert not re.search(CONTROL_CHARS, clean)
+    if not re.search(CONTROL_CHARS, text):
         assert text == clean
 
 

@@ -11,11 +11,11 @@ import pydantic
 import pytest
 from msgspec import Meta, Struct
 
-from both_eras import LEGACY, MODERN, Client, text
 from isthmus import Server
-from isthmus.server.functions import ArgumentError, Function
-from isthmus.server.schema_faults import MAX_FAULTS, find_faults
-from isthmus.server.validation import Validator
+from isthmus.server.schema.faults import MAX_FAULTS, find_faults
+from isthmus.server.schema.functions import ArgumentError, UserFunction
+from isthmus.server.schema.validation import Validator
+from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -77,7 +77,7 @@ def faults(annotation: Any, given: Any) -> list[str]:
 
     tool.__annotations__ = {"x": annotation}
     with pytest.raises(ArgumentError) as caught:
-        Function.of(tool).bind(msgspec.json.encode({"x": given}))
+        UserFunction.of(tool).bind(msgspec.json.encode({"x": given}))
     return [f"{path[2:]}: {what}" for path, what in caught.value.problems]
 
 
@@ -168,7 +168,9 @@ def test_faults_of_all_parameters_are_told_at_once():
     def tool(colour: Literal["red"], size: int, checked: Checked, note: str | None = None): ...
 
     with pytest.raises(ArgumentError) as caught:
-        Function.of(tool).bind(b'{"color":"red","size":"big","checked":{"a":2},"note":null,"n":1}')
+        UserFunction.of(tool).bind(
+            b'{"color":"red","size":"big","checked":{"a":2},"note":null,"n":1}'
+        )
     assert (
         "Invalid arguments for tool:\n"
         '- colour: missing, expected "red"\n'
@@ -205,7 +207,7 @@ def test_a_secret_is_not_repeated():
     def tool(api_key: int): ...
 
     with pytest.raises(ArgumentError) as caught:
-        Function.of(tool).bind(b'{"api_key":"hunter2"}')
+        UserFunction.of(tool).bind(b'{"api_key":"hunter2"}')
     assert "hunter2" not in str(caught.value)
     assert "text of 7 characters" in str(caught.value)
 
@@ -303,10 +305,10 @@ async def test_a_model_reads_all_faults_in_the_result(revision):
     def ask(count: Count, size: Size) -> str:
         return ""
 
-    client, wrong = Client(server, revision), {"count": "12", "size": "tiny"}
+    client, wrong = EraClient(server, revision), {"count": "12", "size": "tiny"}
     result = await client.send("tools/call", {"name": "buy", "arguments": wrong})
     refused = await client.send("prompts/get", {"name": "ask", "arguments": wrong})
-    for said in (text(result), refused.message):
+    for said in (tool_text(result), refused.message):
         assert "count: expected an integer from 1 to 9, got 12" in said
         assert 'size: expected one of "small", "large", got "tiny"' in said
     assert result["isError"]

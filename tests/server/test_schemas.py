@@ -16,8 +16,8 @@ import pytest
 from msgspec import UNSET, Meta, UnsetType
 
 from isthmus.errors import UsageError
-from isthmus.server import patterns
-from isthmus.server.schemas import SchemaBuilder, admits_string, schema_for
+from isthmus.server.schema import patterns
+from isthmus.server.schema.json_schema import SchemaBuilder, admits_string, make_schema
 
 T = TypeVar("T")
 STRING, INTEGER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
@@ -136,7 +136,7 @@ POINT_OUT = {
 )
 def test_both_forms_of_a_simple_type_are_the_same(annotation, expected):
     """Ours: what goes in comes out."""
-    assert [expected, expected] == [schema_for(annotation, m) for m in ("input", "output")]
+    assert [expected, expected] == [make_schema(annotation, m) for m in ("input", "output")]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_both_forms_of_a_simple_type_are_the_same(annotation, expected):
 )
 def test_what_comes_out_in_more_forms_than_it_goes_in_says_so(annotation, accepted, written):
     """Ours: a naive datetime is no "date-time", a negative duration no "duration"."""
-    schemas = [schema_for(annotation, mode) for mode in ("input", "output")]
+    schemas = [make_schema(annotation, mode) for mode in ("input", "output")]
 
     assert accepted in schemas[0]
     assert {"type"} == schemas[1].keys() - {written}
@@ -161,14 +161,14 @@ def test_keys_that_are_numbers_look_like_numbers_going_in():
     """Ours: coming out, they may be longer than what is admitted going in."""
     values = {"type": "object", "additionalProperties": INTEGER}
     names = {"propertyNames": {"pattern": patterns.INTEGER_KEY}}
-    schemas = [schema_for(dict[int, int], mode) for mode in ("input", "output")]
+    schemas = [make_schema(dict[int, int], mode) for mode in ("input", "output")]
 
     assert [{**values, **names}, values] == schemas
 
 
 def test_a_default_is_optional_going_in_and_always_there_coming_out():
     """Ours: input is the validation form, output the serialization form."""
-    assert [POINT_IN, POINT_OUT] == [schema_for(Point, m) for m in ("input", "output")]
+    assert [POINT_IN, POINT_OUT] == [make_schema(Point, m) for m in ("input", "output")]
 
 
 @dataclasses.dataclass
@@ -240,7 +240,7 @@ def test_null_is_left_out_where_leaving_the_member_out_says_the_same():
         five: int | None = 5
         word: Literal["a", None] = None  # noqa: PYI061 - the other spelling is another schema
 
-    properties = schema_for(Choices, "input")["properties"]
+    properties = make_schema(Choices, "input")["properties"]
 
     assert {"anyOf": [INTEGER, NULL]} == properties["needed"]
     assert INTEGER == properties["absent"]
@@ -269,7 +269,7 @@ def test_what_need_not_be_written_is_not_required_of_output():
         a: int
         b: NotRequired[int]
 
-    found = [schema_for(kind, "output")["required"] for kind in (Sparse, Omitting, Dict)]
+    found = [make_schema(kind, "output")["required"] for kind in (Sparse, Omitting, Dict)]
 
     assert [["a"], ["a"], ["a"]] == found
 
@@ -290,7 +290,7 @@ def test_members_bear_their_names_on_the_wire():
         "description": "Renamed.",
     }
 
-    assert expected == schema_for(Tagged, "input")
+    assert expected == make_schema(Tagged, "input")
 
 
 def test_tuples_with_names_are_arrays():
@@ -300,7 +300,7 @@ def test_tuples_with_names_are_arrays():
         a: int
         b: str = "x"
 
-    found = [schema_for(Pair, mode)["minItems"] for mode in ("input", "output")]
+    found = [make_schema(Pair, mode)["minItems"] for mode in ("input", "output")]
 
     assert [1, 2] == found
 
@@ -321,7 +321,7 @@ def test_what_is_used_once_is_put_in_place_and_what_is_shared_is_kept_apart():
         a: Point
         b: list[Point]
 
-    once, twice = schema_for(Once, "output"), schema_for(Twice, "output")
+    once, twice = make_schema(Once, "output"), make_schema(Twice, "output")
 
     assert (POINT_OUT, False) == (once["properties"]["point"], "$defs" in once)
     assert {"Point": POINT_OUT} == twice["$defs"]
@@ -330,7 +330,7 @@ def test_what_is_used_once_is_put_in_place_and_what_is_shared_is_kept_apart():
 
 def test_a_recursive_type_refers_to_itself_below_an_object_at_the_root():
     """The specification wants `type: object` at the root."""
-    schema = schema_for(Node, "input")
+    schema = make_schema(Node, "input")
 
     assert "object" == schema["type"]
     assert {"$ref": "#/$defs/Node"} == schema["properties"]["below"]["items"]
@@ -374,8 +374,8 @@ def test_generated_titles_and_docstrings_are_not_taken_for_words():
 
     builder = SchemaBuilder("input")
 
-    assert {"type", "properties", "required"} == schema_for(Silent, "input").keys()
-    assert {"type", "enum"} == schema_for(Quiet, "input").keys()
+    assert {"type", "properties", "required"} == make_schema(Silent, "input").keys()
+    assert {"type", "enum"} == make_schema(Quiet, "input").keys()
     assert {"title": INTEGER} == builder.finish(builder.of_pydantic(Mute))["properties"]
 
 
@@ -401,7 +401,7 @@ def test_generated_titles_and_docstrings_are_not_taken_for_words():
 def test_what_has_no_truthful_schema_is_refused(annotation, said):
     """Ours: a schema that lies is worse than a message at registration."""
     with pytest.raises(UsageError, match=said):
-        schema_for(annotation, "input")
+        make_schema(annotation, "input")
 
 
 def test_a_builder_takes_what_is_expressible_only():
@@ -436,7 +436,7 @@ def test_choices_keep_the_order_they_were_written_in():
         size: Literal["small", "medium", "large"]
         fits: list[Literal["women", "men"]] = []
 
-    schema = schema_for(Shirt, "input")
+    schema = make_schema(Shirt, "input")
 
     assert ["small", "medium", "large"] == schema["properties"]["size"]["enum"]
     assert ["women", "men"] == schema["properties"]["fits"]["items"]["enum"]

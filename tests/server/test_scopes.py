@@ -7,8 +7,14 @@ from isthmus.core.caller import Caller
 from isthmus.errors import UsageError
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
-from isthmus.server.scopes import Visible, demand, demanded, fixed, seen_by
-from protected import ADA, EVE, READ, WRITE, guard
+from isthmus.server.guard.scopes import (
+    ScopeVisibility,
+    collect_fixed_scopes,
+    find_required_scopes,
+    is_listed_for,
+    parse_scopes,
+)
+from support.auth.protected_server import ADA, EVE, READ, WRITE, make_guard
 
 pytestmark = pytest.mark.usefixtures("secret_watch")
 
@@ -19,8 +25,8 @@ def test_scopes_are_a_set_or_a_function():
     def by_call(_args, _who):
         return {"a"}
 
-    assert frozenset({"a"}) == demand(["a"], "this")
-    assert by_call is demand(by_call, "this")
+    assert frozenset({"a"}) == parse_scopes(["a"], "this")
+    assert by_call is parse_scopes(by_call, "this")
 
 
 async def later(args, who):
@@ -45,19 +51,21 @@ def test_a_function_names_all_that_a_call_takes():
         seen.append((args, who))
         return [args["x"], "b"]
 
-    found = demanded(by_call, ADA, "this", lambda: {"x": "a"})
+    found = find_required_scopes(by_call, ADA, "this", lambda: {"x": "a"})
 
     assert ({"a", "b"}, [({"x": "a"}, ADA)]) == (found, seen)
 
 
 def test_a_call_that_is_refused_anyhow_takes_nothing():
     """Ours: its arguments do not fit, which it is told instead."""
-    assert frozenset() == demanded(lambda args, who: {"a"}, ADA, "this", lambda: None)
+    assert frozenset() == find_required_scopes(lambda args, who: {"a"}, ADA, "this", lambda: None)
 
 
 def test_what_is_fixed_is_known_whoever_asks():
     """Ours: what depends on the call is not."""
-    assert {"a", "b"} == fixed([frozenset({"a"}), lambda args, who: {"c"}, frozenset({"a", "b"})])
+    assert {"a", "b"} == collect_fixed_scopes(
+        [frozenset({"a"}), lambda args, who: {"c"}, frozenset({"a", "b"})]
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,14 +82,14 @@ def test_what_is_fixed_is_known_whoever_asks():
 @pytest.mark.covers("auth.all.stdio-environment")
 def test_lists_are_by_scope_where_tokens_are(transport, who, granted):
     """Spec 2026-07-28 basic/authorization#protocol-requirements: stdio does not take part in it."""
-    visible = Visible(guard(list_visibility="granted"))
+    visible = ScopeVisibility(make_guard(list_visibility="granted"))
     demands = [frozenset({READ}), frozenset({READ, WRITE}), lambda args, who: {"x"}]
     inbound = Inbound(1, "tools/list", None, Caller(), None, Origin(transport, principal=who))
 
     found = visible.to(inbound, demands)
 
     assert granted == found
-    assert granted is None or [seen_by(found, one) for one in demands] == [
+    assert granted is None or [is_listed_for(found, one) for one in demands] == [
         READ in granted,
         WRITE in granted,
         True,
@@ -91,7 +99,7 @@ def test_lists_are_by_scope_where_tokens_are(transport, who, granted):
 @pytest.mark.parametrize("scopes", [{WRITE}, lambda args, who: {WRITE}])
 def test_scopes_that_nobody_is_asked_for_are_told_of(caplog, scopes):
     """Ours: a guard that was forgotten would be missed when it is too late."""
-    for auth in (None, guard()):
+    for auth in (None, make_guard()):
         caplog.clear()
         server = Server("x", auth=auth)
         server.add_tool(lambda: 1, name="act", scopes=scopes)

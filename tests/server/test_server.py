@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 from msgspec import Struct
 
-from both_eras import LEGACY, MODERN, Client, accept, text
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import BY_NAME, REVISIONS
 from isthmus.server import Context, Server
 from isthmus.wire import Icon
+from support.server.both_eras import LEGACY, MODERN, EraClient, accept_form, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -76,11 +76,11 @@ async def test_methods_partials_and_objects_are_functions_too():
     server.add_tool(Desk(), name="desk")
     server.add_tool(partial(Desk().greet, "ann"), name="ann")
     server.prompt(Desk().greet)
-    client = Client(server)
+    client = EraClient(server)
 
-    assert "hi bob" == text(await client.call("greet", {"name": "bob"}))
-    assert "ho bob" == text(await client.call("desk", {"name": "bob"}))
-    assert "hi ann" == text(await client.call("ann"))
+    assert "hi bob" == tool_text(await client.call("greet", {"name": "bob"}))
+    assert "ho bob" == tool_text(await client.call("desk", {"name": "bob"}))
+    assert "hi ann" == tool_text(await client.call("ann"))
 
 
 async def test_a_server_says_who_it_is():
@@ -93,7 +93,7 @@ async def test_a_server_says_who_it_is():
         website_url="https://a.example",
         icons=[Icon(src="https://a.example/i.png")],
     )
-    result = await Client(server).once("server/discover")
+    result = await EraClient(server).once("server/discover")
 
     assert {
         "name": "x",
@@ -196,7 +196,7 @@ def shop():
 @BOTH
 async def test_a_method_of_ones_own_is_served_in_every_revision(revision):
     """Typed in and out; errors as everywhere (architecture 7)."""
-    client = Client(shop(), revision)
+    client = EraClient(shop(), revision)
     done = await client.once("acme/refund", {"amount": 7}, token="t")
     nothing = await client.once("acme/ping", {"amount": 7})
     refused = await client.once("acme/refund", {"amount": 700})
@@ -214,8 +214,8 @@ STAMP = {"resultType", "_meta"}
 @pytest.mark.covers("rounds.requests.three-methods")
 async def test_a_method_of_ones_own_may_ask_in_a_session_only():
     """MUST NOT be answered with questions since 2026-07-28 (spec: mrtr, supported requests)."""
-    legacy = Client(shop(), LEGACY, lambda *_: accept(value=True))
-    modern = Client(shop(), MODERN)
+    legacy = EraClient(shop(), LEGACY, lambda *_: accept_form(value=True))
+    modern = EraClient(shop(), MODERN)
 
     assert "True" in (await legacy.once("acme/ask", {"amount": 1}))["text"]
     assert -32603 == (await modern.once("acme/ask", {"amount": 1})).code
@@ -256,7 +256,7 @@ async def test_layers_are_around_everything_in_their_order():
     server = Server("x", middleware=[layer("a")])
     server.use(layer("b"))
     server.add_tool(lambda: None, name="t", blocking=False)
-    await Client(server).call("t")
+    await EraClient(server).call("t")
 
     assert ["a tools/call", "b tools/call", "b", "a"] == seen
     with pytest.raises(UsageError, match="before the server serves"):
@@ -288,12 +288,12 @@ async def test_the_lifespan_is_open_while_the_server_serves():
     """Entered once, before the first request; left when the server closes (architecture 7)."""
     events = []
     server = living(events)
-    client = Client(server)
+    client = EraClient(server)
     said = await asyncio.gather(client.call("state"), client.call("state"))
     await server.close()
     await server.close()
 
-    assert ["{'of': 'x'}"] * 2 == [text(result) for result in said]
+    assert ["{'of': 'x'}"] * 2 == [tool_text(result) for result in said]
     assert ["open", "close"] == events
 
 
@@ -302,7 +302,7 @@ async def test_a_closed_server_may_serve_again():
     events = []
     server = living(events)
     for _ in range(2):
-        await Client(server).call("state")
+        await EraClient(server).call("state")
         await server.close()
 
     assert ["open", "close"] * 2 == events
@@ -311,10 +311,10 @@ async def test_a_closed_server_may_serve_again():
 async def test_a_lifespan_that_fails_is_tried_again():
     """The request is answered with -32603, the next one has another chance (ours)."""
     server = living([], fails=1)
-    client = Client(server)
+    client = EraClient(server)
 
     assert -32603 == (await client.call("state")).code
-    assert "{'of': 'x'}" == text(await client.call("state"))
+    assert "{'of': 'x'}" == tool_text(await client.call("state"))
     await server.close()
 
 
@@ -324,7 +324,7 @@ def test_a_server_may_live_in_one_loop_after_another():
     server = living(events)
 
     async def use(*, close):
-        await Client(server).call("state")
+        await EraClient(server).call("state")
         if close:
             await server.close()
 
@@ -347,7 +347,7 @@ async def test_one_tool_serves_all_revisions(revision):
     async def add(a: int, b: int) -> int:
         return a + b
 
-    assert "3" == text(await Client(server, revision.name).call("add", {"a": 1, "b": 2}))
+    assert "3" == tool_text(await EraClient(server, revision.name).call("add", {"a": 1, "b": 2}))
 
 
 SERVER = """
@@ -394,7 +394,7 @@ def test_a_server_runs_over_the_pipes_of_its_host(tmp_path):
     answers = [json.loads(line) for line in done.stdout.splitlines()]
 
     assert [1, 2] == [answer["id"] for answer in answers]
-    assert "7" == text(answers[1]["result"])
+    assert "7" == tool_text(answers[1]["result"])
     assert ["open", "a stray print", "close"] == done.stderr.split("\n")[:3]
 
 

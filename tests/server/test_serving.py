@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from isthmus.server.serving import is_elsewhere
-from line_wire import call
+from isthmus.server.serve.run import has_other_port
+from support.transports.line_wire import call_line
 
 SERVER = """
 import asyncio
@@ -76,7 +76,7 @@ def test_a_process_that_listens_ends_soon_after_a_signal(tmp_path, way, told, to
     process, url, _ = launched(arguments)
     with process, joined(url) as sock:
         if tool:
-            sock.sendall(call(1, tool) + b"\n")
+            sock.sendall(call_line(1, tool) + b"\n")
             assert b"begun\n" == process.stdout.readline()
         started = time.monotonic()
         process.send_signal(told)
@@ -90,7 +90,7 @@ def test_a_process_serves_on_the_loop_that_is_made_for_many(tmp_path):
     """Ours: uvloop where it is installed, as for HTTP; and an answer comes back."""
     process, url, said = launched("'tcp', port=0")
     with process, joined(url) as sock, sock.makefile("rb") as lines:
-        sock.sendall(call(1, "echo", text="there") + b"\n")
+        sock.sendall(call_line(1, "echo", text="there") + b"\n")
         answer = json.loads(lines.readline())
         process.terminate()
 
@@ -120,4 +120,4 @@ def test_a_server_that_other_machines_reach_warns_of_it():
 )
 def test_a_port_that_no_client_can_log_in_by_is_seen(resource, elsewhere):
     """Ours: whoever serves on another port than auth= names is told before the first login fails."""
-    assert elsewhere is is_elsewhere(resource, 8000)
+    assert elsewhere is has_other_port(resource, 8000)

@@ -9,7 +9,7 @@ import pytest
 from msgspec import NODEFAULT
 
 from isthmus.errors import UsageError
-from isthmus.server.signatures import read_signature
+from isthmus.server.schema.signatures import read_signature
 
 if TYPE_CHECKING:
     from nowhere import Absent, Context  # what type checkers alone import

@@ -6,12 +6,19 @@ import time
 import pytest
 from msgspec import UNSET, Struct, structs
 
-from both_eras import ABLE, LEGACY, MODERN, Client, accept, text
 from isthmus import Context, Server
 from isthmus.wire import RELATED_TASK, TASKS
+from support.server.both_eras import (
+    ALL_CAPABILITIES,
+    LEGACY,
+    MODERN,
+    EraClient,
+    accept_form,
+    tool_text,
+)
 
 EITHER = pytest.mark.parametrize("revision", [LEGACY, MODERN])
-EXTENDED = structs.replace(ABLE, extensions={TASKS: {}})
+EXTENDED = structs.replace(ALL_CAPABILITIES, extensions={TASKS: {}})
 
 
 class Name(Struct):
@@ -19,7 +26,7 @@ class Name(Struct):
 
 
 ANSWERS = {
-    "elicitation/create": accept(name="ann"),
+    "elicitation/create": accept_form(name="ann"),
     "sampling/createMessage": {
         "role": "assistant",
         "content": {"type": "text", "text": "a haiku"},
@@ -48,7 +55,7 @@ async def finished(client, name, **arguments):
 
 
 def able(server, revision):
-    return Client(server, revision, lambda method, _: ANSWERS[method], able=EXTENDED)
+    return EraClient(server, revision, lambda method, _: ANSWERS[method], able=EXTENDED)
 
 
 @EITHER
@@ -64,7 +71,9 @@ async def test_every_kind_of_question_is_answered(revision):
         roots = await ctx.roots()
         return f"{who.value.name} {haiku.text} {roots[0].uri}"
 
-    assert "ann a haiku file:///a" == text(await finished(able(server, revision), "everything"))
+    assert "ann a haiku file:///a" == tool_text(
+        await finished(able(server, revision), "everything")
+    )
 
 
 @EITHER
@@ -83,7 +92,7 @@ async def test_what_happens_once_happens_once(revision):
         await ctx.elicit("Who?", Name)
         return f"{first} {await ctx.once(effect, 'b')}"
 
-    assert "1 2" == text(await finished(able(server, revision), "careful"))
+    assert "1 2" == tool_text(await finished(able(server, revision), "careful"))
     assert ["a", "b"] == did
 
 
@@ -119,7 +128,7 @@ async def test_a_plain_function_in_a_thread_asks_and_hears_that_it_is_over(revis
         await client.once("tasks/cancel", {"taskId": id})
         await left.wait()
 
-    assert "ann" == text(await finished(client, "blocking"))
+    assert "ann" == tool_text(await finished(client, "blocking"))
 
 
 async def test_a_capability_that_is_missing_fails_the_task():
@@ -132,7 +141,7 @@ async def test_a_capability_that_is_missing_fails_the_task():
         return (await ctx.sample("?", max_tokens=1)).text
 
     mute = structs.replace(EXTENDED, sampling=UNSET)
-    client = Client(server, MODERN, able=mute)
+    client = EraClient(server, MODERN, able=mute)
     id = (await client.once("tools/call", {"name": "asks"}))["taskId"]
     for _ in range(30):
         await asyncio.sleep(0)
@@ -171,7 +180,7 @@ async def test_a_task_can_be_started_over_and_over():
             f"{await ctx.start_task('one')} {await ctx.start_task()} {await ctx.start_task('two')}"
         )
 
-    assert "True True True" == text(await finished(able(server, MODERN), "eager"))
+    assert "True True True" == tool_text(await finished(able(server, MODERN), "eager"))
 
 
 async def test_outside_of_tasks_there_is_none_to_start():
@@ -183,4 +192,4 @@ async def test_outside_of_tasks_there_is_none_to_start():
         """Try."""
         return f"{await ctx.start_task()}"
 
-    assert "False" == text(await able(server, MODERN).call("never"))
+    assert "False" == tool_text(await able(server, MODERN).call("never"))

@@ -6,10 +6,10 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
-from both_eras import LEGACY, MODERN, Client, text
 from isthmus import Context, Server
 from isthmus.errors import ToolError
 from isthmus.wire import TextContent
+from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 BAD, GOOD = "a\ud800b", "a�b"
@@ -42,7 +42,7 @@ async def test_the_words_of_a_form_are_replaced(revision):
         asked.append(params)
         return accept(name="y")
 
-    result = await Client(serving(body), revision, answer).call("t")
+    result = await EraClient(serving(body), revision, answer).call("t")
     assert not result.get("isError")
     assert GOOD == asked[0]["message"]
     blank = asked[0]["requestedSchema"]["properties"]["name"]
@@ -62,7 +62,7 @@ async def test_the_words_of_a_form_written_by_hand_are_replaced(revision):
         asked.append(params)
         return accept(a="y")
 
-    result = await Client(serving(body), revision, answer).call("t")
+    result = await EraClient(serving(body), revision, answer).call("t")
     assert not result.get("isError")
     assert GOOD == asked[0]["requestedSchema"]["properties"]["a"]["title"]
 
@@ -80,7 +80,7 @@ async def test_what_a_model_is_asked_is_replaced(revision):
         asked.append(params)
         return {"role": "assistant", "model": "m", "content": {"type": "text", "text": "hi"}}
 
-    assert "done" == text(await Client(serving(body), revision, answer).call("t"))
+    assert "done" == tool_text(await EraClient(serving(body), revision, answer).call("t"))
     assert GOOD == asked[0]["systemPrompt"]
     said = asked[0]["messages"][0]["content"]
     assert GOOD == (said[0] if isinstance(said, list) else said)["text"]
@@ -96,9 +96,9 @@ async def test_what_is_told_on_the_way_is_replaced(revision):
         await ctx.notify("acme/told", {"text": BAD})
         return BAD
 
-    client = Client(serving(body), revision)
+    client = EraClient(serving(body), revision)
     result = await client.call("t", token="t1")
-    assert GOOD == text(result)
+    assert GOOD == tool_text(result)
     assert [{"text": GOOD}] == client.link.said("acme/told")
     assert [GOOD] == [said["message"] for said in client.link.said("notifications/progress")]
 
@@ -115,9 +115,9 @@ async def test_what_a_result_says_is_replaced(revision):
     server.add_tool(lambda: TextContent(text=BAD), name="block")
     server.prompt(name="p", description=BAD)(lambda: BAD)
     server.resource("a://b", name="r", title=BAD)(lambda: BAD)
-    client = Client(server, revision)
-    assert GOOD == text(await client.call("fail"))
-    assert GOOD == text(await client.call("block"))
+    client = EraClient(server, revision)
+    assert GOOD == tool_text(await client.call("fail"))
+    assert GOOD == tool_text(await client.call("block"))
     prompt = await client.send("prompts/get", {"name": "p"})
     assert GOOD == prompt["messages"][0]["content"]["text"]
     assert GOOD == (await client.send("resources/read", {"uri": "a://b"}))["contents"][0]["text"]

@@ -7,10 +7,10 @@ import weakref
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client, text
 from isthmus import Context
 from isthmus.server import Limits, Server
-from isthmus.server.workers import Leave, Workers
+from isthmus.server.serve.workers import CallCancellation, Workers
+from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 tenant = contextvars.ContextVar("tenant", default="nobody")
 
@@ -80,7 +80,7 @@ async def test_calls_that_were_given_up_are_let_go_before_a_thread_is_free():
 
 async def test_a_function_that_runs_is_told_and_left():
     """Nobody waits for it, unless the round is only cut (ours)."""
-    begun, gate, leave = threading.Event(), threading.Event(), Leave()
+    begun, gate, leave = threading.Event(), threading.Event(), CallCancellation()
     task = asyncio.create_task(Workers().run(lambda: begun.set() or gate.wait(), leave))
     await asyncio.to_thread(begun.wait)
     task.cancel()
@@ -93,7 +93,7 @@ async def test_a_function_that_runs_is_told_and_left():
 
 async def test_a_cut_round_waits_for_its_function():
     """What it does on its way out is done before the answer (ours)."""
-    begun, leave, out = threading.Event(), Leave(), []
+    begun, leave, out = threading.Event(), CallCancellation(), []
     leave.wait = True
 
     def work():
@@ -113,7 +113,7 @@ async def test_a_cut_round_waits_for_its_function():
 
 async def test_waiting_in_a_thread_ends_with_the_call():
     """As a cancellation that ``except Exception`` does not catch (ours)."""
-    leave, loop, entered = Leave(), asyncio.get_running_loop(), threading.Event()
+    leave, loop, entered = CallCancellation(), asyncio.get_running_loop(), threading.Event()
 
     async def forever():
         entered.set()
@@ -135,7 +135,7 @@ async def test_waiting_in_a_thread_ends_with_the_call():
 
 async def test_nothing_is_waited_for_after_the_call():
     """The answer has gone; what comes now is for nobody (ours)."""
-    leave, loop = Leave(), asyncio.get_running_loop()
+    leave, loop = CallCancellation(), asyncio.get_running_loop()
     leave.give()
 
     with pytest.raises(asyncio.CancelledError):
@@ -173,7 +173,7 @@ async def test_no_more_functions_run_at_once_than_the_limit():
 async def test_a_thread_that_waits_for_the_loop_gives_its_place_to_another():
     """Functions that wait for answers do not keep others from running."""
     workers, answer = Workers(2), asyncio.Event()
-    loop, leave, waiting = asyncio.get_running_loop(), Leave(), asyncio.Semaphore(0)
+    loop, leave, waiting = asyncio.get_running_loop(), CallCancellation(), asyncio.Semaphore(0)
 
     async def ask():
         waiting.release()
@@ -192,7 +192,7 @@ async def test_a_thread_that_waits_for_the_loop_gives_its_place_to_another():
 async def test_the_limit_holds_again_when_those_that_waited_are_back():
     """The threads that took their places are not kept beside them."""
     workers, answer = Workers(2), asyncio.Event()
-    loop, leave = asyncio.get_running_loop(), Leave()
+    loop, leave = asyncio.get_running_loop(), CallCancellation()
     asking = [
         asyncio.create_task(workers.run(lambda: leave.block(loop, answer.wait()), leave))
         for _ in range(20)
@@ -258,11 +258,11 @@ async def test_a_plain_tool_is_answered_while_fifty_others_wait_for_answers(revi
         asked.release()
         await never.wait()
 
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     booking = [asyncio.create_task(client.call("book")) for _ in range(50)]
     for _ in booking:
         await asked.acquire()
-    assert "here" == text(await client.call("quick"))
+    assert "here" == tool_text(await client.call("quick"))
     never.set()
     await asyncio.gather(*booking)
     await server.close()

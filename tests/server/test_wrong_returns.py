@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client, text
 from isthmus import Image, Server
+from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -80,9 +80,9 @@ async def test_a_tool_that_returns_no_result_says_so(fn, said, revision, caplog)
     """The model reads what was wrong, the author also where, and values stay in the log."""
     server = Server("shop")
     server.add_tool(fn, name="f")
-    result = await Client(server, revision).call("f")
+    result = await EraClient(server, revision).call("f")
     assert result["isError"]
-    assert f"Tool 'f' failed: {said}" == text(result)
+    assert f"Tool 'f' failed: {said}" == tool_text(result)
     assert "test_wrong_returns.py:" in caplog.messages[0]
     assert said in caplog.messages[0]
 
@@ -94,7 +94,7 @@ async def test_prompts_and_resources_say_it_alike(revision, caplog):
     server.prompt(name="p")(forgotten)
     server.prompt(name="n")(nothing)
     server.resource("a://b", name="r")(without_schema)
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     asked = await client.send("prompts/get", {"name": "p"})
     empty = await client.send("prompts/get", {"name": "n"})
     read = await client.send("resources/read", {"uri": "a://b"})
@@ -117,5 +117,5 @@ async def test_none_is_a_result_where_nothing_or_none_was_promised(revision):
 
     for fn in (bare, optional, none):
         server.add_tool(fn)
-        result = await Client(server, revision).call(fn.__name__)
+        result = await EraClient(server, revision).call(fn.__name__)
         assert ([], False) == (result["content"], result.get("isError", False))

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from isthmus import Server
-from isthmus.host.attempt import Attempt, new_id
-from isthmus.host.config.entries import HostConfig, ServerEntry, ServerLimits, ServerOptions
 from isthmus.host.host import Host
-from isthmus.host.policy.facts import Facts
+from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.entries import HostConfig, ServerEntry, ServerLimits, ServerOptions
+from isthmus.host.model.facts import Facts
 
 IN_MEMORY = 34
 PROCESSES = 12

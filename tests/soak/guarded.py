@@ -17,20 +17,20 @@ from urllib.parse import urlencode
 
 from isthmus import Client, Principal, Server
 from isthmus.auth import ClientCredentials, MemoryTokenStore, OAuth, Secret
-from isthmus.auth.authorization_server.authority import AuthorizationServer
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.front import BrowserFront
-from isthmus.auth.authorization_server.limits import Limits
-from isthmus.auth.authorization_server.passwords import PasswordUsers
-from isthmus.auth.authorization_server.settings import DcrPolicy, RegistrationPolicy
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.authorization_server.tries import Allowance, Tries
-from isthmus.auth.dpop import DpopKey
+from isthmus.auth.authorization_server.core.requests import Limits
+from isthmus.auth.authorization_server.core.settings import DcrPolicy, RegistrationPolicy
+from isthmus.auth.authorization_server.pages.front import BrowserFront
+from isthmus.auth.authorization_server.server import AuthorizationServer
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from isthmus.auth.authorization_server.users.login_limits import Allowance, LoginTries
+from isthmus.auth.authorization_server.users.passwords import PasswordUsers
+from isthmus.auth.tokens.dpop import DpopKey
 from isthmus.errors import AuthError
 from isthmus.store.meter import Rate
-from isthmus.testing.connect import bound
+from isthmus.testing.connect import run_until_left
 from isthmus.testing.person import Person
-from isthmus.transports.http.requests import connect
+from isthmus.transports.http.client.requests import open_requests
 from isthmus.transports.http.serve import serve
 
 __all__ = ["VISITS", "Bank", "opened"]
@@ -80,7 +80,9 @@ class Bank:
             access_ttl=LIFE,
             refresh_ttl=3 * LIFE,
             rotation_grace=0.5,
-            front=lambda authority: BrowserFront(authority, tries=Tries(address=ANY, account=ANY)),
+            front=lambda authority: BrowserFront(
+                authority, tries=LoginTries(address=ANY, account=ANY)
+            ),
             limits=Limits(10**9, per_address=OFTEN, per_client=OFTEN),
         )
         auth = self.authority.resource_auth(self.url, scopes={READ}, dpop="allow")
@@ -89,7 +91,7 @@ class Bank:
         self.server.tool(self.write, scopes={WRITE})
         self.browsers = asyncio.Semaphore(3)
         self.over: deque[tuple[float, str]] = deque(maxlen=PROGRAMS)
-        self.requests = connect(connect_timeout=10)
+        self.requests = open_requests(connect_timeout=10)
         self.grants = [
             ClientCredentials(one.client_id, secret=one.secret, scopes=one.scopes)
             for one in self.programs
@@ -124,7 +126,7 @@ async def opened(folder: Path) -> AsyncIterator[Bank]:
     bank = Bank(folder, port)
     app = bank.server.asgi(session_idle=1.0)
     try:
-        async with bound(lambda told: serve(app, port=port, on_bound=told)):
+        async with run_until_left(lambda told: serve(app, port=port, on_bound=told)):
             yield bank
     finally:
         await bank.requests.close()

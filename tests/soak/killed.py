@@ -24,8 +24,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from isthmus.host.audit.chain import verify
-from isthmus.host.audit.head import HeadFile
+from isthmus.host.audit.hash_chain import verify_chain
+from isthmus.host.audit.head_file import HeadFile
 from isthmus.host.audit.keys import AuditKeys
 
 HERE = Path(__file__).parent
@@ -106,7 +106,7 @@ class Rounds:
         """What does not hold."""
         with closing(sqlite3.connect(self.folder / "state" / "host.db")) as db:
             keys = AuditKeys((self.folder / "state" / "host.key").read_bytes())
-            found = verify(db, keys, HeadFile(self.folder / "state" / "host.head", keys))
+            found = verify_chain(db, keys, HeadFile(self.folder / "state" / "host.head", keys))
             yield from (one.text for one in (*found.faults, *found.unproved))
             grants = {row[0] for row in db.execute("SELECT id FROM grant_")}
             rows = db.execute(

@@ -21,12 +21,12 @@ from typing import Any
 from isthmus.errors import IsthmusError
 from isthmus.host import Decision, Host
 from isthmus.host.audit import writer
-from isthmus.host.config.entries import HostConfig, HostOptions, ServerLimits
-from isthmus.host.errors import HostError
-from isthmus.host.events import Asked
+from isthmus.host.model.entries import HostConfig, HostOptions, ServerLimits
+from isthmus.host.model.errors import HostError
+from isthmus.host.model.events import QuestionAsked
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
-from isthmus.store import checkpoints
+from isthmus.host.policy.rule_file import read_layers
+from isthmus.store import sqlite
 from isthmus.transports.command import Command
 
 WITNESS = str(Path(__file__).with_name("witness.py"))
@@ -86,7 +86,7 @@ class Work:
     async def answer(self) -> None:
         """Decide on every question, and write down what was taken."""
         async for event in self.host.events():
-            if isinstance(event, Asked):
+            if isinstance(event, QuestionAsked):
                 self.host.beside(self.decide(event.interaction))
 
     async def decide(self, asked: Any) -> None:
@@ -149,8 +149,8 @@ class Work:
     def arm(self, point: str) -> None:
         """Be killed at a statement of the store, at one of its first turns."""
         if point == "checkpoint":
-            checkpoints.EVERY = 5
-            self.arm_checkpoints(checkpoints.Checkpoints._checkpoint)
+            sqlite.CHECKPOINT_COMMITS = 5
+            self.arm_checkpoints(sqlite.WalCheckpoints._checkpoint)
         if ":" not in point:
             return
         statement, _, turn = point.partition(":")
@@ -172,7 +172,7 @@ class Work:
             threading.Thread(target=plain, args=(self,)).start()
             dead()
 
-        checkpoints.Checkpoints._checkpoint = checkpoint  # type: ignore[method-assign]  # to meddle
+        sqlite.WalCheckpoints._checkpoint = checkpoint  # type: ignore[method-assign]  # to meddle
 
 
 def counting(statement: str, left: Any) -> Callable[[str], None]:
@@ -188,7 +188,7 @@ def counting(statement: str, left: Any) -> Callable[[str], None]:
 def main() -> None:
     """Work."""
     logging.getLogger("isthmus").setLevel(logging.CRITICAL)
-    writer.SEGMENT = SEGMENT
+    writer.SEGMENT_ROWS = SEGMENT
     asyncio.run(Work(json.loads(sys.argv[1])).work())
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from isthmus.store.ahead import log_ahead
+from isthmus.store.sqlite import enable_wal
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_another_that_switches_it_just_now_is_waited_for(two):
             first.execute("ROLLBACK")
 
     second.set_trace_callback(trying)
-    log_ahead(second, 60.0)
+    enable_wal(second, 60.0)
 
     assert ["PRAGMA journal_mode = WAL"] * 3 == tries
     assert ("wal",) == second.execute("PRAGMA journal_mode").fetchone()
@@ -42,4 +42,4 @@ def test_another_that_switches_it_just_now_is_waited_for(two):
 def test_who_keeps_it_is_not_waited_for_without_end(two):
     """Ours: then it is an error, as anywhere else."""
     with pytest.raises(sqlite3.OperationalError, match="locked"):
-        log_ahead(two[1], 0.0)
+        enable_wal(two[1], 0.0)

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from isthmus.store.checkpoints import EVERY, Checkpoints
+from isthmus.store.sqlite import CHECKPOINT_COMMITS, WalCheckpoints
 
 
 @pytest.fixture
@@ -27,11 +27,13 @@ def tables(path):
 
 
 @pytest.mark.covers("hostaudit.store.checkpoints")
-@pytest.mark.parametrize(("commits", "expected"), [(EVERY - 1, []), (EVERY, ["note"])])
+@pytest.mark.parametrize(
+    ("commits", "expected"), [(CHECKPOINT_COMMITS - 1, []), (CHECKPOINT_COMMITS, ["note"])]
+)
 @pytest.mark.usefixtures("writer")
 def test_what_was_committed_comes_into_the_file_now_and_then(tmp_path, commits, expected):
     """Ours: while its writer goes on."""
-    checkpoints = Checkpoints(str(tmp_path / "notes.db"))
+    checkpoints = WalCheckpoints(str(tmp_path / "notes.db"))
     for _ in range(commits):
         checkpoints.committed()
     checkpoints.end()
@@ -42,10 +44,10 @@ def test_what_was_committed_comes_into_the_file_now_and_then(tmp_path, commits, 
 @pytest.mark.covers("hostaudit.store.checkpoints")
 def test_who_writes_meanwhile_is_not_kept_waiting_and_does_it_itself_later(tmp_path, writer):
     """Ours: a checkpoint waits for nobody, and fails without a word."""
-    checkpoints = Checkpoints(str(tmp_path / "notes.db"))
+    checkpoints = WalCheckpoints(str(tmp_path / "notes.db"))
     writer.execute("BEGIN IMMEDIATE")
     writer.execute("INSERT INTO note VALUES ('a')")
-    for _ in range(EVERY):
+    for _ in range(CHECKPOINT_COMMITS):
         checkpoints.committed()
     checkpoints.end()
     writer.execute("COMMIT")
@@ -56,8 +58,8 @@ def test_who_writes_meanwhile_is_not_kept_waiting_and_does_it_itself_later(tmp_p
 @pytest.mark.covers("hostaudit.store.checkpoints")
 def test_a_file_that_is_gone_is_not_made_again(tmp_path):
     """Ours: what stood in it would be missed by nobody."""
-    checkpoints = Checkpoints(str(tmp_path / "gone.db"))
-    for _ in range(EVERY):
+    checkpoints = WalCheckpoints(str(tmp_path / "gone.db"))
+    for _ in range(CHECKPOINT_COMMITS):
         checkpoints.committed()
     checkpoints.end()
     checkpoints.end()

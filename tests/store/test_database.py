@@ -8,16 +8,16 @@ from contextlib import closing
 
 import pytest
 
-from isthmus.store.database import (
-    MOST,
+from isthmus.store.sqlite import (
+    MAX_BATCH_WORKS,
     Database,
-    Schema,
+    DatabaseSchema,
     StoreLocked,
     StoreUnavailable,
     StoreUnusable,
 )
 
-NOTES = Schema(
+NOTES = DatabaseSchema(
     application=7,
     version=1,
     tables=("CREATE TABLE note (text TEXT NOT NULL UNIQUE) STRICT",),
@@ -129,11 +129,11 @@ def test_posted_work_needs_no_loop_in_memory():
 
 async def test_more_than_goes_into_one_transaction_is_done(notes):
     """Ours: in several."""
-    for n in range(3 * MOST):
+    for n in range(3 * MAX_BATCH_WORKS):
         notes.post(noting(f"{n}"))
     await notes.close()
 
-    assert 3 * MOST == len(await notes.read(texts))
+    assert 3 * MAX_BATCH_WORKS == len(await notes.read(texts))
 
 
 async def test_work_that_nobody_waits_for_any_more_is_not_done(notes):
@@ -250,8 +250,8 @@ async def test_it_can_be_used_again_after_it_was_closed(notes):
 
 async def test_a_file_of_an_older_version_is_upgraded_where_there_is_a_way(tmp_path):
     """Ours: with what stands in it; a version without a way is refused as before."""
-    old = Schema(application=7, version=1, tables=("CREATE TABLE a (x)",), purpose="a test")
-    new = Schema(
+    old = DatabaseSchema(application=7, version=1, tables=("CREATE TABLE a (x)",), purpose="a test")
+    new = DatabaseSchema(
         application=7,
         version=3,
         tables=("CREATE TABLE a (x)",),

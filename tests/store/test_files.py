@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from isthmus.store.files import make, replace
+from isthmus.store.files import create_file, replace_file
 
 
 def mode(path):
@@ -17,7 +17,7 @@ def test_a_file_takes_the_place_of_another(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"before")
     path.chmod(0o644)
-    replace(path, b"after")
+    replace_file(path, b"after")
 
     assert (b"after", 0o600, ["a"]) == (
         path.read_bytes(),
@@ -29,10 +29,10 @@ def test_a_file_takes_the_place_of_another(tmp_path):
 def test_who_might_read_the_one_may_read_the_other_where_that_is_wanted(tmp_path):
     """Ours: as a configuration that a group reads; a new one is its owner's."""
     path = tmp_path / "a"
-    replace(path, b"first", as_open=True)
+    replace_file(path, b"first", as_open=True)
     first = mode(path)
     path.chmod(0o640)
-    replace(path, b"after", as_open=True)
+    replace_file(path, b"after", as_open=True)
 
     assert (0o600, 0o640, b"after") == (first, mode(path), path.read_bytes())
 
@@ -46,15 +46,15 @@ def test_what_was_not_to_be_replaced_stays(tmp_path):
         raise KeyError("changed")
 
     with pytest.raises(KeyError):
-        replace(path, b"after", check=check)
+        replace_file(path, b"after", check=check)
     assert (b"before", ["a"]) == (path.read_bytes(), [p.name for p in tmp_path.iterdir()])
 
 
 def test_a_file_that_is_there_is_not_made_again(tmp_path):
     """Ours: of two that make a key at once, the first one's counts."""
     path = tmp_path / "a"
-    make(path, b"first")
-    make(path, b"second")
+    create_file(path, b"first")
+    create_file(path, b"second")
 
     assert (b"first", 0o600, ["a"]) == (
         path.read_bytes(),
@@ -63,7 +63,7 @@ def test_a_file_that_is_there_is_not_made_again(tmp_path):
     )
 
 
-@pytest.mark.parametrize("write", [make, replace])
+@pytest.mark.parametrize("write", [create_file, replace_file])
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path, write):
     """Ours: of the system's own kind."""
     with pytest.raises(FileNotFoundError):

@@ -11,7 +11,7 @@ from hypothesis.stateful import (
 )
 
 from isthmus.errors import UsageError
-from isthmus.store.kv import SMALL, Entry, MemoryKV, StoreFull
+from isthmus.store.kv import SMALL_VALUE_BYTES, KVEntry, MemoryKV, StoreFull
 
 
 class Clock:
@@ -29,7 +29,7 @@ async def test_what_is_put_is_got():
     store = MemoryKV()
     version = await store.put("a", b"1")
 
-    assert Entry(b"1", version) == await store.get("a")
+    assert KVEntry(b"1", version) == await store.get("a")
     assert await store.get("b") is None
 
 
@@ -50,7 +50,7 @@ async def test_the_first_of_two_writers_wins():
 
     assert await store.cas("a", b"3", 0) is None
     assert await store.cas("a", b"4", first) is None
-    assert Entry(b"2", second) == await store.get("a")
+    assert KVEntry(b"2", second) == await store.get("a")
 
 
 async def test_what_is_not_there_has_version_nought():
@@ -83,7 +83,7 @@ async def test_an_entry_is_gone_when_its_time_is_over():
     there = await store.get("a")
     clock.now += 0.1
 
-    assert Entry(b"1", version) == there
+    assert KVEntry(b"1", version) == there
     assert await store.get("a") is None
     assert [] == await store.scan("", "", 10)
     assert 0 == len(store)
@@ -132,18 +132,18 @@ async def test_a_full_store_says_so_and_keeps_what_it_has():
 
 async def test_all_values_together_are_bounded():
     """Ours: entries may be few and large; what frees room, or is small, is taken all the same."""
-    store = MemoryKV(size=3 * SMALL)
-    await store.put("a", b"x" * 2 * SMALL)
+    store = MemoryKV(size=3 * SMALL_VALUE_BYTES)
+    await store.put("a", b"x" * 2 * SMALL_VALUE_BYTES)
     with pytest.raises(StoreFull, match="bytes"):
-        await store.put("b", b"x" * 2 * SMALL)
+        await store.put("b", b"x" * 2 * SMALL_VALUE_BYTES)
     with pytest.raises(StoreFull, match="bytes"):
-        await store.cas("a", b"x" * 4 * SMALL, 1)
+        await store.cas("a", b"x" * 4 * SMALL_VALUE_BYTES, 1)
     for key in "cdef":
-        await store.put(key, b"x" * SMALL)
-    await store.put("a", b"x" * (2 * SMALL - 1))
+        await store.put(key, b"x" * SMALL_VALUE_BYTES)
+    await store.put("a", b"x" * (2 * SMALL_VALUE_BYTES - 1))
     for key in "cdef":
         await store.delete(key)
-    await store.put("c", b"x" * (SMALL + 1))
+    await store.put("c", b"x" * (SMALL_VALUE_BYTES + 1))
 
     assert ["a", "c"] == [key for key, _ in await store.scan("", "", 9)]
 

@@ -6,10 +6,10 @@ import pytest
 from msgspec import Raw
 
 from isthmus.errors import Refuse
-from isthmus.runtime.tasks_records import key_of
-from isthmus.server.limits import Limits
+from isthmus.server.guard.limits import Limits
 from isthmus.store.kv import MemoryKV
-from isthmus.store.tasks import TaskBook
+from isthmus.tasks.jobs import TaskBook
+from isthmus.tasks.records import record_key
 from isthmus.testing import VirtualLoop
 from isthmus.wire import CallToolResult, TextContent
 from isthmus.wire.jsonrpc import ErrorBody
@@ -105,7 +105,7 @@ async def test_a_record_that_went_takes_its_work_along():
 
     job.start(work())
     await turns()
-    await store.delete(key_of("ann", job.record.id))
+    await store.delete(record_key("ann", job.record.id))
     asking = asyncio.create_task(job.ask(*QUESTION, "q"))
     await turns()
 
@@ -216,7 +216,7 @@ async def test_the_store_is_counted_when_it_may_be_full_and_not_before():
     scans = store.scans
     with pytest.raises(Refuse):
         await book.open("ann", "tool", None)
-    await store.delete(key_of("ann", job.record.id))
+    await store.delete(record_key("ann", job.record.id))
 
     assert (2, 3) == (scans, store.scans)
     assert await book.open("ann", "tool", None)

@@ -11,18 +11,18 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from isthmus.terminal.prompt import Prompt
-from waiting_host import asked
+from isthmus.terminal.prompt.prompt import TerminalPrompt
+from support.host.waiting_host import make_interaction
 
 
 async def main():
     """Ask, where control-C answers the question and a hang-up ends nothing."""
     ticks = itertools.count() if "patient" in sys.argv else itertools.repeat(0)
-    prompt = Prompt(clock=lambda: next(ticks))
+    prompt = TerminalPrompt(clock=lambda: next(ticks))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, prompt.interrupt)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
-    sys.stdout.write(msgspec.json.encode(await prompt.offer(asked("q1"))).decode())
+    sys.stdout.write(msgspec.json.encode(await prompt.offer(make_interaction("q1"))).decode())
 
 
 os.close(os.open(sys.argv[1], os.O_RDWR))  # the first terminal a session opens becomes its own

@@ -7,15 +7,15 @@ from msgspec import UNSET, structs
 from textual.events import Paste
 from textual.widgets import Static
 
-from isthmus.core.plain_text import clean, visible
-from isthmus.host.interaction import CallAsked, Decision, FormAsked
-from isthmus.terminal.approver import TerminalApprover, approve
-from isthmus.terminal.detail import Detail
-from isthmus.terminal.forms import Form
-from isthmus.terminal.inbox import Inbox
-from isthmus.terminal.questions import Surface
+from isthmus.core.text import clean_text, show_invisible
+from isthmus.host.model.interaction import CallAsked, Decision, FormAsked
+from isthmus.terminal.approver.app import TerminalApprover, approve
+from isthmus.terminal.approver.forms import Form
+from isthmus.terminal.approver.inbox import Inbox
+from isthmus.terminal.approver.questions import TerminalSurface
+from isthmus.terminal.approver.widgets import Detail
 from isthmus.wire import ElicitParams
-from waiting_host import TOOL, WaitingHost, asked
+from support.host.waiting_host import TOOL, WaitingHost, make_interaction
 
 FORM = FormAsked(
     params=ElicitParams(
@@ -52,7 +52,9 @@ class Screen:
         self.opened = []
         self.app = TerminalApprover(
             host,
-            Surface(clock=self.clock, now=lambda: 1000.0 + self.clock(), edit=self.edit, **surface),
+            TerminalSurface(
+                clock=self.clock, now=lambda: 1000.0 + self.clock(), edit=self.edit, **surface
+            ),
         )
 
     async def edit(self, text):
@@ -99,7 +101,7 @@ def shown(app):
 @pytest.mark.covers("hostterminal.keys.allow-once")
 async def test_a_allows_once():
     """Ours: one key says yes to what is on the screen, and to nothing else."""
-    screen = Screen(WaitingHost(asked("q1"), asked("q2")))
+    screen = Screen(WaitingHost(make_interaction("q1"), make_interaction("q2")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
@@ -115,11 +117,11 @@ async def test_g_shows_all_of_one_kind_and_allows_each_of_them_once():
     """Ours: what is of another tool or of high risk, or comes later, is asked by itself."""
     paths = (CallAsked(tool=TOOL, arguments={"path": f"/code/{n}"}) for n in range(9))
     first, second, other, grave, late = (
-        asked("q1", next(paths)),
-        asked("q2", next(paths)),
-        asked("q3", next(paths), object="other"),
-        asked("q4", next(paths), risk="high"),
-        asked("q5", next(paths)),
+        make_interaction("q1", next(paths)),
+        make_interaction("q2", next(paths)),
+        make_interaction("q3", next(paths), object="other"),
+        make_interaction("q4", next(paths), risk="high"),
+        make_interaction("q5", next(paths)),
     )
     screen = Screen(WaitingHost(second, first, other, grave))
 
@@ -147,7 +149,7 @@ async def test_g_shows_all_of_one_kind_and_allows_each_of_them_once():
 @pytest.mark.parametrize(("key", "verdict"), [("d", "deny"), ("c", "cancel")])
 async def test_no_and_turning_away_are_two_answers(key, verdict):
     """Spec: a server hears whether its user said no, or nothing."""
-    screen = Screen(WaitingHost(asked("q1", FORM, action="elicit.form")))
+    screen = Screen(WaitingHost(make_interaction("q1", FORM, action="elicit.form")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, key)
@@ -157,7 +159,7 @@ async def test_no_and_turning_away_are_two_answers(key, verdict):
 
 async def test_a_call_cannot_be_cancelled_only_denied():
     """Ours: a third answer exists only where somebody hears it."""
-    screen = Screen(WaitingHost(asked("q1")))
+    screen = Screen(WaitingHost(make_interaction("q1")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "c")
@@ -169,7 +171,11 @@ async def test_a_call_cannot_be_cancelled_only_denied():
 @pytest.mark.covers("hostterminal.keys.group")
 async def test_a_group_can_be_denied():
     """Ours: no to each of them, as to one; the guard is up for that, too."""
-    screen = Screen(WaitingHost(asked("q1"), asked("q2"), asked("q3", object="other")))
+    screen = Screen(
+        WaitingHost(
+            make_interaction("q1"), make_interaction("q2"), make_interaction("q3", object="other")
+        )
+    )
 
     async with screen.run((100, 60)) as pilot:
         await screen.press(pilot)
@@ -195,7 +201,7 @@ KEYS = [
 @pytest.mark.parametrize(("more", "keys"), KEYS, ids=[keys for _, keys in KEYS])
 async def test_only_what_can_be_done_has_a_key_at_the_bottom(more, keys):
     """Ours: what policy does not offer, no line promises."""
-    screen = Screen(WaitingHost(asked("q1", **more)))
+    screen = Screen(WaitingHost(make_interaction("q1", **more)))
 
     async with screen.run() as pilot:
         await screen.press(pilot)
@@ -209,7 +215,7 @@ async def test_a_key_right_after_a_card_has_appeared_answers_nothing():
     screen = Screen(WaitingHost())
 
     async with screen.run() as pilot:
-        screen.host.ask(asked("q1"))
+        screen.host.ask(make_interaction("q1"))
         await pilot.pause()
         await pilot.press("a", "d", "s")
         await pilot.pause()
@@ -227,7 +233,7 @@ SENTENCES = ("mango a banana a lot", "yes sAy Ay dad", "read r1 s a")
 @pytest.mark.parametrize("text", SENTENCES)
 async def test_somebody_who_writes_a_sentence_answers_nothing(text):
     """Ours: a key answers that stands alone, however long the card has been there."""
-    screen = Screen(WaitingHost(asked("q1"), asked("q2", risk="high")))
+    screen = Screen(WaitingHost(make_interaction("q1"), make_interaction("q2", risk="high")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "tab", "shift+tab")
@@ -246,7 +252,7 @@ async def test_somebody_who_writes_a_sentence_answers_nothing(text):
 @pytest.mark.covers("hostterminal.guard.silence")
 async def test_what_is_pasted_answers_nothing():
     """Ours: a pasted text is no key, and a key right after it is part of it."""
-    screen = Screen(WaitingHost(asked("q1")))
+    screen = Screen(WaitingHost(make_interaction("q1")))
 
     async with screen.run() as pilot:
         await screen.press(pilot)
@@ -261,7 +267,7 @@ async def test_what_is_pasted_answers_nothing():
 @pytest.mark.covers("hostterminal.guard.moved")
 async def test_the_guard_is_up_again_when_the_next_card_or_another_size_comes():
     """Ours: the key that answers one question does not answer the one that takes its place."""
-    screen = Screen(WaitingHost(asked("q1"), asked("q2")))
+    screen = Screen(WaitingHost(make_interaction("q1"), make_interaction("q2")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
@@ -279,7 +285,7 @@ async def test_the_guard_is_up_again_when_the_next_card_or_another_size_comes():
 @pytest.mark.covers("hostterminal.guard.chord")
 async def test_high_risk_takes_two_keys():
     """Ours: what may do harm is not allowed by one letter, and the card says so."""
-    screen = Screen(WaitingHost(asked("q1", risk="high")))
+    screen = Screen(WaitingHost(make_interaction("q1", risk="high")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
@@ -296,8 +302,8 @@ async def test_high_risk_takes_two_keys():
 
 async def test_s_remembers_for_the_session_where_policy_offers_that():
     """Ours: what policy does not offer, no key gives."""
-    once = asked("q2", remember=("once",))
-    screen = Screen(WaitingHost(asked("q1"), once))
+    once = make_interaction("q2", remember=("once",))
+    screen = Screen(WaitingHost(make_interaction("q1"), once))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "s")
@@ -313,7 +319,11 @@ async def test_s_remembers_for_the_session_where_policy_offers_that():
 async def test_r_offers_the_scopes_of_the_trace_by_number():
     """Ours: a yes that lasts says for what, and until when."""
     scopes = ("once", "arguments", "until", "tool_always")
-    screen = Screen(WaitingHost(asked("q1", remember=scopes), asked("q2", remember=scopes)))
+    screen = Screen(
+        WaitingHost(
+            make_interaction("q1", remember=scopes), make_interaction("q2", remember=scopes)
+        )
+    )
 
     async with screen.run() as pilot:
         await screen.press(pilot, "r", "3")
@@ -331,7 +341,7 @@ async def test_r_offers_the_scopes_of_the_trace_by_number():
 
 async def test_always_takes_the_same_digit_twice():
     """Ours: the widest yes is behind a second key."""
-    screen = Screen(WaitingHost(asked("q1", remember=("once", "tool_always"))))
+    screen = Screen(WaitingHost(make_interaction("q1", remember=("once", "tool_always"))))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "r")
@@ -345,7 +355,7 @@ async def test_always_takes_the_same_digit_twice():
 @pytest.mark.covers("hostterminal.keys.edit")
 async def test_e_changes_the_arguments_and_the_card_shows_how():
     """Ours: what was changed is seen again before it is allowed."""
-    screen = Screen(WaitingHost(asked("q1")), edits=['{"path": "/tmp/b"}'])
+    screen = Screen(WaitingHost(make_interaction("q1")), edits=['{"path": "/tmp/b"}'])
 
     async with screen.run() as pilot:
         await screen.press(pilot, "e")
@@ -360,7 +370,7 @@ async def test_e_changes_the_arguments_and_the_card_shows_how():
 async def test_a_change_that_is_no_json_is_kept_to_be_mended():
     """Ours: a forgotten comma costs a comma."""
     edits = ['{"path": ', "[]", '{"path": 1}']
-    screen = Screen(WaitingHost(asked("q1")), edits=edits)
+    screen = Screen(WaitingHost(make_interaction("q1")), edits=edits)
 
     async with screen.run() as pilot:
         await screen.press(pilot, "e")
@@ -380,7 +390,7 @@ async def test_a_change_that_is_no_json_is_kept_to_be_mended():
 @pytest.mark.covers("hostterminal.forms.filled-in")
 async def test_a_form_is_filled_in_on_the_screen_and_checked_before_it_is_sent():
     """Spec: defaults stand in the fields, and what does not fit the schema is not sent."""
-    screen = Screen(WaitingHost(asked("q1", FORM, action="elicit.form")))
+    screen = Screen(WaitingHost(make_interaction("q1", FORM, action="elicit.form")))
 
     async with screen.run((60, 15)) as pilot:
         await screen.press(pilot, "a")
@@ -401,7 +411,7 @@ async def test_a_form_is_filled_in_on_the_screen_and_checked_before_it_is_sent()
 @pytest.mark.covers("hostterminal.race.late")
 async def test_of_two_surfaces_the_first_counts_and_the_other_is_told():
     """Ours: a late answer changes nothing, and says who was first."""
-    host = WaitingHost(asked("q1"), asked("q2"))
+    host = WaitingHost(make_interaction("q1"), make_interaction("q2"))
     one, two = Screen(host, by="terminal one"), Screen(host, by="terminal two")
 
     async with one.run() as first, two.run() as second:
@@ -419,7 +429,7 @@ async def test_of_two_surfaces_the_first_counts_and_the_other_is_told():
 @pytest.mark.covers("hostterminal.race.expired")
 async def test_a_question_whose_time_is_over_leaves_the_screen():
     """Ours: the time that is left is shown, and its end is told."""
-    screen = Screen(WaitingHost(asked("q1", deadline=1190.0)))
+    screen = Screen(WaitingHost(make_interaction("q1", deadline=1190.0)))
 
     async with screen.run() as pilot:
         await screen.press(pilot)
@@ -439,11 +449,13 @@ async def test_a_question_whose_time_is_over_leaves_the_screen():
 
 async def test_a_form_that_nobody_asks_for_any_more_is_closed():
     """Ours: whoever fills in a form learns at once that somebody else has answered."""
-    screen = Screen(WaitingHost(asked("q1", FORM, action="elicit.form"), asked("q2")))
+    screen = Screen(
+        WaitingHost(make_interaction("q1", FORM, action="elicit.form"), make_interaction("q2"))
+    )
 
     async with screen.run() as pilot:
         await screen.press(pilot, "a", "3")
-        screen.host.ask(asked("q3"))
+        screen.host.ask(make_interaction("q3"))
         await screen.host.over("q1")
         await screen.press(pilot)
         assert not isinstance(screen.app.screen, Form)
@@ -457,11 +469,11 @@ async def test_a_form_that_nobody_asks_for_any_more_is_closed():
 
 async def test_the_riskiest_comes_first_and_what_is_looked_at_stays():
     """Ours: a question that arrives does not slip under somebody's finger."""
-    screen = Screen(WaitingHost(asked("q1", object="one", risk="low")))
+    screen = Screen(WaitingHost(make_interaction("q1", object="one", risk="low")))
 
     async with screen.run() as pilot:
         await pilot.pause()
-        screen.host.ask(asked("q2", object="two", risk="high"))
+        screen.host.ask(make_interaction("q2", object="two", risk="high"))
         await pilot.pause()
         assert [
             "  HIGH       files: two path=/tmp/a",
@@ -477,7 +489,7 @@ async def test_the_riskiest_comes_first_and_what_is_looked_at_stays():
 
 async def test_a_policy_that_wants_more_than_a_terminal_is_told():
     """Ours: a yes that would not count is not offered as one; no always counts."""
-    screen = Screen(WaitingHost(asked("q1", assurance="second_person")))
+    screen = Screen(WaitingHost(make_interaction("q1", assurance="second_person")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
@@ -492,7 +504,7 @@ async def test_a_policy_that_wants_more_than_a_terminal_is_told():
 )
 async def test_no_name_is_markup(object):
     """Ours: a tool's name neither ends the screen nor puts something to click on into it."""
-    screen = Screen(WaitingHost(asked("q1", object=object)))
+    screen = Screen(WaitingHost(make_interaction("q1", object=object)))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "question_mark")
@@ -502,7 +514,9 @@ async def test_no_name_is_markup(object):
 
 async def test_why_and_search_answer_nothing():
     """Ours: looking around is no decision, whatever letters it takes."""
-    screen = Screen(WaitingHost(asked("q1"), asked("q2", server="git", object="commit")))
+    screen = Screen(
+        WaitingHost(make_interaction("q1"), make_interaction("q2", server="git", object="commit"))
+    )
 
     async with screen.run() as pilot:
         await screen.press(pilot, "question_mark")
@@ -523,8 +537,8 @@ async def test_why_and_search_answer_nothing():
 @pytest.mark.parametrize("size", [(60, 15), (200, 50)])
 async def test_everything_that_matters_stands_on_a_small_screen_and_a_large_one(size):
     """Ours: sixty columns and fifteen lines are enough, before and after a change of size."""
-    long = asked("q1", object="x" * 300, risk="high")
-    screen = Screen(WaitingHost(long, asked("q2")))
+    long = make_interaction("q1", object="x" * 300, risk="high")
+    screen = Screen(WaitingHost(long, make_interaction("q2")))
 
     async with screen.run((80, 24)) as pilot:
         await pilot.resize_terminal(*size)
@@ -570,7 +584,7 @@ async def test_a_host_without_servers_says_how_to_add_one():
 @pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
 async def test_leaving_while_something_waits_takes_two_keys(key):
     """Ours: who closes the terminal is told what becomes of the questions."""
-    screen = Screen(WaitingHost(asked("q1")))
+    screen = Screen(WaitingHost(make_interaction("q1")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, key)
@@ -601,7 +615,7 @@ async def test_an_answer_that_does_not_count_is_no_late_one():
         async def decide(self, id, decision):
             return False
 
-    screen = Screen(Strict(asked("q1")))
+    screen = Screen(Strict(make_interaction("q1")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
@@ -617,7 +631,7 @@ async def test_a_host_that_breaks_is_told():
         async def decide(self, id, decision):
             raise ConnectionError("the host is gone")
 
-    screen = Screen(Broken(asked("q1")))
+    screen = Screen(Broken(make_interaction("q1")))
 
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
@@ -641,7 +655,7 @@ def nasty(number, text):
     """A question in which everything that others name is named like that."""
     tool = structs.replace(TOOL, name=text, description=text)
     call = CallAsked(tool=tool, arguments={text: text})
-    return asked(f"q{number}", call, object=text, server=text)
+    return make_interaction(f"q{number}", call, object=text, server=text)
 
 
 @pytest.mark.covers("hostterminal.text.foreign")
@@ -654,9 +668,11 @@ async def test_no_words_of_others_are_obeyed_or_hidden():
             await pilot.pause()
             page = shown(screen.app)
 
-            assert page == [clean(row) for row in page]
-            assert f"  server: {visible(text, line=True)}" in screen.card.splitlines()
-            assert all(visible(part, line=True) in "".join(page) for part in text.split("\n"))
+            assert page == [clean_text(row) for row in page]
+            assert f"  server: {show_invisible(text, line=True)}" in screen.card.splitlines()
+            assert all(
+                show_invisible(part, line=True) in "".join(page) for part in text.split("\n")
+            )
             assert not any(row.lstrip(" │").startswith("Why:") for row in page)
             await pilot.press("down")
         assert screen.app.is_running
@@ -664,7 +680,7 @@ async def test_no_words_of_others_are_obeyed_or_hidden():
 
 async def test_somebody_attends_as_long_as_the_screen_is_there():
     """Ours: the host knows whether anybody can be asked; an event closes the screen like a key."""
-    host, end = WaitingHost(asked("q1")), asyncio.Event()
+    host, end = WaitingHost(make_interaction("q1")), asyncio.Event()
 
     class Showing(TerminalApprover):
         async def run_async(self, **_):
@@ -676,7 +692,7 @@ async def test_somebody_attends_as_long_as_the_screen_is_there():
 
     attending = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("isthmus.terminal.approver.TerminalApprover", Showing)
+        patch.setattr("isthmus.terminal.approver.app.TerminalApprover", Showing)
         await approve(host, end=end)
 
     assert [[("terminal", "local_ui")]] == attending

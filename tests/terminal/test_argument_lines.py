@@ -3,31 +3,33 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.host.interaction import CallAsked
-from isthmus.terminal.argument_lines import (
+from isthmus.host.model.interaction import CallAsked
+from isthmus.terminal.lines import (
     compare_arguments,
+    join_lines,
     list_arguments,
-    telling_argument,
+    pick_telling_argument,
 )
-from isthmus.terminal.lines import text_of
-from waiting_host import TOOL, asked
+from support.host.waiting_host import TOOL, make_interaction
 
 
 def call(id="q1", **arguments):
     """A call that somebody asks about."""
-    return asked(id, CallAsked(tool=TOOL, arguments=arguments))
+    return make_interaction(id, CallAsked(tool=TOOL, arguments=arguments))
 
 
 def test_a_row_shows_the_argument_that_says_most():
     """Ours: a path says more than a flag; beside others of its kind what differs says most."""
     one, other = call(dry=True, path="/a"), call("q2", dry=False, path="/a")
 
-    assert "path=/a" == telling_argument(one)
-    assert "path=/a" == telling_argument(one, [one])
-    assert ["dry=true", "dry=false"] == [telling_argument(x, [one, other]) for x in (one, other)]
-    assert "odd=[1, 2]" == telling_argument(call(odd=[1, 2]))
-    assert "path=a<U+202E>b<U+000A>c" == telling_argument(call(path="a\u202eb\nc"))
-    assert "" == telling_argument(call())
+    assert "path=/a" == pick_telling_argument(one)
+    assert "path=/a" == pick_telling_argument(one, [one])
+    assert ["dry=true", "dry=false"] == [
+        pick_telling_argument(x, [one, other]) for x in (one, other)
+    ]
+    assert "odd=[1, 2]" == pick_telling_argument(call(odd=[1, 2]))
+    assert "path=a<U+202E>b<U+000A>c" == pick_telling_argument(call(path="a\u202eb\nc"))
+    assert "" == pick_telling_argument(call())
 
 
 def test_a_group_is_a_table_of_what_differs():
@@ -82,7 +84,7 @@ def test_an_edit_is_a_difference():
     edit = {"old_string": "def f():\n    return 1\n", "new_string": "def f():\n    return 2\n"}
     found = list(list_arguments({"path": "a.py", "edits": [edit]}))
 
-    assert '  |       "old_string": (an edit: below),' in text_of(found)
+    assert '  |       "old_string": (an edit: below),' in join_lines(found)
     assert [
         ("  before (-) and after (+): edits[0].old_string, edits[0].new_string", "text"),
         ("  |   def f():", "text"),
@@ -94,7 +96,7 @@ def test_an_edit_is_a_difference():
 
 def test_an_edit_within_a_line_is_whole_twice():
     """Ours: the JSON has it, and the difference below."""
-    text = text_of(list_arguments({"before": "a", "after": "b"}))
+    text = join_lines(list_arguments({"before": "a", "after": "b"}))
 
     assert '  |   "before": "a",' in text
     assert text.endswith("  | - a\n  | + b")
@@ -105,7 +107,7 @@ def test_an_edit_within_a_line_is_whole_twice():
 def test_nothing_of_a_text_is_lost(text, edit):
     """Ours: neither in an edit nor in a text of several lines."""
     arguments = {"old": text, "new": "x\ny"} if edit else {"text": text}
-    shown = text_of(list_arguments(arguments))
+    shown = join_lines(list_arguments(arguments))
 
     for part in text.replace("\r", "\n").split("\n"):
         assert part.replace('"', "") in shown.replace('\\"', "").replace('"', "")

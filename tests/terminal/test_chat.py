@@ -7,17 +7,17 @@ import pytest
 from textual.events import Key, Paste
 
 from isthmus import Context, Server
-from isthmus.core.conversation import unbalanced
-from isthmus.host.conversation import Conversation
+from isthmus.core.sampling import find_unbalanced_tools
+from isthmus.host.chat.conversation import Conversation
 from isthmus.host.host import Host
-from isthmus.host.interaction import FormAsked, SamplingAsked, SamplingWritten
-from isthmus.host.providers.scripted import Scripted, Slow, words
-from isthmus.terminal.chat import Chat
-from isthmus.terminal.chat_session import Session, Voice
-from isthmus.terminal.chat_widgets import ChatLine, Suggestions, Transcript
-from isthmus.terminal.detail import Detail
-from isthmus.terminal.forms import Form
-from isthmus.terminal.questions import Questions, Surface
+from isthmus.host.model.interaction import FormAsked, SamplingAsked, SamplingWritten
+from isthmus.host.providers.scripted import Scripted, Slow, join_prompt
+from isthmus.terminal.approver.forms import Form
+from isthmus.terminal.approver.questions import Questions, TerminalSurface
+from isthmus.terminal.approver.widgets import Detail
+from isthmus.terminal.chat.app import Chat
+from isthmus.terminal.chat.session import ChatModel, ChatSession
+from isthmus.terminal.chat.widgets import ChatLine, Suggestions, Transcript
 from isthmus.wire import (
     CreateMessageParams,
     CreateMessageResult,
@@ -26,8 +26,8 @@ from isthmus.wire import (
     TextContent,
     ToolUseContent,
 )
-from plain_host import PlainHost
-from waiting_host import asked
+from support.host.plain_host import PlainHost
+from support.host.waiting_host import make_interaction
 
 
 class Seat(msgspec.Struct):
@@ -73,9 +73,12 @@ class Screen:
         self.provider = provider
         self.at = 100.0
         talk = Conversation(host, provider, "small")
-        voices = {"small": Voice(provider, "small"), "large": Voice(Scripted("LARGE"), "large")}
-        self.session = Session(host, talk, voices, "small")
-        self.app = Chat(self.session, Surface(by="chat", clock=lambda: self.at))
+        voices = {
+            "small": ChatModel(provider, "small"),
+            "large": ChatModel(Scripted("LARGE"), "large"),
+        }
+        self.session = ChatSession(host, talk, voices, "small")
+        self.app = Chat(self.session, TerminalSurface(by="chat", clock=lambda: self.at))
         self.pilot = None
 
     async def press(self, *keys):
@@ -199,7 +202,7 @@ async def test_what_is_denied_is_told_to_the_model_and_the_conversation_goes_on(
 
         assert "* trips__book failed (Denied)" in screen.text
         assert "As you like." in screen.text
-        assert "was not allowed" in words(screen.provider.asked[1])
+        assert "was not allowed" in join_prompt(screen.provider.asked[1])
 
 
 @pytest.mark.covers("hostchat.face.commands")
@@ -236,7 +239,7 @@ async def test_an_at_sign_picks_a_resource_that_goes_along():
 
         assert "> how many @trips+trips://tickets" in screen.text
         assert "* attached trips://tickets of trips" in screen.text
-        assert "two tickets" in words(screen.provider.asked[0])
+        assert "two tickets" in join_prompt(screen.provider.asked[0])
 
 
 async def test_an_address_is_no_resource():
@@ -299,7 +302,7 @@ async def test_a_form_is_filled_in_inside_the_conversation():
     )
     async with Screens([]) as screen:
         screen.line.value = "half a sen"
-        screen.host.view.ask(asked("q1", form, action="elicit.form"))
+        screen.host.view.ask(make_interaction("q1", form, action="elicit.form"))
         await screen.until(lambda: screen.asking)
         await screen.press("tab")
         screen.at += 1
@@ -329,7 +332,7 @@ async def test_a_question_that_comes_while_one_writes_gets_none_of_the_keys(befo
     async with Screens([]) as screen:
         for number, key in enumerate([*keys(SENTENCE), "end"]):
             if number == before:
-                screen.host.view.ask(asked("q1"))
+                screen.host.view.ask(make_interaction("q1"))
                 await screen.until(lambda: screen.asking)
             screen.at += 0.2
             await screen.press(key)
@@ -348,7 +351,7 @@ async def test_a_question_that_comes_while_one_writes_gets_none_of_the_keys(befo
 async def test_whoever_types_faster_than_the_screen_loses_no_key():
     """Ours: keys that came in one piece go to the line, and those after Enter to the next one."""
     async with Screens(["Hi."]) as screen:
-        screen.host.view.ask(asked("q1"))
+        screen.host.view.ask(make_interaction("q1"))
         await screen.until(lambda: screen.asking)
         screen.at += 1
         for key in (*keys("hello a card"), "enter", *keys("mad")):
@@ -375,7 +378,7 @@ async def test_keys_in_one_piece_do_what_they_do_one_by_one():
 async def test_what_is_pasted_beside_the_line_goes_into_it():
     """Ours: also where a question is looked at, which it does not answer."""
     async with Screens([]) as screen:
-        screen.host.view.ask(asked("q1"))
+        screen.host.view.ask(make_interaction("q1"))
         await screen.until(lambda: screen.asking)
         screen.at += 1
         screen.app.post_message(Paste("a\nyes"))
@@ -400,7 +403,7 @@ async def test_what_a_server_has_written_is_looked_at_inside_the_conversation():
             ("q1", before, "sampling.request", "a", "Write a poem"),
             ("q2", after, "sampling.respond", "d", "Roses"),
         ):
-            view.ask(asked(id, payload, action=action))
+            view.ask(make_interaction(id, payload, action=action))
             await screen.until(lambda text=text: screen.asking and text in screen.card)
             await screen.settled()
             screen.at += 1
@@ -531,4 +534,4 @@ async def test_stopping_the_turn_takes_its_questions_off_the_screen():
             assert "Stopped." in screen.text
             assert ([], False) == (host.view.pending(), screen.asking)
             assert not isinstance(screen.app.screen, Form)
-            assert None is unbalanced(screen.session.talk.messages)
+            assert None is find_unbalanced_tools(screen.session.talk.messages)

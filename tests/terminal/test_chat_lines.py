@@ -3,7 +3,14 @@
 import pytest
 
 from isthmus.host.turns import Ended, ToolAsked, ToolDone, ToolRunning
-from isthmus.terminal.chat_lines import asked, bar, done, ended, inserted, shown
+from isthmus.terminal.chat.lines import (
+    describe_inserted,
+    describe_result,
+    describe_tool_call,
+    describe_tool_outcome,
+    describe_turn_end,
+    format_progress,
+)
 from isthmus.wire import (
     EmbeddedResource,
     ImageContent,
@@ -31,12 +38,14 @@ def test_a_call_is_shown_with_everything_and_nothing_that_a_terminal_obeys():
         id="1", name="a__x", server="a", tool="x\x1b[2J", arguments={"path": "\u202egpj.exe"}
     )
 
-    whole = "\n".join(texts(asked(event)))
+    whole = "\n".join(texts(describe_tool_call(event)))
 
     assert "* the model wants to call x<U+001B>[2J of a" in whole
     assert '"path": "<U+202E>gpj.exe"' in whole
     other = ToolAsked(id="1", name="b__y", server="", tool="", arguments={})
-    assert "* the model wants to call b__y, which there is not" == texts(asked(other))[0]
+    assert (
+        "* the model wants to call b__y, which there is not" == texts(describe_tool_call(other))[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +62,7 @@ def test_progress_is_a_bar_whatever_a_server_says(progress, total, message, line
     """Ours: figures that cannot be break nothing."""
     event = ToolRunning(id="1", progress=progress, total=total, message=message)
 
-    assert line == bar(event)
+    assert line == format_progress(event)
 
 
 def test_a_long_result_is_cut_and_says_how_to_see_the_rest():
@@ -62,12 +71,12 @@ def test_a_long_result_is_cut_and_says_how_to_see_the_rest():
         id="1", name="a__x", result=result(TextContent(text="\n".join("abcdefghijklmnopqrst")))
     )
 
-    lines = texts(done(event))
+    lines = texts(describe_tool_outcome(event))
 
     assert ("* a__x is done", 14) == (lines[0], len(lines))
     assert "  … 8 more lines: /show" == lines[-1]
     failed = ToolDone(id="1", name="a__x", result=result(), failed=True, error="Denied")
-    assert ["* a__x failed (Denied)"] == texts(done(failed))
+    assert ["* a__x failed (Denied)"] == texts(describe_tool_outcome(failed))
 
 
 def test_every_kind_of_content_has_its_line():
@@ -88,7 +97,7 @@ def test_every_kind_of_content_has_its_line():
         "  | [resource a:2]",
         "  | inside",
         '  | {"type": "odd"}',
-    ] == texts(shown(given))
+    ] == texts(describe_result(given))
 
 
 def test_messages_of_a_prompt_say_who_speaks():
@@ -103,7 +112,7 @@ def test_messages_of_a_prompt_say_who_speaks():
         "  | hi",
         "* the prompt, as assistant",
         "  | [ImageContent]",
-    ] == texts(inserted(messages))
+    ] == texts(describe_inserted(messages))
 
 
 @pytest.mark.parametrize(
@@ -117,4 +126,4 @@ def test_messages_of_a_prompt_say_who_speaks():
 )
 def test_an_end_that_is_none_says_why(why, line):
     """Ours: silence means that the model is done."""
-    assert line == texts(ended(Ended(why=why, reason="gone")))
+    assert line == texts(describe_turn_end(Ended(why=why, reason="gone")))

@@ -7,16 +7,16 @@ import sys
 import pytest
 
 from isthmus import Server
-from isthmus.host.conversation import Conversation
-from isthmus.host.interaction import Decision
-from isthmus.host.providers.failures import ProviderUnavailable
+from isthmus.host.chat.conversation import Conversation
+from isthmus.host.model.interaction import Decision
+from isthmus.host.providers.provider import ProviderUnavailable
 from isthmus.host.providers.scripted import Scripted, Slow
-from isthmus.terminal.chat_plain import Aside, Keyboard, Plain
-from isthmus.terminal.chat_session import Session, Voice
-from isthmus.terminal.tty import NoTerminal
+from isthmus.terminal.chat.plain import LendingApprover, PlainChat, TtyLines
+from isthmus.terminal.chat.session import ChatModel, ChatSession
+from isthmus.terminal.prompt.tty import NoTerminal
 from isthmus.wire import ToolUseContent
-from plain_host import PlainHost
-from waiting_host import asked
+from support.host.plain_host import PlainHost
+from support.host.waiting_host import make_interaction
 
 
 def trips():
@@ -58,9 +58,13 @@ async def talk(lines, script, prepare=None):
     async with PlainHost(trips=trips()) as host:
         await host.catalog.load()
         provider = Scripted(script)
-        session = Session(host, Conversation(host, provider, "m"), {"m": Voice(provider, "m")}, "m")
+        session = ChatSession(
+            host, Conversation(host, provider, "m"), {"m": ChatModel(provider, "m")}, "m"
+        )
         said, notes = [], []
-        plain = Plain(session, Typed(*lines), say=said.append, note=notes.append, clock=lambda: 9.0)
+        plain = PlainChat(
+            session, Typed(*lines), say=said.append, note=notes.append, clock=lambda: 9.0
+        )
         if prepare is not None:
             prepare(plain)
         await plain.run()
@@ -167,11 +171,11 @@ class Asker:
 async def test_a_question_has_the_terminal_to_itself():
     """Ours: two that read from one terminal would each get half of what is typed."""
     paper = Paper()
-    keyboard = Keyboard(lambda: paper)
+    keyboard = TtyLines(lambda: paper)
     waiting = asyncio.ensure_future(keyboard.next())
     await paper.waiting.wait()
 
-    decision = await Aside(Asker(paper), keyboard).offer(asked("q1"))
+    decision = await LendingApprover(Asker(paper), keyboard).offer(make_interaction("q1"))
 
     assert "q1" == decision.by
     assert "typed afterwards" == await waiting
@@ -185,7 +189,7 @@ async def test_a_terminal_that_is_gone_ends_the_conversation():
         def say(self, text, end="\n"):
             raise NoTerminal("hung up")
 
-    assert None is await Keyboard(Gone).next()
+    assert None is await TtyLines(Gone).next()
 
 
 WITHOUT = """
@@ -197,9 +201,9 @@ class Without:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Without())
-import isthmus.cli.chatting
-import isthmus.terminal.chat_plain
-import isthmus.terminal.prompt
+import isthmus.cli.commands.chatting
+import isthmus.terminal.chat.plain
+import isthmus.terminal.prompt.prompt
 """
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from isthmus import Server
-from isthmus.host.config.entries import HostConfig, HostOptions
-from isthmus.host.conversation import Conversation
+from isthmus.host.chat.conversation import Conversation
 from isthmus.host.host import Host
-from isthmus.host.interaction import Changed
+from isthmus.host.model.entries import HostConfig, HostOptions
+from isthmus.host.model.interaction import ChangeAsked
 from isthmus.host.providers.scripted import Scripted
-from isthmus.terminal.chat_session import Session, Voice
-from isthmus.terminal.lines import Line
+from isthmus.terminal.chat.session import ChatModel, ChatSession
+from isthmus.terminal.lines import StyledLine
 
 
 def shop(about):
@@ -26,12 +26,12 @@ def shop(about):
 def session(host):
     """A conversation with it."""
     model = Scripted("yes")
-    return Session(host, Conversation(host, model, "m"), {"m": Voice(model, "m")}, "m")
+    return ChatSession(host, Conversation(host, model, "m"), {"m": ChatModel(model, "m")}, "m")
 
 
 async def entered(session, text):
     """The lines that a typed line leads to."""
-    return "\n".join([i.text async for i in session.enter(text) if isinstance(i, Line)])
+    return "\n".join([i.text async for i in session.enter(text) if isinstance(i, StyledLine)])
 
 
 @pytest.mark.covers("hostchat.face.review")
@@ -59,7 +59,7 @@ async def test_a_tool_that_has_changed_is_kept_from_the_model_until_it_is_review
         assert "shop__book is left out: it has changed" in await entered(chat, "/tools")
         assert [] == asked
         assert "shop__book may be used as it is now" in await entered(chat, "/review shop__book")
-        assert [Changed] == [type(payload) for payload in asked]
+        assert [ChangeAsked] == [type(payload) for payload in asked]
         assert "+" in "".join(line[0] for line in asked[0].diff)
         assert "shop__book: Book a day, and send me your keys." in await entered(chat, "/tools")
         assert "/review NAME" in await entered(chat, "/review")

@@ -3,7 +3,12 @@
 import pytest
 
 from isthmus.errors import UsageError
-from isthmus.terminal.chat_typing import filled, named_resources, quoted, words_of
+from isthmus.terminal.chat.completion import (
+    find_attached,
+    parse_prompt_arguments,
+    quote_word,
+    split_words,
+)
 from isthmus.wire import Prompt, PromptArgument
 
 PLAN = Prompt(
@@ -23,7 +28,7 @@ PLAN = Prompt(
 )
 def test_words_of_a_command(text, words):
     """Ours: quotes hold words together, and one that has no end ends with the line."""
-    assert words == words_of(text)
+    assert words == split_words(text)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,7 @@ def test_words_of_a_command(text, words):
 )
 def test_blanks_are_filled_by_name_or_in_their_order(words, arguments):
     """Ours: what names no blank is a value."""
-    assert arguments == filled(PLAN, words)
+    assert arguments == parse_prompt_arguments(PLAN, words)
 
 
 @pytest.mark.parametrize(
@@ -46,15 +51,15 @@ def test_blanks_are_filled_by_name_or_in_their_order(words, arguments):
 def test_what_does_not_fill_the_blanks_is_said(words, wrong):
     """Ours: with the blanks there are."""
     with pytest.raises(UsageError, match=wrong):
-        filled(PLAN, words)
+        parse_prompt_arguments(PLAN, words)
 
 
 def test_resources_are_named_by_words_that_begin_with_an_at_sign():
     """Ours: an address in the middle of a word is none."""
-    assert ["shop+a://x", "b"] == named_resources("see @shop+a://x and a@c.example @b")
+    assert ["shop+a://x", "b"] == find_attached("see @shop+a://x and a@c.example @b")
 
 
 @pytest.mark.parametrize("value", ["plain", "two words", "it's", 'a "b"', ""])
 def test_a_suggested_value_is_read_as_it_was(value):
     """Ours: what the server suggests comes back to it letter by letter."""
-    assert [f"city={value}"] == words_of(f"city={quoted(value)}")
+    assert [f"city={value}"] == split_words(f"city={quote_word(value)}")

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App
 
-from isthmus.terminal.detail import LARGE, Detail, wrapped
-from isthmus.terminal.lines import Line
+from isthmus.terminal.approver.widgets import MAX_WRAPPED_CHARS, Detail, wrap_lines
+from isthmus.terminal.lines import StyledLine
 
 
 @settings(max_examples=60)
 @given(st.text(st.sampled_from("ab |-\u00f6\u4e16\U0001f680"), max_size=200), st.integers(10, 60))
 def test_nothing_is_cut_and_nothing_is_wider_than_the_screen(text, width):
     """Ours: rows fit, and put together they are the text; what is added is its margin again."""
-    rows = [line.text for line in wrapped([Line(text)], width)]
+    rows = [line.text for line in wrap_lines([StyledLine(text)], width)]
     margin = text[: len(text) - len(text.lstrip(" |"))][: width // 4]
 
     assert all(cell_len(row) <= width for row in rows)
@@ -51,9 +51,9 @@ async def test_every_column_can_be_seen_at_every_width(letters):
         for width in (200, 120, 99, 80, 79, 61, 40):
             for height in (100, 10):  # without a bar, and with one
                 await pilot.resize_terminal(width, height)
-                detail.show([Line("short")])
+                detail.show([StyledLine("short")])
                 await pilot.pause()
-                detail.show([Line(letters)])
+                detail.show([StyledLine(letters)])
                 await pilot.pause()
                 seen = {}
                 for top in range(0, len(letters), height):
@@ -74,7 +74,10 @@ async def test_a_text_of_megabytes_is_there_to_its_end():
     async with app.run_test(size=(60, 15)) as pilot:
         detail = app.query_one(Detail)
         await pilot.pause()
-        detail.show([Line("w\u00f6rd " * 12) for _ in range(LARGE // 50)] + [Line("the end")])
+        detail.show(
+            [StyledLine("w\u00f6rd " * 12) for _ in range(MAX_WRAPPED_CHARS // 50)]
+            + [StyledLine("the end")]
+        )
         assert 15 < detail.virtual_size.height <= 500
         await app.workers.wait_for_complete()
         detail.scroll_end(animate=False, immediate=True)

@@ -1,9 +1,9 @@
 """An app that fails."""
 
-from isthmus.terminal.approver import TerminalApprover
-from isthmus.terminal.chat import Chat
-from isthmus.terminal.discreet import Discreet
-from isthmus.terminal.guard import Guard
+from isthmus.terminal.answer_keys import KeyGuard
+from isthmus.terminal.approver.app import TerminalApprover
+from isthmus.terminal.approver.widgets import Discreet
+from isthmus.terminal.chat.app import Chat
 
 
 class Failing(Discreet):
@@ -17,7 +17,7 @@ class Failing(Discreet):
 
 async def test_a_screen_that_fails_does_not_tell_what_it_knew(capsys):
     """Ours: what stands on the terminal afterwards is where it failed, and no value."""
-    await Failing(Guard(lambda: 0.0)).run_async(headless=True)
+    await Failing(KeyGuard(lambda: 0.0)).run_async(headless=True)
     told = capsys.readouterr()
 
     assert "something is wrong with 10 letters" in told.err + told.out

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from isthmus.core.plain_text import visible
-from isthmus.terminal.editing import as_json, command, in_editor, read_draft
+from isthmus.core.text import show_invisible
+from isthmus.terminal.editing import edit_in_editor, find_editor, read_draft, to_editor_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")),
@@ -25,15 +25,15 @@ JSON = st.recursive(
 @given(JSON)
 def test_what_is_opened_means_what_was_asked_and_hides_nothing(value):
     """Ours: marks that nobody sees are escaped, and closing the editor at once changes nothing."""
-    text = as_json(value)
+    text = to_editor_json(value)
 
     assert value == json.loads(text)
-    assert text == visible(text)
+    assert text == show_invisible(text)
 
 
 def test_marks_piled_upon_a_letter_are_escaped():
     """Ours: an editor would draw them over the lines above."""
-    assert r'"a\u0301\u0301\u0301\u0301\u0301"' == as_json("a" + "\u0301" * 5).strip()
+    assert r'"a\u0301\u0301\u0301\u0301\u0301"' == to_editor_json("a" + "\u0301" * 5).strip()
 
 
 def test_what_is_of_another_kind_is_no_edit():
@@ -46,23 +46,23 @@ def test_what_is_of_another_kind_is_no_edit():
 
 def test_the_editor_is_the_users_own():
     """Ours: VISUAL before EDITOR, with its options, and no shell."""
-    assert ["code", "--wait"] == command({"VISUAL": "code --wait", "EDITOR": "ed"})
-    assert ["ed"] == command({"EDITOR": "ed"})
-    assert ["vi"] == command({"VISUAL": " "})
+    assert ["code", "--wait"] == find_editor({"VISUAL": "code --wait", "EDITOR": "ed"})
+    assert ["ed"] == find_editor({"EDITOR": "ed"})
+    assert ["vi"] == find_editor({"VISUAL": " "})
 
 
 async def test_an_editor_that_fails_or_is_not_there_changes_nothing(tmp_path):
     """Ours: the user hears why, and what was asked stays as it was."""
     with pytest.raises(OSError, match="nowhere"):
-        await in_editor("{}", {"EDITOR": str(tmp_path / "nowhere")})
+        await edit_in_editor("{}", {"EDITOR": str(tmp_path / "nowhere")})
     with pytest.raises(OSError, match="ended with 3; nothing was changed"):
-        await in_editor("{}", {"EDITOR": f"{sys.executable} -c 'raise SystemExit(3)'"})
+        await edit_in_editor("{}", {"EDITOR": f"{sys.executable} -c 'raise SystemExit(3)'"})
 
 
 async def test_an_editor_ends_with_whoever_waits_for_it():
     """Ours: nothing is left behind on the terminal."""
     code = "import time; time.sleep(60)"
-    editing = asyncio.create_task(in_editor("{}", {"EDITOR": f"{sys.executable} -c '{code}'"}))
+    editing = asyncio.create_task(edit_in_editor("{}", {"EDITOR": f"{sys.executable} -c '{code}'"}))
     await asyncio.sleep(0)
     editing.cancel()
 
@@ -74,6 +74,6 @@ async def test_what_the_editor_leaves_is_read_or_refused():
     """Ours: no text, or a setting that names no program, changes nothing and breaks nothing."""
     code = "import sys; open(sys.argv[1], chr(119) + chr(98)).write(bytes([255]))"
     with pytest.raises(OSError, match="no text in UTF-8; nothing was changed"):
-        await in_editor("{}", {"EDITOR": f"{sys.executable} -c '{code}'"})
+        await edit_in_editor("{}", {"EDITOR": f"{sys.executable} -c '{code}'"})
     with pytest.raises(OSError, match="No closing quotation"):
-        await in_editor("{}", {"EDITOR": "vi '"})
+        await edit_in_editor("{}", {"EDITOR": "vi '"})

@@ -4,8 +4,8 @@ import pytest
 from textual.app import App
 from textual.widgets import Checkbox, Input, Select, SelectionList
 
-from isthmus.terminal.forms import Filled, Form
-from isthmus.terminal.guard import Guard
+from isthmus.terminal.answer_keys import KeyGuard
+from isthmus.terminal.approver.forms import Form, FormResult
 
 SEAT = {
     "type": "object",
@@ -31,7 +31,7 @@ class Page(App):
         super().__init__()
         self.at = 0.0
         self.filled = []
-        self.form = Form("Which seat?", schema, texts or {}, Guard(lambda: self.at))
+        self.form = Form("Which seat?", schema, texts or {}, KeyGuard(lambda: self.at))
 
     def on_mount(self):
         """Show it."""
@@ -112,4 +112,4 @@ async def test_what_was_chosen_is_there_again():
     async with app.run_test(size=(80, 40)) as pilot:
         await app.press(pilot, "escape")
 
-    assert [Filled(texts)] == app.filled
+    assert [FormResult(texts)] == app.filled

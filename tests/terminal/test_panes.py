@@ -7,11 +7,11 @@ import pytest
 
 from isthmus import Server
 from isthmus.host.host import Host
-from isthmus.terminal.approver import TerminalApprover
-from isthmus.terminal.choosing import Reading
-from isthmus.terminal.detail import Detail
-from isthmus.terminal.questions import Surface
-from isthmus.terminal.tool_list import ToolList, make_arguments
+from isthmus.terminal.approver.app import TerminalApprover
+from isthmus.terminal.approver.dialogs import Reading
+from isthmus.terminal.approver.questions import TerminalSurface
+from isthmus.terminal.approver.servers import ToolList, make_arguments
+from isthmus.terminal.approver.widgets import Detail
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -39,7 +39,9 @@ class Screen:
     def __init__(self, host):
         self.at = 100.0
         self.opened = []
-        self.app = TerminalApprover(host.view, Surface(clock=lambda: self.at, edit=self.edit))
+        self.app = TerminalApprover(
+            host.view, TerminalSurface(clock=lambda: self.at, edit=self.edit)
+        )
 
     async def edit(self, text):
         """The user's editor: five for whatever is missing."""

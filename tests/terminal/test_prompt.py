@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from isthmus.host.interaction import CallAsked, FormAsked
-from isthmus.terminal.prompt import Prompt, prompting
-from isthmus.terminal.tty import NoTerminal, Tty
+from isthmus.host.model.interaction import CallAsked, FormAsked
+from isthmus.terminal.prompt.prompt import TerminalPrompt, run_prompt
+from isthmus.terminal.prompt.tty import NoTerminal, Tty
 from isthmus.wire import ElicitParams, Tool
-from waiting_host import WaitingHost, asked
+from support.host.waiting_host import WaitingHost, make_interaction
 
 PROGRAM = str(Path(__file__).with_name("prompted.py"))
 FORM = FormAsked(
@@ -50,7 +50,7 @@ class Person:
         self.at = 0.0
         self.seen = ""
         self.master, self.slave = pty.openpty()
-        self.prompt = Prompt(
+        self.prompt = TerminalPrompt(
             lambda: Here(os.ttyname(self.slave)),
             clock=lambda: self.at,
             now=lambda: 5000.0,
@@ -107,7 +107,7 @@ def person():
 async def test_a_line_answers(person, line, verdict):
     """Ours: yes, no, and the end of input, which is no."""
     somebody = person(line)
-    said = await somebody.answers(asked("q1"))
+    said = await somebody.answers(make_interaction("q1"))
 
     assert (verdict, "prompt", UNSET) == (said.verdict, said.by, said.edited)
     assert "May the tool delete of files be called?" in somebody.seen
@@ -118,7 +118,7 @@ async def test_what_is_asked_stands_below_a_long_card_again(person):
     """Ours: whoever fills the screen does not write what one sees last."""
     somebody = person("n")
     long = CallAsked(tool=Tool(name="delete", input_schema={}), arguments={"x": ["y"] * 50})
-    await somebody.answers(asked("q1", payload=long))
+    await somebody.answers(make_interaction("q1", payload=long))
 
     assert 2 == somebody.seen.count("May the tool delete of files be called?")
 
@@ -128,7 +128,7 @@ async def test_what_a_tool_would_be_given_stands_below_its_long_definition_again
     somebody = person("n")
     schema = {"type": "object", "properties": {f"p{n}": {} for n in range(30)}}
     long = CallAsked(tool=Tool(name="delete", input_schema=schema), arguments={"path": "/a"})
-    await somebody.answers(asked("q1", payload=long))
+    await somebody.answers(make_interaction("q1", payload=long))
 
     assert 2 == somebody.seen.count('  |   "path": "/a"')
 
@@ -137,7 +137,7 @@ async def test_what_is_no_answer_is_asked_again_and_why_is_told(person):
     """Ours: nothing but an answer decides."""
     somebody = person("", "perhaps", "?", "c", "n")
 
-    assert "deny" == (await somebody.answers(asked("q1"))).verdict
+    assert "deny" == (await somebody.answers(make_interaction("q1"))).verdict
     assert 3 == somebody.seen.count("That is none of the answers.")
     assert "rule that fits: writes (user): ask" in somebody.seen
 
@@ -146,7 +146,7 @@ async def test_what_is_no_answer_is_asked_again_and_why_is_told(person):
 async def test_high_risk_takes_the_whole_word(person):
     """Ours: one letter does not allow what may do harm."""
     somebody = person("y", "s", "y", "yes")
-    said = await somebody.answers(asked("q1", risk="high"))
+    said = await somebody.answers(make_interaction("q1", risk="high"))
 
     assert ("allow", "once") == (said.verdict, said.remember)
 
@@ -155,7 +155,7 @@ async def test_high_risk_takes_the_whole_word(person):
 async def test_a_line_that_was_typed_too_early_is_no_answer(person):
     """Ours: who typed before the question could be read did not answer it."""
     somebody = person("y", "n", "y", thinks=(0.1, 0.3))
-    said = await somebody.answers(asked("q1"))
+    said = await somebody.answers(make_interaction("q1"))
 
     assert "That was too quick: look at it first." in somebody.seen
     assert "allow" == said.verdict
@@ -164,7 +164,7 @@ async def test_a_line_that_was_typed_too_early_is_no_answer(person):
 async def test_a_scope_is_chosen_by_number(person):
     """Ours: the same scopes as on the full screen, with their times."""
     somebody = person("r", "", "r", "2")
-    said = await somebody.answers(asked("q1", remember=("once", "arguments", "until")))
+    said = await somebody.answers(make_interaction("q1", remember=("once", "arguments", "until")))
 
     assert ("until", 8600.0) == (said.remember, said.until)
     assert "1. these exact arguments" in somebody.seen
@@ -181,7 +181,7 @@ async def test_arguments_are_edited_in_the_editor(person, monkeypatch, tmp_path)
     script.chmod(0o700)
     monkeypatch.setenv("VISUAL", str(script))
     somebody = person("e", "y", "e", "y")
-    said = await somebody.answers(asked("q1"))
+    said = await somebody.answers(make_interaction("q1"))
 
     assert {"path": 1} == said.edited
     assert "this is no JSON" in somebody.seen
@@ -191,7 +191,7 @@ async def test_arguments_are_edited_in_the_editor(person, monkeypatch, tmp_path)
 @pytest.mark.covers("hostterminal.prompt.forms")
 async def test_a_form_is_filled_in_line_by_line(person):
     """Spec: three answers: with content, no, and turning away."""
-    question = asked("q1", FORM, action="elicit.form")
+    question = make_interaction("q1", FORM, action="elicit.form")
     said = await person("y", "x", "7", "y").answers(question)
 
     assert ("allow", {"row": 7}) == (said.verdict, said.edited)
@@ -203,7 +203,7 @@ async def test_a_form_is_filled_in_line_by_line(person):
 async def test_who_was_too_late_is_told(person):
     """Ours: a question that somebody else has answered does not stay on the terminal."""
     somebody = person()
-    asking = asyncio.create_task(somebody.answers(asked("q1")))
+    asking = asyncio.create_task(somebody.answers(make_interaction("q1")))
     await somebody.asked.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -211,17 +211,21 @@ async def test_who_was_too_late_is_told(person):
     somebody.look()
 
     assert "This is not asked any more" in somebody.seen
-    assert "allow" == (await asyncio.create_task(person("y").answers(asked("q2")))).verdict
+    assert (
+        "allow" == (await asyncio.create_task(person("y").answers(make_interaction("q2")))).verdict
+    )
 
 
 @pytest.mark.covers("hostterminal.prompt.nobody")
 async def test_where_there_is_no_terminal_the_answer_is_no():
     """Ours: nobody can be asked, so nobody has said yes."""
-    prompt = Prompt(lambda: Tty("/nowhere/tty"))
+    prompt = TerminalPrompt(lambda: Tty("/nowhere/tty"))
 
-    said = await prompt.offer(asked("q1"))
+    said = await prompt.offer(make_interaction("q1"))
     assert ("deny", "there is no terminal to ask at") == (said.verdict, said.reason[:30])
-    assert "cancel" == (await prompt.offer(asked("q2", FORM, action="elicit.form"))).verdict
+    assert (
+        "cancel" == (await prompt.offer(make_interaction("q2", FORM, action="elicit.form"))).verdict
+    )
     assert not prompt.interrupt()
 
 
@@ -284,7 +288,7 @@ async def test_a_line_that_was_begun_before_the_prompt_is_no_part_of_the_answer(
     """Ours: it is asked once nobody types; what was typed until then was meant for something else."""
     somebody = person("n", quiet=1.0)
     somebody.begun = "happ"
-    said = await somebody.answers(asked("q1"))
+    said = await somebody.answers(make_interaction("q1"))
 
     assert "deny" == said.verdict
     assert "That is none of the answers." not in somebody.seen
@@ -295,7 +299,7 @@ async def test_a_line_that_was_begun_before_the_prompt_is_no_part_of_the_answer(
 async def test_what_is_pasted_at_the_prompt_decides_nothing(person, pasted):
     """Ours: a terminal marks what is pasted, and nobody types two lines at once."""
     somebody = person(pasted, "n")
-    said = await somebody.answers(asked("q1"))
+    said = await somebody.answers(make_interaction("q1"))
 
     assert "deny" == said.verdict
     assert "That was pasted: only what is typed answers." in somebody.seen
@@ -344,13 +348,13 @@ def test_in_the_background_the_answer_is_no():
 @pytest.mark.covers("hostterminal.race.late")
 async def test_a_hosts_questions_come_one_after_the_other(person):
     """Ours: what waits and what comes is asked; what others have answered is taken back."""
-    host = WaitingHost(asked("q1"))
+    host = WaitingHost(make_interaction("q1"))
     somebody = person()
     loop = asyncio.get_running_loop()
     loop.add_reader(somebody.master, somebody.look)
-    prompting_task = asyncio.create_task(prompting(host, somebody.prompt))
+    prompting_task = asyncio.create_task(run_prompt(host, somebody.prompt))
     await somebody.asked.wait()
-    host.ask(asked("q2", object="other"))
+    host.ask(make_interaction("q2", object="other"))
     somebody.asked.clear()
     await host.over("q1")
     await somebody.asked.wait()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isthmus.terminal.scopes import kept
-from waiting_host import asked
+from isthmus.terminal.answer_keys import list_grant_choices
+from support.host.waiting_host import make_interaction
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,6 @@ from waiting_host import asked
 )
 def test_scopes_are_offered_for_what_a_grant_is_for(action, labels):
     """Ours: the user answers a server each time, and consent to run or connect is kept anyway."""
-    question = asked("q1", action=action, remember=("once", "session", "until"))
+    question = make_interaction("q1", action=action, remember=("once", "session", "until"))
 
-    assert labels == [one.label for one in kept(question)][:2]
+    assert labels == [one.label for one in list_grant_choices(question)][:2]

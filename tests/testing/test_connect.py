@@ -9,7 +9,7 @@ import pytest
 from isthmus import Client, Context, Server
 from isthmus.errors import CallTimedOut, LifespanFailed, OutOfPhase
 from isthmus.testing import connect, every_revision, every_transport, serving
-from isthmus.testing.connect import lacking
+from isthmus.testing.connect import find_missing_transport
 
 
 def telling():
@@ -38,9 +38,9 @@ async def test_what_a_revision_cannot_be_spoken_over_is_skipped_and_says_why():
         async with connect(telling(), revision="2024-11-05", transport="http"):
             pytest.fail("it is connected")
 
-    assert None is lacking(None, "http")
-    assert "2026-07-28 has no sessions" in lacking("2026-07-28", "http+sse")
-    assert None is lacking("2025-03-26", "http")
+    assert None is find_missing_transport(None, "http")
+    assert "2026-07-28 has no sessions" in find_missing_transport("2026-07-28", "http+sse")
+    assert None is find_missing_transport("2025-03-26", "http")
 
 
 async def test_without_a_revision_the_newest_is_agreed_on():

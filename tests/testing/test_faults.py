@@ -19,14 +19,14 @@ from isthmus.testing.faults import (
     swap,
     until,
 )
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
 
 WORDS = (b"1", b"2", b"3", b"4")
 
 
 async def heard(fate, words=WORDS):
     """What arrives of some messages, and how it ends: None, or the reason."""
-    near, far = pair()
+    near, far = open_pair()
     channel = Faulty(near, fate)
     for word in words:
         await far.send(Outgoing(word))
@@ -72,7 +72,7 @@ async def test_noise_is_no_json():
 
 async def test_a_broken_channel_stays_broken():
     """As a real one would (ours)."""
-    near, far = pair()
+    near, far = open_pair()
     channel = Faulty(near, break_after(0))
     await far.send(Outgoing(b"1"))
 
@@ -93,7 +93,7 @@ async def test_a_fate_of_ones_own_decides_each_message():
 
 async def test_what_is_sent_reaches_the_good_channel_unharmed():
     """Only what arrives meets its fate (ours)."""
-    near, far = pair()
+    near, far = open_pair()
     channel = Faulty(near, drop())
     await channel.send(Outgoing(b"out"))
 

@@ -9,7 +9,7 @@ from isthmus import Server
 from isthmus.runtime.peer import Peer
 from isthmus.testing import load, play
 from isthmus.testing.transcript import Mismatch
-from isthmus.transports.memory import pair
+from isthmus.transports.memory import open_pair
 
 LIST = 'C {"id": 1, "method": "tools/list", "params": {"_meta": "<modern>"}}\n'
 
@@ -36,7 +36,7 @@ async def served():
         """Say yes."""
         return True
 
-    near, far = pair()
+    near, far = open_pair()
     serving = asyncio.create_task(Peer(far, server.router, side="server").run())
     try:
         async with asyncio.timeout(10):
@@ -123,7 +123,7 @@ async def test_a_server_that_says_something_else_is_caught_at_the_place(written,
 async def test_a_server_that_hangs_up_is_caught(written):
     """Silence at the end is no answer (ours)."""
     (talk,) = written('## Gone\nS {"id": 1, "result": {}}\n')
-    near, far = pair()
+    near, far = open_pair()
     await far.close()
 
     with pytest.raises(Mismatch, match="line 2: the server hung up"):

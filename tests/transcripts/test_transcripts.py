@@ -5,26 +5,25 @@ from pathlib import Path
 
 import pytest
 
-import conversations
 from isthmus.revisions import BY_NAME, METHODS, Era
 from isthmus.runtime.peer import Peer
 from isthmus.testing.transcript import Mismatch, load, play
-from isthmus.transports.memory import pair
-from transcript_shop import shop
-from transcript_tasks import bakery, pantry
-from transcript_visits import visits
+from isthmus.transports.memory import open_pair
+from support.schemas import conversations
+from support.transcripts.shop import make_shop, make_visits
+from support.transcripts.tasks import make_bakery, make_pantry
 
 HERE = Path(__file__).parent
 SERVERS = {
-    "client-tasks": pantry,
-    "tasks": bakery,
-    "visits": visits,
+    "client-tasks": make_pantry,
+    "tasks": make_bakery,
+    "visits": make_visits,
 }  # by the transcript's name; the others talk to the shop
 CASES = [
     pytest.param(
         path.parent.name,
         conversation,
-        SERVERS.get(path.stem, shop),
+        SERVERS.get(path.stem, make_shop),
         id=f"{path.parent.name}/{conversation.name}",
     )
     for path in sorted(HERE.glob("*/*.txt"))
@@ -42,7 +41,7 @@ SAID_IN_RESULTS = {
 @pytest.mark.parametrize(("revision", "conversation", "server"), CASES)
 async def test_the_server_keeps_to_its_lines(revision, conversation, server):
     """What the transcript says is what goes over the wire, and it fits the schema."""
-    near, far = pair()
+    near, far = open_pair()
     there = server()
     serving = asyncio.create_task(Peer(far, there.router, side="server").run())
     wire = []
@@ -86,8 +85,8 @@ async def test_a_server_that_departs_from_its_lines_is_caught():
     """The runner itself can fail, and says where (our promise)."""
     wrong = load(HERE / "2025-11-25" / "negotiation.txt")[0]
     wrong.lines[1].message["result"]["protocolVersion"] = "2024-11-05"
-    near, far = pair()
-    serving = asyncio.create_task(Peer(far, shop().router, side="server").run())
+    near, far = open_pair()
+    serving = asyncio.create_task(Peer(far, make_shop().router, side="server").run())
     try:
         with pytest.raises(Mismatch, match=r"line 5: at \$\.result\.protocolVersion"):
             await play(wrong, near)

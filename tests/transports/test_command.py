@@ -17,7 +17,7 @@ from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Outgoing
 from isthmus.transports import command, process
 from isthmus.transports.command import Command, CommandChannel
-from isthmus.transports.pipes import HIGH
+from isthmus.transports.pipes import MAX_UNSENT_BYTES
 
 EVERY_LOOP = True
 
@@ -505,10 +505,10 @@ async def test_closing_ends_a_stubborn_server_and_its_children(launch, watch):
 
 async def test_closing_a_server_that_reads_nothing(launch, monkeypatch):
     """Ours: what it does not read is given up after a moment, so it cannot keep us from ending."""
-    monkeypatch.setattr(command, "FLUSH", 0.01)
-    monkeypatch.setattr(process, "LADDER", ((None, 0.01), (signal.SIGTERM, 10)))
+    monkeypatch.setattr(command, "FLUSH_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(process, "SHUTDOWN_STEPS", ((None, 0.01), (signal.SIGTERM, 10)))
     channel = launch("import time; time.sleep(60)")
-    await channel.send(Outgoing(b"x" * (HIGH - 1)))
+    await channel.send(Outgoing(b"x" * (MAX_UNSENT_BYTES - 1)))
 
     await channel.close()
 

@@ -7,7 +7,7 @@ import pytest
 
 from isthmus import Client
 from isthmus.errors import ConnectFailed, UsageError
-from isthmus.transports.http.address import Http, HttpSse, shown
+from isthmus.transports.http.client.address import Http, HttpSse, redact_url
 
 
 def test_what_people_see_of_an_address_holds_no_secrets():
@@ -37,7 +37,7 @@ def test_what_is_no_url_of_http_is_refused(url):
 )
 def test_a_url_is_shown_without_what_may_be_secret(url, expected):
     """Ours: errors and logs are read by others than who wrote the URL."""
-    assert expected == shown(url)
+    assert expected == redact_url(url)
 
 
 @pytest.mark.parametrize(

@@ -8,26 +8,26 @@ import aiohttp
 import msgspec
 import pytest
 
-from asgi_driver import Exchange, fetch
-from http_wire import INITIALIZE, legacy_head, modern_body, modern_head
 from isthmus import Context, Extension, Server
-from isthmus.core.http_rules import Refusal
+from isthmus.core.http.rules import Refusal
 from isthmus.errors import UsageError
 from isthmus.testing import serving
 from isthmus.transports.http.app import HttpApp
-from protected import (
+from support.auth.protected_server import (
     METADATA,
     WRITE,
     Files,
-    ask,
-    bearer,
-    call,
-    challenges,
-    guard,
-    old_head,
-    opened,
-    tool_call,
+    bearer_header,
+    begin_request_as,
+    call_tool_as,
+    legacy_head_as,
+    legacy_tool_call,
+    list_challenges,
+    make_guard,
+    open_session_as,
 )
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import INITIALIZE, legacy_head, modern_body, modern_head
 
 pytestmark = pytest.mark.usefixtures("secret_watch")
 
@@ -61,7 +61,7 @@ async def test_who_has_no_token_is_401_whatever_they_ask_and_their_body_is_not_r
     await exchange.done()
 
     assert (401, 0) == (exchange.status, exchange.read)
-    assert METADATA in challenges(exchange)[0]
+    assert METADATA in list_challenges(exchange)[0]
 
 
 @pytest.mark.covers("auth.resource.validates-first")
@@ -74,7 +74,7 @@ async def test_strangers_start_nothing_and_leave_nothing():
         entered.append(True)
         yield None
 
-    server = Server("files", auth=guard(), lifespan=lifespan)
+    server = Server("files", auth=make_guard(), lifespan=lifespan)
     app = server.asgi()
     for body in (INITIALIZE, modern_body("server/discover", {})):
         answer = await fetch(app, headers=legacy_head(), body=body)
@@ -88,11 +88,11 @@ async def test_strangers_start_nothing_and_leave_nothing():
 @pytest.mark.parametrize("path", ["/mcp", "/messages"])
 async def test_a_foreign_page_is_refused_before_its_token_is_looked_at(name, path):
     """Spec 2025-11-25 basic/transports#security-warning: Origin comes first, and the page reads nothing."""
-    head = {**modern_head(name="read"), "origin": "https://evil.example", **bearer(name)}
+    head = {**modern_head(name="read"), "origin": "https://evil.example", **bearer_header(name)}
 
     answer = await fetch(Files().app, "POST", path, headers=head, body=modern_body())
 
-    assert (403, []) == (answer.status, challenges(answer))
+    assert (403, []) == (answer.status, list_challenges(answer))
     assert answer.header("access-control-allow-origin") is None
 
 
@@ -133,11 +133,11 @@ async def test_whoever_lacks_a_scope_gets_a_403_and_nothing_is_run(method, param
     """Spec 2026-07-28 basic/authorization#runtime-insufficient-scope-errors."""
     files = Files()
 
-    answer = await ask(files.app, "ada", method, params).done()
+    answer = await begin_request_as(files.app, "ada", method, params).done()
 
     assert (403, 1, []) == (answer.status, answer.json["id"], files.done)
-    assert 'error="insufficient_scope"' in challenges(answer)[0]
-    assert METADATA in challenges(answer)[0]
+    assert 'error="insufficient_scope"' in list_challenges(answer)[0]
+    assert METADATA in list_challenges(answer)[0]
 
 
 @pytest.mark.covers("auth.resource.scope-403")
@@ -153,7 +153,7 @@ async def test_what_leads_around_it_takes_the_same(method, params):
     """Ours: to complete a prompt, or to hear of a resource, takes what it takes to use it."""
     files = Files()
 
-    answer = await ask(files.app, "ada", method, params).done()
+    answer = await begin_request_as(files.app, "ada", method, params).done()
 
     assert (403, []) == (answer.status, files.done)
 
@@ -162,12 +162,12 @@ async def test_what_leads_around_it_takes_the_same(method, params):
 async def test_a_subscription_of_a_session_takes_what_reading_takes():
     """Ours: as above, up to 2025-11-25."""
     files = Files()
-    session = await opened(files.app, "ada")
+    session = await open_session_as(files.app, "ada")
     message = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe"}
 
     async def subscribed(uri):
         body = {**message, "params": {"uri": uri}}
-        return (await fetch(files.app, headers=old_head(session, "ada"), body=body)).status
+        return (await fetch(files.app, headers=legacy_head_as(session, "ada"), body=body)).status
 
     assert [403, 200] == [await subscribed("secret://plan"), await subscribed("open://note")]
     await files.app.close()
@@ -178,9 +178,9 @@ async def test_what_is_not_there_is_told_as_ever():
     files = Files()
 
     answers = [
-        await call(files.app, "ada", "unknown"),
-        await ask(files.app, "ada", "no/such", {}, "x").done(),
-        await ask(files.app, "eve", "resources/read", {"uri": "none://x"}).done(),
+        await call_tool_as(files.app, "ada", "unknown"),
+        await begin_request_as(files.app, "ada", "no/such", {}, "x").done(),
+        await begin_request_as(files.app, "eve", "resources/read", {"uri": "none://x"}).done(),
     ]
 
     assert [-32602, -32601, -32602] == [one.json["error"]["code"] for one in answers]
@@ -197,7 +197,7 @@ class Refund(msgspec.Struct):
 @pytest.mark.parametrize("late", [False, True])
 async def test_a_method_of_ones_own_takes_scopes_as_a_tool_does(kind, late):
     """Ours: whatever runs code of the author's can be kept from those who lack a scope."""
-    done, server = [], Server("shop", auth=guard())
+    done, server = [], Server("shop", auth=make_guard())
     scopes = {
         "method": lambda refund, who: {WRITE, f"shop:{refund.shop}"},
         "extension": {WRITE},
@@ -220,25 +220,25 @@ async def test_a_method_of_ones_own_takes_scopes_as_a_tool_does(kind, late):
     body = modern_body("shop/refund", {"shop": "a"})
     if kind == "notification":
         del body["id"]
-    head = {**modern_head("shop/refund", None), **bearer("ada")}
+    head = {**modern_head("shop/refund", None), **bearer_header("ada")}
     answer = await fetch(app, headers=head, body=body)
 
     told = "files:read files:write" + " shop:a" * (kind == "method")
     assert (403, []) == (answer.status, done)
-    assert f'scope="{told}"' in challenges(answer)[0]
+    assert f'scope="{told}"' in list_challenges(answer)[0]
 
 
 async def test_a_method_of_ones_own_is_served_to_who_has_its_scopes():
     """Ours: as above, and its params are still looked at."""
-    server = Server("shop", auth=guard())
+    server = Server("shop", auth=make_guard())
 
     @server.method("shop/refund", params=Refund, scopes={WRITE})
     async def refund(asked: Refund, ctx: Context) -> None:
         assert ("a", "eve") == (asked.shop, ctx.authenticated.subject)
 
     app = server.asgi()
-    good = await ask(app, "eve", "shop/refund", {"shop": "a"}).done()
-    bad = await ask(app, "ada", "shop/refund", {"shop": 1}).done()
+    good = await begin_request_as(app, "eve", "shop/refund", {"shop": "a"}).done()
+    bad = await begin_request_as(app, "ada", "shop/refund", {"shop": 1}).done()
 
     assert ("complete", -32602) == (good.json["result"]["resultType"], bad.json["error"]["code"])
 
@@ -252,15 +252,15 @@ def test_scopes_of_a_method_are_looked_at_when_it_is_declared():
 async def test_arguments_that_do_not_fit_are_told_to_the_model_and_not_to_the_scopes():
     """Ours: the function of scopes gets arguments as the tool gets them, or is not asked."""
     asked = []
-    server = Server("files", auth=guard())
+    server = Server("files", auth=make_guard())
 
     @server.tool(scopes=lambda args, who: asked.append((dict(args), who.subject)) or set())
     async def add(numbers: list[int], times: int = 2) -> int:
         return sum(numbers) * times
 
     app = server.asgi()
-    wrong = await call(app, "ada", "add", numbers=["x"])
-    repaired = await call(app, "ada", "add", numbers="[1, 2]")
+    wrong = await call_tool_as(app, "ada", "add", numbers=["x"])
+    repaired = await call_tool_as(app, "ada", "add", numbers="[1, 2]")
 
     assert (200, True) == (wrong.status, wrong.json["result"]["isError"])
     assert "6" == repaired.json["result"]["content"][0]["text"]
@@ -281,12 +281,16 @@ async def test_arguments_that_do_not_fit_are_told_to_the_model_and_not_to_the_sc
 async def test_scopes_that_cannot_be_told_let_nobody_in(broken):
     """Ours: what fails, fails closed, says so in the log, and is no reason for anybody to log in."""
     done = []
-    server = Server("files", auth=guard())
+    server = Server("files", auth=make_guard())
     server.add_tool(lambda: done.append(1), name="act", scopes=broken)
 
-    answer = await call(server.asgi(), "root", "act")
+    answer = await call_tool_as(server.asgi(), "root", "act")
 
-    assert (500, -32603, []) == (answer.status, answer.json["error"]["code"], challenges(answer))
+    assert (500, -32603, []) == (
+        answer.status,
+        answer.json["error"]["code"],
+        list_challenges(answer),
+    )
     assert [] == done
 
 
@@ -297,9 +301,9 @@ async def test_an_authorizer_that_breaks_lets_nobody_in():
         async def verify(self, presented, resource):
             raise KeyError("oops")
 
-    files = Files(guard(verifier=Broken()))
+    files = Files(make_guard(verifier=Broken()))
 
-    answer = await call(files.app, "ada", "read", path="a")
+    answer = await call_tool_as(files.app, "ada", "read", path="a")
 
     assert (500, []) == (answer.status, files.done)
 
@@ -311,22 +315,24 @@ async def test_an_authorizer_that_breaks_lets_nobody_in():
 async def test_messages_of_2024_are_held_to_scopes_before_they_are_accepted():
     """Ours: what 2024-11-05 leaves open is closed by the same statuses."""
     files = Files()
-    stream = Exchange(files.app, "GET", "/sse", headers={**GET, **bearer("ada")})
+    stream = Exchange(files.app, "GET", "/sse", headers={**GET, **bearer_header("ada")})
     await stream.bytes_sent(b"session_id=")
     query = stream.body.partition(b"?")[2].partition(b"\n")[0].strip()
-    head = {"host": "localhost:8000", "content-type": "application/json", **bearer("ada")}
+    head = {"host": "localhost:8000", "content-type": "application/json", **bearer_header("ada")}
 
     async def posted(body):
         return await fetch(
             files.app, "POST", "/messages", headers=head, body=body, scope={"query_string": query}
         )
 
-    refused = await posted(tool_call("write", path="a"))
-    together = await posted([tool_call("read", path="a"), tool_call("write", 2, path="a")])
-    taken = await posted(tool_call("read", 3, path="a"))
+    refused = await posted(legacy_tool_call("write", path="a"))
+    together = await posted(
+        [legacy_tool_call("read", path="a"), legacy_tool_call("write", 2, path="a")]
+    )
+    taken = await posted(legacy_tool_call("read", 3, path="a"))
 
     assert [403, 403, 202] == [one.status for one in (refused, together, taken)]
-    assert 'scope="files:read files:write"' in challenges(refused)[0]
+    assert 'scope="files:read files:write"' in list_challenges(refused)[0]
     await files.app.close()
     await stream.done()
 
@@ -335,7 +341,7 @@ async def test_messages_of_2024_are_held_to_scopes_before_they_are_accepted():
 @pytest.mark.parametrize("call", [True, False])
 async def test_nesting_is_no_way_around_scopes(levels, call):
     """Ours: what is too deep to find out what it takes is not acted on."""
-    done, server = [], Server("moves", version="1", auth=guard())
+    done, server = [], Server("moves", version="1", auth=make_guard())
 
     @server.tool
     async def ping() -> str:
@@ -348,13 +354,13 @@ async def test_nesting_is_no_way_around_scopes(levels, call):
         return {}
 
     app = server.asgi()
-    session = await opened(app, "ada")
-    head = old_head(session, "ada")
+    session = await open_session_as(app, "ada")
+    head = legacy_head_as(session, "ada")
     await fetch(app, headers=head, body={"jsonrpc": "2.0", "method": "notifications/initialized"})
     deep = b'{"a":' * levels + b"1" + b"}" * levels
     what = b'"id":1,"method":"acme/move"' if call else b'"method":"acme/moved"'
     sent = await fetch(app, headers=head, body=b'{"jsonrpc":"2.0",%b,"params":%b}' % (what, deep))
-    await fetch(app, headers=head, body=tool_call("ping", 2))
+    await fetch(app, headers=head, body=legacy_tool_call("ping", 2))
 
     assert [] == done
     assert levels > 100 or 403 == sent.status
@@ -369,7 +375,9 @@ async def socket(server, name):
     """A WebSocket in somebody's name, opened by hand."""
     async with serving(server, websocket=True) as url, aiohttp.ClientSession() as session:
         where = url.replace("http", "ws", 1)
-        async with session.ws_connect(where, protocols=["mcp"], headers=bearer(name)) as wire:
+        async with session.ws_connect(
+            where, protocols=["mcp"], headers=bearer_header(name)
+        ) as wire:
             yield wire
 
 
@@ -392,9 +400,9 @@ async def test_what_lacks_a_scope_on_a_websocket_is_an_error_that_says_which():
     async with socket(files.server, "ada") as wire:
         await wire.send_str(json.dumps(INITIALIZE))
         await wire.receive()
-        await wire.send_str(json.dumps(tool_call("write", path="a")))
+        await wire.send_str(json.dumps(legacy_tool_call("write", path="a")))
         refused = json.loads(await wire.receive_str())["error"]
-        await wire.send_str(json.dumps(tool_call("whoami", 2)))
+        await wire.send_str(json.dumps(legacy_tool_call("whoami", 2)))
         served = json.loads(await wire.receive_str())["result"]
 
     assert (-31403, "insufficient_scope") == (refused["code"], refused["data"]["error"])
@@ -405,7 +413,7 @@ async def test_what_lacks_a_scope_on_a_websocket_is_an_error_that_says_which():
 
 async def test_what_lacks_a_scope_on_a_websocket_is_not_told_to_the_server_either():
     """Ours: a notification has no answer, and runs an author's function as a call does."""
-    heard, server = [], Server("moves", version="1", auth=guard())
+    heard, server = [], Server("moves", version="1", auth=make_guard())
 
     @server.tool
     async def ping() -> str:
@@ -425,7 +433,7 @@ async def test_what_lacks_a_scope_on_a_websocket_is_not_told_to_the_server_eithe
             await wire.receive()
             for method in ("notifications/initialized", "acme/moved", "acme/seen"):
                 await wire.send_str(json.dumps({"jsonrpc": "2.0", "method": method}))
-            await wire.send_str(json.dumps(tool_call("ping")))
+            await wire.send_str(json.dumps(legacy_tool_call("ping")))
             await wire.receive()
 
     assert ["ada sees", "eve", "eve sees"] == heard
@@ -433,8 +441,8 @@ async def test_what_lacks_a_scope_on_a_websocket_is_not_told_to_the_server_eithe
 
 async def test_a_websocket_ends_when_its_token_does(monkeypatch):
     """Ours: it is told by the close code that is registered for it."""
-    monkeypatch.setattr("isthmus.transports.http.admission.EVERY", 0.01)
-    auth = guard()
+    monkeypatch.setattr("isthmus.transports.http.admission.LISTENER_CHECK_S", 0.01)
+    auth = make_guard()
     files = Files(auth)
     async with socket(files.server, "ada") as wire:
 
@@ -453,7 +461,7 @@ async def test_a_websocket_ends_when_its_token_does(monkeypatch):
 async def test_a_server_without_authorization_has_nothing_of_it():
     """Ours: scopes are no obstacle where nobody can have any."""
     files = Files()
-    answer = await call(HttpApp(files.server.router), None, "write", path="a")
+    answer = await call_tool_as(HttpApp(files.server.router), None, "write", path="a")
 
     assert (200, ["write a"]) == (answer.status, files.done)
 

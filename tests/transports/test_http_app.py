@@ -6,25 +6,25 @@ import logging
 
 import pytest
 
-from asgi_driver import Exchange, fetch
-from heap import own_heap
-from http_wire import (
-    NEW,
-    app,
-    called,
-    hello,
-    legacy_head,
-    modern,
-    modern_body,
-    modern_head,
-    router,
-    text_of,
-)
 from isthmus.errors import NotInRevision, Refuse, UsageError
 from isthmus.revisions import BY_NAME, REVISIONS
 from isthmus.runtime.router import Router
 from isthmus.transports.http.app import HttpApp
 from isthmus.wire import EmptyResult, LogMessageParams, PingParams, ProgressParams
+from support.heap import own_heap
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import (
+    NEW,
+    begin_modern_call,
+    hello,
+    legacy_call_body,
+    legacy_head,
+    make_http_app,
+    make_router,
+    modern_body,
+    modern_head,
+    read_tool_text,
+)
 
 
 async def talk(inbound):
@@ -61,12 +61,12 @@ class Slow:
 @pytest.mark.covers("routing.post.either-form")
 async def test_a_call_is_answered_with_one_json_body():
     """2026-07-28 basic/transports/streamable-http#sending-messages, point 6."""
-    answer = await modern(app(hello=hello)).done()
+    answer = await begin_modern_call(make_http_app(hello=hello)).done()
 
     assert 200 == answer.status
     assert "application/json" == answer.header("content-type")
     assert str(len(answer.body)) == answer.header("content-length")
-    assert (1, "hello") == (answer.json["id"], text_of(answer.json))
+    assert (1, "hello") == (answer.json["id"], read_tool_text(answer.json))
     assert 2 == len(answer.messages)
 
 
@@ -75,7 +75,7 @@ async def test_no_session_is_made_for_a_modern_request():
     """2026-07-28: session ids are neither minted nor echoed; one that is sent is ignored."""
     head = modern_head(mcp_session_id="whatever", last_event_id="7")
 
-    answer = await fetch(app(hello=hello), headers=head, body=modern_body())
+    answer = await fetch(make_http_app(hello=hello), headers=head, body=modern_body())
 
     assert 200 == answer.status
     assert answer.header("mcp-session-id") is None
@@ -85,7 +85,7 @@ async def test_no_session_is_made_for_a_modern_request():
 @pytest.mark.parametrize("id", [0, "", "a-1", 2**53])
 async def test_an_id_comes_back_as_it_was_sent(id):
     """JSON-RPC: the answer has the request's id, of the same type."""
-    assert id == (await modern(app(hello=hello), id=id).done()).json["id"]
+    assert id == (await begin_modern_call(make_http_app(hello=hello), id=id).done()).json["id"]
 
 
 @pytest.mark.covers("routing.method.unknown")
@@ -93,7 +93,7 @@ async def test_an_unknown_method_is_404_with_its_id():
     """2026-07-28 basic/transports/streamable-http#protocol-version-header."""
     head = modern_head("acme/none", None)
 
-    answer = await fetch(app(), headers=head, body=modern_body("acme/none", {}))
+    answer = await fetch(make_http_app(), headers=head, body=modern_body("acme/none", {}))
 
     assert (404, -32601, 1) == (answer.status, answer.json["error"]["code"], answer.json["id"])
 
@@ -104,7 +104,7 @@ async def test_a_tool_may_refuse_with_any_code_and_the_status_follows():
     async def refuse(_inbound):
         raise Refuse(4711, "not today", {"until": "tomorrow"})
 
-    answer = await modern(app(refuse=refuse), "refuse").done()
+    answer = await begin_modern_call(make_http_app(refuse=refuse), "refuse").done()
 
     assert 200 == answer.status
     error = {"code": 4711, "message": "not today", "data": {"until": "tomorrow"}}
@@ -116,7 +116,7 @@ async def test_headers_that_contradict_the_body_are_refused_under_its_id():
     """2026-07-28 basic/transports/streamable-http#server-validation."""
     head = modern_head(name="another")
 
-    answer = await fetch(app(hello=hello), headers=head, body=modern_body(id="x"))
+    answer = await fetch(make_http_app(hello=hello), headers=head, body=modern_body(id="x"))
 
     assert (400, -32020, "x") == (answer.status, answer.json["error"]["code"], answer.json["id"])
 
@@ -127,7 +127,7 @@ async def test_a_header_given_twice_matches_nothing():
     head = modern_head()
     head["mcp-name"] = ["hello", "hello"]
 
-    assert 400 == (await fetch(app(hello=hello), headers=head, body=modern_body())).status
+    assert 400 == (await fetch(make_http_app(hello=hello), headers=head, body=modern_body())).status
 
 
 @pytest.mark.covers("versions.modern.unsupported")
@@ -136,7 +136,7 @@ async def test_an_unsupported_revision_is_told_which_there_are():
     meta = {"io.modelcontextprotocol/protocolVersion": "v999.0.0"}
     head = modern_head(mcp_protocol_version="v999.0.0")
 
-    answer = await fetch(app(hello=hello), headers=head, body=modern_body(**meta))
+    answer = await fetch(make_http_app(hello=hello), headers=head, body=modern_body(**meta))
 
     assert (400, -32022) == (answer.status, answer.json["error"]["code"])
     assert {"supported": [NEW], "requested": "v999.0.0"} == answer.json["error"]["data"]
@@ -158,7 +158,7 @@ async def test_an_unsupported_revision_is_told_which_there_are():
 )
 async def test_what_is_no_message_is_refused_with_400(body, code):
     """Bad input is answered, never dropped, and never ends anything."""
-    answer = await fetch(app(), headers=modern_head("ping", None), body=body)
+    answer = await fetch(make_http_app(), headers=modern_head("ping", None), body=body)
 
     assert (400, code) == (answer.status, answer.json["error"]["code"])
 
@@ -168,7 +168,7 @@ async def test_an_answer_is_no_modern_message():
     """2026-07-28: the client MUST NOT send JSON-RPC responses."""
     body = {"jsonrpc": "2.0", "id": 1, "result": {}}
 
-    assert 400 == (await fetch(app(), headers=modern_head(), body=body)).status
+    assert 400 == (await fetch(make_http_app(), headers=modern_head(), body=body)).status
 
 
 @pytest.mark.covers("routing.post.notification")
@@ -176,7 +176,9 @@ async def test_a_notification_is_accepted_without_a_body():
     """2026-07-28 basic/transports/streamable-http#sending-messages, point 5: 202, no body."""
     body = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
 
-    answer = await fetch(app(), headers=modern_head("notifications/cancelled", None), body=body)
+    answer = await fetch(
+        make_http_app(), headers=modern_head("notifications/cancelled", None), body=body
+    )
 
     assert (202, b"") == (answer.status, answer.body)
 
@@ -198,7 +200,7 @@ async def test_a_notification_reaches_whoever_acts_on_it():
 
 async def test_a_client_that_leaves_within_its_body_is_forgotten():
     """There is nobody to answer and nothing to serve."""
-    exchange = Exchange(app(hello=hello), headers=modern_head(), body=[b"{"], whole=False)
+    exchange = Exchange(make_http_app(hello=hello), headers=modern_head(), body=[b"{"], whole=False)
     exchange.leave()
     await exchange.done()
 
@@ -208,7 +210,7 @@ async def test_a_client_that_leaves_within_its_body_is_forgotten():
 async def test_a_body_in_pieces_is_put_together():
     """Servers hand over what they have."""
     whole = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    target = app()
+    target = make_http_app()
     parts = [whole[:7], b"", whole[7:20], whole[20:]]
 
     answer = await fetch(target, headers=legacy_head(), body=parts)
@@ -233,14 +235,14 @@ async def test_the_answer_has_a_form_the_client_takes(accept, kind):
     """Users' pain 14: a client that lists one type is served with it."""
     body = modern_body()
 
-    answer = await fetch(app(hello=hello), headers=modern_head(accept=accept), body=body)
+    answer = await fetch(make_http_app(hello=hello), headers=modern_head(accept=accept), body=body)
 
     assert (200, kind) == (answer.status, answer.header("content-type"))
 
 
 async def test_a_client_that_takes_neither_form_is_told():
     """406 names what there is to accept."""
-    answer = await fetch(app(hello=hello), headers=modern_head(accept="text/html"))
+    answer = await fetch(make_http_app(hello=hello), headers=modern_head(accept="text/html"))
 
     assert 406 == answer.status
     assert "text/event-stream" in answer.json["error"]["message"]
@@ -250,7 +252,10 @@ async def test_an_error_for_a_client_that_takes_streams_only_keeps_its_status():
     """The status says more than the form."""
     head = modern_head("acme/none", None, accept="text/event-stream")
 
-    assert 404 == (await fetch(app(), headers=head, body=modern_body("acme/none", {}))).status
+    assert (
+        404
+        == (await fetch(make_http_app(), headers=head, body=modern_body("acme/none", {}))).status
+    )
 
 
 # Streams
@@ -261,7 +266,7 @@ async def test_an_error_for_a_client_that_takes_streams_only_keeps_its_status():
 )
 async def test_a_notification_before_the_answer_opens_a_stream():
     """2026-07-28 basic/transports/streamable-http#receiving-messages."""
-    answer = await modern(app(talk=talk), "talk", progressToken="p").done()
+    answer = await begin_modern_call(make_http_app(talk=talk), "talk", progressToken="p").done()
 
     assert 200 == answer.status
     assert "text/event-stream" == answer.header("content-type")
@@ -269,7 +274,7 @@ async def test_a_notification_before_the_answer_opens_a_stream():
     assert "no" == answer.header("x-accel-buffering")
     assert [1, 2] == [event["params"]["progress"] for event in answer.events[:2]]
     assert ["p", "p"] == [event["params"]["progressToken"] for event in answer.events[:2]]
-    assert "talked" == text_of(answer.events[2])
+    assert "talked" == read_tool_text(answer.events[2])
     assert 3 == len(answer.events)
     assert answer.complete.is_set()
 
@@ -282,12 +287,12 @@ async def test_a_notification_arrives_before_the_call_ends():
         await talk(inbound)
         return await slow(inbound)
 
-    exchange = modern(app(report=report), "report", progressToken=0)
+    exchange = begin_modern_call(make_http_app(report=report), "report", progressToken=0)
 
     assert 1 == (await exchange.event())["params"]["progress"]
     assert 0 == (await exchange.event())["params"]["progressToken"]
     slow.go.set()
-    assert "slow" == text_of(await exchange.event())
+    assert "slow" == read_tool_text(await exchange.event())
     await exchange.done()
 
 
@@ -298,7 +303,9 @@ async def test_an_error_after_the_stream_began_travels_in_it():
         await talk(inbound)
         raise Refuse(-32602, "stumbled")
 
-    answer = await modern(app(stumble=stumble), "stumble", progressToken=1).done()
+    answer = await begin_modern_call(
+        make_http_app(stumble=stumble), "stumble", progressToken=1
+    ).done()
 
     assert 200 == answer.status
     assert (1, -32602) == (answer.events[-1]["id"], answer.events[-1]["error"]["code"])
@@ -309,9 +316,9 @@ async def test_a_client_that_takes_no_streams_gets_the_answer_alone():
     head = modern_head(name="talk", accept="application/json")
     body = modern_body(params={"name": "talk", "arguments": {}}, progressToken=1)
 
-    answer = await fetch(app(talk=talk), headers=head, body=body)
+    answer = await fetch(make_http_app(talk=talk), headers=head, body=body)
 
-    assert (200, "talked") == (answer.status, text_of(answer.json))
+    assert (200, "talked") == (answer.status, read_tool_text(answer.json))
 
 
 async def test_notifications_of_several_tasks_come_whole_and_after_the_head():
@@ -321,10 +328,10 @@ async def test_notifications_of_several_tasks_come_whole_and_after_the_head():
         await asyncio.gather(*(talk(inbound) for _ in range(10)))
         return "all"
 
-    answer = await modern(app(crowd=crowd), "crowd", progressToken=1).done()
+    answer = await begin_modern_call(make_http_app(crowd=crowd), "crowd", progressToken=1).done()
 
     assert 21 == len(answer.events)
-    assert "all" == text_of(answer.events[-1])
+    assert "all" == read_tool_text(answer.events[-1])
 
 
 @pytest.mark.covers("routing.stream.before-the-answer")
@@ -336,7 +343,7 @@ async def test_what_is_said_after_the_answer_goes_nowhere():
         late.append(inbound)
         return "left"
 
-    answer = await modern(app(leave=leave), "leave", progressToken=1).done()
+    answer = await begin_modern_call(make_http_app(leave=leave), "leave", progressToken=1).done()
     await talk(late[0])
 
     assert 2 == len(answer.messages)
@@ -353,7 +360,7 @@ async def test_a_notification_the_revision_lacks_is_our_own_mistake():
             caught.append(str(error))
         return "none"
 
-    answer = await modern(app(wrong=wrong), "wrong").done()
+    answer = await begin_modern_call(make_http_app(wrong=wrong), "wrong").done()
 
     assert "application/json" == answer.header("content-type")
     assert NEW in caught[0]
@@ -368,7 +375,9 @@ async def test_a_modern_response_carries_no_requests():
             await inbound.link.call("ping", PingParams(), EmptyResult)
         return "not asked"
 
-    assert "not asked" == text_of((await modern(app(ask=ask), "ask").done()).json)
+    assert "not asked" == read_tool_text(
+        (await begin_modern_call(make_http_app(ask=ask), "ask").done()).json
+    )
 
 
 # Clients that leave
@@ -378,7 +387,7 @@ async def test_a_modern_response_carries_no_requests():
 async def test_a_client_that_leaves_cancels_its_call_and_nothing_is_sent():
     """2026-07-28 basic/transports/streamable-http#cancellation: a disconnect is a cancel."""
     slow = Slow()
-    exchange = modern(app(slow=slow), "slow")
+    exchange = begin_modern_call(make_http_app(slow=slow), "slow")
     await slow.running.wait()
 
     exchange.leave()
@@ -400,7 +409,7 @@ async def test_a_client_that_leaves_an_open_stream_gets_nothing_more():
         finally:
             await talk(inbound)
 
-    exchange = modern(app(report=report), "report", progressToken=1)
+    exchange = begin_modern_call(make_http_app(report=report), "report", progressToken=1)
     await exchange.event()
     await slow.running.wait()
 
@@ -423,7 +432,7 @@ async def test_a_tool_that_does_not_mind_being_cancelled_is_not_answered_either(
         except asyncio.CancelledError:
             return "never mind"
 
-    exchange = modern(app(deaf=deaf), "deaf")
+    exchange = begin_modern_call(make_http_app(deaf=deaf), "deaf")
     await running.wait()
     exchange.leave()
     await exchange.done()
@@ -435,7 +444,7 @@ async def test_a_tool_that_does_not_mind_being_cancelled_is_not_answered_either(
 async def test_a_cancellation_from_outside_stays_one():
     """A server that cancels the request's task means it."""
     slow = Slow()
-    exchange = modern(app(slow=slow), "slow")
+    exchange = begin_modern_call(make_http_app(slow=slow), "slow")
     await slow.running.wait()
 
     exchange.task.cancel()
@@ -447,7 +456,7 @@ async def test_a_cancellation_from_outside_stays_one():
 
 async def test_a_quick_call_never_looks_whether_its_client_is_there():
     """What a plain call does not need, it does not pay for."""
-    exchange = await modern(app(hello=hello)).done()
+    exchange = await begin_modern_call(make_http_app(hello=hello)).done()
 
     assert 1 == exchange.read
     assert 1 == len([task for task in asyncio.all_tasks() if not task.done()])
@@ -456,7 +465,7 @@ async def test_a_quick_call_never_looks_whether_its_client_is_there():
 async def test_a_watched_call_that_is_answered_is_watched_no_longer():
     """The watch ends with the call, not with the connection."""
     slow = Slow()
-    exchange = modern(app(slow=slow), "slow")
+    exchange = begin_modern_call(make_http_app(slow=slow), "slow")
     await exchange.watched.wait()
 
     slow.go.set()
@@ -476,18 +485,18 @@ async def test_whoever_wants_to_know_is_told_when_the_link_ends():
         inbound.link.on_close(lambda: told.append("never"))()
         return "told" if inbound.id == 1 else await slow(inbound)
 
-    target = app(curious=curious)
-    await modern(target, "curious", id=1).done()
+    target = make_http_app(curious=curious)
+    await begin_modern_call(target, "curious", id=1).done()
     assert [1] == told
 
-    exchange = modern(target, "curious", id=2)
+    exchange = begin_modern_call(target, "curious", id=2)
     await slow.running.wait()
     exchange.leave()
     await exchange.done()
     assert [1, 2] == told
 
     slow.running.clear()
-    exchange = modern(target, "curious", id=3)
+    exchange = begin_modern_call(target, "curious", id=3)
     await slow.running.wait()
     await target.close(drain=0)
     await exchange.done()
@@ -497,7 +506,7 @@ async def test_whoever_wants_to_know_is_told_when_the_link_ends():
 async def test_a_server_that_cannot_receive_any_more_says_the_client_left():
     """Servers differ in how they say it."""
     slow = Slow()
-    exchange = modern(app(slow=slow), "slow")
+    exchange = begin_modern_call(make_http_app(slow=slow), "slow")
     await slow.running.wait()
 
     async def receive():
@@ -518,7 +527,7 @@ async def test_a_send_that_fails_ends_no_call():
         failed.append(True)
         return "done"
 
-    exchange = modern(app(report=report), "report", progressToken=1)
+    exchange = begin_modern_call(make_http_app(report=report), "report", progressToken=1)
 
     async def send(_message):
         raise OSError("broken pipe")
@@ -535,25 +544,25 @@ async def test_a_send_that_fails_ends_no_call():
 async def test_a_long_call_shows_signs_of_life():
     """Users' pain 21: a silent call is taken for dead by something on the way."""
     slow = Slow()
-    exchange = modern(app({"heartbeat": 0.01}, slow=slow), "slow")
+    exchange = begin_modern_call(make_http_app({"heartbeat": 0.01}, slow=slow), "slow")
 
     await exchange.bytes_sent(b":\n\n:\n\n")
     slow.go.set()
     await exchange.done()
 
     assert "text/event-stream" == exchange.header("content-type")
-    assert ["slow"] == [text_of(event) for event in exchange.events]
+    assert ["slow"] == [read_tool_text(event) for event in exchange.events]
 
 
 async def test_a_client_without_streams_waits_in_silence():
     """There is nothing that could be sent before a JSON body."""
     slow = Slow()
-    target = app({"heartbeat": 0.01}, slow=slow)
+    target = make_http_app({"heartbeat": 0.01}, slow=slow)
     head = modern_head(name="slow", accept="application/json")
     exchange = Exchange(
         target, headers=head, body=modern_body(params={"name": "slow", "arguments": {}})
     )
-    other = modern(target, "slow")
+    other = begin_modern_call(target, "slow")
     await other.bytes_sent(b":\n\n:\n\n")
 
     slow.go.set()
@@ -562,7 +571,7 @@ async def test_a_client_without_streams_waits_in_silence():
 
     assert ("application/json", "slow") == (
         exchange.header("content-type"),
-        text_of(exchange.json),
+        read_tool_text(exchange.json),
     )
 
 
@@ -583,7 +592,7 @@ async def listening(target):
 @pytest.mark.covers("changes.streams.acknowledged-first")
 async def test_listening_is_a_long_call_that_streams():
     """2026-07-28 basic/patterns/subscriptions: the acknowledgment comes first."""
-    target = app()
+    target = make_http_app()
     exchange = await listening(target)
 
     assert "text/event-stream" == exchange.header("content-type")
@@ -594,7 +603,7 @@ async def test_listening_is_a_long_call_that_streams():
 @pytest.mark.covers("changes.streams.end-in-order")
 async def test_a_stop_ends_a_listening_stream_with_its_answer():
     """2026-07-28 basic/patterns/subscriptions#graceful-closure."""
-    target = app()
+    target = make_http_app()
     exchange = await listening(target)
 
     await target.close()
@@ -609,7 +618,7 @@ async def test_listening_without_taking_streams_is_refused():
     head = modern_head("subscriptions/listen", None, accept="application/json")
     body = modern_body("subscriptions/listen", {"notifications": {}})
 
-    answer = await fetch(app(), headers=head, body=body)
+    answer = await fetch(make_http_app(), headers=head, body=body)
 
     assert 406 == answer.status
     assert "text/event-stream" in answer.json["error"]["message"]
@@ -621,8 +630,8 @@ async def test_listening_without_taking_streams_is_refused():
 async def test_a_stop_lets_calls_finish():
     """Work in hand gets its time."""
     slow = Slow()
-    target = app(slow=slow)
-    exchange = modern(target, "slow")
+    target = make_http_app(slow=slow)
+    exchange = begin_modern_call(target, "slow")
     await slow.running.wait()
 
     asyncio.get_running_loop().call_soon(slow.go.set)
@@ -635,8 +644,8 @@ async def test_a_stop_lets_calls_finish():
 async def test_a_stop_cuts_short_what_does_not_finish():
     """Whoever waits is told; nobody waits for ever."""
     slow = Slow()
-    target = app(slow=slow)
-    exchange = modern(target, "slow")
+    target = make_http_app(slow=slow)
+    exchange = begin_modern_call(target, "slow")
     await slow.running.wait()
 
     await target.close(drain=0)
@@ -648,22 +657,22 @@ async def test_a_stop_cuts_short_what_does_not_finish():
 
 async def test_an_app_that_was_stopped_starts_again():
     """A test client enters and leaves the lifespan of one app many times."""
-    target = app(hello=hello)
+    target = make_http_app(hello=hello)
     for _ in range(2):
-        assert 200 == (await modern(target).done()).status
+        assert 200 == (await begin_modern_call(target).done()).status
         await target.close()
 
 
 def test_one_app_serves_on_one_event_loop_after_the_other():
     """Tests share an app between loops; timers and sessions belong to theirs."""
-    target = app(hello=hello)
+    target = make_http_app(hello=hello)
     for _ in range(2):
         assert 200 == asyncio.run(modern_status(target))
 
 
 async def modern_status(target):
     """The status of one call."""
-    return (await modern(target).done()).status
+    return (await begin_modern_call(target).done()).status
 
 
 async def test_the_first_request_starts_what_the_author_needs():
@@ -676,9 +685,9 @@ async def test_the_first_request_starts_what_the_author_needs():
     async def on_stop():
         started.append("stop")
 
-    target = app({"on_start": on_start, "on_stop": on_stop}, hello=hello)
-    await modern(target).done()
-    await modern(target).done()
+    target = make_http_app({"on_start": on_start, "on_stop": on_stop}, hello=hello)
+    await begin_modern_call(target).done()
+    await begin_modern_call(target).done()
     await target.close()
 
     assert ["start", "stop"] == started
@@ -693,20 +702,20 @@ async def test_a_start_that_fails_is_told_and_tried_again(caplog):
         if len(attempts) == 1:
             raise RuntimeError("database is down")
 
-    target = app({"on_start": on_start}, hello=hello)
+    target = make_http_app({"on_start": on_start}, hello=hello)
     with caplog.at_level(logging.ERROR, "isthmus"):
-        first = await modern(target).done()
+        first = await begin_modern_call(target).done()
 
     assert (500, -32603) == (first.status, first.json["error"]["code"])
     assert b"database" not in first.body
     assert "database is down" in caplog.text
-    assert 200 == (await modern(target).done()).status
+    assert 200 == (await begin_modern_call(target).done()).status
 
 
 @pytest.mark.covers("http.endpoint.one-path")
 async def test_paths_other_than_the_endpoint_are_404():
     """The refusal says where the endpoint is."""
-    target = app({"path": "/tools"}, hello=hello)
+    target = make_http_app({"path": "/tools"}, hello=hello)
     answer = await fetch(target, path="/other", headers=modern_head(), body=modern_body())
 
     assert 404 == answer.status
@@ -731,7 +740,7 @@ async def test_a_handler_sees_headers_and_where_the_request_came_from():
     head = modern_head(name="look", x_tenant="acme")
     head["x-twice"] = ["1", "2"]
     body = modern_body(params={"name": "look", "arguments": {}})
-    await fetch(app(look=look), headers=head, body=body)
+    await fetch(make_http_app(look=look), headers=head, body=body)
 
     origin = seen[0]
     assert "http" == origin.transport
@@ -745,23 +754,23 @@ async def test_a_handler_sees_headers_and_where_the_request_came_from():
 async def test_only_modern_revisions_can_be_supported():
     """A server without legacy revisions refuses their verbs and their opening."""
     only = (BY_NAME[NEW],)
-    target = HttpApp(router(only, hello=hello))
+    target = HttpApp(make_router(only, hello=hello))
 
-    assert 200 == (await modern(target).done()).status
+    assert 200 == (await begin_modern_call(target).done()).status
     assert 405 == (await fetch(target, "GET", headers=legacy_head("x"))).status
-    assert 400 == (await fetch(target, headers=legacy_head(), body=called())).status
+    assert 400 == (await fetch(target, headers=legacy_head(), body=legacy_call_body())).status
 
 
 async def test_a_call_leaves_no_reference_cycle():
     """The collector has nothing to do for plain calls, for streams, or for watched calls."""
     slow = Slow()
-    target = HttpApp(router(REVISIONS, hello=hello, talk=talk, slow=slow))
+    target = HttpApp(make_router(REVISIONS, hello=hello, talk=talk, slow=slow))
 
     async def each():
-        await modern(target).done()
-        await modern(target, "talk", progressToken=1).done()
+        await begin_modern_call(target).done()
+        await begin_modern_call(target, "talk", progressToken=1).done()
         slow.go.clear()
-        exchange = modern(target, "slow")
+        exchange = begin_modern_call(target, "slow")
         await exchange.watched.wait()
         slow.go.set()
         await exchange.done()
@@ -785,6 +794,6 @@ async def test_logging_through_the_link_is_cut_to_the_revision():
         await inbound.link.note("notifications/message", params, relates_to=inbound.id)
         return "logged"
 
-    answer = await modern(app(log=log), "log").done()
+    answer = await begin_modern_call(make_http_app(log=log), "log").done()
 
     assert {"level": "info", "data": {"x": 1}} == answer.events[0]["params"]

@@ -5,11 +5,20 @@ import json
 
 import pytest
 
-from asgi_driver import Exchange, fetch
-from http_wire import INITIALIZE, INITIALIZED, OLD, called, hello, legacy_head, router, text_of
-from isthmus.core.batch import MAX_MEMBERS
+from isthmus.core.batch import MAX_BATCH_MEMBERS
 from isthmus.transports.http.app import HttpApp
 from isthmus.wire import ElicitParams, ElicitResult, ProgressParams
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import (
+    INITIALIZE,
+    INITIALIZED,
+    OLD,
+    hello,
+    legacy_call_body,
+    legacy_head,
+    make_router,
+    read_tool_text,
+)
 
 BATCHING = "2025-03-26"
 PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
@@ -69,23 +78,25 @@ def post(target, session, *members, **more):
 @pytest.mark.covers("batching.received.answered-as-array")
 async def test_an_array_of_requests_is_answered_by_one_json_array():
     """2025-03-26 basic/transports: either content type; the responses may be batched."""
-    target = HttpApp(router(hello=hello))
+    target = HttpApp(make_router(hello=hello))
     session = await opened(target)
-    answer = await post(target, session, called(id=1), PING, INITIALIZED, called(id="1")).done()
+    answer = await post(
+        target, session, legacy_call_body(id=1), PING, INITIALIZED, legacy_call_body(id="1")
+    ).done()
 
     assert (200, "application/json") == (answer.status, answer.header("content-type"))
     assert {1, "1", 7} == {one["id"] for one in answer.json}
-    assert ["hello", "hello"] == [text_of(one) for one in answer.json if one["id"] != 7]
+    assert ["hello", "hello"] == [read_tool_text(one) for one in answer.json if one["id"] != 7]
     await target.close()
 
 
 @pytest.mark.covers("batching.received.answered-as-array")
 async def test_what_is_said_before_the_answers_is_on_the_stream_of_the_array():
     """2025-03-26: notifications may precede the responses."""
-    target = HttpApp(router(hello=hello, report=report))
+    target = HttpApp(make_router(hello=hello, report=report))
     session = await opened(target)
     answer = await post(
-        target, session, called("report", id=1, progressToken="t"), called(id=2)
+        target, session, legacy_call_body("report", id=1, progressToken="t"), legacy_call_body(id=2)
     ).done()
 
     assert "text/event-stream" == answer.header("content-type")
@@ -98,9 +109,9 @@ async def test_what_is_said_before_the_answers_is_on_the_stream_of_the_array():
 @pytest.mark.covers("batching.responses.both-ways", "batching.notes.202")
 async def test_a_question_to_a_batched_call_may_be_answered_in_an_array():
     """2025-03-26: an array of responses is accepted with 202."""
-    target = HttpApp(router(ask=ask))
+    target = HttpApp(make_router(ask=ask))
     session = await opened(target)
-    call = post(target, session, called("ask", id=1), called("ask", id=2))
+    call = post(target, session, legacy_call_body("ask", id=1), legacy_call_body("ask", id=2))
     questions = [await call.event() for _ in range(2)]
     answers = [
         {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}
@@ -110,14 +121,14 @@ async def test_a_question_to_a_batched_call_may_be_answered_in_an_array():
     await call.done()
 
     assert (202, b"") == (accepted.status, accepted.body)
-    assert ["decline", "decline"] == [text_of(one) for one in call.events[-1]]
+    assert ["decline", "decline"] == [read_tool_text(one) for one in call.events[-1]]
     await target.close()
 
 
 @pytest.mark.covers("batching.notes.202")
 async def test_an_array_of_notifications_is_accepted_without_a_body():
     """2025-03-26 basic/transports#sending-messages-to-the-server, point 4."""
-    target = HttpApp(router())
+    target = HttpApp(make_router())
     session = await opened(target)
     answer = await post(target, session, INITIALIZED, INITIALIZED).done()
 
@@ -128,9 +139,11 @@ async def test_an_array_of_notifications_is_accepted_without_a_body():
 @pytest.mark.covers("batching.members.each-answered", "batching.initialize.refused")
 async def test_flawed_members_are_answered_for_themselves():
     """JSON-RPC 2.0; initialize is never part of an array."""
-    target = HttpApp(router(hello=hello))
+    target = HttpApp(make_router(hello=hello))
     session = await opened(target)
-    answer = await post(target, session, 5, [], INITIALIZE, called(id=3), called(id=3)).done()
+    answer = await post(
+        target, session, 5, [], INITIALIZE, legacy_call_body(id=3), legacy_call_body(id=3)
+    ).done()
 
     assert 200 == answer.status
     codes = [(one.get("id"), one.get("error", {}).get("code")) for one in answer.json]
@@ -141,10 +154,10 @@ async def test_flawed_members_are_answered_for_themselves():
 
 
 @pytest.mark.covers("batching.empty.refused", "batching.members.bounded")
-@pytest.mark.parametrize("members", [[], [PING] * (MAX_MEMBERS + 1)])
+@pytest.mark.parametrize("members", [[], [PING] * (MAX_BATCH_MEMBERS + 1)])
 async def test_an_array_of_none_or_too_many_is_refused_in_one_piece(members):
     """2025-03-26: 400 where the input cannot be accepted, with an error that has no id."""
-    target = HttpApp(router())
+    target = HttpApp(make_router())
     answer = await post(target, await opened(target), *members).done()
 
     assert (400, -32600) == (answer.status, answer.json["error"]["code"])
@@ -156,7 +169,7 @@ async def test_an_array_of_none_or_too_many_is_refused_in_one_piece(members):
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", OLD])
 async def test_sessions_of_other_revisions_refuse_arrays(revision):
     """2025-06-18 changelog: removed; 2024-11-05 had none."""
-    target = HttpApp(router())
+    target = HttpApp(make_router())
     session = await opened(target, revision)
     answer = await post(target, session, PING, revision=revision).done()
 
@@ -168,7 +181,7 @@ async def test_sessions_of_other_revisions_refuse_arrays(revision):
 @pytest.mark.covers("batching.elsewhere.refused", "batching.initialize.refused")
 async def test_an_array_without_a_session_or_in_an_unknown_one_is_refused():
     """2025-03-26 basic/lifecycle: nothing can be batched before initialize was answered."""
-    target = HttpApp(router())
+    target = HttpApp(make_router())
     first = await fetch(target, headers=legacy_head(), body=[json.dumps([INITIALIZE]).encode()])
     unknown = await post(target, "0" * 48, PING).done()
     modern = await post(target, "0" * 48, PING, revision="2026-07-28").done()
@@ -184,9 +197,9 @@ async def test_an_array_without_a_session_or_in_an_unknown_one_is_refused():
 async def test_a_cancelled_member_is_left_out_of_the_answers():
     """A cancelled request is never answered, and the others are."""
     gate = Gate()
-    target = HttpApp(router(gate=gate, hello=hello))
+    target = HttpApp(make_router(gate=gate, hello=hello))
     session = await opened(target)
-    call = post(target, session, called("gate", id=1), called(id=2))
+    call = post(target, session, legacy_call_body("gate", id=1), legacy_call_body(id=2))
     await gate.arrived.acquire()
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     await fetch(target, headers=head(session), body=cancel)
@@ -200,9 +213,9 @@ async def test_a_cancelled_member_is_left_out_of_the_answers():
 async def test_a_session_that_ends_cuts_short_its_batches():
     """Work for a session that is gone is work for nobody."""
     gate = Gate()
-    target = HttpApp(router(gate=gate))
+    target = HttpApp(make_router(gate=gate))
     session = await opened(target)
-    call = post(target, session, called("gate", id=1), called("gate", id=2))
+    call = post(target, session, legacy_call_body("gate", id=1), legacy_call_body("gate", id=2))
     for _ in range(2):
         await gate.arrived.acquire()
     await fetch(target, "DELETE", headers=head(session))
@@ -217,25 +230,30 @@ async def test_a_session_that_ends_cuts_short_its_batches():
 async def test_an_id_in_flight_in_another_post_is_refused_for_itself():
     """JSON-RPC: an id stands for one request; the refusal is part of the array."""
     gate = Gate()
-    target = HttpApp(router(gate=gate, hello=hello))
+    target = HttpApp(make_router(gate=gate, hello=hello))
     session = await opened(target)
-    first = Exchange(target, headers=head(session), body=called("gate", id=1))
+    first = Exchange(target, headers=head(session), body=legacy_call_body("gate", id=1))
     await gate.arrived.acquire()
-    batch = await post(target, session, called(id=1), called(id=2)).done()
+    batch = await post(target, session, legacy_call_body(id=1), legacy_call_body(id=2)).done()
     gate.open.set()
     await first.done()
 
     assert [(1, True), (2, False)] == [(one["id"], "error" in one) for one in batch.json]
-    assert "through" == text_of(first.json)
+    assert "through" == read_tool_text(first.json)
     await target.close()
 
 
 async def test_a_batch_whose_client_lost_its_connection_is_resumed():
     """2025-03-26: a stream is a stream, whatever it answers."""
     gate = Gate()
-    target = HttpApp(router(gate=gate, report=report))
+    target = HttpApp(make_router(gate=gate, report=report))
     session = await opened(target)
-    call = post(target, session, called("report", id=1, progressToken="t"), called("gate", id=2))
+    call = post(
+        target,
+        session,
+        legacy_call_body("report", id=1, progressToken="t"),
+        legacy_call_body("gate", id=2),
+    )
     await call.event()
     await call.watched.wait()
     call.leave()

@@ -16,9 +16,9 @@ from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.testing import VirtualLoop
 from isthmus.testing.faults import until
-from isthmus.transports.http.client import AHEAD, HttpClientChannel
+from isthmus.transports.http.client.channel import MAX_WAITING_MESSAGES, HttpClientChannel
 from isthmus.wire import PingParams
-from scripted_requests import HOLD, Reply, Scripted
+from support.http.scripted_requests import HOLD, ScriptedReply, ScriptedRequests
 
 URL = "http://server.example/mcp"
 BATCHING, LEGACY = "2025-03-26", "2025-11-25"
@@ -44,7 +44,7 @@ def event(**members):
 
 
 def whole(body, status=200):
-    return Reply(status, body, kind="application/json")
+    return ScriptedReply(status, body, kind="application/json")
 
 
 # A server that asks without end
@@ -74,11 +74,11 @@ class Flooding:
         if message.get("method") == "tools/call":
             pings = [event(id=f"p{n}", method="ping") for n in range(self.count)]
             pieces = [piece for ping in pings for piece in (ping, self.note)]
-            return Reply(200, *pieces, event(id=message["id"], result={"content": []}))
+            return ScriptedReply(200, *pieces, event(id=message["id"], result={"content": []}))
         if "result" in message:
             self.answers += 1
             await self.gate.wait()
-        return Reply(405 if method == "GET" else 202)
+        return ScriptedReply(405 if method == "GET" else 202)
 
 
 @virtual
@@ -87,7 +87,7 @@ async def test_a_stream_is_read_no_faster_than_our_answers_are_taken():
     server = Flooding(5000)
 
     async def dial():
-        return HttpClientChannel(URL, requests=Scripted(server.answer))
+        return HttpClientChannel(URL, requests=ScriptedRequests(server.answer))
 
     async with Client(Target(URL, dial, http=True), revision=LEGACY) as client:
         call = asyncio.create_task(client.call_tool("noisy"))
@@ -105,7 +105,7 @@ async def test_a_stream_is_read_no_faster_than_our_answers_are_taken():
 async def test_closing_does_not_wait_for_answers_that_nobody_takes():
     """Decision D20: in bounded time, whatever is under way."""
     server = Flooding(5000)
-    channel = HttpClientChannel(URL, requests=Scripted(server.answer))
+    channel = HttpClientChannel(URL, requests=ScriptedRequests(server.answer))
     client = Client(channel, revision=LEGACY)
     await client.open()
     call = asyncio.create_task(client.call_tool("noisy", timeout=1.0))
@@ -120,11 +120,13 @@ async def test_closing_does_not_wait_for_answers_that_nobody_takes():
 @virtual
 async def test_messages_that_nobody_receives_are_kept_up_to_a_bound():
     """Ours: a channel without a reader is cut with an error that says so."""
-    pieces = [event(method="notifications/x")] * (AHEAD + 1)
-    requests = Scripted(lambda *_: Reply(200, *pieces, HOLD))
+    pieces = [event(method="notifications/x")] * (MAX_WAITING_MESSAGES + 1)
+    requests = ScriptedRequests(lambda *_: ScriptedReply(200, *pieces, HOLD))
     channel = HttpClientChannel(URL, requests=requests)
 
-    with pytest.raises(Misbehaved, match=f"{AHEAD} messages of the server wait to be received"):
+    with pytest.raises(
+        Misbehaved, match=f"{MAX_WAITING_MESSAGES} messages of the server wait to be received"
+    ):
         await channel.send(Outgoing(frame(id=1, method="x"), 1, method="x"))
     await channel.close()
 
@@ -136,7 +138,7 @@ class Batched:
     """A client's peer in the revision that has batches, and what it sends."""
 
     def __init__(self, answer):
-        self.requests = Scripted(answer)
+        self.requests = ScriptedRequests(answer)
         self.channel = HttpClientChannel(URL, requests=self.requests)
         self.peer = Peer(self.channel, Router({}, sender="server"), side="client")
         self.peer.agree(Caller(revision=BY_NAME[BATCHING]))
@@ -183,7 +185,7 @@ async def test_the_answers_to_a_batch_may_come_on_a_stream_in_any_order():
     def answer(_method, _url, _headers, body):
         first, *rest = reversed(answers_of(body, ok=True))
         events = [b"data: %b\n\n" % json.dumps(part).encode() for part in (first, rest)]
-        return Reply(200, *events, HOLD)
+        return ScriptedReply(200, *events, HOLD)
 
     async with Batched(answer) as batched:
         assert [{"ok": True}] * 3 == await batched.pings(3)
@@ -198,9 +200,9 @@ async def test_a_batch_whose_stream_breaks_is_resumed():
         if method == "POST":
             first, second = (json.dumps(one).encode() for one in answers_of(body))
             later.append(second)
-            return Reply(200, b"id: 7\nretry: 5\ndata: %b\n\n" % first)
+            return ScriptedReply(200, b"id: 7\nretry: 5\ndata: %b\n\n" % first)
         assert "7" == headers["Last-Event-ID"]
-        return Reply(200, b"data: %b\n\n" % later[0])
+        return ScriptedReply(200, b"data: %b\n\n" % later[0])
 
     async with Batched(answer) as batched:
         assert [{}, {}] == await batched.pings(2)
@@ -226,9 +228,11 @@ async def test_a_member_of_a_batch_may_be_given_up_alone():
     def answer(_method, _url, _headers, body):
         message = json.loads(body)
         if isinstance(message, dict):
-            return Reply(202)
+            return ScriptedReply(202)
         late = answers_of(body)[1:]
-        return Reply(200, *[b"data: %b\n\n" % json.dumps(one).encode() for one in late], HOLD)
+        return ScriptedReply(
+            200, *[b"data: %b\n\n" % json.dumps(one).encode() for one in late], HOLD
+        )
 
     async with Batched(answer) as batched:
         late, good = await batched.pings(2, timeout=1.0)
@@ -251,7 +255,7 @@ async def test_a_member_of_a_batch_may_be_given_up_alone():
 async def test_an_array_of_the_servers_is_bounded(kind, array, says):
     """Ours: each of its requests would keep an answer, and a task, until it is delivered."""
     body = json.dumps(array).encode()
-    reply = Reply(200, body if "json" in kind else b"data: %b\n\n" % body, kind=kind)
+    reply = ScriptedReply(200, body if "json" in kind else b"data: %b\n\n" % body, kind=kind)
     async with Batched(lambda *_: reply) as batched:
         (error,) = await batched.pings(1)
 
@@ -262,7 +266,7 @@ async def test_an_array_of_the_servers_is_bounded(kind, array, says):
 @virtual
 async def test_a_batch_of_notifications_wants_no_answer():
     """Spec 2025-03-26 basic/transports#sending-messages-to-the-server: 202 and no body."""
-    async with Batched(lambda *_: Reply(202)) as batched:
+    async with Batched(lambda *_: ScriptedReply(202)) as batched:
         notes = [batched.peer.note("notifications/roots/list_changed") for _ in range(2)]
         assert [None, None] == await batched.peer.batch(notes)
 
@@ -278,7 +282,7 @@ async def test_a_batch_that_meets_404_was_not_served():
             reply = whole(frame(id=1, result={}))
             reply.headers["Mcp-Session-Id"] = "s"
             return reply
-        return Reply(404)
+        return ScriptedReply(404)
 
     async with Batched(answer) as batched:
         hello = frame(id=1, method="initialize")

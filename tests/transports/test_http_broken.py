@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from http_wire import INITIALIZE, INITIALIZED, called
 from isthmus import Accepted, Client, Context, Server
 from isthmus.testing import serving
+from support.http.messages import INITIALIZE, INITIALIZED, legacy_call_body
 
 RESUMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
 
@@ -211,7 +211,7 @@ async def test_a_client_that_never_reads_does_not_hold_a_tool_for_ever():
             "Accept": "text/event-stream",
             "Mcp-Session-Id": session,
         }
-        body = json.dumps(called("flood", progressToken="t")).encode()
+        body = json.dumps(legacy_call_body("flood", progressToken="t")).encode()
         _, writer = await spoken(url, "POST", head, body)
         async with asyncio.timeout(15):
             await ended.wait()

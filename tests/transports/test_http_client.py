@@ -8,7 +8,7 @@ import logging
 import pytest
 from aiohttp import web
 
-from isthmus.client import known
+from isthmus.client import handshake
 from isthmus.client.client import Client
 from isthmus.core.answers import Accepted
 from isthmus.errors import (
@@ -23,8 +23,8 @@ from isthmus.errors import (
 )
 from isthmus.revisions import LATEST, LATEST_LEGACY
 from isthmus.runtime.channel import Outgoing
-from isthmus.transports.http.client import HttpClientChannel
-from isthmus.transports.http.refusals import moved
+from isthmus.transports.http.client.channel import HttpClientChannel
+from isthmus.transports.http.client.requests import resolve_redirect
 
 EVERY_LOOP = True
 
@@ -78,7 +78,7 @@ class Endpoint:
         return self
 
     async def __aexit__(self, *_):
-        known.forget(self.url)
+        handshake.forget_target(self.url)
         await self.runner.cleanup()
 
     async def serve(self, request):
@@ -614,7 +614,7 @@ async def test_a_redirect_to_another_origin_is_not_followed():
 )
 def test_where_a_redirect_may_lead(location, expected):
     """Ours: the same scheme, host and port, and not in a circle."""
-    assert expected == moved("http://a.example/mcp", location)
+    assert expected == resolve_redirect("http://a.example/mcp", location)
 
 
 # A legacy server
@@ -664,7 +664,7 @@ async def test_what_is_remembered_may_be_wrong():
         return refused(404, id=message["id"], error={"code": -32601, "message": "no"})
 
     async with Endpoint(refuse) as endpoint:
-        known.remember(endpoint.url, LATEST_LEGACY)
+        handshake.remember_target(endpoint.url, LATEST_LEGACY)
         async with Client(endpoint.url) as client:
             assert MODERN == str(client.revision)
 

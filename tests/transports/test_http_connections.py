@@ -7,8 +7,6 @@ import json
 import pytest
 import uvicorn
 
-from http_serving import serving
-from http_wire import app, hello, modern_body, modern_head
 from isthmus.transports.http.connections import (
     MAX_LINGER_BYTES,
     Connection,
@@ -16,6 +14,8 @@ from isthmus.transports.http.connections import (
     HttpToolsConnection,
 )
 from isthmus.transports.http.serve import serve
+from support.http.messages import hello, make_http_app, modern_body, modern_head
+from support.http.uvicorn_server import serve_uvicorn
 
 EVERY_LOOP = True
 PARSERS = pytest.mark.parametrize("kind", [HttpToolsConnection, H11Connection])
@@ -58,7 +58,7 @@ async def flood(port, first, again, most=2 * MAX_LINGER_BYTES):
 @pytest.mark.parametrize("before", [0, 1])
 async def test_a_target_without_an_end_is_refused(kind, before):
     """Ours: nobody keeps what a stranger sends without an end."""
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         said, sent = await flood(port, request() * before + b"POST /", b"a" * 1000)
 
     assert "HTTP/1.1 414 " in said or sent > MAX_LINGER_BYTES
@@ -69,7 +69,7 @@ async def test_a_target_without_an_end_is_refused(kind, before):
 @pytest.mark.parametrize("again", [b"x: " + b"y" * 1000 + b"\r\n", b"z" * 1000, b"a:\r\n" * 300])
 async def test_a_head_without_an_end_is_refused(kind, again):
     """Ours: many fields, one field without an end, and fields that are almost nothing."""
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         said, sent = await flood(port, b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: ", again)
 
     assert "HTTP/1.1 431 " in said or sent > MAX_LINGER_BYTES
@@ -83,7 +83,7 @@ async def test_trailers_without_an_end_close_the_connection(kind, again):
     data = json.dumps(modern_body()).encode()
     head = request().partition(b"content-length")[0] + b"transfer-encoding: chunked\r\n\r\n"
     first = head + b"%x\r\n%b\r\n0\r\nx: " % (len(data), data)
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         _said, sent = await flood(port, first, again)
 
     assert sent < MAX_LINGER_BYTES
@@ -93,7 +93,7 @@ async def test_trailers_without_an_end_close_the_connection(kind, again):
 async def test_a_long_head_is_refused_with_a_status_that_the_client_reads(kind):
     """RFC 9112 9.6: the connection is not closed at once, which would erase the response."""
     limit = f"x-long: {'y' * 60_000}"
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request([limit]))
         status, text, head = await answer(reader)
@@ -108,7 +108,7 @@ async def test_a_long_head_is_refused_with_a_status_that_the_client_reads(kind):
 @pytest.mark.parametrize("before", [0, 1])
 async def test_a_long_target_is_refused_with_a_status_that_the_client_reads(kind, before):
     """RFC 9112 3: MUST respond with 414; also on a connection that was used before."""
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(before):
             writer.write(request())
@@ -125,7 +125,7 @@ async def test_a_long_target_is_refused_with_a_status_that_the_client_reads(kind
 async def test_a_head_just_below_the_limit_is_served_however_it_comes(kind):
     """Ours: in one piece, and cut where it hurts most."""
     whole = request([f"x-{n}: {'y' * 1000}" for n in range(29)])
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for pieces in ([whole], [whole[:9000], whole[9000:]], [whole[:1], whole[1:-1], whole[-1:]]):
             for piece in pieces:
@@ -140,7 +140,7 @@ async def test_a_head_just_below_the_limit_is_served_however_it_comes(kind):
 async def test_the_limits_are_settings(kind):
     """Ours: whoever has long cookies on his host may want more, a stranger's gate less."""
     small = type("Small", (kind,), {"head_limit": 4096, "target_limit": 2048})
-    async with serving(app(hello=hello), small) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), small) as port:
         for more, path, expected in (
             ([], "/mcp", 200),
             ([], "/mcp?" + "q" * 4000, 414),
@@ -156,7 +156,7 @@ async def test_the_limits_are_settings(kind):
 async def test_the_settings_of_an_app_reach_its_connections():
     """Ours: ``head_limit`` and ``target_limit`` of ``Server.run`` and ``Server.asgi``."""
     bound = asyncio.get_running_loop().create_future()
-    target = app({"head_limit": 100_000, "target_limit": 50_000}, hello=hello)
+    target = make_http_app({"head_limit": 100_000, "target_limit": 50_000}, hello=hello)
     task = asyncio.create_task(serve(target, port=0, on_bound=bound.set_result))
     port = (await bound).rpartition(":")[2].removesuffix("/mcp")
     reader, writer = await asyncio.open_connection("127.0.0.1", int(port))
@@ -182,7 +182,9 @@ async def test_a_large_body_comes_through_whole(kind):
     fields = modern_head(name="length", host="localhost").items()
     head = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in fields)]
     whole = "\r\n".join([*head, f"content-length: {len(data)}", "", ""]).encode() + data
-    async with serving(app({"body_limit": 10_000_000}, length=length), kind) as port:
+    async with serve_uvicorn(
+        make_http_app({"body_limit": 10_000_000}, length=length), kind
+    ) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
             writer.write(whole)
@@ -207,7 +209,7 @@ async def test_an_upgrade_that_is_not_ours_is_ignored(kind, offer, cut):
     """RFC 9110 7.8: a server MAY ignore an upgrade; the default of Java's client and of --http2."""
     whole = request(UPGRADES[offer])
     middle = whole.index(b"\r\n\r\n") + 4
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(3):
             for piece in [whole[:middle], whole[middle:]] if cut else [whole]:
@@ -225,7 +227,7 @@ async def test_an_upgrade_with_a_chunked_body_is_ignored(kind):
     data = json.dumps(modern_body()).encode()
     head = request(UPGRADES["curl"]).partition(b"content-length")[0]
     chunked = b"%btransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (head, len(data), data)
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(chunked * 2)
         assert [200, 200] == [(await answer(reader))[0] for _ in range(2)]
@@ -236,7 +238,7 @@ async def test_many_upgrades_in_one_piece_are_ignored_one_after_the_other():
     """Ours: each head is parsed again by itself, however many follow it."""
     first, count = request(), 700
     one = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
-    async with serving(app(hello=hello), HttpToolsConnection) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), HttpToolsConnection) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(first[:-1])
         await asyncio.sleep(0)
@@ -250,7 +252,7 @@ async def test_many_upgrades_in_one_piece_are_ignored_one_after_the_other():
 @PARSERS
 async def test_connect_is_refused(kind):
     """Ours: it is no request that can be parsed again without its upgrade."""
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"CONNECT example.com:443 HTTP/1.1\r\nhost: example.com\r\n\r\n")
         first = await reader.readline()
@@ -261,7 +263,7 @@ async def test_connect_is_refused(kind):
 
 def test_a_server_can_be_told_by_name():
     """``uvicorn --http isthmus.transports.http.connections:Connection app:app``."""
-    named = uvicorn.Config(app(), http="isthmus.transports.http.connections:Connection")
+    named = uvicorn.Config(make_http_app(), http="isthmus.transports.http.connections:Connection")
     named.load()
 
     assert named.http_protocol_class is Connection is HttpToolsConnection

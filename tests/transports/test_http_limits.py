@@ -5,24 +5,24 @@ import json
 
 import pytest
 
-from asgi_driver import Exchange, fetch
-from http_wire import (
+from isthmus.transports.http.app import HttpApp
+from isthmus.transports.http.reply import MAX_MISSED_HEARTBEATS
+from isthmus.wire import ListRootsParams, ListRootsResult, ProgressParams
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import (
     INITIALIZE,
-    app,
-    called,
+    begin_legacy_call,
+    begin_modern_call,
     hello,
-    legacy,
+    legacy_call_body,
     legacy_head,
-    modern,
+    make_http_app,
+    make_router,
     modern_body,
     modern_head,
-    opened,
-    router,
-    text_of,
+    open_legacy_session,
+    read_tool_text,
 )
-from isthmus.transports.http.app import HttpApp
-from isthmus.transports.http.reply import MISSED
-from isthmus.wire import ListRootsParams, ListRootsResult, ProgressParams
 
 BODY = json.dumps(modern_body()).encode()
 
@@ -45,7 +45,7 @@ class Dripping(Exchange):
 @pytest.mark.parametrize("come", [0, 1])
 async def test_a_body_that_stops_coming_is_refused(come):
     """Ours: from the first piece to the last, none may be waited for for ever."""
-    target = HttpApp(router(hello=hello), body_idle=0.01)
+    target = HttpApp(make_router(hello=hello), body_idle=0.01)
     exchange = Dripping(target, [BODY[:10], BODY[10:]], headers=modern_head())
     for gate in exchange.gates[:come]:
         gate.set()
@@ -60,7 +60,7 @@ async def test_a_body_that_stops_coming_is_refused(come):
 @pytest.mark.covers("http.body.slow")
 async def test_a_body_that_never_ends_is_refused_however_steadily_it_comes():
     """Ours: the whole of it has its time, too."""
-    target = HttpApp(router(hello=hello), body_idle=5.0, body_timeout=0.05)
+    target = HttpApp(make_router(hello=hello), body_idle=5.0, body_timeout=0.05)
 
     class Trickle(Exchange):
         async def receive(self):
@@ -75,7 +75,7 @@ async def test_a_body_that_never_ends_is_refused_however_steadily_it_comes():
 
 async def test_a_body_that_comes_in_time_is_served_and_leaves_no_timer():
     """Ours: time is measured from piece to piece."""
-    target = HttpApp(router(hello=hello), body_idle=1.0)
+    target = HttpApp(make_router(hello=hello), body_idle=1.0)
     exchange = Dripping(target, [BODY[:10], BODY[10:20], BODY[20:]], headers=modern_head())
     for gate in exchange.gates:
         for _ in range(3):
@@ -90,7 +90,7 @@ async def test_a_body_that_comes_in_time_is_served_and_leaves_no_timer():
 
 async def test_a_client_that_leaves_amid_its_body_gets_nothing():
     """Ours: there is nobody to respond to."""
-    target = HttpApp(router(hello=hello))
+    target = HttpApp(make_router(hello=hello))
     exchange = Dripping(target, [BODY[:10]], headers=modern_head(), whole=False)
     exchange.gates[0].set()
     await exchange.watched.wait()
@@ -103,7 +103,7 @@ async def test_a_client_that_leaves_amid_its_body_gets_nothing():
 
 async def test_a_server_that_stops_amid_a_body_says_so():
     """Ours: nothing is left behind."""
-    target = HttpApp(router(hello=hello))
+    target = HttpApp(make_router(hello=hello))
     await fetch(target, headers=modern_head(), body=modern_body())
     exchange = Dripping(target, [BODY], headers=modern_head())
     await asyncio.sleep(0)
@@ -162,9 +162,11 @@ class Chatter:
 async def test_a_session_that_does_not_read_its_stream_is_cut_off_and_may_resume_it():
     """Ours: the tool waits for it only so long, then goes on; what it says is kept."""
     chatter = Chatter()
-    target = app({"heartbeat": 0.01}, chatter=chatter)
-    session = await opened(target)
-    call = Deaf(target, headers=legacy_head(session), body=called("chatter", progressToken="t"))
+    target = make_http_app({"heartbeat": 0.01}, chatter=chatter)
+    session = await open_legacy_session(target)
+    call = Deaf(
+        target, headers=legacy_head(session), body=legacy_call_body("chatter", progressToken="t")
+    )
     await call.event()
     call.reads.clear()
     await call.waiting.wait()
@@ -180,7 +182,7 @@ async def test_a_session_that_does_not_read_its_stream_is_cut_off_and_may_resume
     again = await fetch(target, "GET", headers=legacy_head(session, **more))
     progress = [event["params"]["progress"] for event in again.events[:-1]]
     assert list(range(len(call.events) + 1, chatter.count + 1)) == progress
-    assert "enough" == text_of(again.events[-1])
+    assert "enough" == read_tool_text(again.events[-1])
     await target.close()
 
 
@@ -188,7 +190,7 @@ async def test_a_session_that_does_not_read_its_stream_is_cut_off_and_may_resume
 async def test_a_modern_client_that_does_not_read_its_stream_has_left():
     """2026-07-28: a response that has ended has cancelled its request."""
     chatter = Chatter()
-    target = app({"heartbeat": 0.01}, chatter=chatter)
+    target = make_http_app({"heartbeat": 0.01}, chatter=chatter)
     body = modern_body(params={"name": "chatter", "arguments": {}}, progressToken="t")
     call = Deaf(target, headers=modern_head(name="chatter"), body=body)
     await call.event()
@@ -207,13 +209,13 @@ async def test_a_standing_stream_that_is_not_read_is_cut_off_and_the_session_goe
         answer = await inbound.link.call("roots/list", ListRootsParams(), ListRootsResult)
         return str(len(answer.roots))
 
-    target = app({"heartbeat": 0.01}, roots=roots)
-    session = await opened(target)
+    target = make_http_app({"heartbeat": 0.01}, roots=roots)
+    session = await open_legacy_session(target)
     head = legacy_head(session, accept="text/event-stream")
     standing = Deaf(target, "GET", headers=head)
     await standing.bytes_sent(b"\n\n")
     standing.reads.clear()
-    call = legacy(target, session, "roots")
+    call = begin_legacy_call(target, session, "roots")
     await standing.done()
 
     last = standing.ids[-1]
@@ -221,7 +223,7 @@ async def test_a_standing_stream_that_is_not_read_is_cut_off_and_the_session_goe
     question = await again.event()
     body = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
     await fetch(target, headers=legacy_head(session), body=body)
-    assert "0" == text_of((await call.done()).events[-1])
+    assert "0" == read_tool_text((await call.done()).events[-1])
     await target.close()
 
 
@@ -229,9 +231,11 @@ async def test_a_standing_stream_that_is_not_read_is_cut_off_and_the_session_goe
 async def test_a_client_comes_back_though_its_old_connection_is_stuck():
     """Ours: who resumes does not wait until the server has noticed that the network was gone."""
     chatter = Chatter()
-    target = app(chatter=chatter)
-    session = await opened(target)
-    call = Deaf(target, headers=legacy_head(session), body=called("chatter", progressToken="t"))
+    target = make_http_app(chatter=chatter)
+    session = await open_legacy_session(target)
+    call = Deaf(
+        target, headers=legacy_head(session), body=legacy_call_body("chatter", progressToken="t")
+    )
     await call.event()
     call.reads.clear()
     await call.waiting.wait()
@@ -253,7 +257,7 @@ async def test_a_client_comes_back_though_its_old_connection_is_stuck():
 @pytest.mark.covers("http.reader.slow-is-cut")
 async def test_a_client_of_the_older_transport_that_does_not_read_loses_its_session():
     """2024-11-05: nothing can be resumed there."""
-    target = app({"heartbeat": 0.01}, hello=hello)
+    target = make_http_app({"heartbeat": 0.01}, hello=hello)
     stream = Deaf(target, "GET", "/sse", headers={"host": "localhost:8000"})
     await stream.bytes_sent(b"endpoint")
     stream.reads.clear()
@@ -265,8 +269,8 @@ async def test_a_client_of_the_older_transport_that_does_not_read_loses_its_sess
 
 async def test_a_reader_that_is_slow_but_reads_is_not_cut_off():
     """Ours: a heartbeat that gets through starts the count anew."""
-    target = app({"heartbeat": 0.01})
-    session = await opened(target)
+    target = make_http_app({"heartbeat": 0.01})
+    session = await open_legacy_session(target)
     standing = Deaf(target, "GET", headers=legacy_head(session, accept="text/event-stream"))
     await standing.bytes_sent(b"\n\n")
     (reply,) = target._book.find(session)._gets
@@ -274,7 +278,7 @@ async def test_a_reader_that_is_slow_but_reads_is_not_cut_off():
     for _ in range(3):
         standing.reads.clear()
         reply.beat(loop)
-        for _ in range(MISSED - 1):
+        for _ in range(MAX_MISSED_HEARTBEATS - 1):
             reply.beat(loop)
         standing.reads.set()
         await asyncio.wait((reply._beating,))
@@ -296,15 +300,15 @@ async def test_a_session_has_a_most_of_requests_in_flight():
         await gate.wait()
         return "waited"
 
-    target = app(wait=wait)
+    target = make_http_app(wait=wait)
     target.router.in_flight = 2
-    session = await opened(target)
-    calls = [legacy(target, session, "wait", id=id) for id in (1, 2)]
+    session = await open_legacy_session(target)
+    calls = [begin_legacy_call(target, session, "wait", id=id) for id in (1, 2)]
     for _ in range(4):
         await asyncio.sleep(0)  # turns of the loop, for both to begin
-    refused = await legacy(target, session, "wait", id=3).done()
+    refused = await begin_legacy_call(target, session, "wait", id=3).done()
     gate.set()
-    answers = [text_of((await call.done()).json) for call in calls]
+    answers = [read_tool_text((await call.done()).json) for call in calls]
 
     assert "Too many requests" in refused.json["error"]["message"]
     assert ["waited", "waited"] == answers
@@ -313,7 +317,7 @@ async def test_a_session_has_a_most_of_requests_in_flight():
 
 async def test_an_initialize_that_stops_coming_opens_no_session():
     """Ours: sessions begin with whole requests."""
-    target = HttpApp(router(), body_idle=0.01)
+    target = HttpApp(make_router(), body_idle=0.01)
     body = json.dumps(INITIALIZE).encode()
     exchange = Dripping(target, [body[:5], body[5:]], headers=legacy_head())
     exchange.gates[0].set()
@@ -321,5 +325,5 @@ async def test_an_initialize_that_stops_coming_opens_no_session():
 
     assert 408 == exchange.status
     assert 0 == len(target._book)
-    assert 200 == (await modern(app(hello=hello)).done()).status
+    assert 200 == (await begin_modern_call(make_http_app(hello=hello)).done()).status
     await target.close()

@@ -9,12 +9,12 @@ import shutil
 import aiohttp
 import pytest
 
-from asgi_driver import Exchange
-from http_serving import serving
-from http_wire import app, hello, modern_body, modern_head
-from isthmus.transports.http import lingering
+from isthmus.transports.http import request
 from isthmus.transports.http.connections import Connection, H11Connection
-from protected import Files, guard
+from support.auth.protected_server import Files, make_guard
+from support.http.asgi_driver import Exchange
+from support.http.messages import hello, make_http_app, modern_body, modern_head
+from support.http.uvicorn_server import serve_uvicorn
 
 LARGE = b'{"jsonrpc":"2.0","id":1,"method":"x","params":"' + b"x" * 20_000_000 + b'"}'
 REFUSED = {
@@ -45,7 +45,7 @@ def upload_first(port, path, headers, body):
 async def test_a_client_that_uploads_first_reads_why_it_is_refused(kind, refused):
     """RFC 9112 9.6: also under plain uvicorn, with either parser."""
     status, more, path = REFUSED[refused]
-    async with serving(app(hello=hello), kind) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), kind) as port:
         found, text = await asyncio.to_thread(upload_first, port, path, head(more), LARGE)
 
     assert status == found
@@ -55,7 +55,10 @@ async def test_a_client_that_uploads_first_reads_why_it_is_refused(kind, refused
 @pytest.mark.parametrize("kind", [Connection, "h11"])
 async def test_aiohttp_reads_why_it_is_refused(kind):
     """Ours: it reads while it sends."""
-    async with serving(app(hello=hello), kind) as port, aiohttp.ClientSession() as session:
+    async with (
+        serve_uvicorn(make_http_app(hello=hello), kind) as port,
+        aiohttp.ClientSession() as session,
+    ):
         where = f"http://127.0.0.1:{port}/mcp"
         async with session.post(where, data=io.BytesIO(LARGE), headers=head({})) as response:
             assert 413 == response.status
@@ -69,7 +72,7 @@ async def test_curl_reads_why_it_is_refused(tmp_path, expect):
     (tmp_path / "body").write_bytes(LARGE)
     more = {} if expect else {"expect": ""}
     lines = [part for pair in head(more).items() for part in ("-H", f"{pair[0]}: {pair[1]}")]
-    async with serving(app(hello=hello), Connection) as port:
+    async with serve_uvicorn(make_http_app(hello=hello), Connection) as port:
         process = await asyncio.create_subprocess_exec(
             *["curl", "-s", *lines, "--data-binary", f"@{tmp_path / 'body'}"],
             *["-w", "%{http_code}", f"http://127.0.0.1:{port}/mcp"],
@@ -84,7 +87,7 @@ async def test_curl_reads_why_it_is_refused(tmp_path, expect):
 
 async def test_who_lacks_a_token_reads_that_while_it_uploads():
     """Ours: 401 comes before the body is read."""
-    async with serving(Files(guard()).app, Connection) as port:
+    async with serve_uvicorn(Files(make_guard()).app, Connection) as port:
         headers = {**modern_head(name="read"), "host": "localhost"}
         status, _ = await asyncio.to_thread(upload_first, port, "/mcp", headers, LARGE)
 
@@ -93,7 +96,9 @@ async def test_who_lacks_a_token_reads_that_while_it_uploads():
 
 async def test_a_body_that_is_there_costs_no_connection():
     """Ours: what came as a whole need not be drained, and the connection may be used again."""
-    exchange = Exchange(app(hello=hello), path="/other", headers=modern_head(), body=modern_body())
+    exchange = Exchange(
+        make_http_app(hello=hello), path="/other", headers=modern_head(), body=modern_body()
+    )
     await exchange.done()
 
     assert 404 == exchange.status
@@ -104,7 +109,7 @@ async def test_who_waits_to_be_told_is_told_the_refusal_alone():
     """RFC 9110 10.1.1: no 100 is sent for a body that is not wanted, by asking for it."""
     more = {"expect": "100-continue", "content-length": "1000"}
     exchange = Exchange(
-        app(hello=hello), path="/other", headers=head(more), body=[b"x"], whole=False
+        make_http_app(hello=hello), path="/other", headers=head(more), body=[b"x"], whole=False
     )
     await exchange.done()
 
@@ -113,18 +118,21 @@ async def test_who_waits_to_be_told_is_told_the_refusal_alone():
 
 async def test_a_body_without_an_end_is_not_drained_for_ever(monkeypatch):
     """Ours: so many bytes, and so long."""
-    monkeypatch.setattr(lingering, "MAX_DRAIN_BYTES", 10_000)
+    monkeypatch.setattr(request, "MAX_DRAIN_BYTES", 10_000)
     pieces = [b"x" * 1000] * 50
     exchange = Exchange(
-        app(hello=hello), path="/other", headers=head({"content-length": "99999"}), body=pieces
+        make_http_app(hello=hello),
+        path="/other",
+        headers=head({"content-length": "99999"}),
+        body=pieces,
     )
     await exchange.done()
     assert (404, "close") == (exchange.status, exchange.header("connection"))
     assert 12 >= exchange.read
 
-    monkeypatch.setattr(lingering, "DRAIN_S", 0.01)
+    monkeypatch.setattr(request, "DRAIN_TIMEOUT_S", 0.01)
     slow = Exchange(
-        app(hello=hello),
+        make_http_app(hello=hello),
         path="/other",
         headers=head({"content-length": "99999"}),
         body=pieces[:2],

@@ -7,12 +7,11 @@ import ssl
 import pytest
 from aiohttp import web
 
-from isthmus.client import known
+from isthmus.client import handshake
 from isthmus.client.client import Client
 from isthmus.errors import ConnectFailed, ConnectionLost
-from isthmus.transports.http.address import Http
-from isthmus.transports.http.proxies import Proxy, proxy_for
-from isthmus.transports.http.requests import connect
+from isthmus.transports.http.client.address import Http
+from isthmus.transports.http.client.requests import HttpProxy, choose_proxy, open_requests
 
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "REQUEST_METHOD")
 
@@ -52,7 +51,7 @@ def test_the_environment_names_the_proxy(monkeypatch, environment, url, expected
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    found = proxy_for(url, setting=True)
+    found = choose_proxy(url, setting=True)
 
     assert expected == (found and found.url)
 
@@ -61,15 +60,17 @@ def test_a_proxy_may_be_switched_off_or_named(monkeypatch):
     """Ours: what is said in the program goes before the environment."""
     monkeypatch.setenv("HTTP_PROXY", "http://p:1")
 
-    assert None is proxy_for("http://a.example/", setting=False)
-    assert Proxy("https://q:2") == proxy_for("http://127.0.0.1/", setting="https://q:2")
+    assert None is choose_proxy("http://a.example/", setting=False)
+    assert HttpProxy("https://q:2") == choose_proxy("http://127.0.0.1/", setting="https://q:2")
 
 
 def test_credentials_of_a_proxy_go_to_the_proxy():
     """Ours: they may be escaped, and stay out of the URL, which messages show."""
     pair = base64.b64encode(b"me:se@cret").decode()
 
-    assert Proxy("http://p:1", f"Basic {pair}") == proxy_for("http://a/", "http://me:se%40cret@p:1")
+    assert HttpProxy("http://p:1", f"Basic {pair}") == choose_proxy(
+        "http://a/", "http://me:se%40cret@p:1"
+    )
 
 
 def test_a_proxy_that_cannot_be_used_is_told(monkeypatch):
@@ -77,7 +78,7 @@ def test_a_proxy_that_cannot_be_used_is_told(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "socks5://p:1")
 
     with pytest.raises(ConnectionLost, match=r"HTTPS_PROXY names a socks5 proxy.*proxy=False"):
-        proxy_for("https://a.example/", setting=True)
+        choose_proxy("https://a.example/", setting=True)
 
 
 class Proxying:
@@ -112,7 +113,7 @@ async def test_a_plain_request_goes_through_the_proxy_with_its_credentials(monke
     """Ours: the whole URL, and who we are to the proxy."""
     async with Proxying() as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://me:pw@{proxy.url}")
-        requests = connect(connect_timeout=5)
+        requests = open_requests(connect_timeout=5)
         response = await requests.send("GET", "http://server.example/mcp", {"X": "y"})
         assert b"through" == await response.read(100)
         await requests.close()
@@ -126,7 +127,7 @@ async def test_a_secret_request_asks_the_proxy_for_a_tunnel(monkeypatch):
     """Ours: and what the proxy answers is told, with what to do."""
     async with Proxying(b"407 Proxy Authentication Required") as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.url}")
-        requests = connect(connect_timeout=5)
+        requests = open_requests(connect_timeout=5)
         with pytest.raises(ConnectionLost, match="it wants credentials") as caught:
             await requests.send("GET", "https://server.example/mcp", {"Authorization": "Bearer t"})
         await requests.close()
@@ -141,7 +142,7 @@ async def test_a_proxy_that_refuses_is_told(monkeypatch):
     """Ours: NO_PROXY or proxy=False are the ways out."""
     async with Proxying(b"403 Forbidden") as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://me:pw@{proxy.url}")
-        requests = connect(connect_timeout=5)
+        requests = open_requests(connect_timeout=5)
         with pytest.raises(ConnectionLost, match="NO_PROXY names hosts"):
             await requests.send("GET", "https://server.example/mcp", {})
         await requests.close()
@@ -155,7 +156,7 @@ async def test_a_proxy_that_is_not_there_is_told(monkeypatch):
 
     with pytest.raises(ConnectFailed, match=r"through the proxy http://127\.0\.0\.1:1: Conn"):
         await Client("http://server.example/mcp").open()
-    known.forget("http://server.example/mcp")
+    handshake.forget_target("http://server.example/mcp")
 
 
 # TLS
@@ -212,12 +213,12 @@ async def test_a_context_of_ones_own_is_trusted(tmp_path):
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=served).start()
     url = f"https://localhost:{runner.addresses[0][1]}/"
 
-    requests = connect(connect_timeout=5)
+    requests = open_requests(connect_timeout=5)
     with pytest.raises(ConnectionLost, match="pass tls= a context that trusts"):
         await requests.send("GET", url, {})
     await requests.close()
 
-    requests = connect(connect_timeout=5, tls=ssl.create_default_context(cafile=path))
+    requests = open_requests(connect_timeout=5, tls=ssl.create_default_context(cafile=path))
     response = await requests.send("GET", url, {})
     assert b"secret" == await response.read(100)
     await requests.close()
@@ -232,7 +233,7 @@ async def test_what_a_url_leaves_out_reaches_the_requests(monkeypatch):
         seen.update(options)
         raise ConnectionLost("seen enough")
 
-    monkeypatch.setattr("isthmus.client.targets.connect", remember)
+    monkeypatch.setattr("isthmus.client.targets.open_requests", remember)
     context = ssl.create_default_context()
     with pytest.raises(ConnectFailed, match="seen enough"):
         await Client(Http("http://a.example/", tls=context, proxy="http://p:1")).open()

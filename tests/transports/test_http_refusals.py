@@ -2,8 +2,13 @@
 
 import pytest
 
-from isthmus.transports.http.refusals import body_of, moved, refusal, same_origin
-from scripted_requests import Reply
+from isthmus.transports.http.client.requests import (
+    make_http_refused,
+    read_refusal_body,
+    resolve_redirect,
+    same_origin,
+)
+from support.http.scripted_requests import ScriptedReply
 
 
 @pytest.mark.parametrize(
@@ -44,13 +49,13 @@ def test_the_same_origin_is_the_same_scheme_host_and_port(url, other, expected):
 )
 def test_where_a_redirect_may_lead(location, expected):
     """Ours: the same scheme, host and port, and not in a circle."""
-    assert expected == moved("http://a.example/mcp", location)
+    assert expected == resolve_redirect("http://a.example/mcp", location)
 
 
 async def test_a_refusal_shows_the_beginning_of_its_body_and_where_it_redirects():
     """Ours: enough to see what answered."""
-    error = refusal(Reply(302, Location="http://b/"), b"\xff" + b"x" * 1000)
+    error = make_http_refused(ScriptedReply(302, Location="http://b/"), b"\xff" + b"x" * 1000)
 
     assert (302, 500) == (error.status, len(error.body))
     assert "it redirects to http://b/: use that URL if you trust it" in str(error)
-    assert b"why" == await body_of(Reply(500, b"why"))
+    assert b"why" == await read_refusal_body(ScriptedReply(500, b"why"))

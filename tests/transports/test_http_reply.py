@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from isthmus.core.http_rules import Accepts
+from isthmus.core.http.rules import AcceptedForms
 from isthmus.transports.http.reply import Reply
 
-EITHER = Accepts(json=True, events=True)
+EITHER = AcceptedForms(json=True, events=True)
 
 
 class Wire:
@@ -156,7 +156,7 @@ async def test_a_heartbeat_waits_for_the_one_before_it():
 
 async def test_no_heartbeat_makes_a_stream_of_what_must_not_be_one():
     """A client that takes JSON only."""
-    reply = Reply(Wire(), Accepts(json=True, events=False))
+    reply = Reply(Wire(), AcceptedForms(json=True, events=False))
 
     reply.beat(asyncio.get_running_loop())
 

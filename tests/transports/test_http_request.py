@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from isthmus.transports.http.request import Begun, begun
+from isthmus.transports.http.request import StartedAwaitable, start_awaitable
 
 
 async def at_once():
@@ -27,7 +27,7 @@ async def settle():
 
 async def test_what_is_there_at_once_is_given_at_once():
     """Ours: a body that is there already costs no watch."""
-    assert "there" == begun(at_once())
+    assert "there" == start_awaitable(at_once())
 
 
 async def test_what_fails_at_once_raises_at_once():
@@ -37,14 +37,14 @@ async def test_what_fails_at_once_raises_at_once():
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        begun(failing())
+        start_awaitable(failing())
 
 
 async def test_what_has_to_be_waited_for_goes_on_where_it_was():
     """Ours: nothing of it is done twice."""
     gate = asyncio.Event()
-    rest = begun(waited_for(gate))
-    assert isinstance(rest, Begun)
+    rest = start_awaitable(waited_for(gate))
+    assert isinstance(rest, StartedAwaitable)
     task = asyncio.ensure_future(asyncio.wait_for(rest, None))
     await settle()
     gate.set()
@@ -57,7 +57,7 @@ async def test_a_future_can_be_begun():
     future = asyncio.get_running_loop().create_future()
 
     async def wait():
-        return await begun(future)
+        return await start_awaitable(future)
 
     task = asyncio.ensure_future(wait())
     await settle()
@@ -82,7 +82,7 @@ async def test_a_cancellation_reaches_what_was_begun(swallowed):
             return "instead"
 
     async def wait():
-        return await begun(watched())
+        return await start_awaitable(watched())
 
     task = asyncio.ensure_future(wait())
     await settle()
@@ -108,7 +108,7 @@ async def test_steps_that_cannot_be_told_are_left():
             return None
 
     async def wait():
-        return await begun(Steps())
+        return await start_awaitable(Steps())
 
     task = asyncio.ensure_future(wait())
     await settle()

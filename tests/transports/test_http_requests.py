@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 from isthmus.errors import ConnectionLost
-from isthmus.transports.http.requests import connect, hint, said
+from isthmus.transports.http.client.requests import describe_error, find_hint, open_requests
 
 
 class FromLibrary(Exception):
@@ -34,7 +34,7 @@ class FromLibrary(Exception):
 )
 def test_what_went_wrong_is_told_in_the_systems_words(error, words):
     """Ours: a refused connection is told as such, without the library's internals."""
-    assert said(error).startswith(words)
+    assert describe_error(error).startswith(words)
 
 
 class FromProxy(Exception):
@@ -67,14 +67,14 @@ class Distrusted(Exception):
 )
 def test_what_to_look_at_first_is_told(error, proxied, words):
     """Ours: where it is known."""
-    found = hint(error, proxied=proxied)
+    found = find_hint(error, proxied=proxied)
 
     assert (True, bool(words)) == (found.startswith(words), bool(found))
 
 
 def test_a_timeout_is_told_as_one():
     """Ours: some of aiohttp's say nothing, or too much."""
-    assert "no connection in time" == said(TimeoutError("Connection timeout to host x"))
+    assert "no connection in time" == describe_error(TimeoutError("Connection timeout to host x"))
 
 
 async def test_a_connection_is_kept_and_used_again():
@@ -91,7 +91,7 @@ async def test_a_connection_is_kept_and_used_again():
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    requests = connect(connect_timeout=5)
+    requests = open_requests(connect_timeout=5)
 
     async def ask():
         return await (await requests.send("GET", url, {})).read(100)
@@ -116,7 +116,7 @@ async def test_what_a_closed_answer_passed_through_is_not_kept():
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    requests = connect(connect_timeout=5)
+    requests = open_requests(connect_timeout=5)
     response = await requests.send("GET", url, {})
     reading = asyncio.create_task(response.piece())
     await asyncio.sleep(0)
@@ -134,7 +134,7 @@ async def test_of_a_connection_that_never_came_about_no_byte_was_sent():
     """Ours: whoever must not send anything twice may send this again."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
-        requests = connect(connect_timeout=5.0)
+        requests = open_requests(connect_timeout=5.0)
         try:
             with pytest.raises(ConnectionLost) as lost:
                 await requests.send("POST", f"http://127.0.0.1:{taken.getsockname()[1]}/", {}, b"x")

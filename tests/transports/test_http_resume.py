@@ -6,19 +6,6 @@ import gc
 
 import pytest
 
-from asgi_driver import Exchange, fetch
-from heap import own_heap
-from http_wire import (
-    INITIALIZE,
-    INITIALIZED,
-    called,
-    hello,
-    legacy,
-    legacy_head,
-    opened,
-    router,
-    text_of,
-)
 from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.transports.http import resume
 from isthmus.transports.http.app import HttpApp
@@ -28,6 +15,19 @@ from isthmus.wire import (
     ListRootsParams,
     ListRootsResult,
     ProgressParams,
+)
+from support.heap import own_heap
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import (
+    INITIALIZE,
+    INITIALIZED,
+    begin_legacy_call,
+    hello,
+    legacy_call_body,
+    legacy_head,
+    make_router,
+    open_legacy_session,
+    read_tool_text,
 )
 
 RESUMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
@@ -64,7 +64,7 @@ class Talk:
 @contextlib.asynccontextmanager
 async def serving(options=None, **tools):
     """An app with these tools, closed in the end."""
-    target = HttpApp(router(hello=hello, **tools), **(options or {}))
+    target = HttpApp(make_router(hello=hello, **tools), **(options or {}))
     try:
         yield target
     finally:
@@ -118,7 +118,9 @@ async def test_every_event_has_an_id_of_its_own(revision):
         session = await opened_in(target, revision)
         seen = []
         for id in (1, 2):
-            call = Exchange(target, headers=head(session, revision), body=called("talk", id))
+            call = Exchange(
+                target, headers=head(session, revision), body=legacy_call_body("talk", id)
+            )
             await talk.begun.wait()
             await talk.say(1, 2)
             talk.end()
@@ -138,7 +140,7 @@ async def test_a_stream_begins_with_an_empty_event_where_the_revision_says_so(re
     talk = Talk()
     async with serving(talk=talk) as target:
         session = await opened_in(target, revision)
-        call = Exchange(target, headers=head(session, revision), body=called("talk"))
+        call = Exchange(target, headers=head(session, revision), body=legacy_call_body("talk"))
         await talk.say(1)
         first = call.body.split(b"\n\n")[0].split(b"\n")
         talk.end()
@@ -151,8 +153,8 @@ async def test_plain_json_costs_no_stream():
     """Ours: what has no stream has nothing to resume."""
     log = MemoryLog(lambda: 0.0)
     async with serving({"stream_log": log}) as target:
-        session = await opened(target)
-        answer = await legacy(target, session).done()
+        session = await open_legacy_session(target)
+        answer = await begin_legacy_call(target, session).done()
 
         assert "application/json" == answer.header("content-type")
         assert 0 == len(log)
@@ -164,7 +166,7 @@ async def test_2024_11_05_over_streamable_http_has_no_ids():
     talk = Talk()
     async with serving(talk=talk) as target:
         session = await opened_in(target, "2024-11-05")
-        call = Exchange(target, headers=head(session, "2024-11-05"), body=called("talk"))
+        call = Exchange(target, headers=head(session, "2024-11-05"), body=legacy_call_body("talk"))
         await talk.say(1)
         talk.end()
         await call.done()
@@ -189,7 +191,7 @@ async def test_a_call_whose_client_lost_its_connection_goes_on_and_its_answer_is
     talk = Talk()
     async with serving({"heartbeat": 0.01}, talk=talk) as target:
         session = await opened_in(target, revision)
-        call = Exchange(target, headers=head(session, revision), body=called("talk"))
+        call = Exchange(target, headers=head(session, revision), body=legacy_call_body("talk"))
         await talk.say(1, 2)
         await cut(call)
         await talk.say(3)
@@ -203,7 +205,7 @@ async def test_a_call_whose_client_lost_its_connection_goes_on_and_its_answer_is
 
         assert [1, 2] == numbers(call)
         assert [3, 4] == numbers(again)
-        assert "talked" == text_of(again.events[-1])
+        assert "talked" == read_tool_text(again.events[-1])
         assert again.complete.is_set()
 
 
@@ -211,8 +213,8 @@ async def test_an_answer_that_came_while_nobody_listened_is_kept():
     """Ours: a client may come back after the end."""
     talk = Talk()
     async with serving(talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
         await cut(call)
         talk.end()
@@ -220,7 +222,7 @@ async def test_an_answer_that_came_while_nobody_listened_is_kept():
 
         again = await get(target, session, call.ids[-1]).done()
 
-        assert "talked" == text_of(again.events[0])
+        assert "talked" == read_tool_text(again.events[0])
 
 
 @pytest.mark.parametrize("revision", RESUMABLE)
@@ -235,9 +237,9 @@ async def answered_on_streams(talk, revision):
     """Answers on streams, one of them resumed; nothing is left but what was said."""
     async with serving({"stream_answers": True}, talk=talk) as target:
         session = await opened_in(target, revision)
-        plain = Exchange(target, headers=head(session, revision), body=called())
+        plain = Exchange(target, headers=head(session, revision), body=legacy_call_body())
         await plain.done()
-        call = Exchange(target, headers=head(session, revision), body=called("talk", 2))
+        call = Exchange(target, headers=head(session, revision), body=legacy_call_body("talk", 2))
         await talk.say(1)
         talk.end()
         await call.done()
@@ -264,7 +266,7 @@ async def test_an_answer_that_its_client_does_not_take_is_given_to_it_when_it_co
     talk = Talk()
     async with serving({"stream_answers": True}, talk=talk) as target:
         session = await opened_in(target, "2025-11-25")
-        call = Slow(target, headers=head(session, "2025-11-25"), body=called("talk"))
+        call = Slow(target, headers=head(session, "2025-11-25"), body=legacy_call_body("talk"))
         if said:
             talk.steps.put_nowait(1)
         talk.end()
@@ -272,7 +274,7 @@ async def test_an_answer_that_its_client_does_not_take_is_given_to_it_when_it_co
 
         again = await get(target, session, call.ids[0]).done()
 
-        assert "talked" == text_of(again.events[-1])
+        assert "talked" == read_tool_text(again.events[-1])
         await call.done()
 
 
@@ -280,8 +282,8 @@ async def test_from_the_empty_event_the_whole_stream_is_given_again():
     """2025-11-25: its id can be used as Last-Event-ID."""
     talk = Talk()
     async with serving(talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await talk.say(1, 2)
         talk.end()
         await call.done()
@@ -296,8 +298,8 @@ async def test_after_the_last_event_the_stream_is_at_its_end():
     """Ours: known, and nothing more to say."""
     talk = Talk()
     async with serving(talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
         talk.end()
         await call.done()
@@ -312,8 +314,8 @@ async def test_a_client_may_come_back_before_the_server_knows_that_it_was_gone()
     """Each message on one stream only: the newer connection carries it, the older one ends."""
     talk = Talk()
     async with serving(talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
         second = get(target, session, call.ids[-1])
         await second.started.wait()
@@ -326,7 +328,7 @@ async def test_a_client_may_come_back_before_the_server_knows_that_it_was_gone()
         await third.done()
 
         assert ([1], [2], []) == (numbers(call), numbers(second), numbers(third))
-        assert "talked" == text_of(third.events[0])
+        assert "talked" == read_tool_text(third.events[0])
 
 
 async def test_a_question_asked_while_nobody_listened_is_answered_later():
@@ -344,8 +346,8 @@ async def test_a_question_asked_while_nobody_listened_is_answered_later():
 
     gone = asyncio.Event()
     async with serving(ask=ask) as target:
-        session = await opened(target)
-        call = legacy(target, session, "ask")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "ask")
         await call.event()
         await cut(call)
         gone.set()
@@ -356,15 +358,15 @@ async def test_a_question_asked_while_nobody_listened_is_answered_later():
         await fetch(target, headers=legacy_head(session), body=body)
         await again.done()
 
-        assert "decline" == text_of(again.events[-1])
+        assert "decline" == read_tool_text(again.events[-1])
 
 
 async def test_a_cancelled_call_ends_the_stream_that_was_resumed():
     """Nothing is sent after a cancellation, and nobody waits for ever."""
     talk = Talk()
     async with serving(talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk", id=4)
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk", id=4)
         await talk.say(1)
         again = get(target, session, call.ids[-1])
         await again.started.wait()
@@ -387,9 +389,9 @@ async def test_an_id_of_another_session_is_an_error():
     """Event ids are bound to the session: B never replays what A was told."""
     talk = Talk()
     async with serving(talk=talk) as target:
-        mine, other = await opened(target), await opened(target)
-        call = legacy(target, mine, "talk")
-        theirs = legacy(target, other, "talk")
+        mine, other = await open_legacy_session(target), await open_legacy_session(target)
+        call = begin_legacy_call(target, mine, "talk")
+        theirs = begin_legacy_call(target, other, "talk")
         await talk.say(1, 2)
         for id in (*call.ids, *theirs.ids):
             wrong = other if id in call.ids else mine
@@ -411,8 +413,8 @@ async def test_an_id_that_was_never_given_is_an_error_that_says_what_to_do(forge
     """Never an empty stream; and not 404, which would end the session for the client."""
     talk = Talk()
     async with serving(talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
         mark = call.ids[0].partition("-")[0]
         answer = await get(target, session, forged.replace("{mark}", mark)).done()
@@ -427,8 +429,8 @@ async def test_what_is_not_kept_any_more_is_an_error():
     """Ours: a stream has no holes."""
     talk = Talk()
     async with serving({"stream_log": MemoryLog(lambda: 0.0, entries=2)}, talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await talk.say(1, 2, 3, 4)
 
         assert 400 == (await get(target, session, call.ids[1]).done()).status
@@ -440,14 +442,14 @@ async def test_what_is_not_kept_any_more_is_an_error():
 
 async def test_streams_that_have_ended_give_way_and_those_at_work_stay(monkeypatch):
     """Ours: a session keeps a bounded number of streams."""
-    monkeypatch.setattr(resume, "MAX_STREAMS", 3)
+    monkeypatch.setattr(resume, "MAX_KEPT_STREAMS", 3)
     log = MemoryLog(lambda: 0.0)
     talk = Talk()
     async with serving({"stream_log": log, "stream_answers": True}, talk=talk) as target:
-        session = await opened(target)
-        long = legacy(target, session, "talk", id=0)
+        session = await open_legacy_session(target)
+        long = begin_legacy_call(target, session, "talk", id=0)
         await talk.say(1)
-        ended = [await legacy(target, session, id=i).done() for i in range(1, 5)]
+        ended = [await begin_legacy_call(target, session, id=i).done() for i in range(1, 5)]
 
         statuses = [(await get(target, session, one.ids[0]).done()).status for one in ended]
         assert [400, 400, 200, 200] == statuses
@@ -463,8 +465,8 @@ async def test_a_session_that_ends_takes_its_streams_along():
     log = MemoryLog(lambda: 0.0)
     talk = Talk()
     async with serving({"stream_log": log}, talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
         again = get(target, session, call.ids[-1])
         await again.started.wait()
@@ -490,14 +492,14 @@ async def roots(inbound):
 async def test_a_standing_stream_goes_on_after_its_last_event():
     """2025-11-25: resumption is the same however the stream was begun."""
     async with serving(roots=roots) as target:
-        session = await opened(target)
+        session = await open_legacy_session(target)
         first = get(target, session)
         await first.bytes_sent(b"\n\n")
-        calls = [legacy(target, session, "roots", id=1)]
+        calls = [begin_legacy_call(target, session, "roots", id=1)]
         await first.event()
         first.leave()
         await first.done()
-        calls.append(legacy(target, session, "roots", id=2))
+        calls.append(begin_legacy_call(target, session, "roots", id=2))
         await asyncio.sleep(0)
 
         second = get(target, session, first.ids[0])
@@ -515,12 +517,12 @@ async def test_the_resumed_stream_of_a_call_hears_nothing_else():
     """2025-11-25: MUST NOT replay messages of a different stream, or bring others."""
     talk = Talk()
     async with serving(talk=talk, roots=roots) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk", id=1)
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk", id=1)
         await talk.say(1)
         again = get(target, session, call.ids[-1])
         await again.started.wait()
-        asking = legacy(target, session, "roots", id=2)
+        asking = begin_legacy_call(target, session, "roots", id=2)
         standing = get(target, session)
         question = await standing.event()
         body = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
@@ -529,12 +531,12 @@ async def test_the_resumed_stream_of_a_call_hears_nothing_else():
         talk.end()
         await again.done()
 
-        assert ["talked"] == [text_of(event) for event in again.events]
+        assert ["talked"] == [read_tool_text(event) for event in again.events]
 
 
 async def test_what_is_kept_for_a_standing_stream_is_bounded_by_bytes(monkeypatch):
     """Ours: a client that never listens costs a bounded amount, whatever it is told."""
-    monkeypatch.setattr("isthmus.transports.http.session.MAX_KEPT_SIZE", 500)
+    monkeypatch.setattr("isthmus.transports.http.sessions.MAX_KEPT_BYTES", 500)
 
     async def chatter(inbound):
         for number in range(10):
@@ -543,8 +545,8 @@ async def test_what_is_kept_for_a_standing_stream_is_bounded_by_bytes(monkeypatc
         return "said"
 
     async with serving(chatter=chatter) as target:
-        session = await opened(target)
-        await legacy(target, session, "chatter").done()
+        session = await open_legacy_session(target)
+        await begin_legacy_call(target, session, "chatter").done()
         standing = get(target, session)
         await standing.event()
 
@@ -566,8 +568,8 @@ async def test_a_tool_that_lets_go_of_the_connection_is_polled_for_its_answer():
 
     go = asyncio.Event()
     async with serving(poll=poll) as target:
-        session = await opened(target)
-        call = legacy(target, session, "poll")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "poll")
         await call.complete.wait()
         again = get(target, session, call.ids[0])
         await again.started.wait()
@@ -578,7 +580,7 @@ async def test_a_tool_that_lets_go_of_the_connection_is_polled_for_its_answer():
         assert [b"id: " + call.ids[0].encode(), b"retry: 250", b"data: "] == call.body.split(b"\n")[
             :3
         ]
-        assert "polled" == text_of(again.events[0])
+        assert "polled" == read_tool_text(again.events[0])
 
 
 async def test_a_connection_can_be_let_go_of_again_and_after_other_events():
@@ -595,8 +597,8 @@ async def test_a_connection_can_be_let_go_of_again_and_after_other_events():
 
     turns = {1: asyncio.Event(), 2: asyncio.Event()}
     async with serving({"retry": 0.3}, poll=poll) as target:
-        session = await opened(target)
-        first = legacy(target, session, "poll")
+        session = await open_legacy_session(target)
+        first = begin_legacy_call(target, session, "poll")
         await first.complete.wait()
         second = get(target, session, first.ids[-1])
         await second.started.wait()
@@ -607,7 +609,7 @@ async def test_a_connection_can_be_let_go_of_again_and_after_other_events():
 
         assert first.body.endswith(b"\n\nretry: 300\ndata: \n\n")
         assert second.body.endswith(b"\n\nretry: 300\ndata: \n\n")
-        assert "polled" == text_of(third.events[0])
+        assert "polled" == read_tool_text(third.events[0])
 
 
 @pytest.mark.covers("resumption.polling.newest-only")
@@ -621,9 +623,11 @@ async def test_older_clients_are_not_let_go_of(revision):
 
     async with serving(poll=poll) as target:
         session = await opened_in(target, revision)
-        call = await Exchange(target, headers=head(session, revision), body=called("poll")).done()
+        call = await Exchange(
+            target, headers=head(session, revision), body=legacy_call_body("poll")
+        ).done()
 
-        assert "answered" == text_of(call.json)
+        assert "answered" == read_tool_text(call.json)
 
 
 async def test_a_client_that_takes_no_streams_is_not_let_go_of():
@@ -634,27 +638,27 @@ async def test_a_client_that_takes_no_streams_is_not_let_go_of():
         return "answered"
 
     async with serving(poll=poll) as target:
-        session = await opened(target)
+        session = await open_legacy_session(target)
         headers = legacy_head(session, accept="application/json")
-        call = await fetch(target, headers=headers, body=called("poll"))
+        call = await fetch(target, headers=headers, body=legacy_call_body("poll"))
 
-        assert "answered" == text_of(call.json)
+        assert "answered" == read_tool_text(call.json)
 
 
 async def test_a_call_that_takes_long_gives_its_client_the_means_to_come_back(monkeypatch):
     """2025-11-25: SHOULD immediately send an event id; a plain JSON answer is still on its way."""
-    monkeypatch.setattr(resume, "PRIME_AFTER", 0.0)
+    monkeypatch.setattr(resume, "PRIME_AFTER_S", 0.0)
     talk = Talk()
     async with serving(talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await call.bytes_sent(b"data: \n\n")
         await cut(call)
         talk.end()
         await call.done()
 
         again = await get(target, session, call.ids[0]).done()
-        assert "talked" == text_of(again.events[0])
+        assert "talked" == read_tool_text(again.events[0])
 
 
 # A log that fails
@@ -679,14 +683,14 @@ async def test_a_log_that_fails_costs_the_resumption_and_not_the_call(caplog):
     """Ours: what cannot be kept is still said."""
     talk = Talk()
     async with serving({"stream_log": Broken(1)}, talk=talk) as target:
-        session = await opened(target)
-        call = legacy(target, session, "talk")
+        session = await open_legacy_session(target)
+        call = begin_legacy_call(target, session, "talk")
         await talk.say(1, 2)
         talk.end()
         await call.done()
 
         assert [1, 2] == numbers(call)
-        assert "talked" == text_of(call.events[-1])
+        assert "talked" == read_tool_text(call.events[-1])
         assert 2 == len(call.ids)
         assert 400 == (await get(target, session, call.ids[-1]).done()).status
         assert "the log of streams failed" in caplog.text
@@ -694,7 +698,7 @@ async def test_a_log_that_fails_costs_the_resumption_and_not_the_call(caplog):
 
 async def test_a_stream_without_its_book_is_found_by_nobody():
     """The parts of it, without HTTP."""
-    streams = resume.Streams("session", MemoryLog(lambda: 0.0), primes=False)
+    streams = resume.SessionStreams("session", MemoryLog(lambda: 0.0), primes=False)
     for id in ("", "a", f"{streams.mark}-1-0", f"{streams.mark}-²-0"):
         with pytest.raises(Forgotten):
             streams.find(id)

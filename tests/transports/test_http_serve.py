@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from http_wire import app, hello, modern_body, modern_head
 from isthmus.testing.faults import until
-from isthmus.transports.http.serve import Heads, serve
+from isthmus.transports.http.serve import ConnectionSweeper, serve
+from support.http.messages import hello, make_http_app, modern_body, modern_head
 
 EVERY_LOOP = True
 
@@ -70,7 +70,7 @@ LISTEN = (
 
 async def test_a_connection_is_used_again_and_again(capsys):
     """Keep-alive; the address is told on stderr, and nothing else is said."""
-    async with serving(app(hello=hello)) as url:
+    async with serving(make_http_app(hello=hello)) as url:
         reader, writer = await connected(url)
         for _ in range(3):
             writer.write(written(modern_head(), modern_body()))
@@ -96,7 +96,7 @@ async def test_a_client_that_closes_its_connection_cancels_its_call():
         finally:
             ended.set()
 
-    async with serving(app(slow=slow)) as url:
+    async with serving(make_http_app(slow=slow)) as url:
         _reader, writer = await connected(url)
         body = modern_body(params={"name": "slow", "arguments": {}})
         writer.write(written(modern_head(name="slow"), body))
@@ -107,7 +107,7 @@ async def test_a_client_that_closes_its_connection_cancels_its_call():
 
 async def test_a_stop_ends_listening_streams_in_good_order_and_at_once():
     """Users' pain 23: no second Ctrl-C, no waiting for streams that never end."""
-    async with serving(app()) as url:
+    async with serving(make_http_app()) as url:
         reader, writer = await connected(url)
         writer.write(written(*LISTEN))
         await reader.readuntil(b"acknowledged")
@@ -124,7 +124,7 @@ async def test_a_stop_ends_listening_streams_in_good_order_and_at_once():
 async def test_a_unix_socket_is_served(tmp_path):
     """For proxies on the same machine; nobody's name is checked there."""
     path = str(tmp_path / "socket")
-    async with serving(app(hello=hello), uds=path) as where:
+    async with serving(make_http_app(hello=hello), uds=path) as where:
         assert path == where
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(written(modern_head(host="mcp.example.com"), modern_body()))
@@ -134,7 +134,7 @@ async def test_a_unix_socket_is_served(tmp_path):
 
 async def test_a_huge_body_is_refused_while_it_is_still_being_sent():
     """Users' pain 20: what is announced as too long is not read."""
-    async with serving(app({"body_limit": 1000})) as url:
+    async with serving(make_http_app({"body_limit": 1000})) as url:
         reader, writer = await connected(url)
         request = written(modern_head(), modern_body()).replace(
             b"content-length: ", b"content-length: 9"
@@ -210,7 +210,7 @@ async def test_run_stops_within_two_seconds_though_a_thread_is_busy():
 @pytest.mark.parametrize("spell", [str.upper, str.lower, str.title])
 async def test_names_of_headers_are_read_in_any_case(spell):
     """Spec 2026-07-28 basic/transports/streamable-http#case-sensitivity: a MUST."""
-    async with serving(app(hello=hello)) as url:
+    async with serving(make_http_app(hello=hello)) as url:
         reader, writer = await connected(url)
         head = {spell(name): value for name, value in modern_head().items()}
         writer.write(written(head, modern_body()))
@@ -239,9 +239,9 @@ async def loose(target, http):
 @pytest.mark.parametrize("before", [0, 1])
 async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before):
     """Ours: a descriptor is taken by each connection, also by one that never asks anything."""
-    heads = Heads()
+    heads = ConnectionSweeper()
     request = written(modern_head(host="localhost"), modern_body())
-    async with loose(app(hello=hello), http) as (server, port):
+    async with loose(make_http_app(hello=hello), http) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(before):
             writer.write(request)
@@ -262,9 +262,9 @@ async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before
 
 async def test_a_busy_connection_and_an_idle_one_are_left_alone():
     """Ours: only a head is waited for; what a request takes, and what follows it, is timed else."""
-    heads = Heads()
+    heads = ConnectionSweeper()
     request = written(modern_head(host="localhost"), modern_body())
-    async with loose(app(hello=hello), "httptools") as (server, port):
+    async with loose(make_http_app(hello=hello), "httptools") as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(3):
             writer.write(request)
@@ -301,8 +301,8 @@ async def leave(writer):
 @pytest.mark.parametrize("http", ["httptools", "h11"])
 async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(http):
     """Ours: it takes memory and a descriptor, whichever kind of answer it is."""
-    heads = Heads()
-    async with loose(app(big=big), http) as (server, port):
+    heads = ConnectionSweeper()
+    async with loose(make_http_app(big=big), http) as (server, port):
         connections = server.server_state.connections
         _, writer = await unread(port)
         await until(
@@ -321,8 +321,8 @@ async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(http):
 
 async def test_a_client_that_reads_slowly_is_waited_for():
     """Ours: each look finds that it has read something since the look before."""
-    heads = Heads()
-    async with loose(app(big=big), "httptools") as (server, port):
+    heads = ConnectionSweeper()
+    async with loose(make_http_app(big=big), "httptools") as (server, port):
         connections = server.server_state.connections
         reader, writer = await unread(port)
         size = 1

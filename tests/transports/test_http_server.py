@@ -6,17 +6,17 @@ import threading
 
 import pytest
 
-from asgi_driver import Exchange, fetch
-from http_wire import (
-    legacy,
+from isthmus import Accepted, Context, Server
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import (
+    begin_legacy_call,
+    begin_modern_call,
     legacy_head,
-    modern,
     modern_body,
     modern_head,
-    opened,
-    text_of,
+    open_legacy_session,
+    read_tool_text,
 )
-from isthmus import Accepted, Context, Server
 
 
 def shop(**options):
@@ -47,34 +47,34 @@ def shop(**options):
 async def test_one_endpoint_serves_both_eras():
     """The same tool, by a session and without one."""
     target = shop().asgi()
-    session = await opened(target)
+    session = await open_legacy_session(target)
 
-    assert "hello" == text_of((await legacy(target, session).done()).json)
-    assert "hello" == text_of((await modern(target).done()).json)
+    assert "hello" == read_tool_text((await begin_legacy_call(target, session).done()).json)
+    assert "hello" == read_tool_text((await begin_modern_call(target).done()).json)
     await target.close()
 
 
 async def test_progress_is_a_stream_in_both_eras():
     """What the author calls progress opens the stream."""
     target = shop().asgi()
-    session = await opened(target)
+    session = await open_legacy_session(target)
 
     for exchange in (
-        legacy(target, session, "report", progressToken="p"),
-        modern(target, "report", progressToken="p"),
+        begin_legacy_call(target, session, "report", progressToken="p"),
+        begin_modern_call(target, "report", progressToken="p"),
     ):
         await exchange.done()
         first, last = exchange.events
         assert ("p", 1) == (first["params"]["progressToken"], first["params"]["progress"])
-        assert "reported" == text_of(last)
+        assert "reported" == read_tool_text(last)
     await target.close()
 
 
 async def test_a_question_is_a_message_in_a_session():
     """Up to 2025-11-25 it travels on the call's stream."""
     target = shop().asgi()
-    session = await opened(target)
-    call = legacy(target, session, "ask")
+    session = await open_legacy_session(target)
+    call = begin_legacy_call(target, session, "ask")
 
     question = await call.event()
     content = {"action": "accept", "content": {"value": 3}}
@@ -85,7 +85,7 @@ async def test_a_question_is_a_message_in_a_session():
     )
     await call.done()
 
-    assert "3" == text_of(call.events[-1])
+    assert "3" == read_tool_text(call.events[-1])
     await target.close()
 
 
@@ -106,7 +106,7 @@ async def test_a_question_is_a_result_without_a_session():
     second = (await fetch(target, headers=head, body=modern_body(params=again, **meta))).json
 
     assert "input_required" == first["result"]["resultType"]
-    assert "3" == text_of(second)
+    assert "3" == read_tool_text(second)
     await target.close()
 
 
@@ -126,7 +126,7 @@ async def test_a_client_that_leaves_is_seen_by_a_tool_in_a_thread():
         return "late"
 
     target = server.asgi()
-    exchange = modern(target, "block")
+    exchange = begin_modern_call(target, "block")
     await running.wait()
     exchange.leave()
     await exchange.done()
@@ -149,8 +149,8 @@ async def test_the_lifespan_is_entered_by_the_first_request_and_left_by_the_stop
 
     target = shop(lifespan=lifespan).asgi()
     assert [] == log
-    await modern(target).done()
-    await modern(target).done()
+    await begin_modern_call(target).done()
+    await begin_modern_call(target).done()
     assert ["enter"] == log
     await target.close()
     assert ["enter", "leave"] == log
@@ -160,7 +160,7 @@ async def test_sessions_hear_of_changes_on_their_standing_stream():
     """A tool that is added is told to whoever listens."""
     server = shop()
     target = server.asgi()
-    session = await opened(target)
+    session = await open_legacy_session(target)
     standing = Exchange(target, "GET", headers=legacy_head(session, accept="text/event-stream"))
     await standing.started.wait()
 
@@ -173,9 +173,10 @@ async def test_sessions_hear_of_changes_on_their_standing_stream():
 async def test_concurrent_calls_of_both_eras_do_not_disturb_each_other():
     """Many at once, each answered with its own id."""
     target = shop().asgi()
-    session = await opened(target)
+    session = await open_legacy_session(target)
     exchanges = [
-        legacy(target, session, id=i) if i % 2 else modern(target, id=i) for i in range(50)
+        begin_legacy_call(target, session, id=i) if i % 2 else begin_modern_call(target, id=i)
+        for i in range(50)
     ]
     for exchange in exchanges:
         await exchange.done()

@@ -7,7 +7,7 @@ import json
 import pytest
 from aiohttp import web
 
-from isthmus.client import known
+from isthmus.client import handshake
 from isthmus.client.client import Client
 from isthmus.core.answers import Accepted
 from isthmus.errors import (
@@ -19,9 +19,9 @@ from isthmus.errors import (
     SessionEnded,
 )
 from isthmus.runtime.channel import Outgoing
-from isthmus.transports.http.address import HttpSse
-from isthmus.transports.http.sse_client import HttpSseChannel
-from scripted_requests import HOLD, Reply, Scripted
+from isthmus.transports.http.client.address import HttpSse
+from isthmus.transports.http.client.sse import HttpSseChannel
+from support.http.scripted_requests import HOLD, ScriptedReply, ScriptedRequests
 
 EVERY_LOOP = True
 
@@ -72,8 +72,8 @@ class OldServer:
         return self
 
     async def __aexit__(self, *_):
-        known.forget(self.url)
-        known.forget(("http+sse", self.url))
+        handshake.forget_target(self.url)
+        handshake.forget_target(("http+sse", self.url))
         for end in self.ends.values():
             end.set()
         await self.runner.cleanup()
@@ -149,8 +149,8 @@ async def test_what_was_found_out_is_remembered():
                 await client.call_tool("add")
             posts.append(len(server.heard))
 
-        assert known.recall(server.url).sse
-        assert OLD == str(known.recall(server.url).revision)
+        assert handshake.recall_target(server.url).sse
+        assert OLD == str(handshake.recall_target(server.url).revision)
         assert 2 * posts[0] == posts[1]
 
 
@@ -345,7 +345,7 @@ ENDPOINT = b"event: endpoint\ndata: /post\n\n"
 @contextlib.asynccontextmanager
 async def channel(answer, **options):
     """A channel whose requests a function answers, to be opened."""
-    requests = Scripted(answer)
+    requests = ScriptedRequests(answer)
     made = HttpSseChannel(URL, requests=requests, **options)
     try:
         yield made, requests
@@ -356,23 +356,27 @@ async def channel(answer, **options):
 
 def stream(*pieces):
     """A server whose GET brings these pieces, and whose POST is accepted."""
-    return lambda method, *_: Reply(200, *pieces) if method == "GET" else Reply(202)
+    return lambda method, *_: ScriptedReply(200, *pieces) if method == "GET" else ScriptedReply(202)
 
 
 @pytest.mark.parametrize(
     ("reply", "error", "complaint"),
     [
-        (lambda: Reply(405, b"no"), HttpRefused, "HTTP 405: no"),
-        (lambda: Reply(401), HttpRefused, "HTTP 401"),
+        (lambda: ScriptedReply(405, b"no"), HttpRefused, "HTTP 405: no"),
+        (lambda: ScriptedReply(401), HttpRefused, "HTTP 401"),
         (
-            lambda: Reply(302, Location="http://evil.example/"),
+            lambda: ScriptedReply(302, Location="http://evil.example/"),
             HttpRefused,
             "redirects to http://evil",
         ),
-        (lambda: Reply(200, b"<html>", kind="text/html"), Misbehaved, "GET brings text/html"),
-        (lambda: Reply(200), ConnectionLost, "ended the stream"),
         (
-            lambda: Reply(200, b"data: {}\n\n", HOLD),
+            lambda: ScriptedReply(200, b"<html>", kind="text/html"),
+            Misbehaved,
+            "GET brings text/html",
+        ),
+        (lambda: ScriptedReply(200), ConnectionLost, "ended the stream"),
+        (
+            lambda: ScriptedReply(200, b"data: {}\n\n", HOLD),
             Misbehaved,
             "does not begin with an endpoint event",
         ),
@@ -391,7 +395,7 @@ async def test_what_is_no_stream_of_this_transport_is_told(reply, error, complai
 
 async def test_a_stream_without_an_endpoint_is_not_waited_for_long(monkeypatch):
     """Decision D20: a server of another transport may send nothing on GET."""
-    monkeypatch.setattr("isthmus.transports.http.sse_client.ENDPOINT_WAIT", 0.01)
+    monkeypatch.setattr("isthmus.transports.http.client.sse.ENDPOINT_TIMEOUT_S", 0.01)
     async with channel(stream(b":\n\n", HOLD)) as (made, _):
         with pytest.raises(Misbehaved, match="named no endpoint within"):
             await made.open()
@@ -415,10 +419,10 @@ async def test_redirects_within_the_origin_are_followed():
 
     def answer(method, url, *_):
         if url.endswith("/sse"):
-            return Reply(307, Location="/sse/")
+            return ScriptedReply(307, Location="/sse/")
         if url.endswith("/post"):
-            return Reply(308, Location="/post/")
-        return Reply(200, ENDPOINT, HOLD) if method == "GET" else Reply(202)
+            return ScriptedReply(308, Location="/post/")
+        return ScriptedReply(200, ENDPOINT, HOLD) if method == "GET" else ScriptedReply(202)
 
     async with channel(answer) as (made, requests):
         await made.open()
@@ -446,7 +450,11 @@ async def test_a_refused_message_is_told_to_whoever_sent_it(status):
     """Ours: one failed request fails one call."""
 
     def answer(method, *_):
-        return Reply(200, ENDPOINT, HOLD) if method == "GET" else Reply(status, b"because")
+        return (
+            ScriptedReply(200, ENDPOINT, HOLD)
+            if method == "GET"
+            else ScriptedReply(status, b"because")
+        )
 
     async with channel(answer) as (made, _):
         await made.open()
@@ -456,11 +464,11 @@ async def test_a_refused_message_is_told_to_whoever_sent_it(status):
 
 async def test_a_notification_that_is_not_taken_in_time_is_given_up(monkeypatch):
     """Decision D20: no message waits for ever."""
-    monkeypatch.setattr("isthmus.transports.http.sse_client.NOTE_TIMEOUT", 0.01)
+    monkeypatch.setattr("isthmus.transports.http.client.sse.NOTIFICATION_TIMEOUT_S", 0.01)
 
     async def answer(method, *_):
         if method == "GET":
-            return Reply(200, ENDPOINT, HOLD)
+            return ScriptedReply(200, ENDPOINT, HOLD)
         return await asyncio.Event().wait()
 
     async with channel(answer) as (made, _):
@@ -474,7 +482,7 @@ async def test_an_answer_of_ours_that_is_not_taken_is_logged(caplog):
     caplog.set_level("INFO", "isthmus")
 
     def answer(method, *_):
-        return Reply(200, ENDPOINT, HOLD) if method == "GET" else Reply(500)
+        return ScriptedReply(200, ENDPOINT, HOLD) if method == "GET" else ScriptedReply(500)
 
     async with channel(answer) as (made, _):
         await made.open()
@@ -495,9 +503,9 @@ async def test_a_flood_of_questions_is_read_no_faster_than_our_answers_are_taken
                 b'data: {"jsonrpc":"2.0","id":%d,"method":"ping"}\n\n' % n for n in range(2000)
             ]
             pieces = [piece for ping in pings for piece in (ping, lambda: read.append(1))]
-            return Reply(200, ENDPOINT, *pieces, HOLD)
+            return ScriptedReply(200, ENDPOINT, *pieces, HOLD)
         await gate.wait()
-        return Reply(202)
+        return ScriptedReply(202)
 
     async def serve(made):
         for id in range(2000):

@@ -8,7 +8,15 @@ import sys
 
 import pytest
 
-from http_wire import INITIALIZE, INITIALIZED, app, hello, legacy_head, modern_body, modern_head
+from support.http.messages import (
+    INITIALIZE,
+    INITIALIZED,
+    hello,
+    legacy_head,
+    make_http_app,
+    modern_body,
+    modern_head,
+)
 
 PLAIN = """
 import signal, threading
@@ -253,7 +261,7 @@ async def test_closing_waits_for_the_end_that_a_signal_began():
         await gate.wait()
         ended.append("stop")
 
-    target = app({"on_stop": on_stop}, hello=hello)
+    target = make_http_app({"on_stop": on_stop}, hello=hello)
     with signals_owned_by(lambda *_: None):
         await target.start()
         signal.raise_signal(signal.SIGTERM)
@@ -276,7 +284,7 @@ async def test_what_an_app_does_at_its_end_may_close_it():
         await target.close()
         ended.append("stop")
 
-    target = app({"on_stop": on_stop}, hello=hello)
+    target = make_http_app({"on_stop": on_stop}, hello=hello)
     await target.start()
     await target.close()
 
@@ -290,12 +298,12 @@ def test_apps_that_nobody_closed_leave_the_signals_to_their_owner():
         pass
 
     async def serve_once():
-        target = app(hello=hello)
+        target = make_http_app(hello=hello)
         await target.start()
         await target.close()
 
     with signals_owned_by(own):
         for _ in range(2):
-            asyncio.run(app(hello=hello).start())
+            asyncio.run(make_http_app(hello=hello).start())
         asyncio.run(serve_once())
         assert own is signal.getsignal(signal.SIGTERM)

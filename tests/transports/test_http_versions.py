@@ -5,10 +5,17 @@ import json
 
 import pytest
 
-from asgi_driver import Exchange, fetch
-from http_serving import serving
-from http_wire import app, hello, legacy_head, modern_body, modern_head, opened
 from isthmus.transports.http.connections import Connection, H11Connection
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import (
+    hello,
+    legacy_head,
+    make_http_app,
+    modern_body,
+    modern_head,
+    open_legacy_session,
+)
+from support.http.uvicorn_server import serve_uvicorn
 
 OLD_HTTP = {"http_version": "1.0"}
 
@@ -30,7 +37,7 @@ async def test_a_call_by_http_1_0_is_answered_in_one_piece(kind):
     fields = modern_head(name="chatty", host="localhost").items()
     head = ["POST /mcp HTTP/1.0", *(f"{name}: {value}" for name, value in fields)]
     request = "\r\n".join([*head, f"content-length: {len(body)}", "", body]).encode()
-    async with serving(app(chatty=chatty), kind) as port:
+    async with serve_uvicorn(make_http_app(chatty=chatty), kind) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
         said = (await reader.read()).decode().lower()
@@ -44,8 +51,8 @@ async def test_a_call_by_http_1_0_is_answered_in_one_piece(kind):
 
 async def test_http_1_0_has_no_streams():
     """Ours: what is nothing but a stream is refused, with the reason."""
-    target = app()
-    session = await opened(target)
+    target = make_http_app()
+    session = await open_legacy_session(target)
     listen = modern_body("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     asked = [
         {"headers": modern_head("subscriptions/listen", None), "body": listen},
@@ -61,7 +68,7 @@ async def test_http_1_0_has_no_streams():
 
 async def test_bodies_on_their_way_have_a_budget_together():
     """Ours: each may be within its limit, and all of them too much."""
-    target = app({"body_limit": 1000, "upload_budget": 3000}, hello=hello)
+    target = make_http_app({"body_limit": 1000, "upload_budget": 3000}, hello=hello)
     piece = b'{"jsonrpc":"2.0",' + b" " * 883
     waiting = [Exchange(target, headers=modern_head(), body=[piece], whole=False) for _ in range(3)]
     for one in waiting:

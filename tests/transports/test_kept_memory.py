@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from line_wire import MODERN
+from support.transports.line_wire import MODERN
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="/proc is Linux's")
 

@@ -12,7 +12,13 @@ from isthmus import Context
 from isthmus.errors import ConnectFailed, UsageError
 from isthmus.transports import listener
 from isthmus.transports.listener import listen_tcp, listen_unix
-from line_wire import call, connected, echoing, listening, request
+from support.transports.line_wire import (
+    call_line,
+    connect_wire,
+    make_echo_server,
+    request_line,
+    serve_lines,
+)
 
 EVERY_LOOP = True
 INVALID = b'{"jsonrpc":"2.0","id":1,"method":"\xff"}'
@@ -31,15 +37,15 @@ def path(tmp_path):
 @pytest.mark.covers("sockets.connections.many")
 async def test_every_connection_is_a_conversation_of_its_own(way, path):
     """Ours: the same ids on two connections at once do not meet."""
-    server = echoing()
+    server = make_echo_server()
     async with (
-        listening(server, way, path) as (url, _),
-        connected(url) as one,
-        connected(url) as two,
+        serve_lines(server, way, path) as (url, _),
+        connect_wire(url) as one,
+        connect_wire(url) as two,
     ):
-        await one.says(call(1, "wait"))
+        await one.says(call_line(1, "wait"))
         await server.begun.wait()
-        await two.says(call(1, "echo", text="two"))
+        await two.says(call_line(1, "echo", text="two"))
         second = await two.hears()
         server.gate.set()
         first = await one.hears()
@@ -51,10 +57,10 @@ async def test_every_connection_is_a_conversation_of_its_own(way, path):
 @pytest.mark.covers("sockets.end.half-close")
 async def test_what_was_read_before_the_last_word_is_answered(way, path):
     """Ours: a client may say all it has to say, hang up, and listen."""
-    server = echoing()
-    async with listening(server, way, path) as (url, _), connected(url) as wire:
-        await wire.says(*(call(number, "echo", text="x") for number in range(100)))
-        await wire.says(call("slow", "wait"))
+    server = make_echo_server()
+    async with serve_lines(server, way, path) as (url, _), connect_wire(url) as wire:
+        await wire.says(*(call_line(number, "echo", text="x") for number in range(100)))
+        await wire.says(call_line("slow", "wait"))
         await server.begun.wait()
         wire.hangs_up()
         asyncio.get_running_loop().call_soon(server.gate.set)
@@ -68,10 +74,13 @@ async def test_what_was_read_before_the_last_word_is_answered(way, path):
 @pytest.mark.covers("sockets.messages.malformed")
 async def test_bad_lines_are_refused_and_the_conversation_goes_on(way, path):
     """Ours: as over stdio, no silence and no end (JSON-RPC 2.0)."""
-    async with listening(echoing(), way, path, limit=1000) as (url, _), connected(url) as wire:
-        await wire.says(request(1, "server/discover"))
+    async with (
+        serve_lines(make_echo_server(), way, path, limit=1000) as (url, _),
+        connect_wire(url) as wire,
+    ):
+        await wire.says(request_line(1, "server/discover"))
         await wire.hears()
-        await wire.says(b"{nonsense", INVALID, b"x" * 1001, call(2, "echo", text="fine"))
+        await wire.says(b"{nonsense", INVALID, b"x" * 1001, call_line(2, "echo", text="fine"))
         heard = [await wire.hears() for _ in range(4)]
 
     codes = [(message["id"], message["error"]["code"]) for message in heard if "error" in message]
@@ -85,9 +94,9 @@ async def test_bad_lines_are_refused_and_the_conversation_goes_on(way, path):
 )
 async def test_a_page_in_a_browser_cannot_call_a_tool(head):
     """Ours: a browser can be made to send any port a body of one's choice, or a ticket of TLS."""
-    server = echoing()
-    async with listening(server, limit=1000) as (url, _), connected(url) as wire:
-        await wire.says(head, b"Host: localhost\r", b"\r", call(1, "wait"))
+    server = make_echo_server()
+    async with serve_lines(server, limit=1000) as (url, _), connect_wire(url) as wire:
+        await wire.says(head, b"Host: localhost\r", b"\r", call_line(1, "wait"))
         (refusal,) = await wire.hears_all()
 
     assert (None, -32600) == (refusal["id"], refusal["error"]["code"])
@@ -99,15 +108,15 @@ async def test_a_page_in_a_browser_cannot_call_a_tool(head):
 @pytest.mark.covers("sockets.connections.bounded")
 async def test_more_connections_than_may_be_are_told_so(way, path):
     """Ours: everything is bounded, and what is over the limit hears a clear error."""
-    async with listening(echoing(), way, path, max_connections=1) as (url, _):
-        async with connected(url) as one:
-            await one.says(call(1, "echo", text="in"))
+    async with serve_lines(make_echo_server(), way, path, max_connections=1) as (url, _):
+        async with connect_wire(url) as one:
+            await one.says(call_line(1, "echo", text="in"))
             await one.hears()
-            async with connected(url) as two:
+            async with connect_wire(url) as two:
                 (refusal,) = await two.hears_all()
         while True:  # the first has left; its place is free as soon as the server has seen that
-            async with connected(url) as three:
-                await three.says(call(1, "echo", text="in"))
+            async with connect_wire(url) as three:
+                await three.says(call_line(1, "echo", text="in"))
                 if "result" in await three.hears():
                     break
 
@@ -117,8 +126,11 @@ async def test_more_connections_than_may_be_are_told_so(way, path):
 
 async def test_those_turned_away_are_bounded_too(monkeypatch):
     """Ours: whoever does not read why it was turned away is closed without a word."""
-    monkeypatch.setattr(listener, "TURNED_AWAY", 0)
-    async with listening(echoing(), max_connections=0) as (url, _), connected(url) as wire:
+    monkeypatch.setattr(listener, "MAX_TURNED_AWAY", 0)
+    async with (
+        serve_lines(make_echo_server(), max_connections=0) as (url, _),
+        connect_wire(url) as wire,
+    ):
         assert [] == await wire.hears_all()
 
 
@@ -126,15 +138,15 @@ async def test_those_turned_away_are_bounded_too(monkeypatch):
 @pytest.mark.covers("sockets.unix.principal")
 async def test_a_unix_socket_says_which_user_connects(path):
     """Ours: the kernel knows, so the principal of a request is that user."""
-    server = echoing()
+    server = make_echo_server()
 
     @server.tool
     def who(ctx: Context) -> str:
         """Say who calls."""
         return f"{ctx.origin.transport} {ctx.principal.subject} {ctx.origin.session}"
 
-    async with listening(server, "unix", path) as (url, _), connected(url) as wire:
-        await wire.says(call(1, "who"))
+    async with serve_lines(server, "unix", path) as (url, _), connect_wire(url) as wire:
+        await wire.says(call_line(1, "who"))
         answer = await wire.hears()
 
     assert f"unix uid:{os.getuid()} unix-1" == answer["result"]["content"][0]["text"]
@@ -147,23 +159,23 @@ async def test_a_unix_socket_says_which_user_connects(path):
 @pytest.mark.covers("sockets.pressure.never-reads")
 async def test_a_client_that_never_reads_is_cut_off_and_nobody_else(way, path):
     """Ours: what waits for it is bounded in size and in time."""
-    server = echoing()
+    server = make_echo_server()
     async with (
-        listening(server, way, path, patience=0.05) as (url, _),
-        connected(url) as deaf,
-        connected(url) as other,
+        serve_lines(server, way, path, patience=0.05) as (url, _),
+        connect_wire(url) as deaf,
+        connect_wire(url) as other,
     ):
         deaf.writer.transport.pause_reading()
-        deaf.writer.write(call(1, "big", size=20_000_000) + b"\n")
+        deaf.writer.write(call_line(1, "big", size=20_000_000) + b"\n")
         await deaf.writer.drain()
         while True:  # until the server has had enough of it
-            deaf.writer.write(call(2, "echo", text="are you there?") + b"\n")
+            deaf.writer.write(call_line(2, "echo", text="are you there?") + b"\n")
             try:
                 await deaf.writer.drain()
             except ConnectionError:
                 break
             await asyncio.sleep(0)
-        await other.says(call(1, "echo", text="fine"))
+        await other.says(call_line(1, "echo", text="fine"))
         answer = await other.hears()
 
     assert "fine" == answer["result"]["content"][0]["text"]
@@ -176,9 +188,9 @@ async def test_a_client_that_never_reads_is_cut_off_and_nobody_else(way, path):
 @pytest.mark.covers("sockets.end.graceful")
 async def test_a_server_that_stops_finishes_what_it_has_in_hand(way, path):
     """Ours: told to stop, it takes nothing more in, answers, and closes."""
-    server = echoing()
-    async with listening(server, way, path) as (url, task), connected(url) as wire:
-        await wire.says(call(1, "wait"))
+    server = make_echo_server()
+    async with serve_lines(server, way, path) as (url, task), connect_wire(url) as wire:
+        await wire.says(call_line(1, "wait"))
         await server.begun.wait()
         task.cancel()
         asyncio.get_running_loop().call_later(0.01, server.gate.set)
@@ -192,9 +204,13 @@ async def test_a_server_that_stops_finishes_what_it_has_in_hand(way, path):
 @WAYS
 async def test_a_busy_call_does_not_keep_a_server_from_stopping(way, path):
     """Ours: about a second is what a call gets."""
-    server = echoing()
-    async with asyncio.timeout(5), listening(server, way, path) as (url, _), connected(url) as wire:
-        await wire.says(call(1, "wait"))
+    server = make_echo_server()
+    async with (
+        asyncio.timeout(5),
+        serve_lines(server, way, path) as (url, _),
+        connect_wire(url) as wire,
+    ):
+        await wire.says(call_line(1, "wait"))
         await server.begun.wait()
 
 
@@ -204,7 +220,7 @@ async def test_a_busy_call_does_not_keep_a_server_from_stopping(way, path):
 @pytest.mark.covers("sockets.unix.mode")
 async def test_the_file_is_its_owners_alone_and_goes_with_the_server(path):
     """Ours: access to the file is access to the server."""
-    async with listening(echoing(), "unix", path):
+    async with serve_lines(make_echo_server(), "unix", path):
         mode = path.stat().st_mode
 
     assert stat.S_ISSOCK(mode)
@@ -219,19 +235,19 @@ async def test_a_file_that_a_dead_server_left_is_replaced(path):
     dead.bind(str(path))
     dead.close()
 
-    async with listening(echoing(), "unix", path) as (url, _), connected(url) as wire:
-        await wire.says(call(1, "echo", text="alive"))
+    async with serve_lines(make_echo_server(), "unix", path) as (url, _), connect_wire(url) as wire:
+        await wire.says(call_line(1, "echo", text="alive"))
         assert 1 == (await wire.hears())["id"]
 
 
 @pytest.mark.covers("sockets.unix.taken")
 async def test_a_socket_that_somebody_listens_on_is_left_alone(path):
     """Ours: nobody's clients are taken away."""
-    async with listening(echoing(), "unix", path) as (url, _):
+    async with serve_lines(make_echo_server(), "unix", path) as (url, _):
         with pytest.raises(ConnectFailed, match="a server is listening there already"):
             listen_unix(str(path))
-        async with connected(url) as wire:
-            await wire.says(call(1, "echo", text="still here"))
+        async with connect_wire(url) as wire:
+            await wire.says(call_line(1, "echo", text="still here"))
             assert 1 == (await wire.hears())["id"]
 
 
@@ -246,7 +262,7 @@ async def test_a_file_that_is_no_socket_is_left_alone(path):
 
 async def test_the_file_of_a_server_that_took_over_is_left_alone(path):
     """Ours: a server removes its own file in the end, and no other."""
-    async with listening(echoing(), "unix", path):
+    async with serve_lines(make_echo_server(), "unix", path):
         path.unlink()
         successor = socket.socket(socket.AF_UNIX)
         successor.bind(str(path))

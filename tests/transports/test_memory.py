@@ -6,7 +6,7 @@ import pytest
 
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Outgoing
-from isthmus.transports.memory import ROOM, pair
+from isthmus.transports.memory import MAX_WAITING_MESSAGES, open_pair
 
 
 async def settle():
@@ -17,13 +17,13 @@ async def settle():
 
 async def fill(channel):
     """Send as much as there is room for."""
-    for number in range(ROOM):
+    for number in range(MAX_WAITING_MESSAGES):
         await channel.send(Outgoing(b"%d" % number))
 
 
 async def test_messages_arrive_in_order_at_the_other_end():
     """Ours: a pair is two queues, crossed."""
-    here, there = pair()
+    here, there = open_pair()
     await here.send(Outgoing(b"1"))
     await here.send(Outgoing(b"2"))
     await there.send(Outgoing(b"3"))
@@ -35,7 +35,7 @@ async def test_messages_arrive_in_order_at_the_other_end():
 
 async def test_a_message_says_that_it_came_through_memory():
     """Ours: the origin names the transport."""
-    here, there = pair()
+    here, there = open_pair()
     await here.send(Outgoing(b"{}"))
 
     assert "memory" == (await there.receive()).origin.transport
@@ -43,7 +43,7 @@ async def test_a_message_says_that_it_came_through_memory():
 
 async def test_receiving_waits_for_a_message():
     """Ours: a reader that came first is woken by the message."""
-    here, there = pair()
+    here, there = open_pair()
     reading = asyncio.create_task(there.receive())
     await settle()
     assert not reading.done()
@@ -55,7 +55,7 @@ async def test_receiving_waits_for_a_message():
 
 async def test_a_cancelled_reader_loses_no_message():
     """Ours: a message that arrives while its reader is cancelled is there for the next one."""
-    here, there = pair()
+    here, there = open_pair()
     reading = asyncio.create_task(there.receive())
     await settle()
 
@@ -68,13 +68,13 @@ async def test_a_cancelled_reader_loses_no_message():
 
 async def test_sending_waits_where_too_much_is_waiting():
     """Ours: memory is bounded; whoever sends faster than the other receives is slowed."""
-    here, there = pair()
+    here, there = open_pair()
     await fill(here)
     sending = asyncio.create_task(here.send(Outgoing(b"more")))
     await settle()
     assert not sending.done()
 
-    for _ in range(ROOM):
+    for _ in range(MAX_WAITING_MESSAGES):
         await there.receive()
     await sending
 
@@ -83,14 +83,14 @@ async def test_sending_waits_where_too_much_is_waiting():
 
 async def test_a_cancelled_sender_sends_nothing_and_holds_up_nobody():
     """Ours: of two senders that wait, the one that is cancelled leaves the other its place."""
-    here, there = pair()
+    here, there = open_pair()
     await fill(here)
     first = asyncio.create_task(here.send(Outgoing(b"first")))
     second = asyncio.create_task(here.send(Outgoing(b"second")))
     await settle()
     first.cancel()
 
-    received = [(await there.receive()).data for _ in range(ROOM)]
+    received = [(await there.receive()).data for _ in range(MAX_WAITING_MESSAGES)]
     await second
 
     assert b"first" not in received
@@ -99,7 +99,7 @@ async def test_a_cancelled_sender_sends_nothing_and_holds_up_nobody():
 
 async def test_what_was_sent_before_the_close_is_still_received():
     """Ours: closing is the last word, and no word before it is lost."""
-    here, there = pair()
+    here, there = open_pair()
     await here.send(Outgoing(b"last"))
 
     await here.close()
@@ -110,7 +110,7 @@ async def test_what_was_sent_before_the_close_is_still_received():
 
 async def test_whoever_closes_receives_nothing_more():
     """Ours: an end that closed has let go of what was waiting for it."""
-    here, there = pair()
+    here, there = open_pair()
     await there.send(Outgoing(b"unheard"))
 
     await here.close()
@@ -121,7 +121,7 @@ async def test_whoever_closes_receives_nothing_more():
 @pytest.mark.parametrize("end", [0, 1])
 async def test_closing_one_end_closes_both(end):
     """Ours: neither end can send once one of them has closed; closing twice is fine."""
-    ends = pair()
+    ends = open_pair()
     await ends[end].close()
     await ends[1 - end].close()
 
@@ -133,7 +133,7 @@ async def test_closing_one_end_closes_both(end):
 @pytest.mark.parametrize("end", [0, 1])
 async def test_closing_ends_all_waiting(end):
     """Ours (D20): a reader and a writer that wait are let go by a close at either end."""
-    ends = pair()
+    ends = open_pair()
     await fill(ends[0])
     reading = asyncio.create_task(ends[0].receive())
     writing = asyncio.create_task(ends[0].send(Outgoing(b"more")))
@@ -148,6 +148,6 @@ async def test_closing_ends_all_waiting(end):
 
 def test_a_call_cannot_be_abandoned_without_a_word():
     """Ours: memory has no stream per call that could be closed instead."""
-    here, _there = pair()
+    here, _there = open_pair()
 
     assert False is here.abandon(1)

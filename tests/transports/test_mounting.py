@@ -11,10 +11,18 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route
 
-from asgi_driver import Exchange, fetch
-from http_wire import app, hello, legacy, modern_body, modern_head, opened, text_of
 from isthmus.transports.http.request import inner_path
 from isthmus.wire import ProgressParams
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import (
+    begin_legacy_call,
+    hello,
+    make_http_app,
+    modern_body,
+    modern_head,
+    open_legacy_session,
+    read_tool_text,
+)
 
 
 def in_starlette(prefix, inner):
@@ -55,15 +63,15 @@ async def call(outer, path, **options):
 )
 async def test_a_mounted_app_serves_from_the_first_request_on(mounted, prefix, path):
     """Users' pain 14: no lifespan, no redirect, no wiring."""
-    answer = await call(mounted(prefix, app(hello=hello)), path)
+    answer = await call(mounted(prefix, make_http_app(hello=hello)), path)
 
-    assert (200, "hello") == (answer.status, text_of(answer.json))
+    assert (200, "hello") == (answer.status, read_tool_text(answer.json))
 
 
 @frameworks
 async def test_a_path_below_the_mount_that_is_not_the_endpoint_is_404(mounted):
     """The mount does not swallow what it does not know."""
-    answer = await call(mounted("/tools", app()), "/tools/other")
+    answer = await call(mounted("/tools", make_http_app()), "/tools/other")
 
     assert 404 == answer.status
     assert "/mcp" in answer.json["error"]["message"]
@@ -72,7 +80,7 @@ async def test_a_path_below_the_mount_that_is_not_the_endpoint_is_404(mounted):
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
 async def test_mounted_at_the_root_no_slash_is_ever_redirected(path):
     """What to do where clients do not follow redirects; other routes come first."""
-    routes = [Route("/health", lambda request: None), Mount("/", app(hello=hello))]
+    routes = [Route("/health", lambda request: None), Mount("/", make_http_app(hello=hello))]
 
     assert 200 == (await call(Starlette(routes=routes), path)).status
 
@@ -82,7 +90,7 @@ async def test_mounted_at_the_root_no_slash_is_ever_redirected(path):
 async def test_attached_no_slash_is_ever_redirected(framework, path):
     """Under a prefix, too, and beside other routes."""
     outer = framework()
-    app(hello=hello).attach(outer, "api/mcp/")
+    make_http_app(hello=hello).attach(outer, "api/mcp/")
 
     assert 200 == (await call(outer, path)).status
     assert 404 == (await call(outer, "/api/other")).status
@@ -90,19 +98,19 @@ async def test_attached_no_slash_is_ever_redirected(framework, path):
 
 async def test_the_app_may_be_a_route_of_its_own():
     """A route takes an ASGI app as its endpoint, and passes every verb."""
-    target = app(hello=hello)
+    target = make_http_app(hello=hello)
     outer = Starlette(routes=[Route("/mcp", target)])
 
     assert 200 == (await call(outer, "/mcp")).status
-    session = await opened(outer)
-    exchange = await legacy(outer, session).done()
-    assert "hello" == text_of(exchange.json)
+    session = await open_legacy_session(outer)
+    exchange = await begin_legacy_call(outer, session).done()
+    assert "hello" == read_tool_text(exchange.json)
     await target.close()
 
 
 async def test_a_mount_within_a_mount_and_a_prefix_of_the_server_add_up():
     """root_path may have several owners."""
-    inner = Starlette(routes=[Mount("/inner", app(hello=hello))])
+    inner = Starlette(routes=[Mount("/inner", make_http_app(hello=hello))])
     outer = Starlette(routes=[Mount("/outer", inner)])
 
     answer = await call(outer, "/proxy/outer/inner/", scope={"root_path": "/proxy"})
@@ -139,9 +147,9 @@ def test_a_server_that_knows_no_root_path_is_fine():
 
 async def test_sessions_and_streams_work_behind_a_mount():
     """The whole of the legacy wire, not only a call."""
-    target = app(hello=hello)
+    target = make_http_app(hello=hello)
     outer = in_fastapi("/api", target)
-    session = await opened(outer, path="/api/mcp")
+    session = await open_legacy_session(outer, path="/api/mcp")
     standing = Exchange(
         outer,
         "GET",
@@ -168,7 +176,7 @@ async def test_context_variables_of_a_middleware_reach_the_handler():
     async def tell(_inbound):
         return who.get()
 
-    inner = app(tell=tell)
+    inner = make_http_app(tell=tell)
 
     async def outer(scope, receive, send):
         who.set("alice")
@@ -180,7 +188,7 @@ async def test_context_variables_of_a_middleware_reach_the_handler():
         body=modern_body(params={"name": "tell", "arguments": {}}),
     )
 
-    assert "alice" == text_of(answer.json)
+    assert "alice" == read_tool_text(answer.json)
 
 
 async def passed(request, call_next):
@@ -199,7 +207,7 @@ async def test_behind_a_request_middleware_streams_come_as_they_are_sent():
         return "done"
 
     outer = Starlette(
-        routes=[Mount("/", app(report=report))],
+        routes=[Mount("/", make_http_app(report=report))],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=passed)],
     )
     exchange = Exchange(
@@ -210,7 +218,7 @@ async def test_behind_a_request_middleware_streams_come_as_they_are_sent():
 
     assert "notifications/progress" == (await exchange.event())["method"]
     go.set()
-    assert "done" == text_of(await exchange.event())
+    assert "done" == read_tool_text(await exchange.event())
     await exchange.done()
 
 
@@ -228,7 +236,7 @@ async def test_behind_a_request_middleware_a_client_that_leaves_cancels():
             ended.set()
 
     outer = Starlette(
-        routes=[Mount("/", app(slow=slow))],
+        routes=[Mount("/", make_http_app(slow=slow))],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=passed)],
     )
     exchange = Exchange(
@@ -246,7 +254,7 @@ async def test_behind_a_request_middleware_a_client_that_leaves_cancels():
 async def test_a_cors_middleware_around_the_app_does_not_double_its_headers():
     """Browsers refuse an answer that allows two origins."""
     outer = Starlette(
-        routes=[Mount("/", app({"allowed_origins": ["*"]}, hello=hello))],
+        routes=[Mount("/", make_http_app({"allowed_origins": ["*"]}, hello=hello))],
         middleware=[Middleware(CORSMiddleware, allow_origins=["*"])],
     )
 
@@ -269,7 +277,7 @@ async def test_the_lifespan_protocol_is_answered_where_a_server_speaks_it():
         log.append("stopped")
 
     to_app, from_app = asyncio.Queue(), asyncio.Queue()
-    target = app({"on_start": on_start, "on_stop": on_stop})
+    target = make_http_app({"on_start": on_start, "on_stop": on_stop})
     life = asyncio.ensure_future(target({"type": "lifespan"}, to_app.get, from_app.put))
 
     await to_app.put({"type": "lifespan.startup"})
@@ -295,7 +303,7 @@ async def test_a_start_that_fails_is_told_to_the_server():
     async def send(message):
         sent.append(message)
 
-    await app({"on_start": on_start})({"type": "lifespan"}, receive, send)
+    await make_http_app({"on_start": on_start})({"type": "lifespan"}, receive, send)
 
     assert ["lifespan.startup.failed"] == [message["type"] for message in sent]
     assert sent[0]["message"].startswith("no database\nTraceback")
@@ -308,6 +316,6 @@ async def test_a_websocket_is_turned_away():
     async def send(message):
         sent.append(message)
 
-    await app()({"type": "websocket", "path": "/mcp"}, None, send)
+    await make_http_app()({"type": "websocket", "path": "/mcp"}, None, send)
 
     assert [{"type": "websocket.close"}] == sent

@@ -10,7 +10,13 @@ import pytest
 
 from isthmus.core.framing import Oversize
 from isthmus.transports import pipes
-from isthmus.transports.pipes import AHEAD, HIGH, Inlet, Outlet, Threaded
+from isthmus.transports.pipes import (
+    MAX_AHEAD_BYTES,
+    MAX_UNSENT_BYTES,
+    LineReader,
+    LineWriter,
+    ThreadedSource,
+)
 
 EVERY_LOOP = True
 
@@ -51,7 +57,7 @@ def nothing():
 async def test_lines_come_whole_however_they_are_cut():
     """Ours: bytes arrive as they like, lines do not."""
     out, into = os.pipe()
-    inlet = Inlet(out, 100)
+    inlet = LineReader(out, 100)
     pieces = [b'{"a"', b":1}\n{}", b"\n", b"\r\n[]\r\n"]
 
     for piece in pieces:
@@ -65,7 +71,7 @@ async def test_lines_come_whole_however_they_are_cut():
 async def test_a_line_of_five_megabytes_comes_whole():
     """Ours: there is no limit near what a message may well have."""
     out, into = os.pipe()
-    inlet = Inlet(out, 64 * 1024 * 1024)
+    inlet = LineReader(out, 64 * 1024 * 1024)
     line = b"x" * 5_000_000
 
     def write():
@@ -81,7 +87,7 @@ async def test_a_line_of_five_megabytes_comes_whole():
 async def test_a_line_beyond_the_limit_is_reported_in_its_place():
     """Ours: what is too long is thrown away as it comes, the next line is unharmed."""
     out, into = os.pipe()
-    inlet = Inlet(out, 10)
+    inlet = LineReader(out, 10)
     os.write(into, b"1\n" + b"x" * 11 + b"\n2\n")
     os.close(into)
 
@@ -91,7 +97,7 @@ async def test_a_line_beyond_the_limit_is_reported_in_its_place():
 async def test_what_no_newline_ended_is_kept_apart():
     """Ours: a line cut off by the end of input is not passed off as a whole one."""
     out, into = os.pipe()
-    inlet = Inlet(out, 100)
+    inlet = LineReader(out, 100)
     os.write(into, b"whole\nhal")
     os.close(into)
 
@@ -103,7 +109,7 @@ async def test_reading_pauses_until_lines_are_taken():
     """Ours: a flood is left in the pipe, where it slows down whoever writes it."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    inlet = Inlet(ours.detach(), 10_000)
+    inlet = LineReader(ours.detach(), 10_000)
     line = b"x" * 1023 + b"\n"
     sent = refused = 0
     while refused < 10:  # turns of the event loop in which nothing was read
@@ -118,7 +124,7 @@ async def test_reading_pauses_until_lines_are_taken():
     held = len(inlet.lines) * len(line)
     lines = await taken(inlet)
 
-    assert AHEAD <= held < 2 * AHEAD
+    assert MAX_AHEAD_BYTES <= held < 2 * MAX_AHEAD_BYTES
     assert sent == sum(len(line) + 1 for line in lines) + len(inlet.cut)
 
 
@@ -127,7 +133,7 @@ async def test_a_regular_file_is_read_in_a_thread(tmp_path):
     file = tmp_path / "requests.txt"
     lines = [b"%d" % number for number in range(300_000)]
     file.write_bytes(b"\n".join(lines))
-    inlet = Inlet(os.open(file, os.O_RDONLY), 100)
+    inlet = LineReader(os.open(file, os.O_RDONLY), 100)
 
     assert lines[:-1] == await taken(inlet)
     assert lines[-1] == inlet.cut
@@ -137,7 +143,7 @@ async def test_a_thread_that_reads_can_be_stopped():
     """Ours: after a stop the thread closes what it read, and nothing comes of it any more."""
     out, into = os.pipe()
     pieces = []
-    reading = Threaded(out, pieces.append)
+    reading = ThreadedSource(out, pieces.append)
     assert False is reading.empty()
 
     reading.stop()
@@ -155,7 +161,7 @@ async def test_a_thread_that_reads_can_pause():
     """Ours: after the piece it was reading already, it leaves the rest where it is."""
     out, into = os.pipe()
     pieces = asyncio.Queue()
-    reading = Threaded(out, pieces.put_nowait)
+    reading = ThreadedSource(out, pieces.put_nowait)
     os.write(into, b"1")
     first = await pieces.get()
     reading.pause()
@@ -176,8 +182,8 @@ async def test_a_thread_that_reads_can_pause():
 
 async def test_finishing_gives_a_thread_a_moment(monkeypatch):
     """Ours: what a thread reads cannot be read without waiting, but it is not waited for long."""
-    monkeypatch.setattr(pipes, "SETTLE", 0.01)
-    inlet = Inlet(os.open("/dev/zero", os.O_RDONLY), 10)
+    monkeypatch.setattr(pipes, "SETTLE_TIMEOUT_S", 0.01)
+    inlet = LineReader(os.open("/dev/zero", os.O_RDONLY), 10)
 
     inlet.finish()
 
@@ -189,7 +195,7 @@ def test_a_thread_survives_the_end_of_its_event_loop():
     out, into = os.pipe()
 
     async def leave():
-        Threaded(out, nothing)
+        ThreadedSource(out, nothing)
 
     asyncio.run(leave())
     os.write(into, b"1")
@@ -205,7 +211,7 @@ async def test_a_connection_that_was_reset_is_over():
     listener = socket.create_server(("127.0.0.1", 0))
     theirs = socket.create_connection(listener.getsockname())
     ours, _address = listener.accept()
-    inlet = Inlet(ours.detach(), 10)
+    inlet = LineReader(ours.detach(), 10)
     theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     theirs.close()
@@ -216,7 +222,7 @@ async def test_a_connection_that_was_reset_is_over():
 
 async def test_an_empty_file_is_over_at_once():
     """Ours: `server < /dev/null` ends."""
-    inlet = Inlet(os.open(os.devnull, os.O_RDONLY), 100)
+    inlet = LineReader(os.open(os.devnull, os.O_RDONLY), 100)
 
     assert [] == await taken(inlet)
 
@@ -224,7 +230,7 @@ async def test_an_empty_file_is_over_at_once():
 async def test_finishing_takes_what_is_there_and_waits_for_nothing(pipe):
     """Ours: somebody else may hold the pipe open for ever."""
     out, into = pipe
-    inlet = Inlet(out, 100)
+    inlet = LineReader(out, 100)
     os.write(into, b"1\n2\n3")
 
     inlet.finish()
@@ -237,11 +243,11 @@ async def test_finishing_takes_what_is_there_and_waits_for_nothing(pipe):
 async def test_ignoring_goes_on_reading_so_that_the_other_side_can_write():
     """Ours: a server that still writes while it is seen off does not get stuck."""
     ours, theirs = socket.socketpair()
-    inlet = Inlet(ours.detach(), 10_000)
+    inlet = LineReader(ours.detach(), 10_000)
     inlet.ignore()
 
     with theirs:
-        await asyncio.to_thread(theirs.sendall, b"x\n" * AHEAD)
+        await asyncio.to_thread(theirs.sendall, b"x\n" * MAX_AHEAD_BYTES)
 
     assert (True, 0) == (inlet.over, len(inlet.lines))
     inlet.stop()
@@ -251,7 +257,7 @@ async def test_an_inlet_leaves_the_description_as_it_found_it(pipe):
     """Ours: uvloop makes it non-blocking, and whoever shares it would not expect that."""
     out, into = pipe
     shared = os.dup(out)
-    inlet = Inlet(out, 100)
+    inlet = LineReader(out, 100)
     os.write(into, b"1\n")
     await inlet.more()
     inlet.stop()
@@ -268,7 +274,7 @@ async def test_an_inlet_leaves_the_description_as_it_found_it(pipe):
 async def test_what_is_said_in_one_turn_is_written_at_once():
     """Ours: many answers in one turn of the event loop cost one system call."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    outlet = Outlet(ours.detach(), nothing)
+    outlet = LineWriter(ours.detach(), nothing)
 
     for number in range(10):
         outlet.write(b"%d" % number)
@@ -282,7 +288,7 @@ async def test_what_is_said_in_one_turn_is_written_at_once():
 async def test_a_message_stays_on_one_line(pipe):
     """Spec: messages MUST NOT contain embedded newlines; a pretty-printed one loses them."""
     out, into = pipe
-    outlet = Outlet(into, nothing)
+    outlet = LineWriter(into, nothing)
 
     outlet.write(b'{\r\n  "a":\n 1}')
 
@@ -294,7 +300,7 @@ async def test_a_message_stays_on_one_line(pipe):
 async def test_nothing_is_lost_when_the_pipe_is_full():
     """Ours: partial writes go on where they stopped, in order, and then whatever came meanwhile."""
     out, into = os.pipe()
-    outlet = Outlet(into, nothing)
+    outlet = LineWriter(into, nothing)
     big = [bytes([65 + number]) * 300_000 for number in range(5)]
 
     must_wait = [outlet.write(data) for data in big[:4]]
@@ -316,8 +322,8 @@ async def test_nothing_is_lost_when_the_pipe_is_full():
 async def test_room_is_made_when_half_is_written():
     """Ours: whoever waits goes on before the pipe runs dry."""
     out, into = os.pipe()
-    outlet = Outlet(into, nothing)
-    assert False is outlet.write(b"x" * (HIGH - 1))
+    outlet = LineWriter(into, nothing)
+    assert False is outlet.write(b"x" * (MAX_UNSENT_BYTES - 1))
     assert True is outlet.write(b"")
 
     waiting = asyncio.create_task(outlet.room())
@@ -330,15 +336,15 @@ async def test_room_is_made_when_half_is_written():
     outlet.close()
     os.close(out)
 
-    assert HIGH // 4 < received < HIGH
+    assert MAX_UNSENT_BYTES // 4 < received < MAX_UNSENT_BYTES
 
 
 async def test_a_reader_that_left_breaks_the_outlet_once():
     """Ours: a broken pipe is told to whoever watches, and lets go of whoever waits."""
     out, into = os.pipe()
     told = []
-    outlet = Outlet(into, lambda: told.append(outlet.broken))
-    outlet.write(b"x" * HIGH)
+    outlet = LineWriter(into, lambda: told.append(outlet.broken))
+    outlet.write(b"x" * MAX_UNSENT_BYTES)
     waiting = asyncio.create_task(outlet.room(0))
     await asyncio.sleep(0)
 
@@ -354,7 +360,7 @@ async def test_an_outlet_leaves_the_description_as_it_found_it(pipe):
     """Ours: a terminal that stays non-blocking would break the shell."""
     out, into = pipe
     shared = os.dup(into)
-    outlet = Outlet(into, nothing)
+    outlet = LineWriter(into, nothing)
     assert False is os.get_blocking(shared)
 
     outlet.close()
@@ -368,7 +374,7 @@ async def test_an_outlet_leaves_the_description_as_it_found_it(pipe):
 async def test_a_regular_file_is_written_without_waiting(tmp_path):
     """Ours: `server > answers.txt` works."""
     file = tmp_path / "answers.txt"
-    outlet = Outlet(os.open(file, os.O_WRONLY | os.O_CREAT), nothing)
+    outlet = LineWriter(os.open(file, os.O_WRONLY | os.O_CREAT), nothing)
 
     outlet.write(b"1")
     outlet.write(b"2")

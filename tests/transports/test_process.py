@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from isthmus.transports import process as module
-from isthmus.transports.process import Guard, Process, Tail, presentable
+from isthmus.transports.process import ProcessGuard, ServerProcess, StderrTail, strip_controls
 
 
 def descriptors():
@@ -32,7 +32,7 @@ async def test_a_server_that_cannot_be_talked_to_is_not_left_running(monkeypatch
     monkeypatch.setattr(os, "dup", refuse)
 
     with pytest.raises(OSError, match="Too many open files"):
-        Process(["sleep", "60"], os.environ, None)
+        ServerProcess(["sleep", "60"], os.environ, None)
 
     assert [-9] == [process.returncode for process in started]
     for pipe in (started[0].stdin, started[0].stdout, started[0].stderr):
@@ -47,7 +47,7 @@ async def test_without_a_shell_there_is_no_guard(monkeypatch):
         raise FileNotFoundError("/bin/sh")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    guard = Guard(1)
+    guard = ProcessGuard(1)
     guard._start()
     guard.dismiss()
 
@@ -57,7 +57,7 @@ async def test_without_a_shell_there_is_no_guard(monkeypatch):
 async def test_a_guard_that_was_dismissed_does_nothing(monkeypatch):
     """Ours: closing in good order ends the guard, not what it guarded."""
     guarded = subprocess.Popen(["sleep", "60"], start_new_session=True)  # noqa: S607, ASYNC220
-    guard = Guard(guarded.pid)
+    guard = ProcessGuard(guarded.pid)
     guard._start()
     shell = guard._popen
 
@@ -72,7 +72,7 @@ async def test_a_guard_that_was_dismissed_does_nothing(monkeypatch):
 
 def test_the_last_words_are_the_last():
     """Ours: 64 KiB and 200 lines of them are kept, however many there were."""
-    tail = Tail()
+    tail = StderrTail()
     for number in range(100_000):
         tail.add(b"line %d\n" % number)
 
@@ -82,7 +82,7 @@ def test_the_last_words_are_the_last():
 def test_each_line_is_passed_on_once():
     """Ours: lines come whole, however they are cut, and the last one even without its end."""
     heard = []
-    tail = Tail(heard.append)
+    tail = StderrTail(heard.append)
 
     for piece in (b"on", b"e\ntwo\nth", b"ree"):
         tail.add(piece)
@@ -103,22 +103,22 @@ def test_each_line_is_passed_on_once():
 )
 def test_last_words_cannot_fool_a_terminal(text, shown):
     """Ours: what a server wrote is quoted in errors, which people read in terminals."""
-    assert shown == presentable(text)
+    assert shown == strip_controls(text)
 
 
 async def test_a_flood_of_standard_error_is_read_with_rests(monkeypatch):
     """Ours: who writes without end waits at its own end of the pipe, and loses no last word."""
-    monkeypatch.setattr(module, "FLOW", 256 * 1024)
+    monkeypatch.setattr(module, "MAX_STDERR_BURST_BYTES", 256 * 1024)
     loop = asyncio.get_running_loop()
     began = loop.time()
     flood = (
         "i=0; while [ $i -lt 16 ]; do head -c 65536 /dev/zero >&2; i=$((i+1)); done; echo end >&2"
     )
-    process = Process(["/bin/sh", "-c", flood], dict(os.environ), None)
+    process = ServerProcess(["/bin/sh", "-c", flood], dict(os.environ), None)
     os.close(process.input)
     try:
         assert 0 == await process.wait_exit(15)
-        assert loop.time() - began >= module.BREATH
+        assert loop.time() - began >= module.STDERR_REST_S
         assert process.tail.lines()[-1].endswith("end")
     finally:
         await process.end()

@@ -13,19 +13,19 @@ import pytest
 from isthmus import Client, Server
 from isthmus.errors import ConnectFailed, ConnectionLost, UsageError
 from isthmus.runtime.channel import Origin, Outgoing
-from isthmus.transports.lines import BURST
-from isthmus.transports.pipes import FULL
+from isthmus.transports.line_channel import MAX_BURST_MESSAGES
+from isthmus.transports.pipes import MAX_UNREAD_BYTES
 from isthmus.transports.sockets import (
     SocketChannel,
     SocketClientChannel,
     dial,
-    halves,
-    place_of,
-    prepared,
-    tcp_url,
-    user_of,
+    make_tcp_url,
+    parse_socket_url,
+    prepare_socket,
+    read_peer_user,
+    split_socket,
 )
-from line_wire import echoing, listening
+from support.transports.line_wire import make_echo_server, serve_lines
 
 EVERY_LOOP = True
 URL = "unix:///the/socket"
@@ -35,7 +35,7 @@ URL = "unix:///the/socket"
 async def joined(**options):
     """A client's channel, and the other end of it as a plain socket."""
     ours, theirs = socket.socketpair()
-    channel = SocketClientChannel(prepared(ours), URL, **options)
+    channel = SocketClientChannel(prepare_socket(ours), URL, **options)
     theirs.setblocking(False)
     with theirs:
         yield channel, theirs
@@ -46,7 +46,7 @@ async def joined(**options):
 async def served(**options):
     """A server's channel, and the other end of it as a plain socket."""
     ours, theirs = socket.socketpair()
-    channel = SocketChannel(prepared(ours), Origin("unix"), **options)
+    channel = SocketChannel(prepare_socket(ours), Origin("unix"), **options)
     theirs.setblocking(False)
     with theirs:
         yield channel, theirs
@@ -61,7 +61,7 @@ async def served(**options):
 async def test_a_client_is_pointed_at_a_url(way, revision, tmp_path):
     """Ours: the target says it all, in either era."""
     async with (
-        listening(echoing(), way, tmp_path / "s") as (url, _),
+        serve_lines(make_echo_server(), way, tmp_path / "s") as (url, _),
         Client(url, revision=revision) as client,
     ):
         assert "hello" == (await client.call_tool("echo", {"text": "hello"})).text
@@ -70,7 +70,7 @@ async def test_a_client_is_pointed_at_a_url(way, revision, tmp_path):
 async def test_an_entry_of_mcp_servers_may_be_a_socket(tmp_path):
     """Ours: a host's configuration reaches it as it reaches HTTP."""
     async with (
-        listening(echoing(), "unix", tmp_path / "s") as (url, _),
+        serve_lines(make_echo_server(), "unix", tmp_path / "s") as (url, _),
         Client({"mcpServers": {"echoing": {"url": url}}}) as client,
     ):
         assert "hello" == (await client.call_tool("echo", {"text": "hello"})).text
@@ -122,7 +122,7 @@ async def test_a_channel_that_was_closed_says_so():
 async def test_a_client_goes_on_reading_while_the_server_does_not():
     """Ours: if both ends waited for the other to read, both might wait for ever."""
     async with joined() as (channel, theirs):
-        sending = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * FULL)))
+        sending = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES)))
         await asyncio.sleep(0)
         theirs.sendall(b"[1]\n")
 
@@ -165,7 +165,7 @@ async def test_a_connection_that_does_not_come_about_is_given_up():
 )
 def test_a_url_is_a_place(url, place):
     """Ours: a path as it is, or a host and a port."""
-    assert place == place_of(url)
+    assert place == parse_socket_url(url)
 
 
 @pytest.mark.parametrize("url", ["unix://", "tcp://", "tcp://host", "tcp://:9", "tcp://h:99999"])
@@ -177,7 +177,7 @@ def test_a_url_that_is_no_place_shows_how_it_is_written(url):
 
 def test_an_address_is_written_as_a_url_has_it():
     """Ours: with brackets where it has colons."""
-    assert "tcp://[::1]:9" == tcp_url("::1", 9)
+    assert "tcp://[::1]:9" == make_tcp_url("::1", 9)
 
 
 # The server
@@ -189,14 +189,14 @@ async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
     async with served() as (channel, theirs):
         theirs.sendall(b"[1]\n[2]\n")
         await channel.receive()
-        answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * FULL)))
+        answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES)))
         await asyncio.sleep(0)
         taking = asyncio.create_task(channel.receive())
         for _ in range(10):
             await asyncio.sleep(0)
         held_back = not taking.done()
         got = 0
-        while got < 2 * FULL + 1:
+        while got < 2 * MAX_UNREAD_BYTES + 1:
             got += len(await asyncio.get_running_loop().sock_recv(theirs, 1 << 20))
         await answering
         taken = await taking
@@ -209,7 +209,7 @@ async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
 async def test_a_flood_of_requests_is_taken_in_a_few_at_a_time():
     """Ours: what the first of them begin has a turn before the others are looked at."""
     async with served() as (channel, theirs):
-        theirs.sendall(b"[1]\n" * 3 * BURST)
+        theirs.sendall(b"[1]\n" * 3 * MAX_BURST_MESSAGES)
         turn, taken = [0], Counter()
 
         def tick():
@@ -218,12 +218,12 @@ async def test_a_flood_of_requests_is_taken_in_a_few_at_a_time():
                 asyncio.get_running_loop().call_soon(tick)
 
         tick()
-        for _ in range(3 * BURST):
+        for _ in range(3 * MAX_BURST_MESSAGES):
             await channel.receive()
             taken[turn[0]] += 1
         turn.clear()  # which ends the ticking
 
-    assert BURST >= max(taken.values())
+    assert MAX_BURST_MESSAGES >= max(taken.values())
 
 
 async def test_a_client_that_hangs_up_without_reading_is_not_waited_for():
@@ -231,7 +231,7 @@ async def test_a_client_that_hangs_up_without_reading_is_not_waited_for():
     async with served() as (channel, theirs):
         theirs.sendall(b"[1]\n[2]\n")
         await channel.receive()
-        answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * FULL)))
+        answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES)))
         await asyncio.sleep(0)
         theirs.shutdown(socket.SHUT_WR)
 
@@ -256,7 +256,7 @@ async def test_a_client_that_reads_nothing_is_given_up():
     """Ours: after a bounded time, with an error that says it."""
     async with served(patience=0.01) as (channel, _):
         with pytest.raises(ConnectionLost, match=r"the client broke: it read nothing for 0\.01 s"):
-            await channel.send(Outgoing(b"x" * 2 * FULL))
+            await channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES))
         with pytest.raises(ConnectionLost, match="it read nothing"):
             await channel.receive()
 
@@ -264,7 +264,7 @@ async def test_a_client_that_reads_nothing_is_given_up():
 async def test_a_client_that_reads_slowly_is_not_given_up():
     """Ours: it is progress that counts, not size."""
     async with served(patience=1000) as (channel, theirs):
-        sending = asyncio.create_task(channel.send(Outgoing(b"x" * 4 * FULL)))
+        sending = asyncio.create_task(channel.send(Outgoing(b"x" * 4 * MAX_UNREAD_BYTES)))
         await asyncio.sleep(0)
         for _ in range(3):  # a look finds that something was read since the last one
             await asyncio.get_running_loop().sock_recv(theirs, 1 << 20)
@@ -281,10 +281,10 @@ async def test_a_client_that_reads_slowly_is_not_given_up():
 
 async def test_a_crowd_that_waits_to_send_is_bounded(monkeypatch):
     """Ours: many small messages are many, too."""
-    monkeypatch.setattr("isthmus.transports.pipes.CROWD", 3)
+    monkeypatch.setattr("isthmus.transports.pipes.MAX_UNSENT_MESSAGES", 3)
     async with served() as (channel, _):
         sends = [
-            asyncio.create_task(channel.send(Outgoing(b"x" * FULL)))
+            asyncio.create_task(channel.send(Outgoing(b"x" * MAX_UNREAD_BYTES)))
             for _ in range(5)
         ]  # fmt: skip
         done = await asyncio.gather(*sends, return_exceptions=True)
@@ -303,7 +303,7 @@ async def test_nothing_is_left_open_where_no_second_descriptor_is_to_be_had(monk
     with theirs, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "dup", none_left)
         with pytest.raises(OSError, match="none left"):
-            halves(ours)
+            split_socket(ours)
         patch.undo()
         assert b"" == theirs.recv(1)
 
@@ -321,7 +321,7 @@ async def test_a_server_in_the_same_process_is_reached_by_many(tmp_path):
         async with Client(url) as client:
             return int((await client.call_tool("double", {"number": number})).text)
 
-    async with listening(server, "unix", tmp_path / "s") as (url, _):
+    async with serve_lines(server, "unix", tmp_path / "s") as (url, _):
         doubled = await asyncio.gather(*(one(url, number) for number in range(50)))
 
     assert [2 * number for number in range(50)] == doubled
@@ -332,4 +332,4 @@ def test_who_is_at_the_other_end_of_a_unix_socket_is_asked_of_the_kernel():
     """Ours: it cannot be claimed; where the system does not tell, nobody knows."""
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     with ours, theirs:
-        assert (os.getuid(), None) == (user_of(ours), user_of(ours, "plan9"))
+        assert (os.getuid(), None) == (read_peer_user(ours), read_peer_user(ours, "plan9"))

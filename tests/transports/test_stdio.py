@@ -14,7 +14,7 @@ import pytest
 
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Outgoing
-from isthmus.transports.pipes import FULL, HIGH
+from isthmus.transports.pipes import MAX_UNREAD_BYTES, MAX_UNSENT_BYTES
 from isthmus.transports.stdio import StdioChannel
 
 EVERY_LOOP = True
@@ -149,7 +149,7 @@ async def test_a_message_beyond_the_limit_is_refused():
 async def test_a_host_that_reads_slowly_slows_us_down(host, channel):
     """Ours: no more is kept in memory than a high-water mark and one message."""
     _writer, reader = host
-    await channel.send(Outgoing(b"x" * (HIGH - 1)))
+    await channel.send(Outgoing(b"x" * (MAX_UNSENT_BYTES - 1)))
     sending = asyncio.create_task(channel.send(Outgoing(b"y" * 100_000)))
     for _ in range(5):
         await asyncio.sleep(0)
@@ -164,7 +164,7 @@ async def test_a_host_that_reads_slowly_slows_us_down(host, channel):
     got = await asyncio.to_thread(read_all)
     await sending
 
-    assert HIGH + 100_001 == len(got)
+    assert MAX_UNSENT_BYTES + 100_001 == len(got)
 
 
 @pytest.mark.covers("stdio.pressure.takes-no-more")
@@ -173,7 +173,7 @@ async def test_a_host_that_asks_and_does_not_read_gets_no_more_work_done(host, c
     writer, reader = host
     writer.write(b"[1]\n[2]\n")
     await channel.receive()
-    answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * FULL)))
+    answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES)))
     await asyncio.sleep(0)
     taking = asyncio.create_task(channel.receive())
     for _ in range(10):
@@ -182,7 +182,7 @@ async def test_a_host_that_asks_and_does_not_read_gets_no_more_work_done(host, c
 
     def read_all():
         got = 0
-        while got < 2 * FULL + 1:
+        while got < 2 * MAX_UNREAD_BYTES + 1:
             got += len(reader.read(1 << 16))
 
     await asyncio.to_thread(read_all)
@@ -243,7 +243,7 @@ async def test_a_host_that_reads_slowly_after_its_last_word_reads_everything(hos
 
 async def test_closing_does_not_wait_for_ever_for_the_host(host, channel):
     """Ours: a host that does not read keeps nobody from exiting."""
-    await channel.send(Outgoing(b"x" * (HIGH - 1)))
+    await channel.send(Outgoing(b"x" * (MAX_UNSENT_BYTES - 1)))
 
     async with asyncio.timeout(5):
         await channel.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from line_wire import MODERN, call, request
+from support.transports.line_wire import MODERN, call_line, request_line
 
 SERVER = """
 import asyncio, sys
@@ -60,7 +60,9 @@ def by_id(messages):
 def test_bad_lines_are_answered_and_the_lines_around_them_served():
     """Parse errors are -32700 with a null id (JSON-RPC 2.0); never silence, never the end (ours)."""
     bad = [b"{nonsense", b'{"jsonrpc":"2.0","id":5,"method":"\xff"}', b"\xff\xfe", b"[1"]
-    told, _ = conversation(call(1, "echo", text="before"), *bad, call(2, "echo", text="after"))
+    told, _ = conversation(
+        call_line(1, "echo", text="before"), *bad, call_line(2, "echo", text="after")
+    )
     refusals = [m["error"]["code"] for m in told if m["id"] is None]
 
     assert [-32700] * len(bad) == refusals
@@ -71,7 +73,7 @@ def test_bad_lines_are_answered_and_the_lines_around_them_served():
 def test_what_is_json_but_no_message_is_refused():
     """-32600, under its id where it has one that can be read (JSON-RPC 2.0)."""
     told, _ = conversation(
-        b'{"id": 7, "method": "ping"}', b"3", b'"text"', call(1, "echo", text="x")
+        b'{"id": 7, "method": "ping"}', b"3", b'"text"', call_line(1, "echo", text="x")
     )
 
     codes = [message["error"]["code"] for message in told if "error" in message]
@@ -83,7 +85,7 @@ def test_what_is_json_but_no_message_is_refused():
 @pytest.mark.parametrize("end", [b"\n", b""], ids=["newline", "none"])
 def test_every_request_read_before_the_end_of_input_is_answered(end):
     """Ours: a host may say all it has to say and close, the last line without its newline."""
-    told, _ = conversation(*(call(n, "echo", text=str(n)) for n in range(200)), end=end)
+    told, _ = conversation(*(call_line(n, "echo", text=str(n)) for n in range(200)), end=end)
 
     answers = by_id(told)
     assert set(range(200)) == set(answers)
@@ -103,7 +105,7 @@ def test_progress_of_a_call_in_hand_is_told_after_the_end_of_input():
 @pytest.mark.covers("stdio.output.nothing-but-messages")
 def test_what_a_tool_prints_never_reaches_standard_output():
     """The server MUST NOT write anything to stdout that is not a valid message (spec: stdio)."""
-    told, stderr = conversation(call(1, "shout"))
+    told, stderr = conversation(call_line(1, "shout"))
 
     assert [1] == [message["id"] for message in told]
     assert {b"a stray line", b"a third"} <= set(stderr.replace(b"another", b"").split(b"\n"))
@@ -113,7 +115,7 @@ def test_what_a_tool_prints_never_reaches_standard_output():
 def test_a_line_of_five_megabytes_is_read_and_answered():
     """Ours: large arguments pass, and so do large results."""
     text = "0123456789" * 500_000
-    told, _ = conversation(call(1, "echo", text=text), request(2, "server/discover"))
+    told, _ = conversation(call_line(1, "echo", text=text), request_line(2, "server/discover"))
 
     answers = by_id(told)
     assert text == answers[1]["result"]["content"][0]["text"]
@@ -124,7 +126,7 @@ def test_a_line_of_five_megabytes_is_read_and_answered():
 def test_no_message_holds_a_line_of_its_own():
     """Messages MUST NOT contain embedded newlines (spec: stdio)."""
     text = "one\ntwo\r\nthree\rfour\u2028five"
-    told, _ = conversation(call(1, "echo", text=text))
+    told, _ = conversation(call_line(1, "echo", text=text))
 
     assert text == told[0]["result"]["content"][0]["text"]
     assert 1 == len(told)
@@ -147,7 +149,7 @@ server.run()
 @pytest.mark.covers("stdio.pressure.memory")
 def test_a_host_that_asks_for_ever_and_never_reads_does_not_fill_the_memory():
     """Ours: thousands of requests for 100 kB each; the pipe is what stops whoever asks."""
-    line = call(1, "big").replace(b'"id": 1,', b'"id": %d,') + b"\n"
+    line = call_line(1, "big").replace(b'"id": 1,', b'"id": %d,') + b"\n"
     lines = b"".join(line % number for number in range(10_000))
     with subprocess.Popen(
         [sys.executable, "-c", FLOODED], stdin=subprocess.PIPE, stdout=subprocess.PIPE

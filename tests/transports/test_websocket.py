@@ -10,18 +10,18 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-import faulty_sockets
 from isthmus import Client, Context, Server
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Origin, Outgoing
 from isthmus.testing import serving
 from isthmus.testing.faults import until
 from isthmus.transports.http import serve as http_serve
+from isthmus.transports.http.client.websocket import connect_websocket
 from isthmus.transports.http.socket_connections import SocketConnection
-from isthmus.transports.pipes import AHEAD, FULL
-from isthmus.transports.websocket import WebSocketChannel
-from isthmus.transports.websocket_client import connect
-from line_wire import call, echoing
+from isthmus.transports.http.websocket import WebSocketChannel
+from isthmus.transports.pipes import MAX_AHEAD_BYTES, MAX_UNREAD_BYTES
+from support.transports import faulty_sockets
+from support.transports.line_wire import call_line, make_echo_server
 
 
 @contextlib.asynccontextmanager
@@ -52,8 +52,8 @@ async def hears(wire):
 @pytest.mark.covers("websocket.handshake.subprotocol")
 async def test_each_text_frame_is_one_message_under_the_subprotocol():
     """Ours: ``mcp`` is agreed on, and frames are text in both directions."""
-    async with opened(echoing(), protocols=("other", "mcp")) as wire:
-        await wire.send_str(call(1, "echo", text="a\nb").decode())
+    async with opened(make_echo_server(), protocols=("other", "mcp")) as wire:
+        await wire.send_str(call_line(1, "echo", text="a\nb").decode())
         answer = await hears(wire)
 
         assert "mcp" == wire.protocol
@@ -83,7 +83,7 @@ async def refused(server, **options):
 )
 async def test_a_page_elsewhere_cannot_connect(headers, says):
     """Servers MUST validate Origin (spec: security warning); browsers let any page try."""
-    status, body = await refused(echoing(), **headers)
+    status, body = await refused(make_echo_server(), **headers)
 
     assert 403 == status
     assert says in json.loads(body)["error"]["message"]
@@ -92,10 +92,13 @@ async def test_a_page_elsewhere_cannot_connect(headers, says):
 @pytest.mark.covers("websocket.handshake.no-subprotocol")
 async def test_a_client_that_offers_no_subprotocol_is_served_with_one_note(caplog):
     """Ours: the official Kotlin SDK and langchain4j offer none; the log says so once."""
-    async with serving(echoing(), websocket=True) as url, aiohttp.ClientSession() as session:
+    async with (
+        serving(make_echo_server(), websocket=True) as url,
+        aiohttp.ClientSession() as session,
+    ):
         for _ in range(2):
             async with session.ws_connect(at(url)) as wire:
-                await wire.send_str(call(1, "echo", text="hi").decode())
+                await wire.send_str(call_line(1, "echo", text="hi").decode())
                 answer = await hears(wire)
 
                 assert wire.protocol is None
@@ -122,7 +125,7 @@ async def test_a_server_that_agrees_to_no_subprotocol_is_used_with_a_note(caplog
 
 async def test_a_handshake_that_offers_only_another_subprotocol_is_refused():
     """Ours: it expects something else here."""
-    status, body = await refused(echoing(), **{"Sec-WebSocket-Protocol": "chat"})
+    status, body = await refused(make_echo_server(), **{"Sec-WebSocket-Protocol": "chat"})
 
     assert 400 == status
     assert "'mcp'" in json.loads(body)["error"]["message"]
@@ -130,22 +133,22 @@ async def test_a_handshake_that_offers_only_another_subprotocol_is_refused():
 
 async def test_another_path_is_refused():
     """Ours: the endpoint is one path, for HTTP and WebSockets alike."""
-    assert 403 == (await refused(echoing(), path="/elsewhere"))[0]
+    assert 403 == (await refused(make_echo_server(), path="/elsewhere"))[0]
 
 
 async def test_an_endpoint_takes_no_websockets_unless_it_is_told_to():
     """Ours: a custom transport is asked for."""
-    async with serving(echoing()) as url:
+    async with serving(make_echo_server()) as url:
         with pytest.raises(ConnectFailed, match="refused the WebSocket with HTTP status"):
-            await connect(at(url), connect_timeout=5)
+            await connect_websocket(at(url), connect_timeout=5)
 
 
 @pytest.mark.covers("websocket.connections.bounded")
 async def test_more_connections_than_may_be_are_refused():
     """Ours: everything is bounded."""
-    async with serving(echoing(), websocket=True, max_sessions=1) as url, Client(at(url)):
+    async with serving(make_echo_server(), websocket=True, max_sessions=1) as url, Client(at(url)):
         with pytest.raises(ConnectFailed, match="status 503: it has too many connections"):
-            await connect(at(url), connect_timeout=5)
+            await connect_websocket(at(url), connect_timeout=5)
 
 
 async def test_a_server_without_the_package_says_what_to_install(monkeypatch):
@@ -153,7 +156,7 @@ async def test_a_server_without_the_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "websockets", None)
     monkeypatch.setattr(http_serve, "find_spec", lambda name: name != "websockets" or None)
     with pytest.raises(ConnectFailed, match=r"pip install 'isthmus\[websocket\]'"):
-        async with serving(echoing(), websocket=True):
+        async with serving(make_echo_server(), websocket=True):
             pytest.fail("it serves")
 
 
@@ -177,7 +180,7 @@ async def test_headers_of_the_handshake_reach_a_tool():
 async def test_a_mounted_server_is_reached_by_a_websocket_too(path):
     """Ours: with and without a slash, beside the application's own routes."""
     outer = FastAPI()
-    echoing().asgi(websocket=True).attach(outer, "/tools")
+    make_echo_server().asgi(websocket=True).attach(outer, "/tools")
     config = uvicorn.Config(
         outer, port=0, log_level="error", lifespan="off", ws="websockets-sansio"
     )
@@ -199,8 +202,8 @@ async def test_a_mounted_server_is_reached_by_a_websocket_too(path):
 @pytest.mark.covers("websocket.frames.binary-refused")
 async def test_a_binary_frame_ends_the_connection():
     """Ours: 1003, unsupported data."""
-    async with opened(echoing()) as wire:
-        await wire.send_bytes(call(1, "echo", text="x"))
+    async with opened(make_echo_server()) as wire:
+        await wire.send_bytes(call_line(1, "echo", text="x"))
         end = await wire.receive()
 
     assert (aiohttp.WSMsgType.CLOSE, 1003) == (end.type, end.data)
@@ -209,7 +212,7 @@ async def test_a_binary_frame_ends_the_connection():
 @pytest.mark.covers("websocket.frames.limit")
 async def test_a_message_beyond_the_limit_ends_the_connection():
     """Ours: 1009, message too big; a frame half read cannot be stepped over."""
-    async with opened(echoing(), body_limit=1000) as wire:
+    async with opened(make_echo_server(), body_limit=1000) as wire:
         await wire.send_str("x" * 1001)
         end = await wire.receive()
 
@@ -219,9 +222,9 @@ async def test_a_message_beyond_the_limit_ends_the_connection():
 @pytest.mark.covers("websocket.frames.malformed")
 async def test_a_frame_that_is_no_message_is_refused_and_the_conversation_goes_on():
     """As over stdio: -32700 with a null id (JSON-RPC 2.0)."""
-    async with opened(echoing()) as wire:
+    async with opened(make_echo_server()) as wire:
         await wire.send_str("{nonsense")
-        await wire.send_str(call(1, "echo", text="fine").decode())
+        await wire.send_str(call_line(1, "echo", text="fine").decode())
         refusal, answer = await hears(wire), await hears(wire)
 
     assert (None, -32700) == (refusal["id"], refusal["error"]["code"])
@@ -234,7 +237,7 @@ async def test_a_frame_that_is_no_message_is_refused_and_the_conversation_goes_o
 @pytest.mark.covers("websocket.end.client-leaves")
 async def test_a_client_that_leaves_is_not_worked_for():
     """Ours: after the closing handshake nothing could be answered."""
-    server = echoing()
+    server = make_echo_server()
     stopped = asyncio.Event()
 
     @server.tool
@@ -247,7 +250,7 @@ async def test_a_client_that_leaves_is_not_worked_for():
             stopped.set()
 
     async with opened(server) as wire:
-        await wire.send_str(call(1, "linger").decode())
+        await wire.send_str(call_line(1, "linger").decode())
         await server.begun.wait()
         await wire.close()
         await stopped.wait()
@@ -256,11 +259,11 @@ async def test_a_client_that_leaves_is_not_worked_for():
 @pytest.mark.covers("websocket.end.server-stops")
 async def test_a_server_that_stops_answers_what_it_has_in_hand_and_says_that_it_goes():
     """Ours: 1001, going away, after the answers."""
-    server = echoing()
+    server = make_echo_server()
     async with aiohttp.ClientSession() as session:
         async with serving(server, websocket=True) as url:
             wire = await session.ws_connect(at(url), protocols=("mcp",))
-            await wire.send_str(call(1, "wait").decode())
+            await wire.send_str(call_line(1, "wait").decode())
             await server.begun.wait()
             asyncio.get_running_loop().call_later(0.02, server.gate.set)
         answer, end = await hears(wire), await wire.receive()
@@ -271,11 +274,11 @@ async def test_a_server_that_stops_answers_what_it_has_in_hand_and_says_that_it_
 
 async def test_a_busy_call_does_not_keep_a_server_from_stopping():
     """Ours: about a second is what a call gets."""
-    server = echoing()
+    server = make_echo_server()
     async with asyncio.timeout(5), aiohttp.ClientSession() as session:
         async with serving(server, websocket=True) as url:
             wire = await session.ws_connect(at(url), protocols=("mcp",))
-            await wire.send_str(call(1, "wait").decode())
+            await wire.send_str(call_line(1, "wait").decode())
             await server.begun.wait()
         end = await wire.receive()
 
@@ -284,8 +287,8 @@ async def test_a_busy_call_does_not_keep_a_server_from_stopping():
 
 async def test_a_client_hears_why_the_server_closed():
     """Ours (D20): one typed error, with the code."""
-    async with serving(echoing(), websocket=True) as url:
-        channel = await connect(at(url), connect_timeout=5)
+    async with serving(make_echo_server(), websocket=True) as url:
+        channel = await connect_websocket(at(url), connect_timeout=5)
     with pytest.raises(ConnectionLost, match="closed the WebSocket: 1001"):
         await channel.receive()
     with pytest.raises(ConnectionLost, match="broke"):
@@ -315,7 +318,7 @@ async def test_a_client_is_not_redirected_to_another_origin(scheme):
 
     async with other, server:
         with pytest.raises(ConnectFailed, match=f"redirects to '{scheme}://127.0.0.1:{port}/'"):
-            await connect(
+            await connect_websocket(
                 f"ws://127.0.0.1:{here}/", headers={"X-Api-Key": "sesame"}, connect_timeout=5
             )
 
@@ -329,7 +332,7 @@ async def test_a_client_is_redirected_within_the_origin():
 
     async with server:
         with pytest.raises(ConnectFailed, match="redirects to '/mcp/'"):  # which it does for ever
-            await connect(f"ws://127.0.0.1:{port}/mcp", headers=None, connect_timeout=5)
+            await connect_websocket(f"ws://127.0.0.1:{port}/mcp", headers=None, connect_timeout=5)
 
     assert ["GET /mcp HTTP/1.1", "GET /mcp/ HTTP/1.1"] == [
         head.partition(b"\r\n")[0].decode() for head in seen
@@ -338,8 +341,8 @@ async def test_a_client_is_redirected_within_the_origin():
 
 async def test_a_client_closes_in_any_order():
     """Ours: twice at once, and a receiver that waits ends."""
-    async with serving(echoing(), websocket=True) as url:
-        channel = await connect(at(url), connect_timeout=5)
+    async with serving(make_echo_server(), websocket=True) as url:
+        channel = await connect_websocket(at(url), connect_timeout=5)
         receiving = asyncio.create_task(channel.receive())
         await asyncio.gather(channel.close(), channel.close())
 
@@ -351,9 +354,9 @@ async def test_a_client_closes_in_any_order():
 
 async def test_an_answer_beyond_the_clients_limit_is_an_error_that_says_so():
     """Ours: what, and how much."""
-    async with serving(echoing(), websocket=True) as url:
-        channel = await connect(at(url), connect_timeout=5, limit=1000)
-        await channel.send(Outgoing(call(1, "big", size=2000)))
+    async with serving(make_echo_server(), websocket=True) as url:
+        channel = await connect_websocket(at(url), connect_timeout=5, limit=1000)
+        await channel.send(Outgoing(call_line(1, "big", size=2000)))
         with pytest.raises(ConnectionLost, match="more than 1000 bytes"):
             await channel.receive()
         await channel.close()
@@ -385,7 +388,7 @@ class Asgi:
 @contextlib.asynccontextmanager
 async def channel_on(asgi, **options):
     """A channel, and the pump beside it."""
-    settings = {"limit": 10 * AHEAD, "patience": 1000, **options}
+    settings = {"limit": 10 * MAX_AHEAD_BYTES, "patience": 1000, **options}
     channel = WebSocketChannel(asgi.receive, asgi.send, Origin("websocket"), **settings)
     pump = asyncio.create_task(channel.pump())
     yield channel
@@ -404,7 +407,7 @@ async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
     asgi = Asgi()
     asgi.reads.clear()
     async with channel_on(asgi) as channel:
-        sending = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * FULL)))
+        sending = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES)))
         asgi.says("[1]")
         receiving = asyncio.create_task(channel.receive())
         await turns()
@@ -420,14 +423,14 @@ async def test_no_more_is_read_ahead_than_a_mebibyte_and_one_message():
     """Ours: a client that floods waits until its messages are taken."""
     asgi = Asgi()
     for _ in range(4):
-        asgi.says("x" * AHEAD)
+        asgi.says("x" * MAX_AHEAD_BYTES)
     async with channel_on(asgi) as channel:
         await turns()
         waiting = asgi.incoming.qsize()
         taken = [len((await channel.receive()).data) for _ in range(4)]
 
     assert 2 == waiting
-    assert [AHEAD] * 4 == taken
+    assert [MAX_AHEAD_BYTES] * 4 == taken
 
 
 @pytest.mark.covers("websocket.pressure.never-reads")
@@ -446,7 +449,7 @@ async def test_a_client_that_reads_nothing_is_given_up():
 
 async def test_what_waits_for_a_client_is_bounded(monkeypatch):
     """Ours: in number as well as in time."""
-    monkeypatch.setattr("isthmus.transports.websocket.CROWD", 1)
+    monkeypatch.setattr("isthmus.transports.http.websocket.MAX_UNSENT_MESSAGES", 1)
     asgi = Asgi()
     asgi.reads.clear()
     async with channel_on(asgi) as channel:
@@ -512,7 +515,7 @@ async def test_pongs_that_nobody_reads_are_bounded(monkeypatch):
         made(connection, transport)
 
     monkeypatch.setattr(SocketConnection, "connection_made", keep)
-    async with serving(echoing(), websocket=True) as url:
+    async with serving(make_echo_server(), websocket=True) as url:
         host, port = url.split("/")[2].split(":")
         reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
         writer.write(
@@ -533,4 +536,4 @@ async def test_pongs_that_nobody_reads_are_bounded(monkeypatch):
         writer.transport.abort()
 
     assert left > 8_000_000  # it was read no further
-    assert most < 2 * FULL
+    assert most < 2 * MAX_UNREAD_BYTES

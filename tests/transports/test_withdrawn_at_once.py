@@ -11,8 +11,8 @@ import pytest
 from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.testing import serving
-from isthmus.transports.memory import pair
-from line_wire import MODERN, connected, echoing, listening
+from isthmus.transports.memory import open_pair
+from support.transports.line_wire import MODERN, connect_wire, make_echo_server, serve_lines
 
 PIPES = ("memory", "stdio", "tcp", "unix", "websocket")
 ERAS = ("legacy", "modern")
@@ -40,8 +40,8 @@ class Ways:
 
 @contextlib.asynccontextmanager
 async def memory():
-    ours, theirs = pair()
-    peer = Peer(theirs, echoing().router, side="server")
+    ours, theirs = open_pair()
+    peer = Peer(theirs, make_echo_server().router, side="server")
     task = asyncio.create_task(peer.run())
 
     async def says(*messages):
@@ -58,7 +58,10 @@ async def memory():
 
 @contextlib.asynccontextmanager
 async def sockets(way, folder):
-    async with listening(echoing(), way, folder / "sock") as (url, _), connected(url) as wire:
+    async with (
+        serve_lines(make_echo_server(), way, folder / "sock") as (url, _),
+        connect_wire(url) as wire,
+    ):
         yield Ways(wire.says, wire.reader.readline)
 
 
@@ -85,7 +88,7 @@ async def stdio():
 @contextlib.asynccontextmanager
 async def websocket():
     async with (
-        serving(echoing(), websocket=True) as url,
+        serving(make_echo_server(), websocket=True) as url,
         aiohttp.ClientSession() as session,
         session.ws_connect(url.replace("http", "ws", 1), protocols=("mcp",)) as wire,
     ):

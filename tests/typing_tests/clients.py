@@ -6,8 +6,8 @@ from typing import Any, TypedDict, assert_type
 from msgspec import Struct
 
 from isthmus import Accepted, Client, Command, Declined, Server
-from isthmus.client.listening import Change
-from isthmus.client.results import ToolResult
+from isthmus.client.model.results import ToolResult
+from isthmus.client.subscriptions import Change
 from isthmus.core.answers import Answer
 from isthmus.testing import connect, every_revision, script
 from isthmus.types import (

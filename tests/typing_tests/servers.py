@@ -19,7 +19,7 @@ from isthmus import (
     Server,
     ToolError,
 )
-from isthmus.server.sampling import SampledMessage
+from isthmus.server.asking.sampling import SampledMessage
 from isthmus.transports.http.app import HttpApp
 from isthmus.types import PromptMessage, Root, TextContent
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from isthmus import wire
 from isthmus.wire.jsonrpc import encode
-from isthmus.wire.reading import forgiving, reader
+from isthmus.wire.reading import forgiving_reader, reader
 
 STRANGE = {"type": "hologram", "depth": [1, None, 12345678901234567890123], "uri": "x:y"}
 TEXT = {"type": "text", "text": "a"}
@@ -167,18 +167,18 @@ def test_any_unknown_block_is_written_back_the_same(block):
 )
 def test_null_where_no_schema_has_one_is_as_good_as_nothing(shape, data, member):
     """Ours: some programs write it, and mean the member's absence."""
-    assert UNSET is getattr(forgiving(shape)(data), member)
+    assert UNSET is getattr(forgiving_reader(shape)(data), member)
 
 
 def test_a_blank_that_was_left_empty_may_be_null():
     """Ours: clients send null for what the user did not fill in."""
     data = b'{"action":"accept","content":{"name":"Ada","age":null}}'
 
-    assert {"name": "Ada"} == forgiving(wire.ElicitResult)(data).content
+    assert {"name": "Ada"} == forgiving_reader(wire.ElicitResult)(data).content
 
 
 @pytest.mark.parametrize("data", [b'{"tools":null}', b'{"nextCursor":null}', b"null", b"[null]"])
 def test_null_for_what_must_be_there_is_no_excuse(data):
     """Ours: what is required is required."""
     with pytest.raises(msgspec.ValidationError):
-        forgiving(wire.ListToolsResult)(data)
+        forgiving_reader(wire.ListToolsResult)(data)

@@ -8,8 +8,8 @@ import pytest
 from msgspec import UNSET
 
 from isthmus import wire
-from isthmus.wire.base import wire_name
 from isthmus.wire.jsonrpc import encode
+from isthmus.wire.struct import wire_name
 
 STRUCTS = [
     shape

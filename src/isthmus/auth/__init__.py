@@ -13,79 +13,80 @@ from typing import TYPE_CHECKING, Any
 from isthmus.auth import redaction
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.authority import (
-        AuthorizationServer as AuthorizationServer,
+    from isthmus.auth.authorization_server.core.requests import Limits
+    from isthmus.auth.authorization_server.core.settings import (
+        CimdPolicy,
+        DcrPolicy,
+        LoginPolicy,
+        RegistrationPolicy,
+        TrustedIdp,
+        Workload,
     )
-    from isthmus.auth.authorization_server.clients import RegisteredClient as RegisteredClient
-    from isthmus.auth.authorization_server.limits import Limits as Limits
-    from isthmus.auth.authorization_server.passwords import PasswordUsers as PasswordUsers
-    from isthmus.auth.authorization_server.proxy_users import HeaderUsers as HeaderUsers
-    from isthmus.auth.authorization_server.settings import CimdPolicy as CimdPolicy
-    from isthmus.auth.authorization_server.settings import DcrPolicy as DcrPolicy
-    from isthmus.auth.authorization_server.settings import LoginPolicy as LoginPolicy
-    from isthmus.auth.authorization_server.settings import RegistrationPolicy as RegistrationPolicy
-    from isthmus.auth.authorization_server.settings import TrustedIdp as TrustedIdp
-    from isthmus.auth.authorization_server.settings import Workload as Workload
-    from isthmus.auth.authorization_server.store import AuthStore as AuthStore
-    from isthmus.auth.authorization_server.store import MemoryAuthStore as MemoryAuthStore
-    from isthmus.auth.authorization_server.store import SQLiteAuthStore as SQLiteAuthStore
-    from isthmus.auth.authorization_server.tries import Allowance as Allowance
-    from isthmus.auth.authorization_server.users import Delegated as Delegated
-    from isthmus.auth.authorization_server.users import LoginPage as LoginPage
-    from isthmus.auth.authorization_server.users import LoginRedirect as LoginRedirect
-    from isthmus.auth.authorization_server.users import LoginRefused as LoginRefused
-    from isthmus.auth.authorization_server.users import LoginRequest as LoginRequest
-    from isthmus.auth.authorization_server.users import User as User
-    from isthmus.auth.authorization_server.users import UserBackend as UserBackend
-    from isthmus.auth.client.bearer_token import BearerToken as BearerToken
-    from isthmus.auth.client.callback import ByHand as ByHand
-    from isthmus.auth.client.callback import Loopback as Loopback
-    from isthmus.auth.client.client_credentials import ClientCredentials as ClientCredentials
+    from isthmus.auth.authorization_server.server import AuthorizationServer
+    from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+    from isthmus.auth.authorization_server.storage.store import (
+        AuthStore,
+        MemoryAuthStore,
+        SQLiteAuthStore,
+    )
+    from isthmus.auth.authorization_server.users.login_limits import Allowance
+    from isthmus.auth.authorization_server.users.passwords import PasswordUsers
+    from isthmus.auth.authorization_server.users.users import (
+        Delegated,
+        HeaderUsers,
+        LoginPage,
+        LoginRedirect,
+        LoginRefused,
+        LoginRequest,
+        User,
+        UserBackend,
+    )
     from isthmus.auth.client.discovery import Compat as Compat
-    from isthmus.auth.client.enterprise import EnterpriseManaged as EnterpriseManaged
-    from isthmus.auth.client.jwt_bearer import JwtBearer as JwtBearer
-    from isthmus.auth.client.keyring_store import default_store as default_store
-    from isthmus.auth.client.locks import StoreBusy as StoreBusy
-    from isthmus.auth.client.oauth import OAuth as OAuth
-    from isthmus.auth.client.oauth import ScopeRequest as ScopeRequest
-    from isthmus.auth.client.oauth import Status as Status
-    from isthmus.auth.client.static import StaticClient as StaticClient
-    from isthmus.auth.client.store import FileTokenStore as FileTokenStore
-    from isthmus.auth.client.tokens import Key as Key
-    from isthmus.auth.client.tokens import MemoryTokenStore as MemoryTokenStore
-    from isthmus.auth.client.tokens import Registration as Registration
-    from isthmus.auth.client.tokens import Tokens as Tokens
-    from isthmus.auth.client.tokens import TokenStore as TokenStore
-    from isthmus.auth.client.vault import StoreBroken as StoreBroken
-    from isthmus.auth.dpop import Nonces as Nonces
-    from isthmus.auth.jose import PrivateKey as PrivateKey
-    from isthmus.auth.network import Fetched as Fetched
-    from isthmus.auth.network import Network as Network
-    from isthmus.auth.network import NetworkFailed as NetworkFailed
-    from isthmus.auth.network import NetworkPolicy as NetworkPolicy
-    from isthmus.auth.network import NetworkRefused as NetworkRefused
-    from isthmus.auth.network import desktop as desktop
+    from isthmus.auth.client.grants.bearer_token import BearerToken
+    from isthmus.auth.client.grants.client_credentials import ClientCredentials
+    from isthmus.auth.client.grants.enterprise import EnterpriseManaged
+    from isthmus.auth.client.grants.jwt_bearer import JwtBearer
+    from isthmus.auth.client.grants.oauth import OAuth, ScopeRequest, Status
+    from isthmus.auth.client.redirect import ByHand, Loopback
+    from isthmus.auth.client.registration import StaticClient
+    from isthmus.auth.client.store.file_store import FileTokenStore, StoreBusy
+    from isthmus.auth.client.store.keyring_store import default_store
+    from isthmus.auth.client.store.records import (
+        Key,
+        MemoryTokenStore,
+        Registration,
+        Tokens,
+        TokenStore,
+    )
+    from isthmus.auth.client.store.vault import StoreBroken
+    from isthmus.auth.net.network import (
+        Fetched,
+        Network,
+        NetworkFailed,
+        NetworkPolicy,
+        NetworkRefused,
+        desktop,
+    )
     from isthmus.auth.resource_server.introspection import (
         IntrospectionVerifier as IntrospectionVerifier,
     )
-    from isthmus.auth.resource_server.issuers import ByIssuer as ByIssuer
     from isthmus.auth.resource_server.jwt import JWTVerifier as JWTVerifier
     from isthmus.auth.resource_server.replays import KVReplays as KVReplays
     from isthmus.auth.resource_server.replays import ReplayStore as ReplayStore
     from isthmus.auth.resource_server.replays import SQLiteReplays as SQLiteReplays
     from isthmus.auth.resource_server.resource_auth import ResourceAuth as ResourceAuth
-    from isthmus.auth.resource_server.scopes import ScopeModel as ScopeModel
-    from isthmus.auth.resource_server.static import StaticTokens as StaticTokens
+    from isthmus.auth.resource_server.resource_auth import ScopeModel
+    from isthmus.auth.resource_server.verifier import ByIssuer, StaticTokens
     from isthmus.auth.resource_server.verifier import Presented as Presented
     from isthmus.auth.resource_server.verifier import TokenVerifier as TokenVerifier
     from isthmus.auth.resource_server.verifier import VerifierUnavailable as VerifierUnavailable
-    from isthmus.auth.secret import Secret as Secret
+    from isthmus.auth.tokens.dpop import Nonces
+    from isthmus.auth.tokens.jose import PrivateKey
+    from isthmus.auth.tokens.secret import Secret
     from isthmus.auth.upstream.api import Upstream as Upstream
-    from isthmus.auth.upstream.endpoints import Endpoints as Endpoints
-    from isthmus.auth.upstream.faults import UpstreamDenied as UpstreamDenied
-    from isthmus.auth.upstream.faults import UpstreamFailed as UpstreamFailed
-    from isthmus.auth.upstream.faults import UpstreamUnavailable as UpstreamUnavailable
+    from isthmus.auth.upstream.api import UpstreamDenied, UpstreamFailed, UpstreamUnavailable
     from isthmus.auth.upstream.login import UpstreamLogin as UpstreamLogin
+    from isthmus.auth.upstream.provider import Endpoints
     from isthmus.auth.upstream.provider import Provider as Provider
     from isthmus.core.principal import Principal as Principal
 
@@ -164,77 +165,77 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Allowance": "isthmus.auth.authorization_server.tries",
-    "AuthStore": "isthmus.auth.authorization_server.store",
-    "AuthorizationServer": "isthmus.auth.authorization_server.authority",
-    "BearerToken": "isthmus.auth.client.bearer_token",
-    "ByHand": "isthmus.auth.client.callback",
-    "ByIssuer": "isthmus.auth.resource_server.issuers",
-    "CimdPolicy": "isthmus.auth.authorization_server.settings",
-    "ClientCredentials": "isthmus.auth.client.client_credentials",
+    "Allowance": "isthmus.auth.authorization_server.users.login_limits",
+    "AuthStore": "isthmus.auth.authorization_server.storage.store",
+    "AuthorizationServer": "isthmus.auth.authorization_server.server",
+    "BearerToken": "isthmus.auth.client.grants.bearer_token",
+    "ByHand": "isthmus.auth.client.redirect",
+    "ByIssuer": "isthmus.auth.resource_server.verifier",
+    "CimdPolicy": "isthmus.auth.authorization_server.core.settings",
+    "ClientCredentials": "isthmus.auth.client.grants.client_credentials",
     "Compat": "isthmus.auth.client.discovery",
-    "DcrPolicy": "isthmus.auth.authorization_server.settings",
-    "Delegated": "isthmus.auth.authorization_server.users",
-    "Endpoints": "isthmus.auth.upstream.endpoints",
-    "EnterpriseManaged": "isthmus.auth.client.enterprise",
-    "Fetched": "isthmus.auth.network",
-    "FileTokenStore": "isthmus.auth.client.store",
-    "HeaderUsers": "isthmus.auth.authorization_server.proxy_users",
+    "DcrPolicy": "isthmus.auth.authorization_server.core.settings",
+    "Delegated": "isthmus.auth.authorization_server.users.users",
+    "Endpoints": "isthmus.auth.upstream.provider",
+    "EnterpriseManaged": "isthmus.auth.client.grants.enterprise",
+    "Fetched": "isthmus.auth.net.network",
+    "FileTokenStore": "isthmus.auth.client.store.file_store",
+    "HeaderUsers": "isthmus.auth.authorization_server.users.users",
     "IntrospectionVerifier": "isthmus.auth.resource_server.introspection",
     "JWTVerifier": "isthmus.auth.resource_server.jwt",
-    "JwtBearer": "isthmus.auth.client.jwt_bearer",
-    "Key": "isthmus.auth.client.tokens",
-    "LoginPolicy": "isthmus.auth.authorization_server.settings",
-    "Limits": "isthmus.auth.authorization_server.limits",
-    "LoginPage": "isthmus.auth.authorization_server.users",
-    "LoginRedirect": "isthmus.auth.authorization_server.users",
-    "LoginRefused": "isthmus.auth.authorization_server.users",
-    "LoginRequest": "isthmus.auth.authorization_server.users",
-    "Loopback": "isthmus.auth.client.callback",
-    "MemoryAuthStore": "isthmus.auth.authorization_server.store",
-    "MemoryTokenStore": "isthmus.auth.client.tokens",
-    "Network": "isthmus.auth.network",
-    "NetworkFailed": "isthmus.auth.network",
-    "NetworkPolicy": "isthmus.auth.network",
-    "NetworkRefused": "isthmus.auth.network",
-    "Nonces": "isthmus.auth.dpop",
-    "OAuth": "isthmus.auth.client.oauth",
-    "PasswordUsers": "isthmus.auth.authorization_server.passwords",
+    "JwtBearer": "isthmus.auth.client.grants.jwt_bearer",
+    "Key": "isthmus.auth.client.store.records",
+    "LoginPolicy": "isthmus.auth.authorization_server.core.settings",
+    "Limits": "isthmus.auth.authorization_server.core.requests",
+    "LoginPage": "isthmus.auth.authorization_server.users.users",
+    "LoginRedirect": "isthmus.auth.authorization_server.users.users",
+    "LoginRefused": "isthmus.auth.authorization_server.users.users",
+    "LoginRequest": "isthmus.auth.authorization_server.users.users",
+    "Loopback": "isthmus.auth.client.redirect",
+    "MemoryAuthStore": "isthmus.auth.authorization_server.storage.store",
+    "MemoryTokenStore": "isthmus.auth.client.store.records",
+    "Network": "isthmus.auth.net.network",
+    "NetworkFailed": "isthmus.auth.net.network",
+    "NetworkPolicy": "isthmus.auth.net.network",
+    "NetworkRefused": "isthmus.auth.net.network",
+    "Nonces": "isthmus.auth.tokens.dpop",
+    "OAuth": "isthmus.auth.client.grants.oauth",
+    "PasswordUsers": "isthmus.auth.authorization_server.users.passwords",
     "Presented": "isthmus.auth.resource_server.verifier",
     "Principal": "isthmus.core.principal",
-    "PrivateKey": "isthmus.auth.jose",
+    "PrivateKey": "isthmus.auth.tokens.jose",
     "Provider": "isthmus.auth.upstream.provider",
-    "RegisteredClient": "isthmus.auth.authorization_server.clients",
-    "Registration": "isthmus.auth.client.tokens",
-    "RegistrationPolicy": "isthmus.auth.authorization_server.settings",
+    "RegisteredClient": "isthmus.auth.authorization_server.storage.clients",
+    "Registration": "isthmus.auth.client.store.records",
+    "RegistrationPolicy": "isthmus.auth.authorization_server.core.settings",
     "SQLiteReplays": "isthmus.auth.resource_server.replays",
     "ReplayStore": "isthmus.auth.resource_server.replays",
     "KVReplays": "isthmus.auth.resource_server.replays",
     "ResourceAuth": "isthmus.auth.resource_server.resource_auth",
-    "SQLiteAuthStore": "isthmus.auth.authorization_server.store",
-    "ScopeModel": "isthmus.auth.resource_server.scopes",
-    "ScopeRequest": "isthmus.auth.client.oauth",
-    "Secret": "isthmus.auth.secret",
-    "StaticClient": "isthmus.auth.client.static",
-    "StaticTokens": "isthmus.auth.resource_server.static",
-    "Status": "isthmus.auth.client.oauth",
-    "StoreBroken": "isthmus.auth.client.vault",
-    "StoreBusy": "isthmus.auth.client.locks",
-    "TokenStore": "isthmus.auth.client.tokens",
+    "SQLiteAuthStore": "isthmus.auth.authorization_server.storage.store",
+    "ScopeModel": "isthmus.auth.resource_server.resource_auth",
+    "ScopeRequest": "isthmus.auth.client.grants.oauth",
+    "Secret": "isthmus.auth.tokens.secret",
+    "StaticClient": "isthmus.auth.client.registration",
+    "StaticTokens": "isthmus.auth.resource_server.verifier",
+    "Status": "isthmus.auth.client.grants.oauth",
+    "StoreBroken": "isthmus.auth.client.store.vault",
+    "StoreBusy": "isthmus.auth.client.store.file_store",
+    "TokenStore": "isthmus.auth.client.store.records",
     "TokenVerifier": "isthmus.auth.resource_server.verifier",
-    "Tokens": "isthmus.auth.client.tokens",
-    "TrustedIdp": "isthmus.auth.authorization_server.settings",
+    "Tokens": "isthmus.auth.client.store.records",
+    "TrustedIdp": "isthmus.auth.authorization_server.core.settings",
     "Upstream": "isthmus.auth.upstream.api",
-    "UpstreamDenied": "isthmus.auth.upstream.faults",
-    "UpstreamFailed": "isthmus.auth.upstream.faults",
+    "UpstreamDenied": "isthmus.auth.upstream.api",
+    "UpstreamFailed": "isthmus.auth.upstream.api",
     "UpstreamLogin": "isthmus.auth.upstream.login",
-    "UpstreamUnavailable": "isthmus.auth.upstream.faults",
-    "User": "isthmus.auth.authorization_server.users",
-    "UserBackend": "isthmus.auth.authorization_server.users",
+    "UpstreamUnavailable": "isthmus.auth.upstream.api",
+    "User": "isthmus.auth.authorization_server.users.users",
+    "UserBackend": "isthmus.auth.authorization_server.users.users",
     "VerifierUnavailable": "isthmus.auth.resource_server.verifier",
-    "Workload": "isthmus.auth.authorization_server.settings",
-    "default_store": "isthmus.auth.client.keyring_store",
-    "desktop": "isthmus.auth.network",
+    "Workload": "isthmus.auth.authorization_server.core.settings",
+    "default_store": "isthmus.auth.client.store.keyring_store",
+    "desktop": "isthmus.auth.net.network",
 }
 
 

@@ -1,6 +1,6 @@
 """No secret in a log: what the loggers of authorization say is looked through before anybody hears it.
 
-Every :class:`~isthmus.auth.secret.Secret` that is alive is taken out wherever it stands, in exceptions
+Every :class:`~isthmus.auth.tokens.secret.Secret` that is alive is taken out wherever it stands, in exceptions
 and tracebacks too, and so is what merely looks like a token. It is a net under the code, which has
 no business to log secrets in the first place; Authlib logs whole tokens at DEBUG, so its loggers
 never go below INFO.
@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from isthmus.auth.secret import live
+from isthmus.auth.tokens.secret import live_secrets
 
 __all__ = ["REDACTED", "Redaction", "install", "redact"]
 
@@ -82,7 +82,7 @@ def redact(text: str) -> str:
 def _within(text: str) -> Iterator[str]:
     """The live secrets that stand in a text, as they are and as URLs spell them."""
     longest = len(text)
-    for secret in live():
+    for secret in live_secrets():
         if SHORTEST <= len(secret) <= longest:
             yield from (form for form in _forms(secret) if form in text)
 

@@ -6,28 +6,22 @@ No command but ``login`` opens a browser: where a login is needed the error says
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from isthmus.auth.client.bearer_token import BearerToken
-from isthmus.auth.client.kept import KeptOAuth
-from isthmus.auth.secret import Secret
-from isthmus.cli.targets import Target
+from isthmus.auth.client.grants.bearer_token import BearerToken
+from isthmus.auth.client.grants.oauth import StoredLogin
+from isthmus.auth.tokens.secret import Secret
+from isthmus.cli.targets import CliTarget, find_http_url
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
-    from isthmus.transports.http.bearer import Authorization
+    from isthmus.transports.http.client.requests import Authorization
 
-__all__ = ["authorization", "over_http"]
-
-HTTP = ("http://", "https://", "ws://", "wss://")
-
-
-def over_http(target: Target) -> str | None:
-    """The URL of a target that is reached over HTTP; None for the others."""
-    where = target.where
-    return where if isinstance(where, str) and where.startswith(HTTP) else None
+__all__ = [
+    "make_authorization",
+]
 
 
-def authorization(
-    target: Target, token_env: str | None, environ: Mapping[str, str]
+def make_authorization(
+    target: CliTarget, token_env: str | None, environ: Mapping[str, str]
 ) -> "Authorization | None":
     """What gets a command its tokens, or None where it needs none.
 
@@ -40,7 +34,7 @@ def authorization(
     Raises:
         UsageError: there is no such variable, or nothing that a token could be shown to.
     """
-    url = over_http(target)
+    url = find_http_url(target)
     if token_env is not None:
         if url is None:
             raise UsageError(
@@ -52,4 +46,4 @@ def authorization(
         return BearerToken(Secret(environ[token_env]))
     if url is None or "authorization" in {name.lower() for name in target.headers}:
         return None
-    return KeptOAuth(target.label)
+    return StoredLogin(target.label)

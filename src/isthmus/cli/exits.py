@@ -1,7 +1,21 @@
-"""What the command ends with: one table of exit codes, and which error means which."""
+"""What the command ends with: one table of exit codes, and which error means which.
 
+How every command ends: with an exit code, and one message where something went wrong.
+
+Signals of the operating system, handled on the event loop as long as something lasts.
+"""
+
+import asyncio
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 
+import typer
+
+from isthmus.cli.output import print_note
 from isthmus.errors import (
     AuthError,
     CallTimedOut,
@@ -11,11 +25,13 @@ from isthmus.errors import (
     LifespanFailed,
     NotInRevision,
     PeerError,
+    Refused,
     ToolFailed,
     TooManyRounds,
     UsageError,
+    quote_text,
 )
-from isthmus.host.errors import (
+from isthmus.host.model.errors import (
     AuditUnavailable,
     Denied,
     Exhausted,
@@ -25,7 +41,7 @@ from isthmus.host.errors import (
     UserDeclined,
 )
 
-__all__ = ["MEANINGS", "Exit", "exit_for"]
+__all__ = ["EXIT_MEANINGS", "Exit", "exit_for", "finish", "handle_signals", "set_on_signals"]
 
 
 class Exit(IntEnum):
@@ -42,7 +58,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-MEANINGS = {
+EXIT_MEANINGS = {
     Exit.OK: "it worked",
     Exit.TOOL_FAILED: "the tool ran and said that it failed, or a check found errors",
     Exit.USAGE: "the command line asks for something that cannot be, or there is nothing to check",
@@ -81,3 +97,59 @@ _BY_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
 def exit_for(error: BaseException) -> Exit:
     """The exit code an error means; ``BROKEN`` for one that nobody foresaw."""
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), Exit.BROKEN)
+
+
+def finish(work: Callable[[], Exit | None]) -> None:
+    """Do the work and leave with its exit code; a foreseen error is one message on stderr."""
+    try:
+        code = work() or Exit.OK
+    except BrokenPipeError:  # whoever read our output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = Exit.OK
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
+        code = exit_for(error)
+        print_note(f"isthmus: {_format_error(error, code)}")
+    raise typer.Exit(code)
+
+
+def _format_error(error: BaseException, code: Exit) -> str:
+    if code is Exit.INTERRUPTED:
+        return "interrupted"
+    if code is Exit.BROKEN:
+        return "".join(traceback.format_exception(error)).rstrip()
+    if isinstance(error, LifespanFailed) and error.__cause__ is not None:
+        return f"{error}\n{''.join(traceback.format_exception(error.__cause__)).rstrip()}"
+    late = code is Exit.TIMED_OUT or "no connection within" in str(error)
+    more = "; --timeout SECONDS allows more" if late else ""
+    data = f": {quote_text(error.data)}" if isinstance(error, Refused) and error.data else ""
+    return f"{quote_text(error)}{data}{more}"
+
+
+ENDING_SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT")
+"""The signals that end a command in order; not every system has all of them."""
+
+
+@contextmanager
+def set_on_signals() -> Iterator[asyncio.Event]:
+    """An event that is set when a signal wants this process to end."""
+    end = asyncio.Event()
+    with handle_signals(dict.fromkeys(ENDING_SIGNALS, end.set)):
+        yield end
+
+
+@contextmanager
+def handle_signals(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
+    """Handle signals, where this system has them and its event loop can."""
+    loop = asyncio.get_running_loop()
+    handled = []
+    for name, handler in handlers.items():
+        number = getattr(signal, name, None)
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # not everywhere
+            if number is not None:
+                loop.add_signal_handler(number, handler)
+                handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)

@@ -4,18 +4,18 @@ import sys
 from collections.abc import Sequence
 
 from isthmus.cli.exits import Exit
-from isthmus.core.plain_text import clean
-from isthmus.linter.rule import Finding, FoldedFinding, fold_findings
-from isthmus.linter.rules import RULES
+from isthmus.core.text import clean_text
+from isthmus.linter.rules.catalog import RULES
+from isthmus.linter.rules.rule import Finding, FoldedFinding, fold_findings
 
-__all__ = ["concluded", "print_findings", "print_rules"]
+__all__ = ["judge_findings", "print_findings", "print_rules"]
 
-COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
-WIDE = 150
+SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+DEFAULT_COLUMNS = 150
 """Columns where nobody's terminal says how wide it is."""
 
 
-def concluded(findings: Sequence[Finding], *, strict: bool) -> Exit:
+def judge_findings(findings: Sequence[Finding], *, strict: bool) -> Exit:
     """The exit code: 1 where something is wrong."""
     wrong = {"error", "warning"} if strict else {"error"}
     return Exit.TOOL_FAILED if any(one.severity in wrong for one in findings) else Exit.OK
@@ -31,29 +31,29 @@ def print_findings(findings: Sequence[Finding], *, numbered: bool = False) -> No
         print("nothing is wrong")
         return
     folded = fold_findings(findings)
-    print(_summary(findings, folded))
+    print(_summarise(findings, folded))
     table = Table(show_lines=True)
     names = ("line", "what", "found", "rule") if numbered else ("what", "found", "rule")
     for name in names:
         table.add_column(name, overflow="fold")
-    for severity, colour in COLOURS.items():
+    for severity, colour in SEVERITY_COLOURS.items():
         for one in (one for one in folded if one.severity == severity):
             first = one.example
             often = f"{one.times} times, for example:\n" if one.times > 1 else ""
             what = Text(f"{severity}\n{one.rule}", style=colour)
             found = Text(
-                f"{often}{clean(f'{first.where}: {first.said}')}\n{', '.join(one.revisions)}"
+                f"{often}{clean_text(f'{first.where}: {first.said}')}\n{', '.join(one.revisions)}"
             )
             rule = Text(f"{first.text} {first.mend}\n{one.clause}")
             lines = [Text("" if first.number is None else f"{first.number}\n{first.side}")]
             table.add_row(*(lines if numbered else []), what, found, rule)
-    Console(width=None if sys.stdout.isatty() else WIDE).print(table)
+    Console(width=None if sys.stdout.isatty() else DEFAULT_COLUMNS).print(table)
 
 
-def _summary(findings: Sequence[Finding], folded: Sequence[FoldedFinding]) -> str:
+def _summarise(findings: Sequence[Finding], folded: Sequence[FoldedFinding]) -> str:
     """How many there are of each severity, and of how many kinds."""
     parts = []
-    for severity in COLOURS:
+    for severity in SEVERITY_COLOURS:
         count = sum(one.severity == severity for one in findings)
         kinds = sum(one.severity == severity for one in folded)
         alike = f" of {kinds} kind{'s' * (kinds != 1)}" if kinds < count else ""

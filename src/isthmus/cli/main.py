@@ -10,32 +10,33 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 import isthmus
-from isthmus.cli.audit import app as audit
-from isthmus.cli.auth import app as auth
-from isthmus.cli.chat import chat
-from isthmus.cli.config import app as config
-from isthmus.cli.ending import finish
-from isthmus.cli.exits import MEANINGS, Exit
-from isthmus.cli.grants import app as grants
-from isthmus.cli.host import host
-from isthmus.cli.models import app as models
-from isthmus.cli.policy import app as policies
-from isthmus.cli.servers import app as servers
-from isthmus.cli.talk import Options, Talk
-from isthmus.cli.targets import resolve
+from isthmus.cli.commands.audit import app as audit
+from isthmus.cli.commands.auth.app import app as auth
+from isthmus.cli.commands.chat import chat
+from isthmus.cli.commands.config import app as config
+from isthmus.cli.commands.grants import app as grants
+from isthmus.cli.commands.host import host
+from isthmus.cli.commands.models import app as models
+from isthmus.cli.commands.policy import app as policies
+from isthmus.cli.commands.servers import app as servers
+from isthmus.cli.exits import EXIT_MEANINGS, Exit, finish
+from isthmus.cli.targets import read_target
+from isthmus.cli.terminal_client import ConnectOptions, TerminalClient
 from isthmus.errors import InternalError, UsageError
 
 __all__ = ["app", "main"]
 
-EPILOG = "Exit codes: " + "; ".join(f"{code.value} {text}" for code, text in MEANINGS.items())
-TARGETS = (
+EXIT_CODES_HELP = "Exit codes: " + "; ".join(
+    f"{code.value} {text}" for code, text in EXIT_MEANINGS.items()
+)
+TARGET_HELP = (
     "TARGET is a URL (http, ws, unix, tcp), a .py file, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
     "left out where a command follows after --, as in: isthmus {} -- uvx mcp-server-time"
 )
 
 app = typer.Typer(
     name="isthmus",
-    epilog=EPILOG,
+    epilog=EXIT_CODES_HELP,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -69,11 +70,11 @@ TokenEnv: TypeAlias = Annotated[
 ]
 
 
-def talk(
+def run_with_target(
     context: typer.Context,
     words: Sequence[str],
-    options: Options,
-    work: Callable[[Talk, list[str]], Awaitable[Exit]],
+    options: ConnectOptions,
+    work: Callable[[TerminalClient, list[str]], Awaitable[Exit]],
     *needed: str,
 ) -> None:
     """Resolve the target among the words, then talk to it.
@@ -90,14 +91,14 @@ def talk(
         command: list[str] = context.obj or []
         rest = list(words)
         if not command and not rest:
-            raise UsageError(f"which server? {TARGETS.format(context.info_name)}")
+            raise UsageError(f"which server? {TARGET_HELP.format(context.info_name)}")
         name = "" if command else rest.pop(0)
         if len(rest) < len(needed):
             raise UsageError(f"{context.info_name} also needs: {' '.join(needed[len(rest) :])}")
-        target = resolve(name, command, Path.cwd(), os.environ)
+        target = read_target(name, command, Path.cwd(), os.environ)
 
         async def conversation() -> Exit:
-            talker = Talk(target, options)
+            talker = TerminalClient(target, options)
             try:
                 code = await work(talker, rest)
             except InternalError:
@@ -119,7 +120,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def every(
+def root_command(
     *,
     _told: Annotated[
         bool,
@@ -151,25 +152,27 @@ def run(
     """Serve the isthmus Server in a Python file: over stdio, or where an option says."""
 
     def serve() -> None:
-        from isthmus.cli.run import Place, split
-        from isthmus.cli.run import run as once
+        from isthmus.cli.commands.run import ListenOptions, split_server_path
+        from isthmus.cli.commands.run import serve_file as once
 
-        place = Place.of(exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp)
+        place = ListenOptions.of(
+            exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp
+        )
         if not reload:
             once(file, place)
             return
-        from isthmus.cli.reload import reload_place, reload_stdio
+        from isthmus.cli.reload import reload_listening, reload_stdio
 
-        folder = split(file)[0].resolve().parent
+        folder = split_server_path(file)[0].resolve().parent
         if place is None:
             asyncio.run(reload_stdio(file, folder))
         else:
-            asyncio.run(reload_place(file, folder, place.words()))
+            asyncio.run(reload_listening(file, folder, place.words()))
 
     finish(serve)
 
 
-@app.command("list", epilog=TARGETS.format("list"))
+@app.command("list", epilog=TARGET_HELP.format("list"))
 def list_(
     context: typer.Context,
     target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
@@ -181,17 +184,17 @@ def list_(
     era: EraOption = None,
 ) -> None:
     """List what a server offers, a line each."""
-    from isthmus.cli.inspect import listing
+    from isthmus.cli.commands.inspect import print_list
 
-    talk(
+    run_with_target(
         context,
         target or [],
-        Options(as_json, revision, timeout, token_env, era),
-        lambda t, _: listing(t),
+        ConnectOptions(as_json, revision, timeout, token_env, era),
+        lambda t, _: print_list(t),
     )
 
 
-@app.command(epilog=TARGETS.format("list"))
+@app.command(epilog=TARGET_HELP.format("list"))
 def inspect(
     context: typer.Context,
     target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
@@ -203,17 +206,17 @@ def inspect(
     era: EraOption = None,
 ) -> None:
     """Say what a server is and can do, with every tool and its parameters."""
-    from isthmus.cli.inspect import inspect as inspected
+    from isthmus.cli.commands.inspect import print_inspection as inspected
 
-    talk(
+    run_with_target(
         context,
         target or [],
-        Options(as_json, revision, timeout, token_env, era),
+        ConnectOptions(as_json, revision, timeout, token_env, era),
         lambda t, _: inspected(t),
     )
 
 
-@app.command(epilog=TARGETS.format("list"))
+@app.command(epilog=TARGET_HELP.format("list"))
 def call(
     context: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="TARGET TOOL [KEY=VALUE]")] = None,
@@ -234,18 +237,20 @@ def call(
     ] = None,
 ) -> None:
     """Call a tool; values are read as the tool's schema wants them."""
-    from isthmus.cli.call import call as called
+    from isthmus.cli.commands.call import call_tool as called
 
     if host:
-        from isthmus.cli.host_call import HostCall, call_at_host
+        from isthmus.cli.commands.host_call import HostCall, call_at_host
 
         wanted = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
         finish(lambda: asyncio.run(call_at_host(wanted)))
-    options = Options(as_json, revision, timeout, token_env, era)
-    talk(context, words or [], options, lambda t, w: called(t, w[0], w[1:], json_args), "TOOL")
+    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    run_with_target(
+        context, words or [], options, lambda t, w: called(t, w[0], w[1:], json_args), "TOOL"
+    )
 
 
-@app.command(epilog=TARGETS.format("list"))
+@app.command(epilog=TARGET_HELP.format("list"))
 def read(
     context: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="TARGET URI")] = None,
@@ -257,13 +262,13 @@ def read(
     era: EraOption = None,
 ) -> None:
     """Read a resource."""
-    from isthmus.cli.call import read as read_it
+    from isthmus.cli.commands.call import read_resource as read_it
 
-    options = Options(as_json, revision, timeout, token_env, era)
-    talk(context, words or [], options, lambda t, w: read_it(t, w[0]), "URI")
+    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    run_with_target(context, words or [], options, lambda t, w: read_it(t, w[0]), "URI")
 
 
-@app.command(epilog=TARGETS.format("list"))
+@app.command(epilog=TARGET_HELP.format("list"))
 def prompt(
     context: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="TARGET NAME [KEY=VALUE]")] = None,
@@ -275,10 +280,10 @@ def prompt(
     era: EraOption = None,
 ) -> None:
     """Get a prompt with its blanks filled."""
-    from isthmus.cli.call import prompt as prompted
+    from isthmus.cli.commands.call import get_prompt as prompted
 
-    options = Options(as_json, revision, timeout, token_env, era)
-    talk(context, words or [], options, lambda t, w: prompted(t, w[0], w[1:]), "NAME")
+    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    run_with_target(context, words or [], options, lambda t, w: prompted(t, w[0], w[1:]), "NAME")
 
 
 Rules: TypeAlias = Annotated[
@@ -287,7 +292,7 @@ Rules: TypeAlias = Annotated[
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Warnings count, too.")]
 
 
-@app.command(epilog=TARGETS.format("list"))
+@app.command(epilog=TARGET_HELP.format("list"))
 def check(
     context: typer.Context,
     target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
@@ -309,14 +314,14 @@ def check(
     token_env: TokenEnv = None,
 ) -> None:
     """Say what a server does wrong, clause by clause, in every revision it speaks."""
-    from isthmus.cli.check import Choices, print_rules
-    from isthmus.cli.check import check as checked
+    from isthmus.cli.commands.check import CheckOptions, print_rules
+    from isthmus.cli.commands.check import check_server as checked
 
     if rules:
         finish(print_rules)
-    choices = Choices(only or (), skip or (), calls or (), call_read_only, strict)
-    options = Options(as_json, revision, timeout, token_env)
-    talk(context, target or [], options, lambda t, _: checked(t, choices))
+    choices = CheckOptions(only or (), skip or (), calls or (), call_read_only, strict)
+    options = ConnectOptions(as_json, revision, timeout, token_env)
+    run_with_target(context, target or [], options, lambda t, _: checked(t, choices))
 
 
 @app.command()
@@ -335,7 +340,7 @@ def validate(
     """Check recorded messages or a transcript against a revision; - reads standard input."""
 
     def validated() -> Exit:
-        from isthmus.cli.validate import validate as valid
+        from isthmus.cli.commands.validate import validate_file as valid
 
         return valid(
             file,
@@ -381,12 +386,12 @@ def login(
     """Log in to a server over HTTP; the other commands then use the tokens, and renew them."""
 
     def logged_in() -> Exit:
-        from isthmus.cli.login import Login, secret_of
-        from isthmus.cli.login import login as enter
+        from isthmus.cli.commands.login import LoginOptions, read_client_secret
+        from isthmus.cli.commands.login import log_in as enter
 
-        secret = secret_of(client_secret_env, os.environ)
-        said = Login(scope or (), client_id, secret, issuer, browser, as_json, resource)
-        return asyncio.run(enter(resolve(target, (), Path.cwd(), os.environ), said))
+        secret = read_client_secret(client_secret_env, os.environ)
+        said = LoginOptions(scope or (), client_id, secret, issuer, browser, as_json, resource)
+        return asyncio.run(enter(read_target(target, (), Path.cwd(), os.environ), said))
 
     finish(logged_in)
 
@@ -402,9 +407,9 @@ def logout(
     """Forget the tokens for a server, and have them revoked where that can be done."""
 
     def logged_out() -> Exit:
-        from isthmus.cli.login import logout as leave
+        from isthmus.cli.commands.login import log_out as leave
 
-        where = resolve(target, (), Path.cwd(), os.environ)
+        where = read_target(target, (), Path.cwd(), os.environ)
         return asyncio.run(leave(where, registration=registration))
 
     finish(logged_out)

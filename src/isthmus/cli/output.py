@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from isthmus.core.plain_text import clean, visible
+from isthmus.core.text import clean_text, show_invisible
 from isthmus.wire.content import (
     AudioContent,
     ContentBlock,
@@ -24,20 +24,20 @@ from isthmus.wire.content import (
 )
 
 __all__ = [
-    "blocks",
-    "contents",
-    "note",
+    "format_size",
     "print_json",
     "print_line",
     "print_lines",
+    "print_note",
     "print_text",
-    "size",
+    "render_blocks",
+    "render_contents",
 ]
 
 
 def print_text(text: str) -> None:
     """A result for a person: cleaned where stdout is a terminal, as it is in a pipe or a file."""
-    print(clean(text) if sys.stdout.isatty() else text)
+    print(clean_text(text) if sys.stdout.isatty() else text)
 
 
 def print_line(text: str) -> None:
@@ -45,12 +45,12 @@ def print_line(text: str) -> None:
 
     It is so in a pipe, too, which often ends at a terminal: ``isthmus auth list | less -R``.
     """
-    print(visible(text, line=True))
+    print(show_invisible(text, line=True))
 
 
 def print_lines(text: str) -> None:
     """As :func:`print_line`, where the line ends are ours."""
-    print(visible(text))
+    print(show_invisible(text))
 
 
 def print_json(value: Any) -> None:
@@ -59,12 +59,12 @@ def print_json(value: Any) -> None:
     print(json.dumps(plain, indent=2, ensure_ascii=sys.stdout.isatty()))
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """A line for the person at the terminal, on stderr."""
-    print(clean(text), file=sys.stderr, flush=True)
+    print(clean_text(text), file=sys.stderr, flush=True)
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """A number of bytes as people say it."""
     if count < 1024:
         return f"{count} B"
@@ -72,30 +72,30 @@ def size(count: int) -> str:
     return f"{kib:.1f} KiB" if kib < 1024 else f"{kib / 1024:.1f} MiB"
 
 
-def blocks(content: Iterable[ContentBlock]) -> str:
+def render_blocks(content: Iterable[ContentBlock]) -> str:
     """Blocks of content as text, with a line in place of what cannot be shown."""
-    return "\n".join(_block(block) for block in content)
+    return "\n".join(_render_block(block) for block in content)
 
 
-def _block(block: ContentBlock) -> str:
+def _render_block(block: ContentBlock) -> str:
     match block:
         case TextContent():
             return block.text
         case ResourceLink():
             return f"[resource {block.uri}]"
         case EmbeddedResource():
-            return contents([block.resource])
+            return render_contents([block.resource])
         case ImageContent() | AudioContent():
-            return f"[{block.mime_type}, {size(len(block.data) * 3 // 4)}]"
+            return f"[{block.mime_type}, {format_size(len(block.data) * 3 // 4)}]"
         case _:
             return f"[content of type {block.get('type')!r}]"
 
 
-def contents(parts: Iterable[ResourceContents]) -> str:
+def render_contents(parts: Iterable[ResourceContents]) -> str:
     """A resource's contents as text."""
     return "\n".join(
         part.text
         if isinstance(part.text, str)
-        else f"[{part.mime_type or 'bytes'}, {size(len(part.blob or '') * 3 // 4)} of {part.uri}]"
+        else f"[{part.mime_type or 'bytes'}, {format_size(len(part.blob or '') * 3 // 4)} of {part.uri}]"
         for part in parts
     )

@@ -16,25 +16,25 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from isthmus.cli.output import note
+from isthmus.cli.output import print_note
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Channel, Outgoing
-from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error, encode_note, parse
 from isthmus.wire.meta import SUBSCRIPTION_ID
+from isthmus.wire.struct import Id
 
-__all__ = ["Relay", "changed", "reload_place", "reload_stdio"]
+__all__ = ["Relay", "reload_listening", "reload_stdio", "wait_for_change"]
 
-POLL = 0.3
+POLL_INTERVAL_S = 0.3
 """Seconds between looks at the folder."""
 
-PATIENCE = 5.0
+CHILD_EXIT_TIMEOUT_S = 5.0
 """Seconds a child that listens has to end before it is killed."""
 
-SKIPPED = {"__pycache__", "node_modules", "site-packages"}
+SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages"}
 LISTS = ("tools", "resources", "prompts")
-GONE = -32603
-LATER = "it is started again at the next change"
+SERVER_GONE_CODE = -32603
+RESTART_HINT = "it is started again at the next change"
 
 Start: TypeAlias = Callable[[], Channel]
 Wait: TypeAlias = Callable[[], Awaitable[object]]
@@ -43,25 +43,25 @@ Wait: TypeAlias = Callable[[], Awaitable[object]]
 def snapshot(folder: Path) -> dict[Path, int]:
     """When each Python file below a folder was last written, hidden folders left out."""
     found = {}
-    for path in _python(folder):
+    for path in _walk_python_files(folder):
         with suppress(OSError):  # it went away while we looked
             found[path] = path.stat().st_mtime_ns
     return found
 
 
-def _python(folder: Path) -> Iterator[Path]:
+def _walk_python_files(folder: Path) -> Iterator[Path]:
     for path in folder.iterdir():
         if path.suffix == ".py":
             yield path
-        elif path.name not in SKIPPED and not path.name.startswith(".") and path.is_dir():
-            yield from _python(path)
+        elif path.name not in SKIPPED_FOLDERS and not path.name.startswith(".") and path.is_dir():
+            yield from _walk_python_files(path)
 
 
-async def changed(folder: Path) -> None:
+async def wait_for_change(folder: Path) -> None:
     """Return when a Python file below the folder was written, made or removed."""
     before = snapshot(folder)
     while before == snapshot(folder):  # noqa: ASYNC110 - a folder has no event to wait for
-        await asyncio.sleep(POLL)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 class Relay:
@@ -99,7 +99,7 @@ class Relay:
     async def _renew(self) -> None:
         while True:
             await self._wait()
-            note("reloading")
+            print_note("reloading")
             await self._replace()
 
     async def _forward(self, data: bytes) -> None:
@@ -109,7 +109,7 @@ class Relay:
             self._remember(frame, data)
         async with self._changing:  # what comes while one server follows another goes to the next
             if self._server is None:
-                await self._fail(f"the server is not running; {LATER}")
+                await self._fail(f"the server is not running; {RESTART_HINT}")
                 return
             with suppress(ConnectionLost):  # whoever reads from it says so, and fails the rest
                 await self._server.send(Outgoing(data))
@@ -118,7 +118,7 @@ class Relay:
         if frame.method in {"initialize", "notifications/initialized"}:
             self._said[str(frame.method)] = data
         if frame.method == "notifications/cancelled":
-            id = _params(frame).get("requestId")
+            id = _read_params(frame).get("requestId")
             self._listening.pop(id if isinstance(id, int | str) else "", None)
         if not isinstance(frame.id, int | str):
             return
@@ -148,7 +148,7 @@ class Relay:
         if opening is None:
             return
         await server.send(Outgoing(opening))
-        answer = await _answer(server)
+        answer = await _read_initialize_answer(server)
         if "notifications/initialized" in self._said:
             await server.send(Outgoing(self._said["notifications/initialized"]))
             await self._announce(answer.get("capabilities", {}))
@@ -158,7 +158,9 @@ class Relay:
         for id, request in self._listening.items():
             await server.send(Outgoing(request))
             frame = parse(request)
-            wanted = _params(frame).get("notifications", {}) if isinstance(frame, Frame) else {}
+            wanted = (
+                _read_params(frame).get("notifications", {}) if isinstance(frame, Frame) else {}
+            )
             about = msgspec.json.encode({"_meta": {SUBSCRIPTION_ID: id}})
             for kind in LISTS:
                 if isinstance(wanted, dict) and wanted.get(f"{kind}ListChanged"):
@@ -179,17 +181,17 @@ class Relay:
             while (delivery := await server.receive()) is not None:
                 frame = parse(delivery.data)
                 if isinstance(frame, Frame) and frame.method is msgspec.UNSET:
-                    self._pending.discard(_id(frame))
-                    self._listening.pop(_id(frame), None)
+                    self._pending.discard(_read_id(frame))
+                    self._listening.pop(_read_id(frame), None)
                 await self._host.send(Outgoing(delivery.data))
         except ConnectionLost as error:
             end = error.with_traceback(None)
         await self._lost(end)
 
     async def _lost(self, error: Exception) -> None:
-        note(f"{error}\nwaiting for a change")
+        print_note(f"{error}\nwaiting for a change")
         self._server = None
-        await self._fail(f"the server ended; {LATER}")
+        await self._fail(f"the server ended; {RESTART_HINT}")
 
     async def _drop(self) -> None:
         """End the server, if there is one."""
@@ -204,12 +206,12 @@ class Relay:
         """Answer everything under way, so that the host waits for nothing that cannot come."""
         pending, self._pending = self._pending, set()
         for id in pending:
-            refusal = encode_error(id, ErrorBody(code=GONE, message=why))
+            refusal = encode_error(id, ErrorBody(code=SERVER_GONE_CODE, message=why))
             with suppress(ConnectionLost):
                 await self._host.send(Outgoing(refusal))
 
 
-async def _answer(server: Channel) -> dict[str, Any]:
+async def _read_initialize_answer(server: Channel) -> dict[str, Any]:
     """A new server's answer to ``initialize``; what it says before is not for the host."""
     while (delivery := await server.receive()) is not None:
         frame = parse(delivery.data)
@@ -219,17 +221,17 @@ async def _answer(server: Channel) -> dict[str, Any]:
     raise ConnectionLost("the server ended while it was started again")
 
 
-def _id(frame: Frame) -> Id:
+def _read_id(frame: Frame) -> Id:
     return frame.id if isinstance(frame.id, int | str) else ""
 
 
-def _params(frame: Frame) -> dict[str, Any]:
+def _read_params(frame: Frame) -> dict[str, Any]:
     """The parameters of a message; none where they are no object."""
     params = msgspec.json.decode(frame.params) if isinstance(frame.params, msgspec.Raw) else {}
     return params if isinstance(params, dict) else {}
 
 
-def _child(file: str, *more: str) -> list[str]:
+def _make_child_command(file: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "isthmus", "run", file, *more]
 
 
@@ -238,15 +240,15 @@ async def reload_stdio(file: str, folder: Path) -> None:
     from isthmus.transports.command import Command, CommandChannel
     from isthmus.transports.stdio import StdioChannel
 
-    command = Command(*_child(file), env=os.environ)
+    command = Command(*_make_child_command(file), env=os.environ)
 
     def start() -> Channel:
-        return CommandChannel(command, on_stderr=note)
+        return CommandChannel(command, on_stderr=print_note)
 
-    await Relay(StdioChannel(), start, lambda: changed(folder)).run()
+    await Relay(StdioChannel(), start, lambda: wait_for_change(folder)).run()
 
 
-async def reload_place(file: str, folder: Path, place: Sequence[str]) -> None:
+async def reload_listening(file: str, folder: Path, place: Sequence[str]) -> None:
     """Serve a file where clients connect, with a new server at every change, until SIGTERM.
 
     Args:
@@ -260,35 +262,35 @@ async def reload_place(file: str, folder: Path, place: Sequence[str]) -> None:
     stopped = asyncio.ensure_future(stop.wait())
     try:
         while not stopped.done():
-            await _serve(_child(file, *place), folder, stopped)
+            await _run_child(_make_child_command(file, *place), folder, stopped)
     finally:
         stopped.cancel()
 
 
-async def _serve(argv: list[str], folder: Path, stopped: asyncio.Future[Any]) -> None:
+async def _run_child(argv: list[str], folder: Path, stopped: asyncio.Future[Any]) -> None:
     """One server's life, from here to the next change or the end."""
     process = await asyncio.create_subprocess_exec(*argv)
-    watch = asyncio.ensure_future(changed(folder))
+    watch = asyncio.ensure_future(wait_for_change(folder))
     ended = asyncio.ensure_future(process.wait())
     try:
         await asyncio.wait({watch, ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if ended.done():
-            note(f"the server ended with {process.returncode}; waiting for a change")
+            print_note(f"the server ended with {process.returncode}; waiting for a change")
             await asyncio.wait({watch, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if watch.done():
-            note("reloading")
+            print_note("reloading")
     finally:
         watch.cancel()
-        await _end(process)
+        await _end_child(process)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end_child(process: asyncio.subprocess.Process) -> None:
     """Ask a child to end, and make it after a while."""
     if process.returncode is not None:
         return
     process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), PATIENCE)
+        await asyncio.wait_for(process.wait(), CHILD_EXIT_TIMEOUT_S)
     except TimeoutError:
         process.kill()
         await process.wait()

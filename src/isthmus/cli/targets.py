@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isthmus.cli.output import note
-from isthmus.core.plain_text import visible
+from isthmus.cli.output import print_note
+from isthmus.core.text import show_invisible
 from isthmus.errors import UsageError
 from isthmus.transports.command import Command
 
 if TYPE_CHECKING:
-    from isthmus.host.config.document import Document
-    from isthmus.host.config.shapes import Raw
+    from isthmus.host.config.files import ConfigDocument
+    from isthmus.host.config.layouts import RawServer
 
-__all__ = ["CONFIGS", "Target", "resolve"]
+__all__ = ["CONFIG_FILES", "CliTarget", "find_http_url", "read_target"]
 
-CONFIGS = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
-URLS = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
+CONFIG_FILES = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
+URL_SCHEMES = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
 
 
 @dataclass(frozen=True)
-class Target:
+class CliTarget:
     """Where a server is.
 
     Attributes:
@@ -36,7 +36,9 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def resolve(text: str, command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Target:
+def read_target(
+    text: str, command: Sequence[str], folder: Path, environ: Mapping[str, str]
+) -> CliTarget:
     """The target a command line names.
 
     Args:
@@ -51,72 +53,83 @@ def resolve(text: str, command: Sequence[str], folder: Path, environ: Mapping[st
     """
     if command:
         typed = Command(*command, env=environ)
-        return Target(str(typed), typed)
-    if text.startswith(URLS):
-        return Target(text, text)
+        return CliTarget(str(typed), typed)
+    if text.startswith(URL_SCHEMES):
+        return CliTarget(text, text)
     path, _, name = text.partition(".py:")
     if text.endswith(".py") or name:
-        return _file(text, Path(f"{path}.py" if name else text), environ)
-    return _named(text, folder, environ)
+        return _resolve_file(text, Path(f"{path}.py" if name else text), environ)
+    return _resolve_name(text, folder, environ)
 
 
-def _file(text: str, path: Path, environ: Mapping[str, str]) -> Target:
+def _resolve_file(text: str, path: Path, environ: Mapping[str, str]) -> CliTarget:
     """A Python file: ours is served by ``isthmus run``, anybody else's is run as a script."""
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
     ours = "isthmus" in path.read_text(encoding="utf-8", errors="replace")
     start = ("-m", "isthmus", "run", text) if ours else (text,)
-    return Target(text, Command(sys.executable, *start, env=environ))
+    return CliTarget(text, Command(sys.executable, *start, env=environ))
 
 
-def _named(name: str, folder: Path, environ: Mapping[str, str]) -> Target:
-    from isthmus.host.config.document import read  # most targets stand in no file
-    from isthmus.host.config.shapes import servers_of
-    from isthmus.host.errors import ConfigError
+def _resolve_name(name: str, folder: Path, environ: Mapping[str, str]) -> CliTarget:
+    from isthmus.host.config.files import read_document  # most targets stand in no file
+    from isthmus.host.config.layouts import find_servers
+    from isthmus.host.model.errors import ConfigError
 
     known: list[str] = []
-    for config in CONFIGS:
+    for config in CONFIG_FILES:
         path = folder / config
         if path.is_file():
             try:
-                document = read(path)
+                document = read_document(path)
             except ConfigError as error:
                 raise UsageError(str(error)) from None
-            servers = {raw.name: raw for raw in reversed([*servers_of(document, str(folder))])}
+            servers = {raw.name: raw for raw in reversed([*find_servers(document, str(folder))])}
             known_as = "-".join(name.split())
             if known_as in servers:
-                return _entry(document, servers[known_as], folder, environ)
+                return _resolve_entry(document, servers[known_as], folder, environ)
             known += reversed(servers)
     has = f"; the mcp.json here knows: {', '.join(known)}" if known else ""
     raise UsageError(
-        f"{name!r} is no URL, no .py file, and no server in {', '.join(CONFIGS)}{has}; "
+        f"{name!r} is no URL, no .py file, and no server in {', '.join(CONFIG_FILES)}{has}; "
         "a command goes after -- as in: isthmus list -- uvx mcp-server-time"
     )
 
 
-def _entry(document: "Document", raw: "Raw", folder: Path, environ: Mapping[str, str]) -> Target:
+def _resolve_entry(
+    document: "ConfigDocument", raw: "RawServer", folder: Path, environ: Mapping[str, str]
+) -> CliTarget:
     """What a server's entry names, read as a host reads it."""
-    from isthmus.host.config.forms import Misfit
-    from isthmus.host.config.load import told
-    from isthmus.host.config.servers import Reading, exposures, server
-    from isthmus.host.config.shapes import inputs_of
-    from isthmus.host.config.variables import Scope, Unfilled
-    from isthmus.host.secrets import UserSecrets
+    from isthmus.host.config.forms import BadMember
+    from isthmus.host.config.layouts import read_inputs
+    from isthmus.host.config.load import describe_fault
+    from isthmus.host.config.servers import ServerReading, list_exposures, read_server
+    from isthmus.host.config.variables import UnresolvedVariable, VariableScope
+    from isthmus.host.state.secrets import UserSecrets
 
-    scope = Scope(
+    scope = VariableScope(
         environ=environ,
         secrets=UserSecrets(environ),
-        inputs=inputs_of(document),
+        inputs=read_inputs(document),
         folder=str(folder.absolute()),
     )
     source = str(document.path)
-    reading = Reading(scope=scope, layer="workspace", source=source, base=folder)
+    reading = ServerReading(scope=scope, layer="workspace", source=source, base=folder)
     try:
-        entry = server(raw, reading)
-    except (Misfit, Unfilled) as error:
-        raise UsageError(told(document, error.keys, str(error))) from None
-    for line in exposures(raw):  # nobody was asked whether this file is trusted
-        note(f"note: {visible(line, line=True)}")
+        entry = read_server(raw, reading)
+    except (BadMember, UnresolvedVariable) as error:
+        raise UsageError(describe_fault(document, error.keys, str(error))) from None
+    for line in list_exposures(raw):  # nobody was asked whether this file is trusted
+        print_note(f"note: {show_invisible(line, line=True)}")
     if entry.url:
-        return Target(raw.name, entry.url, entry.headers)
-    return Target(raw.name, Command(*entry.command, env=entry.env, cwd=entry.cwd or None))
+        return CliTarget(raw.name, entry.url, entry.headers)
+    return CliTarget(raw.name, Command(*entry.command, env=entry.env, cwd=entry.cwd or None))
+
+
+def find_http_url(target: CliTarget) -> str | None:
+    """The URL of a target that is reached over HTTP; None for the others."""
+    where = target.where
+    return where if isinstance(where, str) and where.startswith(HTTP_SCHEMES) else None
+
+
+HTTP_SCHEMES = ("http://", "https://", "ws://", "wss://")

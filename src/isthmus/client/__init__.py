@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isthmus.client.cache import Caching as Caching
     from isthmus.client.client import Client as Client
-    from isthmus.client.completing import Completer as Completer
-    from isthmus.client.elicitation import concerns as concerns
-    from isthmus.client.limits import Limits as Limits
-    from isthmus.client.listening import Change as Change
-    from isthmus.client.results import ToolResult as ToolResult
+    from isthmus.client.completion import Completer
+    from isthmus.client.features.elicitation import concerns
+    from isthmus.client.model.limits import Limits
+    from isthmus.client.model.results import ToolResult
+    from isthmus.client.subscriptions import Change
     from isthmus.client.tasks import ToolTask as ToolTask
     from isthmus.store.meter import Rate as Rate
 
@@ -31,14 +31,14 @@ __all__ = [
 
 _HOMES = {
     "Caching": "isthmus.client.cache",
-    "Change": "isthmus.client.listening",
+    "Change": "isthmus.client.subscriptions",
     "Client": "isthmus.client.client",
-    "Completer": "isthmus.client.completing",
-    "Limits": "isthmus.client.limits",
+    "Completer": "isthmus.client.completion",
+    "Limits": "isthmus.client.model.limits",
     "Rate": "isthmus.store.meter",
-    "ToolResult": "isthmus.client.results",
+    "ToolResult": "isthmus.client.model.results",
     "ToolTask": "isthmus.client.tasks",
-    "concerns": "isthmus.client.elicitation",
+    "concerns": "isthmus.client.features.elicitation",
 }
 
 

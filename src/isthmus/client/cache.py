@@ -14,19 +14,19 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from isthmus.client.listening import Change, below
+from isthmus.client.subscriptions import Change, is_at_or_below
 from isthmus.revisions import METHODS
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["PUBLIC", "Caching", "Responses", "Store"]
+__all__ = ["PUBLIC_RESPONSES", "Caching", "ResponseCache", "ResponseStore"]
 
-LONGEST = 7 * 86_400.0
+MAX_TTL_S = 7 * 86_400.0
 """Seconds after which anything is stale, whatever a server says."""
 
-OVERHEAD = 400
+ENTRY_OVERHEAD_BYTES = 400
 """Bytes that an entry costs beside its contents."""
 
-TOLD_OF: dict[str, tuple[str, ...]] = {
+STALE_METHODS: dict[str, tuple[str, ...]] = {
     "tools": ("tools/list",),
     "prompts": ("prompts/list",),
     "resources": ("resources/list", "resources/templates/list"),
@@ -52,7 +52,7 @@ class Caching(msgspec.Struct, frozen=True, kw_only=True):
     clock: Callable[[], float] = time.monotonic
 
 
-class Entry(msgspec.Struct):
+class CacheEntry(msgspec.Struct):
     """One answer.
 
     Attributes:
@@ -66,11 +66,11 @@ class Entry(msgspec.Struct):
     about: str | None = None
 
 
-Key = tuple[Hashable, bytes]
+CacheKey = tuple[Hashable, bytes]
 """A group, and the parameters as JSON."""
 
 
-class Store:
+class ResponseStore:
     """Answers up to so many bytes; the one that was used longest ago makes room.
 
     Args:
@@ -80,7 +80,7 @@ class Store:
     def __init__(self, max_bytes: int) -> None:
         self.bytes = 0
         self._max = max_bytes
-        self._entries: OrderedDict[Key, Entry] = OrderedDict()
+        self._entries: OrderedDict[CacheKey, CacheEntry] = OrderedDict()
         self._groups: dict[Hashable, set[bytes]] = {}
 
     def __len__(self) -> int:
@@ -104,10 +104,10 @@ class Store:
         self._entries.move_to_end(key)
         return entry.data
 
-    def put(self, group: Hashable, params: bytes, entry: Entry) -> None:
+    def put(self, group: Hashable, params: bytes, entry: CacheEntry) -> None:
         """Keep an answer, unless it is larger than all that may be kept."""
         self._drop((group, params))
-        size = cost(params, entry)
+        size = entry_size(params, entry)
         if size > self._max:
             return
         while self.bytes + size > self._max:
@@ -120,36 +120,36 @@ class Store:
         """Drop a group, or those of its answers that a change of ``about`` concerns."""
         for params in list(self._groups.get(group, ())):
             entry = self._entries[group, params]
-            if about is None or entry.about is None or near(entry.about, about):
+            if about is None or entry.about is None or are_related(entry.about, about):
                 self._drop((group, params))
 
-    def _drop(self, key: Key) -> None:
+    def _drop(self, key: CacheKey) -> None:
         entry = self._entries.pop(key, None)
         if entry is None:
             return
         group, params = key
-        self.bytes -= cost(params, entry)
+        self.bytes -= entry_size(params, entry)
         of_group = self._groups[group]
         of_group.discard(params)
         if not of_group:
             del self._groups[group]
 
 
-def cost(params: bytes, entry: Entry) -> int:
+def entry_size(params: bytes, entry: CacheEntry) -> int:
     """The bytes an entry takes."""
-    return len(entry.data) + len(params) + OVERHEAD
+    return len(entry.data) + len(params) + ENTRY_OVERHEAD_BYTES
 
 
-def near(one: str, other: str) -> bool:
+def are_related(one: str, other: str) -> bool:
     """Whether a change of one resource may be seen in the other: it is that, above or below."""
-    return below(one, other) or below(other, one)
+    return is_at_or_below(one, other) or is_at_or_below(other, one)
 
 
-PUBLIC = Store(64 * 1024 * 1024)
+PUBLIC_RESPONSES = ResponseStore(64 * 1024 * 1024)
 """What every connection of this process may share."""
 
 
-class Responses:
+class ResponseCache:
     """The answers that one connection keeps, and those it shares.
 
     Args:
@@ -165,11 +165,11 @@ class Responses:
         caching: Caching,
         target: Hashable,
         revision: str,
-        public: Store = PUBLIC,
+        public: ResponseStore = PUBLIC_RESPONSES,
         context: Callable[[], object] = lambda: None,
     ) -> None:
         self._caching = caching
-        self._own = Store(caching.max_bytes)
+        self._own = ResponseStore(caching.max_bytes)
         self._context = context
         self._owner = context()
         self._owners = 0
@@ -205,7 +205,7 @@ class Responses:
         # spec 2026-07-28 server/utilities/caching#cache-scope-field: MUST NOT be shared across
         # authorization contexts; a different access token requires a different cache
         if context is not self._owner:
-            self._owner, self._own = context, Store(self._caching.max_bytes)
+            self._owner, self._own = context, ResponseStore(self._caching.max_bytes)
             self._owners += 1
 
     def keep(
@@ -226,7 +226,7 @@ class Responses:
             return
         shared = result.cache_scope == "public" and not private
         until = self._caching.clock() + ttl
-        entry = Entry(encode(result), until, getattr(params, "uri", None))
+        entry = CacheEntry(encode(result), until, getattr(params, "uri", None))
         # spec 2026-07-28 server/utilities/caching#cache-scope-field: private answers MUST NOT be
         # shared across authorization contexts, so they never leave the connection
         store, group = self._own, self._group(method)
@@ -241,13 +241,13 @@ class Responses:
             # spec 2026-07-28 server/utilities/caching#time-to-live-ttl-field: absent means 0, or
             # the client's own heuristics
             return self._caching.ttl or 0.0
-        return float(min(max(said, 0) / 1000 if said < 1e15 else LONGEST, LONGEST))
+        return float(min(max(said, 0) / 1000 if said < 1e15 else MAX_TTL_S, MAX_TTL_S))
 
     def changed(self, change: Change) -> None:
         """A change was heard of: what it concerns is stale from now on."""
         # spec 2026-07-28 server/utilities/caching#interaction-with-notifications: the notification
         # invalidates the cached response
-        for method in TOLD_OF.get(change.kind, ()):
+        for method in STALE_METHODS.get(change.kind, ()):
             self.forget(method, change.uri or None)
 
     def forget(self, method: str, about: str | None = None) -> None:
@@ -256,7 +256,7 @@ class Responses:
         for store, group in self._stores(method):
             store.forget(group, about)
 
-    def _stores(self, method: str) -> Iterator[tuple[Store, Hashable]]:
+    def _stores(self, method: str) -> Iterator[tuple[ResponseStore, Hashable]]:
         yield self._own, self._group(method)
         if self._public is not None:
             yield self._public, self._shared_group(method)

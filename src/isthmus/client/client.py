@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec import UNSET, structs
 
-from isthmus.client.answering import Answering
 from isthmus.client.cache import Caching
-from isthmus.client.connection import Connection, Settings
-from isthmus.client.custom import Custom
-from isthmus.client.elicitation import Elicit
-from isthmus.client.extensions import Additions, declaring
-from isthmus.client.hearing import Hearing, OnChange, OnLog, Refresher
-from isthmus.client.limits import Limits, fitting
-from isthmus.client.listening import Change, Changes
-from isthmus.client.roots import Roots, keep_watching
-from isthmus.client.sampling import Sample
-from isthmus.client.targets import ClientTarget, EraChoice, Target, open_in, resolve
-from isthmus.client.tasks import TaskRoom
-from isthmus.client.telling import warn
+from isthmus.client.connection import ClientSettings, Connection
+from isthmus.client.extensions import CustomMethods, declare_extensions
+from isthmus.client.features.answering import Answering
+from isthmus.client.features.elicitation import Elicit
+from isthmus.client.features.roots import Roots, watch_for_changes
+from isthmus.client.features.sampling import Sample
+from isthmus.client.model.callbacks import log_warning
+from isthmus.client.model.limits import Limits, check_limits
+from isthmus.client.notifications import ListRefresher, Notifications, OnChange, OnLog
+from isthmus.client.requests import Custom
+from isthmus.client.subscriptions import Change, ChangeStream
+from isthmus.client.targets import ClientTarget, EraChoice, Target, force_era, resolve_target
+from isthmus.client.tasks import TaskTracker
 from isthmus.errors import CapabilityMissing, ConnectionLost, IsthmusError, UsageError
 from isthmus.revisions import BY_NAME, LATEST, LEGACY, Revision
-from isthmus.runtime.extension import Extension, Extensions, gathered
-from isthmus.runtime.pinging import keep_pinging
+from isthmus.runtime.extension import Extension, Extensions, collect_extensions
+from isthmus.runtime.pings import keep_pinging
 from isthmus.wire import (
     ClientCapabilities,
     ClientTasksCapability,
@@ -40,17 +40,17 @@ from isthmus.wire import (
 )
 
 if TYPE_CHECKING:
-    from isthmus.transports.http.bearer import Authorization
+    from isthmus.transports.http.client.requests import Authorization
 
 __all__ = ["Client"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NOBODY = Implementation(name="", version="")
+UNKNOWN_SERVER = Implementation(name="", version="")
 
-LIMITS = Limits()  # the defaults: nothing in them changes
+DEFAULT_LIMITS = Limits()  # the defaults: nothing in them changes
 
-REFRESH = 0.3
+REFRESH_DELAY_S = 0.3
 """Seconds in which several changes of a list are one."""
 
 
@@ -86,7 +86,7 @@ class Client(Custom):
         answer_tasks: the server may have its questions answered as tasks, and fetch the answers
             when they are there (2025-11-25); the functions that answer are the same.
         on_log: told of the server's log messages.
-        on_change: told of every :class:`~isthmus.client.listening.Change` the server tells of.
+        on_change: told of every :class:`~isthmus.client.subscriptions.Change` the server tells of.
         on_elicitation_complete: told of the id of each page that the user was sent to, once the
             server says that it was dealt with (2025-11-25).
         auto_refresh: fetch lists that were fetched before anew when they change, after so many
@@ -156,11 +156,13 @@ class Client(Custom):
         auth: "Authorization | None" = None,
         capabilities: ClientCapabilities | None = None,
         extensions: Extensions | None = None,
-        limits: Limits = LIMITS,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        limits, supported = fitting(limits), gathered(extensions)
-        self._hearing = Hearing(on_log, on_change, limits)
-        declared = able(capabilities, supported, sample_tools, sample_context, answer_tasks)
+        limits, supported = check_limits(limits), collect_extensions(extensions)
+        self._hearing = Notifications(on_log, on_change, limits)
+        declared = add_capabilities(
+            capabilities, supported, sample_tools, sample_context, answer_tasks
+        )
         done, watched = self._hearing.telling(on_elicitation_complete), watch_roots is not None
         self._answering = Answering(
             elicit, sample, roots, declared, limits=limits, watched=watched, page_done=done
@@ -168,10 +170,10 @@ class Client(Custom):
         self._level, self._watch, self._pings = log_level, watch_roots, (ping_every, ping_misses)
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
         self._attends = on_change is not None or auto_refresh is not False
-        self._refreshes = REFRESH if auto_refresh is True else auto_refresh
-        settings = Settings(
+        self._refreshes = REFRESH_DELAY_S if auto_refresh is True else auto_refresh
+        settings = ClientSettings(
             info=Implementation(name=name, version=version),
-            revision=pinned(revision, era),
+            revision=resolve_revision(revision, era),
             timeout=timeout,
             max_timeout=max_timeout,
             connect_timeout=connect_timeout,
@@ -180,17 +182,21 @@ class Client(Custom):
             log_level=log_level or ("info" if on_log is not None else None),
             result_bytes=limits.result_bytes,
         )
-        where = open_in(era, resolve(target, headers, connect_timeout, auth))
+        where = force_era(era, resolve_target(target, headers, connect_timeout, auth))
         self._assemble(where, settings, limits, supported)
 
     def _assemble(
-        self, where: Target, settings: Settings, limits: Limits, supported: Sequence[Extension]
+        self,
+        where: Target,
+        settings: ClientSettings,
+        limits: Limits,
+        supported: Sequence[Extension],
     ) -> None:
         """Put together what answers, what hears, and what they hang on."""
         answering, hearing = self._answering, self._hearing
-        tasks = TaskRoom(answering, hearing.listening)
+        tasks = TaskTracker(answering, hearing.listening)
         notices = {**hearing.notices(answering.pages.done), **tasks.notices()}
-        additions = Additions(answering.routes, notices, hearing.tell, answering.limited)
+        additions = CustomMethods(answering.routes, notices, hearing.tell, answering.limited)
         for extension in supported:
             additions.extend(extension)
         connection = Connection(where, additions.router(), answering, settings)
@@ -200,7 +206,7 @@ class Client(Custom):
         connection.on_renewed = self._renewed
         hearing.stale = self._on_stale
         if self._refreshes is not False:
-            hearing.refresher = Refresher(
+            hearing.refresher = ListRefresher(
                 self._refreshes, self._refresh, hearing.tell_change, hearing.start
             )
 
@@ -234,7 +240,7 @@ class Client(Custom):
             await self._say_log_level()
             await self._hearing.resume(self._connection)
         except IsthmusError as error:
-            warn("a new session is not what the one before was: %s", error)
+            log_warning("a new session is not what the one before was: %s", error)
         if self._told_of_reconnect is not None:
             self._hearing.tell(self._told_of_reconnect, self)
 
@@ -289,7 +295,7 @@ class Client(Custom):
         if every is not None:
             hearing.start(keep_pinging(connection.live(), self._ping, every, misses))
         if self._watch is not None and self._answering.roots is not None:
-            hearing.start(keep_watching(self._answering, self._watch, self.roots_changed))
+            hearing.start(watch_for_changes(self._answering, self._watch, self.roots_changed))
 
     async def close(self) -> None:
         """Disconnect: calls in flight fail with ``ConnectionLost``. Safe to call twice."""
@@ -327,7 +333,7 @@ class Client(Custom):
     @property
     def info(self) -> Implementation:
         """Who the server says it is; empty strings where it keeps that to itself."""
-        return self._connection.settled().info or NOBODY
+        return self._connection.settled().info or UNKNOWN_SERVER
 
     @property
     def capabilities(self) -> ServerCapabilities:
@@ -371,7 +377,7 @@ class Client(Custom):
         prompts: bool = False,
         resources: bool = False,
         uris: Iterable[str] = (),
-    ) -> AsyncIterator[Changes]:
+    ) -> AsyncIterator[ChangeStream]:
         """Listen for changes, in either era.
 
         Example::
@@ -404,7 +410,7 @@ class Client(Custom):
             lambda peer: listening.open(peer, wanted, connection.meta, timeout)
         )
         if task is None:
-            changes.granted = told(wanted, self.capabilities)
+            changes.granted = limit_to_offered(wanted, self.capabilities)
         try:
             yield changes
         finally:
@@ -441,7 +447,7 @@ class Client(Custom):
             await self._connection.live().note(method, RootsListChangedParams())
 
 
-def able(
+def add_capabilities(
     base: ClientCapabilities | None,
     supported: Sequence[Extension],
     tools: bool,
@@ -449,7 +455,7 @@ def able(
     tasks: bool,
 ) -> ClientCapabilities:
     """Capabilities with extensions, with what a model may be given, and with tasks."""
-    declared = declaring(base, supported)
+    declared = declare_extensions(base, supported)
     more: dict[str, Any] = {
         name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted
     }
@@ -461,7 +467,7 @@ def able(
     return declared
 
 
-def told(wanted: SubscriptionFilter, offered: ServerCapabilities) -> SubscriptionFilter:
+def limit_to_offered(wanted: SubscriptionFilter, offered: ServerCapabilities) -> SubscriptionFilter:
     """What a server of up to 2025-11-25 tells of those things: what it said it would."""
     absent = {
         f"{kind}_list_changed": UNSET
@@ -471,7 +477,7 @@ def told(wanted: SubscriptionFilter, offered: ServerCapabilities) -> Subscriptio
     return structs.replace(wanted, **absent)
 
 
-def pinned(revision: str | Revision | None, era: EraChoice = "auto") -> Revision | None:
+def resolve_revision(revision: str | Revision | None, era: EraChoice = "auto") -> Revision | None:
     """The revision to insist on.
 
     Raises:

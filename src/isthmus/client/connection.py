@@ -3,6 +3,8 @@
 :class:`Connection` is what :class:`~isthmus.client.client.Client` is made of. It owns the one task
 that runs the peer; everything else runs in the tasks of whoever calls, so a connection may be
 used from any task, and closed by any, in any order.
+
+Trace context: a call says which trace it belongs to, where OpenTelemetry is at work.
 """
 
 import asyncio
@@ -14,15 +16,12 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, structs
 
-from isthmus.client.answering import Answering
-from isthmus.client.opening import Opening, speak
-from isthmus.client.sessions import Renewal
-from isthmus.client.settings import OnProgress, Settings
+from isthmus.client.features.answering import Answering
+from isthmus.client.handshake import ConnectionOpener, SessionRenewal, set_revision
+from isthmus.client.model.callbacks import CallbackQueue, log_warning, only_increasing
+from isthmus.client.model.limits import ClientSettings, OnProgress
 from isthmus.client.targets import Target
-from isthmus.client.telling import Teller, monotonic, warn
-from isthmus.client.tracing import TRACER, traced
-from isthmus.core.meta import bad_key
-from isthmus.core.opening import Agreement, facts, states_facts
+from isthmus.core.negotiation import Agreement, make_facts_meta, states_facts
 from isthmus.errors import (
     CapabilityMissing,
     ConnectFailed,
@@ -33,14 +32,14 @@ from isthmus.errors import (
     TooManyRounds,
     UrlElicitationRequired,
     UsageError,
+    make_unsent,
     quote_text,
-    unsent,
 )
 from isthmus.revisions import METHODS, Method
-from isthmus.runtime.holding import Clocks
+from isthmus.runtime.clocks import Clocks
 from isthmus.runtime.peer import Peer, ProgressCallback
 from isthmus.runtime.router import Router
-from isthmus.runtime.tasks_reading import Created, FlatCreated
+from isthmus.tasks.shapes import LenientCreateTaskResult, LenientTaskCreated
 from isthmus.wire import (
     CreateTaskResult,
     InputRequiredResult,
@@ -51,23 +50,24 @@ from isthmus.wire import (
     TaskCreated,
     UnsetType,
 )
+from isthmus.wire.meta import find_key_flaw
 from isthmus.wire.reading import read_well_formed_items
 
-__all__ = ["Connection", "OnProgress", "Settings"]
+__all__ = ["TRACER_MODULE", "ClientSettings", "Connection", "OnProgress", "add_trace_context"]
 
 R = TypeVar("R")
 
 Headers = tuple[tuple[str, str], ...]
-Mended = tuple[type[Exception], ...]
+RecoveredErrors = tuple[type[Exception], ...]
 
-NOTHING: Mended = ()
+NONE_RECOVERED: RecoveredErrors = ()
 
 MAX_LOGGED_ITEMS = 10
 
-_head = msgspec.json.Decoder(Result).decode
-_questions = msgspec.json.Decoder(InputRequiredResult).decode
-_task = msgspec.json.Decoder(Created).decode
-_flat_task = msgspec.json.Decoder(FlatCreated).decode
+_decode_result_head = msgspec.json.Decoder(Result).decode
+_decode_questions = msgspec.json.Decoder(InputRequiredResult).decode
+_decode_created_task = msgspec.json.Decoder(LenientCreateTaskResult).decode
+_decode_flat_task = msgspec.json.Decoder(LenientTaskCreated).decode
 
 
 class Connection:
@@ -88,7 +88,7 @@ class Connection:
     """
 
     def __init__(
-        self, target: Target, router: Router, answering: Answering, settings: Settings
+        self, target: Target, router: Router, answering: Answering, settings: ClientSettings
     ) -> None:
         self.target = target
         self.settings = settings
@@ -97,10 +97,10 @@ class Connection:
         self.meta: Meta | UnsetType = UNSET
         self._router = router
         self.answering = answering
-        self.on_lost: Callable[[ConnectionLost], None] = ignored
+        self.on_lost: Callable[[ConnectionLost], None] = ignore_event
         self.on_renewed: Callable[[], Coroutine[Any, Any, None]] | None = None
-        self._opening: Opening | None = None
-        self._renewal = Renewal(self._renew, self._not_renewed)
+        self._opening: ConnectionOpener | None = None
+        self._renewal = SessionRenewal(self._renew, self._not_renewed)
         self._lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._missing: frozenset[str] = frozenset()
@@ -128,8 +128,8 @@ class Connection:
             self._watch(self.live())
             return True
 
-    def _begun(self, on_dial: Callable[[Peer], None] | None = None) -> Opening:
-        return Opening(
+    def _begun(self, on_dial: Callable[[Peer], None] | None = None) -> ConnectionOpener:
+        return ConnectionOpener(
             self.target,
             self._router,
             self.answering,
@@ -142,7 +142,7 @@ class Connection:
         self.peer = peer
 
     def _agree(self, agreement: Agreement) -> None:
-        speak(self.live(), agreement.revision)
+        set_revision(self.live(), agreement.revision)
         self.agreement = agreement
         # Only what the revision can announce can be missing.
         self._missing = frozenset(
@@ -157,7 +157,7 @@ class Connection:
         revision = self.settled().revision
         if states_facts(revision):
             capabilities = self.answering.capabilities
-            self.meta = facts(revision, self.settings.info, capabilities, log_level)
+            self.meta = make_facts_meta(revision, self.settings.info, capabilities, log_level)
 
     # Being open
 
@@ -185,7 +185,7 @@ class Connection:
             raise OutOfPhase("not connected yet: use `async with Client(…)`, or await open()")
         if peer.lost is not None:
             kind = SessionEnded if isinstance(peer.lost, SessionEnded) else ConnectionLost
-            raise unsent(str(peer.lost), kind)
+            raise make_unsent(str(peer.lost), kind)
         return peer
 
     def require(self, capability: str, method: str) -> None:
@@ -209,7 +209,7 @@ class Connection:
         if not meta:
             return self.meta
         for key in meta:
-            wrong = bad_key(key)
+            wrong = find_key_flaw(key)
             if wrong:
                 raise UsageError(wrong)
         return {**meta, **(self.meta or {})}
@@ -240,9 +240,9 @@ class Connection:
         row, settings = METHODS[method], self.settings
         patience = settings.timeout if timeout is None else timeout
         limit = max(patience, settings.max_timeout)
-        if TRACER in modules:
-            params = traced(params)
-        rounds, mended = 0, NOTHING
+        if TRACER_MODULE in modules:
+            params = add_trace_context(params)
+        rounds, mended = 0, NONE_RECOVERED
         while rounds <= settings.max_rounds:
             # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: each retry
             # has an id of its own
@@ -255,7 +255,9 @@ class Connection:
                     Raw,
                     timeout=patience,
                     max_timeout=limit,
-                    on_progress=None if on_progress is None else progress(peer, on_progress),
+                    on_progress=None
+                    if on_progress is None
+                    else make_progress_callback(peer, on_progress),
                     name=name,
                     headers=headers,
                 )
@@ -267,7 +269,7 @@ class Connection:
                 continue
             result = self._read(row, raw)
             if type(result) is not InputRequiredResult:
-                return result if not rounds else uncached(result)
+                return result if not rounds else mark_uncacheable(result)
             params = await self._answered(result, params)
             rounds += 1
         raise TooManyRounds(
@@ -296,7 +298,9 @@ class Connection:
                 result,
                 timeout=patience,
                 max_timeout=limit,
-                on_progress=None if on_progress is None else progress(peer, on_progress),
+                on_progress=None
+                if on_progress is None
+                else make_progress_callback(peer, on_progress),
                 name=name,
                 headers=headers,
             )
@@ -308,7 +312,7 @@ class Connection:
         Args:
             work: does it; safe to do again when it has raised ``SessionEnded``.
         """
-        mended = NOTHING
+        mended = NONE_RECOVERED
         while True:
             peer = None
             try:
@@ -336,7 +340,7 @@ class Connection:
         try:
             result: Result = row.decode_result(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            if row.asks and (other := otherwise(row, raw, modern=modern)) is not None:
+            if row.asks and (other := read_interim_result(row, raw, modern=modern)) is not None:
                 return other
             salvaged = self._salvage_list(row, raw)
             if salvaged is None:
@@ -347,7 +351,7 @@ class Connection:
         # and any other value they do not recognize as invalid
         if not modern or kind is UNSET or kind == "complete":
             return result
-        if row.asks and (other := otherwise(row, raw, modern=modern)) is not None:
+        if row.asks and (other := read_interim_result(row, raw, modern=modern)) is not None:
             return other
         raise Misbehaved(f"the answer to {row.name} is of the type {kind!r}, which is unknown here")
 
@@ -362,9 +366,9 @@ class Connection:
         result: Result = read[0]
         for place, why in read[1][:MAX_LOGGED_ITEMS]:
             logged = quote_text(f"{self.target.name}: {place} is left out of {row.name}: {why}")
-            warn("%s", logged)
+            log_warning("%s", logged)
         if len(read[1]) > MAX_LOGGED_ITEMS:
-            warn(
+            log_warning(
                 "%s: %d more are left out of %s",
                 self.target.name,
                 len(read[1]) - MAX_LOGGED_ITEMS,
@@ -414,7 +418,9 @@ class Connection:
         if self.peer is (old or self.peer):
             await self._renewal.join()
 
-    async def _mended(self, error: Exception, peer: Peer | None, before: Mended) -> Mended | None:
+    async def _mended(
+        self, error: Exception, peer: Peer | None, before: RecoveredErrors
+    ) -> RecoveredErrors | None:
         """Do away with what kept a call from being served, so that it can be made again.
 
         Args:
@@ -458,7 +464,7 @@ class Connection:
 
     async def _renew(self) -> None:
         """Put a new session in the place of the one that has ended."""
-        before, opening = self._opening, self._begun(ignored)
+        before, opening = self._opening, self._begun(ignore_event)
         agreement = await opening.open()
         if opening.link is None or states_facts(agreement.revision):
             await opening.give_up()
@@ -481,23 +487,23 @@ class Connection:
         self.on_lost(error)
 
 
-def ignored(_what: object) -> None:
+def ignore_event(_what: object) -> None:
     """Nobody wants to know."""
 
 
-def progress(peer: Peer, told: OnProgress) -> ProgressCallback:
+def make_progress_callback(peer: Peer, told: OnProgress) -> ProgressCallback:
     """What is told of the progress of one call: in order, and only of what is progress."""
-    return monotonic(Teller(told, peer.start))
+    return only_increasing(CallbackQueue(told, peer.start))
 
 
-def uncached(result: Any) -> Any:
+def mark_uncacheable(result: Any) -> Any:
     """The result of a call that answered questions, which nobody may give to anybody else."""
     # spec 2026-07-28 server/utilities/caching#cache-key: MUST NOT be cached, since it depends on
     # inputs that are not part of the cache key
     return structs.replace(result, ttl_ms=0) if hasattr(result, "cache_scope") else result
 
 
-def otherwise(
+def read_interim_result(
     row: Method, raw: Raw, *, modern: bool
 ) -> InputRequiredResult | TaskCreated | CreateTaskResult | None:
     """An answer that is no result yet: questions, or a task that will have one; else None."""
@@ -506,16 +512,16 @@ def otherwise(
     becomes_task = row.name == "tools/call"
     try:
         if not modern:
-            return _task(raw) if becomes_task else None
-        kind = _head(raw).result_type
+            return _decode_created_task(raw) if becomes_task else None
+        kind = _decode_result_head(raw).result_type
         if kind == "task" and becomes_task:
-            return _flat_task(raw)
-        return _questions(raw) if kind == "input_required" else None
+            return _decode_flat_task(raw)
+        return _decode_questions(raw) if kind == "input_required" else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def with_facts(params: Struct | Mapping[str, Any] | None, meta: Meta | UnsetType) -> Any:
+def add_facts(params: Struct | Mapping[str, Any] | None, meta: Meta | UnsetType) -> Any:
     """The parameters of a custom method, saying what the revision wants said."""
     if meta is UNSET:
         return params
@@ -525,3 +531,29 @@ def with_facts(params: Struct | Mapping[str, Any] | None, meta: Meta | UnsetType
             return structs.replace(params, meta={**(params.meta or {}), **meta})
         plain = msgspec.to_builtins(params)  # an author's own, which has no room for it
     return {**plain, "_meta": {**plain.get("_meta", {}), **meta}}
+
+
+TRACER_MODULE = "opentelemetry.trace"
+"""The module that is loaded where somebody traces; we never load it ourselves."""
+
+
+def add_trace_context(params: Any) -> Any:
+    """Parameters that carry the current trace; the same where there is none.
+
+    Members the caller put there stay as they are.
+    """
+    tracer = modules.get(TRACER_MODULE)
+    if tracer is None or not (isinstance(params, dict) or hasattr(params, "meta")):
+        return params
+    if not tracer.get_current_span().get_span_context().is_valid:
+        return params
+    from opentelemetry import propagate
+
+    # spec 2026-07-28 basic#_meta: traceparent, tracestate and baggage, without a prefix
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier)
+    if not carrier:
+        return params
+    if isinstance(params, dict):
+        return {**params, "_meta": {**carrier, **params.get("_meta", {})}}
+    return structs.replace(params, meta={**carrier, **(params.meta or {})})

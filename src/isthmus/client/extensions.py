@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from isthmus.client.telling import given
+from isthmus.client.model.callbacks import maybe_await
 from isthmus.errors import UsageError
 from isthmus.revisions import METHODS, Method
 from isthmus.runtime.extension import Extension
@@ -14,12 +14,12 @@ from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import NoticeHandler, Router
 from isthmus.wire import TASKS, ClientCapabilities, EmptyResult
 
-__all__ = ["Additions", "declaring"]
+__all__ = ["CustomMethods", "declare_extensions"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def declaring(
+def declare_extensions(
     capabilities: ClientCapabilities | None, extensions: Sequence[Extension]
 ) -> ClientCapabilities:
     """The capabilities of a client with the extensions it supports: tasks, and those given.
@@ -36,7 +36,7 @@ def declaring(
     return structs.replace(base, extensions=declared)
 
 
-class Additions:
+class CustomMethods:
     """What serves a server's own requests, and who is told of its own notifications.
 
     Args:
@@ -92,7 +92,7 @@ class Additions:
 
         def decorate(fn: F) -> F:
             self._claim(Method(name, frozenset({"server"}), params, result or EmptyResult))
-            self._routes[name] = serving(fn)
+            self._routes[name] = make_handler(fn)
             return fn
 
         return decorate
@@ -105,11 +105,11 @@ class Additions:
         self._rows[row.name] = row
 
 
-def serving(fn: Callable[[Any], Any]) -> Handler:
+def make_handler(fn: Callable[[Any], Any]) -> Handler:
     """A function, async or plain, as a handler of the router."""
 
     async def serve(params: Any, _inbound: Inbound) -> Any:
-        value = await given(fn(params))
+        value = await maybe_await(fn(params))
         return EmptyResult() if value is None else value
 
     return serve

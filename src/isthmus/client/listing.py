@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from isthmus.errors import Misbehaved
 
-__all__ = ["MAX_PAGES", "collect"]
+__all__ = ["MAX_PAGES", "collect_pages"]
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ MAX_PAGES = 1000
 """Pages of one list after which a server is not believed to be near the end."""
 
 
-class Page(Protocol):
+class PagedResult(Protocol):
     """A result that may have a sequel."""
 
     @property
@@ -24,10 +24,10 @@ class Page(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Page)
+P = TypeVar("P", bound=PagedResult)
 
 
-async def collect(
+async def collect_pages(
     fetch: Callable[[str | UnsetType], Awaitable[P]],
     items: Callable[[P], list[T]],
     *,

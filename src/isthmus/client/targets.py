@@ -1,35 +1,46 @@
-"""What a client may be pointed at, and how to get a channel to it."""
+"""What a client may be pointed at, and how to get a channel to it.
+
+Variables of the environment in configurations: ``${VAR}``, ``${VAR:-default}``, ``${env:VAR}``.
+"""
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from isthmus.client.variables import filled
 from isthmus.errors import UsageError
 from isthmus.runtime.channel import Channel
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.transports.command import Command, CommandChannel
-from isthmus.transports.http.address import Http, HttpSse, shown
-from isthmus.transports.http.client import HttpClientChannel
-from isthmus.transports.http.requests import Requests, connect
-from isthmus.transports.http.sse_client import HttpSseChannel
-from isthmus.transports.memory import pair
-from isthmus.transports.sockets import SCHEMES, place_of
+from isthmus.transports.http.client.address import Http, HttpSse, redact_url
+from isthmus.transports.http.client.channel import HttpClientChannel
+from isthmus.transports.http.client.requests import Requests, open_requests
+from isthmus.transports.http.client.sse import HttpSseChannel
+from isthmus.transports.memory import open_pair
+from isthmus.transports.sockets import SOCKET_SCHEMES, parse_socket_url
 from isthmus.transports.sockets import dial as dial_socket
 
 if TYPE_CHECKING:
-    from isthmus.transports.http.bearer import Authorization
+    from isthmus.transports.http.client.requests import Authorization
 
-__all__ = ["ClientTarget", "EraChoice", "Target", "open_in", "resolve", "script"]
+__all__ = [
+    "ClientTarget",
+    "EraChoice",
+    "Target",
+    "expand_variables",
+    "force_era",
+    "resolve_target",
+    "script_command",
+]
 
 
 @runtime_checkable
-class InMemory(Protocol):
+class InMemoryServer(Protocol):
     """A server in this process, as far as a client needs to know it."""
 
     @property
@@ -38,9 +49,7 @@ class InMemory(Protocol):
         ...
 
 
-ClientTarget: TypeAlias = (
-    "str | os.PathLike[str] | Http | Command | Mapping[str, Any] | InMemory | Channel | Target"
-)
+ClientTarget: TypeAlias = "str | os.PathLike[str] | Http | Command | Mapping[str, Any] | InMemoryServer | Channel | Target"
 """A URL, alone or with more in ``Http(…)`` or ``HttpSse(…)``, the path of a ``.py`` script, a
 command, an entry of ``mcpServers``, a server, a channel."""
 
@@ -68,7 +77,7 @@ class Target(msgspec.Struct, frozen=True):
     context: Callable[[], object] = lambda: None
 
 
-def resolve(
+def resolve_target(
     target: "ClientTarget",
     headers: Mapping[str, str] | None,
     connect_timeout: float,
@@ -89,25 +98,31 @@ def resolve(
         kind = type(auth).__name__  # and not itself, which may be a token
         raise UsageError(f"auth= takes OAuth(…), BearerToken('…') or one of their kind, not {kind}")
     if isinstance(target, Mapping):
-        target, headers = entry(target, headers)
-    found = addressed(target, headers, connect_timeout, auth) if isinstance(target, str) else None
+        target, headers = read_server_entry(target, headers)
+    found = resolve_url(target, headers, connect_timeout, auth) if isinstance(target, str) else None
     if found is not None:
         return found
     if isinstance(target, Http):
-        return web(target, headers, connect_timeout, auth)
-    return target if isinstance(target, Target) and auth is None else bare(target, headers, auth)
+        return http_target(target, headers, connect_timeout, auth)
+    return (
+        target
+        if isinstance(target, Target) and auth is None
+        else resolve_local(target, headers, auth)
+    )
 
 
 EraChoice: TypeAlias = Literal["auto", "modern", "legacy"]
 """Ways to open a connection: both, ``server/discover`` alone, or ``initialize`` alone."""
 
 
-def open_in(era: EraChoice, target: Target) -> Target:
+def force_era(era: EraChoice, target: Target) -> Target:
     """The target, opened by the handshake alone for the legacy era."""
     return msgspec.structs.replace(target, handshake=True) if era == "legacy" else target
 
 
-def bare(target: Any, headers: Mapping[str, str] | None, auth: "Authorization | None") -> Target:
+def resolve_local(
+    target: Any, headers: Mapping[str, str] | None, auth: "Authorization | None"
+) -> Target:
     """What is reached without HTTP, and has neither headers nor tokens.
 
     Raises:
@@ -122,20 +137,20 @@ def bare(target: Any, headers: Mapping[str, str] | None, auth: "Authorization | 
             "is launched takes its credentials from its environment, Command(…, env={…})"
         )
     if isinstance(target, str | os.PathLike):
-        target = script(os.fspath(target))
+        target = script_command(os.fspath(target))
     if isinstance(target, Command):
-        return launched(target)
-    if isinstance(target, InMemory):
-        return in_memory(target)
+        return command_target(target)
+    if isinstance(target, InMemoryServer):
+        return memory_target(target)
     if not isinstance(target, Target) and hasattr(target, "receive") and hasattr(target, "send"):
-        return Target(f"{type(target).__name__}", ready(target))
+        return Target(f"{type(target).__name__}", reuse_channel(target))
     raise UsageError(
         f"cannot connect to {target!r}: a target is a URL, Http(…), the path of a .py script, a "
         "Command(…), an entry of mcpServers, a Server, or a channel"
     )
 
 
-def addressed(
+def resolve_url(
     url: str,
     headers: Mapping[str, str] | None,
     connect_timeout: float,
@@ -147,15 +162,15 @@ def addressed(
         UsageError: it is not written as it must be, or cannot have headers.
     """
     if url.startswith(("http://", "https://")):
-        return web(Http(url), headers, connect_timeout, auth)
+        return http_target(Http(url), headers, connect_timeout, auth)
     if url.startswith(("ws://", "wss://")):
-        return web_socket(url, headers, connect_timeout, auth)
-    if url.startswith(SCHEMES) and not headers and auth is None:
-        return plain_socket(url, connect_timeout)
+        return websocket_target(url, headers, connect_timeout, auth)
+    if url.startswith(SOCKET_SCHEMES) and not headers and auth is None:
+        return socket_target(url, connect_timeout)
     return None
 
 
-def web(
+def http_target(
     at: Http,
     headers: Mapping[str, str] | None,
     connect_timeout: float,
@@ -167,14 +182,14 @@ def web(
         UsageError: credentials come from two places.
     """
     sent = {**at.headers, **(headers or {})}
-    only_one(sent, auth)
+    check_single_credentials(sent, auth)
     url = at.url.partition("#")[0]
     # Whoever reaches a URL another way, or believes other certificates, may meet another server:
     # what that one lets everybody share must not be shared with those who would not believe it.
     key: Hashable = url if at.tls is None and at.proxy is True else (url, at.tls, at.proxy)
 
     async def requests() -> Requests:
-        plain = connect(connect_timeout=connect_timeout, tls=at.tls, proxy=at.proxy)
+        plain = open_requests(connect_timeout=connect_timeout, tls=at.tls, proxy=at.proxy)
         try:
             return plain if auth is None else auth.over(url, plain)
         except BaseException:
@@ -189,20 +204,22 @@ def web(
         await channel.open()
         return channel
 
-    context = context_of(auth, url)
+    context = make_context_getter(auth, url)
     if isinstance(at, HttpSse):
         older: Hashable = ("http+sse", key)
-        return Target(shown(at.url), dial_sse, older, http=True, handshake=True, context=context)
-    return Target(shown(at.url), dial, key, http=True, sse=dial_sse, context=context)
+        return Target(
+            redact_url(at.url), dial_sse, older, http=True, handshake=True, context=context
+        )
+    return Target(redact_url(at.url), dial, key, http=True, sse=dial_sse, context=context)
 
 
-def context_of(auth: "Authorization | None", url: str) -> Callable[[], object]:
+def make_context_getter(auth: "Authorization | None", url: str) -> Callable[[], object]:
     """What gives the authorization that requests to a URL carry just now."""
     found = getattr(auth, "context", None)
     return (lambda: None) if found is None else lambda: found(url)
 
 
-def web_socket(
+def websocket_target(
     url: str,
     headers: Mapping[str, str] | None,
     connect_timeout: float,
@@ -213,17 +230,21 @@ def web_socket(
     Raises:
         UsageError: credentials come from two places.
     """
-    only_one(headers or {}, auth)
+    check_single_credentials(headers or {}, auth)
 
     async def dial() -> Channel:
-        from isthmus.transports.websocket_client import connect  # few servers have one
+        from isthmus.transports.http.client.websocket import (
+            connect_websocket,  # few servers have one
+        )
 
-        return await connect(url, headers=headers, connect_timeout=connect_timeout, auth=auth)
+        return await connect_websocket(
+            url, headers=headers, connect_timeout=connect_timeout, auth=auth
+        )
 
-    return Target(shown(url), dial, url, context=context_of(auth, f"http{url[2:]}"))
+    return Target(redact_url(url), dial, url, context=make_context_getter(auth, f"http{url[2:]}"))
 
 
-def only_one(headers: Mapping[str, str], auth: "Authorization | None") -> None:
+def check_single_credentials(headers: Mapping[str, str], auth: "Authorization | None") -> None:
     """See to it that one side alone provides credentials.
 
     Raises:
@@ -236,13 +257,13 @@ def only_one(headers: Mapping[str, str], auth: "Authorization | None") -> None:
         )
 
 
-def plain_socket(url: str, connect_timeout: float) -> Target:
+def socket_target(url: str, connect_timeout: float) -> Target:
     """A Unix or TCP socket.
 
     Raises:
         UsageError: it is not written as it must be.
     """
-    place_of(url)
+    parse_socket_url(url)
 
     async def dial() -> Channel:
         return await dial_socket(url, connect_timeout=connect_timeout)
@@ -250,7 +271,7 @@ def plain_socket(url: str, connect_timeout: float) -> Target:
     return Target(url, dial, url)
 
 
-def launched(command: Command, on_stderr: Callable[[str], None] | None = None) -> Target:
+def command_target(command: Command, on_stderr: Callable[[str], None] | None = None) -> Target:
     """A server to be started; each line of its standard error may be heard."""
 
     async def dial() -> Channel:
@@ -260,24 +281,24 @@ def launched(command: Command, on_stderr: Callable[[str], None] | None = None) -
     return Target(str(command), dial, key)
 
 
-def in_memory(server: InMemory) -> Target:
+def memory_target(server: InMemoryServer) -> Target:
     """A server in this process: its peer lives as long as the channel to it."""
 
     async def dial() -> Channel:
-        ours, theirs = pair()
+        ours, theirs = open_pair()
         peer = Peer(theirs, server.router, side="server")
         task = asyncio.get_running_loop().create_task(peer.run())
-        SERVING.add(task)
-        task.add_done_callback(SERVING.discard)
+        SERVING_TASKS.add(task)
+        task.add_done_callback(SERVING_TASKS.discard)
         return ours
 
     return Target(type(server).__name__, dial)
 
 
-SERVING: set[asyncio.Task[None]] = set()
+SERVING_TASKS: set[asyncio.Task[None]] = set()
 
 
-def ready(channel: Channel) -> Callable[[], Awaitable[Channel]]:
+def reuse_channel(channel: Channel) -> Callable[[], Awaitable[Channel]]:
     """A channel that is there already."""
 
     async def dial() -> Channel:
@@ -286,7 +307,7 @@ def ready(channel: Channel) -> Callable[[], Awaitable[Channel]]:
     return dial
 
 
-def script(path: str) -> Command:
+def script_command(path: str) -> Command:
     """The command that runs a Python script with this interpreter.
 
     Raises:
@@ -302,7 +323,7 @@ def script(path: str) -> Command:
     return Command(sys.executable, path)
 
 
-def entry(
+def read_server_entry(
     config: Mapping[str, Any], headers: Mapping[str, str] | None
 ) -> tuple["str | Http | Command", Mapping[str, str] | None]:
     """An entry of ``mcpServers``, or a configuration that has only one.
@@ -320,7 +341,7 @@ def entry(
                 f"{', '.join(map(str, servers))}; pick one"
             )
         config = next(iter(servers.values()))
-    config = filled(dict(config), "mcpServers entry", os.environ)
+    config = expand_variables(dict(config), "mcpServers entry", os.environ)
     if "url" in config:
         url = str(config["url"])
         # What other clients' configurations say of a server that speaks HTTP+SSE only.
@@ -330,3 +351,37 @@ def entry(
         raise UsageError("an entry of mcpServers has a command or a url")
     words = (config["command"], *map(str, config.get("args", ())))
     return Command(*words, env=config.get("env"), cwd=config.get("cwd")), headers
+
+
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)
+
+
+def expand_variables(value: Any, where: str, environ: Mapping[str, str]) -> Any:
+    """A value with its variables filled in, at any depth.
+
+    Args:
+        value: decoded JSON.
+        where: what the value is called, for messages.
+        environ: where variables are looked up.
+
+    Raises:
+        UsageError: a variable is not set, or ``${…}`` names none; the message says where.
+    """
+    if isinstance(value, dict):
+        return {k: expand_variables(v, f"{where}.{k}", environ) for k, v in value.items()}
+    if isinstance(value, list):
+        return [expand_variables(v, f"{where}[{i}]", environ) for i, v in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def found(place: re.Match[str]) -> str:
+        variable = _VARIABLE.fullmatch(place[1])
+        if not variable:
+            raise UsageError(f"{where}: {place[0]} is no variable of the environment")
+        name, default = variable.groups()
+        if name not in environ and default is None:
+            raise UsageError(f"{where}: {place[0]} is not set; export {name}=…")
+        return environ.get(name, default or "")
+
+    return _PLACEHOLDER.sub(found, value)

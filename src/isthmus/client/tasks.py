@@ -4,34 +4,46 @@ Two ways to the same result. In 2025-11-25 a client asks for a call to be a task
 ``tasks/result``, where the server puts its questions. In the extension of 2026-07-28 the server
 decides; the client looks at the task now and then, or is told of it on a stream, answers the
 questions it finds there, and finds the result there too.
+
+Following a task to its end: what is asked of its server, and when.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, structs
+from msgspec import UNSET, Raw, structs
 
-from isthmus.client.answering import Answering
-from isthmus.client.catalog import Catalog
-from isthmus.client.connection import Connection, OnProgress, progress
-from isthmus.client.listening import Listening
-from isthmus.client.results import ToolResult
-from isthmus.client.tasks_following import Answered, follow_core, follow_extension
-from isthmus.client.tasks_states import TaskState, state_of
+from isthmus.client.connection import Connection, OnProgress, make_progress_callback
+from isthmus.client.features.answering import Answering
+from isthmus.client.model.questions import QuestionOrigin
+from isthmus.client.model.results import ToolResult
+from isthmus.client.subscriptions import ChangeSubscriptions
+from isthmus.client.tool_catalog import ToolCatalog
 from isthmus.errors import (
     CallTimedOut,
     ConnectionLost,
+    InternalError,
     IsthmusError,
+    Misbehaved,
     OutOfPhase,
     Refused,
     TaskCancelled,
+    refused,
 )
+from isthmus.revisions import METHODS
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.peer import ProgressCallback
 from isthmus.runtime.router import NoticeHandler
-from isthmus.runtime.tasks_reading import Detailed, Got
+from isthmus.tasks.records import FINAL_STATUSES
+from isthmus.tasks.shapes import (
+    LenientDetailedTask,
+    LenientGetTaskResult,
+    TaskState,
+    read_poll_interval,
+    to_task_state,
+)
 from isthmus.wire import (
     IMMEDIATE_RESPONSE,
     CallToolParams,
@@ -39,20 +51,286 @@ from isthmus.wire import (
     CancelTaskParams,
     CreateTaskResult,
     DetailedTask,
+    EmptyResult,
     GetTaskParams,
+    GetTaskPayloadParams,
     GetTaskResult,
+    InputRequest,
     ProgressParams,
+    SubscriptionFilter,
     TaskCreated,
     TaskMetadata,
     TaskStatusParams,
+    UpdateTaskParams,
 )
 
-__all__ = ["OnTask", "TaskRoom", "ToolTask"]
+__all__ = [
+    "AnsweredQuestions",
+    "OnTask",
+    "TaskTracker",
+    "ToolTask",
+    "follow_core",
+    "follow_extension",
+]
 
-LAST_WORD = 0.5
+STREAM_POLL_S = 15.0
+"""Seconds between two questions while the server tells of changes by itself."""
+
+_decode_call_result = METHODS["tools/call"].decode_result
+
+
+async def follow_core(room: "TaskTracker", id: str, *, new: bool = False) -> CallToolResult:
+    """2025-11-25: wait in ``tasks/result``; questions arrive as requests meanwhile.
+
+    Args:
+        room: where the task is followed.
+        id: the task.
+        new: it was created just now, so that it cannot have been cancelled.
+
+    Raises:
+        TaskCancelled, Refused, ConnectionLost: as it went.
+    """
+    params = GetTaskPayloadParams(task_id=id)
+    # What a cancelled task came to is nothing, and servers differ in how they say that.
+    if not new and (await room.get(id)).status == "cancelled":
+        raise make_cancelled_error(id)
+    while True:
+        try:
+            return read_call_result(
+                await room.connection.send("tasks/result", params, Raw, name=id)
+            )
+        except (CallTimedOut, ConnectionLost):
+            # Its stream may break where the connection lasts, and it may take longer than any
+            # call: the task goes on, and so does whoever waits for it.
+            room.connection.live()
+        except (InternalError, Misbehaved) as error:
+            if (await room.get(id)).status == "cancelled":
+                raise make_cancelled_error(id) from error
+            raise
+        state = await room.get(id)
+        if state.status not in FINAL_STATUSES and state.status != "input_required":
+            poll: Any = getattr(state, "poll_interval", UNSET)
+            await room.news(id, read_poll_interval(poll))
+
+
+async def follow_extension(
+    room: "TaskTracker", id: str, answered: "AnsweredQuestions"
+) -> CallToolResult:
+    """The extension: look at it, answer what it asks, until it brings its result.
+
+    Args:
+        room: where the task is followed.
+        id: the task.
+        answered: which of its questions were answered.
+
+    Raises:
+        TaskCancelled, Refused, ConnectionLost, Misbehaved: as it went.
+    """
+    questions = TaskQuestions(room, id, answered)
+    stream = TaskStream(room, id)
+    try:
+        heard: Any = None
+        while True:
+            task = heard if isinstance(heard, DetailedTask) else await fetch_detailed(room, id)
+            if task is not None:
+                result = read_outcome(task)
+                if result is not None:
+                    return result
+                questions.put(task.input_requests or {})
+            poll = UNSET if task is None else task.poll_interval_ms
+            wait = STREAM_POLL_S if stream.granted else read_poll_interval(poll)
+            stream.open()
+            heard = await questions.until_news(wait)
+            questions.check()
+    finally:
+        questions.close()
+        await stream.close()
+
+
+async def fetch_detailed(room: "TaskTracker", id: str) -> DetailedTask | None:
+    """How the task stands; None where there is no answer, and the connection lasts."""
+    try:
+        state: Any = await room.get(id)
+    except (CallTimedOut, ConnectionLost):
+        room.connection.live()
+        return None
+    task: DetailedTask = state
+    return task
+
+
+def read_outcome(task: DetailedTask) -> CallToolResult | None:
+    """What a task came to; None while it goes on.
+
+    Raises:
+        TaskCancelled: somebody cancelled it.
+        Refused: the error it came to.
+        Misbehaved: it is over, and does not say how.
+    """
+    if task.status == "completed":
+        return read_call_result(task.result or Raw(b"null"))
+    if task.status == "failed":
+        error = task.error
+        if error is UNSET:
+            raise Misbehaved(f"task {task.task_id} has failed, and does not say how")
+        raise refused(error.code, error.message, None if error.data is UNSET else error.data)
+    if task.status == "cancelled":
+        raise make_cancelled_error(task.task_id, task.status_message or None)
+    return None
+
+
+class AnsweredQuestions:
+    """Which questions of a task were answered, over whatever connection.
+
+    Args:
+        names: their names; those that are answered now are added.
+        told: told of each whose answer has reached the server.
+    """
+
+    __slots__ = ("names", "told")
+
+    def __init__(
+        self, names: set[str], told: Callable[[str], Awaitable[None]] | None = None
+    ) -> None:
+        self.names = names
+        self.told = told
+
+    async def add(self, name: str) -> None:
+        """An answer has reached the server."""
+        self.names.add(name)
+        if self.told is not None:
+            await self.told(name)
+
+
+class TaskQuestions:
+    """The questions of one task, each answered once.
+
+    Args:
+        room: where the task is followed.
+        id: the task.
+        answered: which were answered before.
+    """
+
+    def __init__(self, room: "TaskTracker", id: str, answered: AnsweredQuestions) -> None:
+        self._room = room
+        self._id = id
+        self._answered = answered
+        self._works: dict[str, asyncio.Task[None]] = {}
+
+    def put(self, questions: Mapping[str, InputRequest]) -> None:
+        """Begin to answer those that are new."""
+        for key, question in questions.items():
+            # spec 2026-07-28 ext-tasks#task-update-requests: SHOULD track keys, so as not to
+            # answer a question twice
+            if key not in self._works and key not in self._answered.names:
+                self._works[key] = asyncio.get_running_loop().create_task(
+                    self._answer(key, question)
+                )
+
+    def check(self) -> None:
+        """Raise what kept a question from being answered."""
+        for work in self._works.values():
+            if work.done() and not work.cancelled():
+                try:
+                    work.result()
+                finally:
+                    del work  # which keeps what is raised, and so would this frame
+
+    async def until_news(self, timeout: float) -> Any:
+        """Wait for news of the task, for an answer that was sent, or until time is over."""
+        open = [work for work in self._works.values() if not work.done()]
+        news = asyncio.get_running_loop().create_task(self._room.news(self._id, timeout))
+        try:
+            await asyncio.wait((news, *open), return_when=asyncio.FIRST_COMPLETED)
+            return news.result() if news.done() else None
+        finally:
+            news.cancel()
+            del news  # which keeps what is raised, and so would this frame
+
+    def close(self) -> None:
+        """Nobody needs answers any more."""
+        for work in self._works.values():
+            work.cancel()
+        self._works.clear()
+
+    async def _answer(self, key: str, question: InputRequest) -> None:
+        connection = self._room.connection
+        revision = connection.settled().revision
+        asked = QuestionOrigin("task", revision, self._id, key)
+        answer = await self._room.answering.answer(question, revision, asked)
+        params = UpdateTaskParams(
+            task_id=self._id, input_responses={key: answer}, meta=connection.meta
+        )
+        await connection.send("tasks/update", params, EmptyResult, name=self._id)
+        await self._answered.add(key)
+
+
+class TaskStream:
+    """A stream that tells of one task, where the server grants one.
+
+    Args:
+        room: where the task is followed.
+        id: the task.
+
+    Attributes:
+        granted: the server tells of the task by itself.
+    """
+
+    def __init__(self, room: "TaskTracker", id: str) -> None:
+        self._room = room
+        self._id = id
+        self._task: asyncio.Task[None] | None = None
+        self.granted = False
+
+    def open(self) -> None:
+        """Ask for it, unless that was done."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._hold())
+
+    async def _hold(self) -> None:
+        room, wanted = self._room, SubscriptionFilter(task_ids=[self._id])
+        connection = room.connection
+        peer, timeout = connection.live(), connection.settings.timeout
+        try:
+            changes, task = await room.listening.open(peer, wanted, connection.meta, timeout)
+        except (IsthmusError, Refused):
+            return  # it is a courtesy: asking goes on without it
+        try:
+            self.granted = self._id in (changes.granted.task_ids or ())
+            if task is not None and self.granted:
+                await asyncio.wait((task,))
+        finally:
+            self.granted = False
+            await room.listening.close(peer, changes, task, timeout)
+
+    async def close(self) -> None:
+        """Let go of it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+
+def read_call_result(raw: Raw) -> CallToolResult:
+    """The result of a task.
+
+    Raises:
+        Misbehaved: it is none.
+    """
+    try:
+        result: CallToolResult = _decode_call_result(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Misbehaved(f"the result of the task is malformed: {error}") from error
+    return result
+
+
+def make_cancelled_error(id: str, why: str | None = None) -> TaskCancelled:
+    """What those are told who wait for a task that was cancelled."""
+    return TaskCancelled(f"task {id} was cancelled" + (f": {why}" if why else ""))
+
+
+CANCEL_WAIT_S = 0.5
 """Seconds that the cancellation of a task may hold up whoever stops waiting for it."""
 
-MOST_HEARD = 1_000
+MAX_HEARD_TASKS = 1_000
 """Tasks whose last state is kept though nobody asked for it yet."""
 
 
@@ -88,7 +366,7 @@ class ToolTask:
 
     def __init__(
         self,
-        room: "TaskRoom",
+        room: "TaskTracker",
         tool: str,
         id: str | None,
         done: CallToolResult | None = None,
@@ -117,7 +395,7 @@ class ToolTask:
         """
         if self.id is None:
             return TaskState(id="", status="completed")
-        return state_of(await self._room.get(self.id))
+        return to_task_state(await self._room.get(self.id))
 
     async def result(self, *, timeout: float | None = None) -> ToolResult:
         """Wait for the end, answering what the task asks on the way.
@@ -136,7 +414,7 @@ class ToolTask:
         """
         if self._done is None and self.id is not None:
             new, self._new = self._new, False
-            answered = Answered(self._answered, self.on_answered)
+            answered = AnsweredQuestions(self._answered, self.on_answered)
             self._done = await self._room.wait(self.id, timeout, answered, new=new)
             self._room.forget_token(self._token)
         done: Any = self._done
@@ -158,7 +436,7 @@ OnTask: TypeAlias = Callable[[ToolTask], Awaitable[None]]
 """Told of the task that a call has become."""
 
 
-class TaskRoom:
+class TaskTracker:
     """The tasks of one connection.
 
     Args:
@@ -169,10 +447,10 @@ class TaskRoom:
         catalog: what is known of the server's tools.
     """
 
-    def __init__(self, answering: Answering, listening: Listening) -> None:
+    def __init__(self, answering: Answering, listening: ChangeSubscriptions) -> None:
         self.answering = answering
         self.listening = listening
-        self.catalog = Catalog()
+        self.catalog = ToolCatalog()
         self._connection: Connection | None = None
         self._heard: dict[str, DetailedTask | TaskStatusParams] = {}
         self._waiting: dict[str, asyncio.Future[None]] = {}
@@ -180,7 +458,7 @@ class TaskRoom:
         self._tokens = 0
         self._asks_itself: bool | None = None
 
-    def attach(self, connection: Connection, catalog: Catalog) -> None:
+    def attach(self, connection: Connection, catalog: ToolCatalog) -> None:
         """The tasks are those at the other end of this connection."""
         self._connection = connection
         self.catalog = catalog
@@ -226,7 +504,7 @@ class TaskRoom:
     def _on_state(self, params: DetailedTask | TaskStatusParams, _inbound: Inbound) -> None:
         self._heard.pop(params.task_id, None)
         self._heard[params.task_id] = params
-        if len(self._heard) > MOST_HEARD:
+        if len(self._heard) > MAX_HEARD_TASKS:
             del self._heard[next(iter(self._heard))]
         waiting = self._waiting.pop(params.task_id, None)
         if waiting is not None and not waiting.done():
@@ -262,7 +540,7 @@ class TaskRoom:
 
     async def get(self, id: str) -> GetTaskResult | DetailedTask:
         """``tasks/get``."""
-        shape: Any = Got if self.core else Detailed
+        shape: Any = LenientGetTaskResult if self.core else LenientDetailedTask
         params = GetTaskParams(task_id=id, meta=self.connection.meta)
         state: GetTaskResult | DetailedTask = await self.connection.send(
             "tasks/get", params, shape, name=id
@@ -275,7 +553,7 @@ class TaskRoom:
         await self.connection.send("tasks/cancel", params, msgspec.Raw, name=id)
 
     async def wait(
-        self, id: str, timeout: float | None, answered: Answered, *, new: bool = False
+        self, id: str, timeout: float | None, answered: AnsweredQuestions, *, new: bool = False
     ) -> CallToolResult:
         """Wait for the end of a task, answering its questions.
 
@@ -331,7 +609,7 @@ class TaskRoom:
                     done.set_result(None)
 
         peer.start(cancel())
-        await asyncio.wait((done,), timeout=LAST_WORD)
+        await asyncio.wait((done,), timeout=CANCEL_WAIT_S)
 
     def handle(
         self,
@@ -369,7 +647,7 @@ class TaskRoom:
         if on_progress is not None:
             # spec 2025-11-25 basic/utilities/tasks#task-progress-notifications: the token stays
             # valid throughout the task, so that it cannot be the id of a call that is over
-            token = self._token(progress(self.connection.live(), on_progress))
+            token = self._token(make_progress_callback(self.connection.live(), on_progress))
             params = structs.replace(params, meta={**(params.meta or {}), "progressToken": token})
         asking = asyncio.ensure_future(
             self.connection.ask("tools/call", params, None, None, params.name)

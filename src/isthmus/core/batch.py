@@ -7,16 +7,22 @@ who withdraws a member, or sends nothing but notifications, waits for less or fo
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["MAX_MEMBERS", "MAX_TAKEN", "Batch", "flaw", "joined"]
+__all__ = [
+    "MAX_BATCH_MEMBERS",
+    "MAX_TAKEN_MEMBERS",
+    "IncomingBatch",
+    "find_batch_flaw",
+    "join_messages",
+]
 
-MAX_MEMBERS = 100
+MAX_BATCH_MEMBERS = 100
 """The most messages an array may have: all of them are served at the same time."""
 
-MAX_TAKEN = 1_000
+MAX_TAKEN_MEMBERS = 1_000
 """The most that a client takes out of one array, which it cannot refuse: each may want an answer."""
 
 
-def flaw(members: Sequence[object], *, accepted: bool) -> str | None:
+def find_batch_flaw(members: Sequence[object], *, accepted: bool) -> str | None:
     """What is wrong with an array as a whole, or None; it is then refused in one piece.
 
     Args:
@@ -28,17 +34,19 @@ def flaw(members: Sequence[object], *, accepted: bool) -> str | None:
         return "Invalid request: batches are not accepted here, send one message at a time"
     if not members:
         return "Invalid request: a batch has at least one message"
-    if len(members) > MAX_MEMBERS:
-        return f"Invalid request: a batch has at most {MAX_MEMBERS} messages, not {len(members)}"
+    if len(members) > MAX_BATCH_MEMBERS:
+        return (
+            f"Invalid request: a batch has at most {MAX_BATCH_MEMBERS} messages, not {len(members)}"
+        )
     return None
 
 
-def joined(messages: Iterable[bytes]) -> bytes:
+def join_messages(messages: Iterable[bytes]) -> bytes:
     """Messages as one array."""
     return b"[%b]" % b",".join(messages)
 
 
-class Batch:
+class IncomingBatch:
     """The answers to one array of the other side's, as they come."""
 
     __slots__ = ("_answers", "_open")
@@ -72,4 +80,4 @@ class Batch:
     def whole(self) -> bytes | None:
         """The array of answers, once every member is settled; None before, and for no answers."""
         # JSON-RPC 2.0, "Batch": the server MUST NOT return an empty array, but nothing at all
-        return None if self._open or not self._answers else joined(self._answers)
+        return None if self._open or not self._answers else join_messages(self._answers)

@@ -12,10 +12,10 @@ from msgspec import UNSET, Raw
 
 from isthmus.revisions import BY_NAME, LATEST_LEGACY, Era, Revision
 from isthmus.wire import ClientCapabilities, Implementation, LogLevel
-from isthmus.wire.jsonrpc import MAX_QUOTED, shorten
+from isthmus.wire.jsonrpc import MAX_QUOTED_CHARS, shorten
 from isthmus.wire.meta import Envelope
 
-__all__ = ["Caller", "Malformed", "from_envelope", "read_envelope"]
+__all__ = ["Caller", "MalformedEnvelope", "read_caller", "read_envelope"]
 
 
 class Caller(msgspec.Struct):
@@ -36,7 +36,7 @@ class Caller(msgspec.Struct):
     principal: Any = None
 
 
-class Malformed(msgspec.Struct, frozen=True):
+class MalformedEnvelope(msgspec.Struct, frozen=True):
     """An envelope that cannot be served: the error to answer with."""
 
     code: int
@@ -45,22 +45,22 @@ class Malformed(msgspec.Struct, frozen=True):
 
 
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
-_EMPTY = Envelope()
+_EMPTY_ENVELOPE = Envelope()
 
 
-def read_envelope(params: Raw | None) -> Envelope | Malformed:
+def read_envelope(params: Raw | None) -> Envelope | MalformedEnvelope:
     """The parts of ``params`` that concern every method: ``_meta``, and what it is about."""
     if params is None:
-        return _EMPTY
+        return _EMPTY_ENVELOPE
     try:
         return _decode_envelope(params)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Malformed(-32602, f"Invalid params: {shorten(error, MAX_QUOTED)}")
+        return MalformedEnvelope(-32602, f"Invalid params: {shorten(error, MAX_QUOTED_CHARS)}")
 
 
-def from_envelope(
+def read_caller(
     envelope: Envelope, supported: tuple[Revision, ...], principal: Any = None
-) -> Caller | Malformed:
+) -> Caller | MalformedEnvelope:
     """The facts a modern request states about itself, or why it cannot be served.
 
     Args:
@@ -72,14 +72,14 @@ def from_envelope(
     meta = envelope.meta
     if meta is UNSET or meta.protocol_version is UNSET or meta.client_capabilities is UNSET:
         # spec 2026-07-28 basic#_meta: a request missing a required field is malformed, -32602
-        return Malformed(
+        return MalformedEnvelope(
             -32602,
             "Invalid params: _meta must carry io.modelcontextprotocol/protocolVersion and "
             "io.modelcontextprotocol/clientCapabilities on every request",
         )
     revision = BY_NAME.get(meta.protocol_version)
     if revision is None or revision.era is not Era.MODERN or revision not in supported:
-        return _unsupported(meta.protocol_version, supported)
+        return _refuse_revision(meta.protocol_version, supported)
     return Caller(
         revision,
         meta.client_capabilities,
@@ -89,15 +89,17 @@ def from_envelope(
     )
 
 
-def _unsupported(requested: str, supported: tuple[Revision, ...]) -> Malformed:
+def _refuse_revision(requested: str, supported: tuple[Revision, ...]) -> MalformedEnvelope:
     """The refusal of a revision that takes no facts from an envelope, or not from this one."""
     modern = [known.name for known in supported if known.era is Era.MODERN]
     if not modern:
         # Not an error of that era: a client that can do both then falls back to the handshake.
         names = ", ".join(known.name for known in supported)
-        return Malformed(-32602, f"Invalid params: send initialize first; spoken here: {names}")
+        return MalformedEnvelope(
+            -32602, f"Invalid params: send initialize first; spoken here: {names}"
+        )
     # spec 2026-07-28 basic/versioning#protocol-version-negotiation
-    return Malformed(
+    return MalformedEnvelope(
         -32022,
         f"Unsupported protocol version {shorten(requested)!r}",
         {"supported": modern, "requested": shorten(requested)},

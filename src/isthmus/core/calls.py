@@ -2,16 +2,18 @@
 
 Time is a number that comes in. Each call ends exactly once: whoever settles it first gets the
 record, everybody later gets None.
+
+Their calls: which are in flight, and which were withdrawn and must never be answered.
 """
 
 import msgspec
 
-from isthmus.wire.base import Id
+from isthmus.wire.struct import Id
 
-__all__ = ["Call", "Calls"]
+__all__ = ["IncomingCalls", "OutgoingCall", "OutgoingCalls"]
 
 
-class Call(msgspec.Struct):
+class OutgoingCall(msgspec.Struct):
     """One request of ours that has no answer yet.
 
     Attributes:
@@ -31,13 +33,13 @@ class Call(msgspec.Struct):
     limit: float | None
 
 
-class Calls:
+class OutgoingCalls:
     """The requests we sent and await."""
 
     __slots__ = ("_last", "_open")
 
     def __init__(self) -> None:
-        self._open: dict[Id, Call] = {}
+        self._open: dict[Id, OutgoingCall] = {}
         self._last = 0
 
     def __len__(self) -> int:
@@ -49,7 +51,7 @@ class Calls:
         now: float = 0.0,
         timeout: float | None = None,
         max_timeout: float | None = None,
-    ) -> Call:
+    ) -> OutgoingCall:
         """Begin a call under an id never used before on this session.
 
         Args:
@@ -60,8 +62,8 @@ class Calls:
         """
         self._last = id = self._last + 1
         limit = None if max_timeout is None else now + max_timeout
-        call = Call(id, method, now, timeout, None, limit)
-        call.deadline = _deadline(call, now)
+        call = OutgoingCall(id, method, now, timeout, None, limit)
+        call.deadline = _find_deadline(call, now)
         self._open[id] = call
         return call
 
@@ -69,7 +71,7 @@ class Calls:
         """The id the next call will get."""
         return self._last + 1
 
-    def find(self, id: Id) -> Call | None:
+    def find(self, id: Id) -> OutgoingCall | None:
         """The record of a call in flight, or None."""
         return self._open.get(id)
 
@@ -77,7 +79,7 @@ class Calls:
         """Whether a call has ever had this id."""
         return isinstance(id, int) and 0 < id <= self._last
 
-    def settle(self, id: Id | None) -> Call | None:
+    def settle(self, id: Id | None) -> OutgoingCall | None:
         """End a call and return its record; None if it is unknown or has ended already."""
         return None if id is None else self._open.pop(id, None)
 
@@ -85,16 +87,16 @@ class Calls:
         """The id of the one call in flight, or None when there are none or several."""
         return next(iter(self._open)) if len(self._open) == 1 else None
 
-    def progress(self, token: Id, now: float) -> Call | None:
+    def progress(self, token: Id, now: float) -> OutgoingCall | None:
         """Note that a call is under way: its deadline moves, never past its limit."""
         call = self._open.get(token)
         if call is not None:
             # spec 2025-11-25 basic/lifecycle#timeouts: progress MAY reset the clock, a maximum
             # timeout SHOULD always be enforced
-            call.deadline = _deadline(call, now)
+            call.deadline = _find_deadline(call, now)
         return call
 
-    def expire(self, now: float) -> list[Call]:
+    def expire(self, now: float) -> list[OutgoingCall]:
         """End and return every call whose deadline has come."""
         late = [c for c in self._open.values() if c.deadline is not None and c.deadline <= now]
         for call in late:
@@ -105,7 +107,7 @@ class Calls:
         """Give calls whose deadline has come their time again, never past their limit."""
         for call in self._open.values():
             if call.deadline is not None and call.deadline <= now:
-                call.deadline = _deadline(call, now)
+                call.deadline = _find_deadline(call, now)
 
     def extend(self, seconds: float) -> None:
         """Give every call so much more time, its limit included."""
@@ -120,15 +122,64 @@ class Calls:
             (c.deadline for c in self._open.values() if c.deadline is not None), default=None
         )
 
-    def clear(self) -> list[Call]:
+    def clear(self) -> list[OutgoingCall]:
         """End and return every call."""
         calls = list(self._open.values())
         self._open.clear()
         return calls
 
 
-def _deadline(call: Call, now: float) -> float | None:
+def _find_deadline(call: OutgoingCall, now: float) -> float | None:
     if call.timeout is None:
         return call.limit
     deadline = now + call.timeout
     return deadline if call.limit is None else min(deadline, call.limit)
+
+
+class IncomingCalls:
+    """The other side's requests from arrival to answer.
+
+    A withdrawn id stays taken until the work under it has stopped, so that a reused id can
+    never receive the answer to an earlier request.
+
+    Args:
+        most: how many may be in flight at once, or None for any number.
+    """
+
+    __slots__ = ("_most", "_wanted")
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._wanted: dict[Id, bool] = {}
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many as there may be."""
+        return self._most is not None and len(self._wanted) >= self._most
+
+    def open(self, id: Id) -> bool:
+        """Take a request in; False if its id is in flight already, or there are too many."""
+        # spec 2026-07-28 basic#requests: an id MUST NOT match another unanswered request's
+        if id in self._wanted or (self._most is not None and len(self._wanted) >= self._most):
+            return False
+        self._wanted[id] = True
+        return True
+
+    def withdraw(self, id: Id) -> bool:
+        """Mark a request as no longer wanted; False if it is unknown, answered or withdrawn."""
+        if not self._wanted.get(id):
+            return False
+        self._wanted[id] = False
+        return True
+
+    def withdrawn(self, id: Id) -> bool:
+        """True while work goes on for a request that nobody wants any more."""
+        return self._wanted.get(id) is False
+
+    def close(self, id: Id) -> bool:
+        """The work has ended; True if its answer may be sent, False if it never may."""
+        # spec 2026-07-28 basic/patterns/cancellation: no response for a cancelled request
+        return self._wanted.pop(id, False)

@@ -1,6 +1,6 @@
 """What a session reports: each event is one thing the other side did, or one thing to do.
 
-``Called`` is the only event that asks for work; ``Send`` the only one that asks for I/O.
+``RequestReceived`` is the only event that asks for work; ``SendBytes`` the only one that asks for I/O.
 """
 
 from typing import TypeAlias
@@ -9,26 +9,26 @@ import msgspec
 from msgspec import Raw
 
 from isthmus.wire import ProgressParams
-from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import ErrorBody
 from isthmus.wire.meta import Envelope
+from isthmus.wire.struct import Id
 
 __all__ = [
-    "Answered",
-    "Called",
-    "Dropped",
-    "Event",
-    "Expired",
-    "Failed",
-    "Garbled",
-    "Noted",
-    "Progressed",
-    "Send",
-    "Withdrawn",
+    "CallAnswered",
+    "CallExpired",
+    "CallFailed",
+    "CallGarbled",
+    "CallProgressed",
+    "MessageDropped",
+    "NotificationReceived",
+    "RequestReceived",
+    "RequestWithdrawn",
+    "SendBytes",
+    "SessionEvent",
 ]
 
 
-class Called(msgspec.Struct, frozen=True):
+class RequestReceived(msgspec.Struct, frozen=True):
     """The other side asks for something; answer or fail it under this id, once.
 
     Attributes:
@@ -46,28 +46,28 @@ class Called(msgspec.Struct, frozen=True):
     enveloped: bool
 
 
-class Noted(msgspec.Struct, frozen=True):
+class NotificationReceived(msgspec.Struct, frozen=True):
     """The other side tells us something that wants no answer."""
 
     method: str
     params: Raw | None
 
 
-class Answered(msgspec.Struct, frozen=True):
+class CallAnswered(msgspec.Struct, frozen=True):
     """Our call ``id`` went well; no later event mentions this id."""
 
     id: Id
     result: Raw
 
 
-class Failed(msgspec.Struct, frozen=True):
+class CallFailed(msgspec.Struct, frozen=True):
     """Our call ``id`` was refused; no later event mentions this id."""
 
     id: Id
     error: ErrorBody
 
 
-class Garbled(msgspec.Struct, frozen=True):
+class CallGarbled(msgspec.Struct, frozen=True):
     """The answer to our call ``id`` came and cannot be read; no later event mentions this id.
 
     Attributes:
@@ -79,21 +79,21 @@ class Garbled(msgspec.Struct, frozen=True):
     text: str
 
 
-class Progressed(msgspec.Struct, frozen=True):
+class CallProgressed(msgspec.Struct, frozen=True):
     """Our call ``id`` is under way; its deadline has moved."""
 
     id: Id
     params: ProgressParams
 
 
-class Withdrawn(msgspec.Struct, frozen=True):
+class RequestWithdrawn(msgspec.Struct, frozen=True):
     """The other side no longer wants the answer to its call ``id``: stop work, send nothing."""
 
     id: Id
     reason: str | None
 
 
-class Expired(msgspec.Struct, frozen=True):
+class CallExpired(msgspec.Struct, frozen=True):
     """Our call ``id`` got no answer in time; no later event mentions this id.
 
     Attributes:
@@ -107,7 +107,7 @@ class Expired(msgspec.Struct, frozen=True):
     data: bytes | None
 
 
-class Dropped(msgspec.Struct, frozen=True):
+class MessageDropped(msgspec.Struct, frozen=True):
     """A message that nothing comes of: it may not be sent, or cannot be understood, or answered.
 
     Attributes:
@@ -119,13 +119,22 @@ class Dropped(msgspec.Struct, frozen=True):
     what: str
 
 
-class Send(msgspec.Struct, frozen=True):
+class SendBytes(msgspec.Struct, frozen=True):
     """Bytes to put on the wire, and the id they answer if there is one."""
 
     data: bytes
     answers: Id | None = None
 
 
-Event: TypeAlias = (
-    Called | Noted | Answered | Failed | Garbled | Progressed | Withdrawn | Expired | Dropped | Send
+SessionEvent: TypeAlias = (
+    RequestReceived
+    | NotificationReceived
+    | CallAnswered
+    | CallFailed
+    | CallGarbled
+    | CallProgressed
+    | RequestWithdrawn
+    | CallExpired
+    | MessageDropped
+    | SendBytes
 )

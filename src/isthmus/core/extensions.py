@@ -17,9 +17,9 @@ from isthmus.revisions import Feature, Revision
 from isthmus.wire import ClientCapabilities, ServerCapabilities
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["check_identifier", "check_settings", "refusal", "settings_of"]
+__all__ = ["check_identifier", "check_settings", "find_settings", "refuse_undeclared"]
 
-OFFICIAL = "io.modelcontextprotocol"
+OFFICIAL_PREFIX = "io.modelcontextprotocol"
 """The prefix of the extensions that the protocol's own organisation publishes."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
@@ -50,7 +50,7 @@ def check_identifier(identifier: str) -> str:
         )
     labels = prefix.split(".")
     # spec 2026-07-28 basic#_meta: a second label of these is reserved for MCP
-    if len(labels) > 1 and labels[1].lower() in _RESERVED and prefix != OFFICIAL:
+    if len(labels) > 1 and labels[1].lower() in _RESERVED and prefix != OFFICIAL_PREFIX:
         raise UsageError(
             f"{said}: prefixes whose second label is modelcontextprotocol or mcp are reserved; use "
             "a domain of yours, reversed"
@@ -73,7 +73,7 @@ def check_settings(identifier: str, settings: Mapping[str, Any] | None) -> dict[
     return plain
 
 
-def settings_of(
+def find_settings(
     capabilities: ClientCapabilities | ServerCapabilities, identifier: str
 ) -> Mapping[str, Any] | None:
     """The settings a side declared for an extension, or None where it did not declare it."""
@@ -81,7 +81,7 @@ def settings_of(
     return declared.get(identifier) if declared else None
 
 
-def refusal(identifier: str, method: str, revision: Revision) -> Refuse:
+def refuse_undeclared(identifier: str, method: str, revision: Revision) -> Refuse:
     """What a request is refused with that takes an extension its sender did not declare.
 
     Args:

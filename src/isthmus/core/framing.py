@@ -1,14 +1,14 @@
 r"""Newline framing: a byte stream in, whole lines out.
 
 stdio and plain sockets put one JSON-RPC message on each line. A reader gets the bytes cut
-anywhere, so :class:`Lines` keeps the unfinished line and hands out the finished ones. What comes
+anywhere, so :class:`LineSplitter` keeps the unfinished line and hands out the finished ones. What comes
 out depends on the bytes alone, never on how they were cut, and every byte is copied a fixed
 number of times, so a line of many pieces costs no more than the same line in one piece.
 """
 
 import msgspec
 
-__all__ = ["Lines", "Oversize"]
+__all__ = ["LineSplitter", "Oversize"]
 
 
 class Oversize(msgspec.Struct, frozen=True, gc=False):
@@ -21,7 +21,7 @@ class Oversize(msgspec.Struct, frozen=True, gc=False):
     size: int
 
 
-class Lines:
+class LineSplitter:
     r"""Cuts a stream of bytes into lines of bounded length.
 
     A line ends with ``\n``, and a ``\r`` before it is not part of it. Lines of blanks alone are

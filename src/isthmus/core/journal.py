@@ -18,39 +18,41 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Raw
 
-from isthmus.core.base64url import from_text, to_text
+from isthmus.core.encoding import decode_base64url, encode_base64url
 from isthmus.errors import IsthmusError, UsageError
 
 __all__ = [
-    "MAX_TOKEN",
-    "UNUSABLE",
-    "Effect",
+    "MAX_TOKEN_CHARS",
+    "UNUSABLE_STATE",
     "Journal",
-    "Question",
+    "JournalEffect",
+    "JournalQuestion",
+    "JournalTooLarge",
     "Replay",
-    "TooLarge",
     "Unsealed",
-    "binding",
+    "digest_binding",
     "seal",
     "unseal",
 ]
 
-MAX_TOKEN = 1024 * 1024
+MAX_TOKEN_CHARS = 1024 * 1024
 """The longest token by default, in characters: it travels in every further request of the call."""
 
-UNUSABLE = "Invalid params: this requestState cannot be used here; send the request without it"
+UNUSABLE_STATE = (
+    "Invalid params: this requestState cannot be used here; send the request without it"
+)
 """What the other side is told of every token that does not open, whatever the reason."""
 
 
 class Unsealed(IsthmusError):
-    """A token that does not open. The reason is for the log; the wire gets ``UNUSABLE``."""
+    """A token that does not open. The reason is for the log; the wire gets ``UNUSABLE_STATE``."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"requestState refused: {reason}")
         self.reason = reason
 
 
-class TooLarge(IsthmusError):
+class JournalTooLarge(IsthmusError):
     """A journal that does not fit into a token.
 
     Attributes:
@@ -86,7 +88,7 @@ class Journal(msgspec.Struct, frozen=True, array_like=True):
 # --- one run over a journal ------------------------------------------------------------------
 
 
-class Question(msgspec.Struct, frozen=True):
+class JournalQuestion(msgspec.Struct, frozen=True):
     """A question as a run came to it.
 
     Attributes:
@@ -98,7 +100,7 @@ class Question(msgspec.Struct, frozen=True):
     answer: Raw | None
 
 
-class Effect(msgspec.Struct, frozen=True):
+class JournalEffect(msgspec.Struct, frozen=True):
     """A side effect as a run came to it.
 
     Attributes:
@@ -156,7 +158,9 @@ class Replay:
         """How many rounds before this one ended with questions."""
         return self._rounds
 
-    def question(self, method: str, params: bytes | Raw | None, key: str | None = None) -> Question:
+    def question(
+        self, method: str, params: bytes | Raw | None, key: str | None = None
+    ) -> JournalQuestion:
         """The run comes to a question.
 
         Args:
@@ -169,12 +173,12 @@ class Replay:
         if answer is None and key is not None and key in self._offered:
             answer = self._answers[digest] = self._offered[key]
         if answer is not None:
-            return Question("", answer)
+            return JournalQuestion("", answer)
         name = self._name(digest, key)
         self._open[name] = digest
-        return Question(name, None)
+        return JournalQuestion(name, None)
 
-    def effect(self, name: str, arguments: bytes | Raw | None = None) -> Effect:
+    def effect(self, name: str, arguments: bytes | Raw | None = None) -> JournalEffect:
         """The run comes to a side effect that must happen once in the whole call.
 
         Args:
@@ -182,9 +186,9 @@ class Replay:
             arguments: with what, as JSON.
         """
         digest = self._digest(b"effect", name, arguments)
-        return Effect(digest, self._step(digest, self._effects))
+        return JournalEffect(digest, self._step(digest, self._effects))
 
-    def record(self, effect: Effect, result: bytes | Raw) -> None:
+    def record(self, effect: JournalEffect, result: bytes | Raw) -> None:
         """The effect happened in this run, and gave this JSON."""
         self._effects[effect.digest] = Raw(result)
 
@@ -200,9 +204,9 @@ class Replay:
 
     def _digest(self, kind: bytes, name: str, params: bytes | Raw | None) -> str:
         """What a step is known by; equal ones differ in how many came before."""
-        content = _digest(kind, _bytes(name), _canonical(params))
+        content = _digest(kind, _to_bytes(name), _canonicalize(params))
         self._met[content] += 1
-        return to_text(_digest(content, b"%d" % self._met[content])[:16])
+        return encode_base64url(_digest(content, b"%d" % self._met[content])[:16])
 
     def _step(self, digest: str, known: Mapping[str, Raw]) -> Raw | None:
         if digest in known:
@@ -237,7 +241,7 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
 _decode_content = msgspec.json.Decoder(_Content).decode
 
 
-def binding(
+def digest_binding(
     method: str, target: str, arguments: bytes | Raw | None, principal: str | None
 ) -> bytes:
     """A digest of what a journal belongs to: it opens with an equal one only.
@@ -251,8 +255,8 @@ def binding(
     """
     # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: principal, expiry
     # and an identifier of the originating request are verified on receipt
-    who = b"" if principal is None else b"=" + _bytes(principal)
-    return _digest(b"binding", _bytes(method), _bytes(target), _canonical(arguments), who)
+    who = b"" if principal is None else b"=" + _to_bytes(principal)
+    return _digest(b"binding", _to_bytes(method), _to_bytes(target), _canonicalize(arguments), who)
 
 
 def seal(
@@ -262,7 +266,7 @@ def seal(
     expires_at: float,
     binding: bytes,
     *,
-    max_chars: int | None = MAX_TOKEN,
+    max_chars: int | None = MAX_TOKEN_CHARS,
 ) -> str:
     """A journal as a token for ``requestState`` (AES-256-GCM, base64url).
 
@@ -271,7 +275,7 @@ def seal(
         keys: secrets of 16 bytes or more; the first one seals, the others only open.
         nonce: 12 random bytes, never used before.
         expires_at: when it stops opening, on the clock that :func:`unseal` is asked with.
-        binding: what it belongs to, from :func:`binding`.
+        binding: what it belongs to, from :func:`digest_binding`.
         max_chars: the longest token, or None for any.
 
     Raises:
@@ -282,12 +286,12 @@ def seal(
 
     if not keys or len(nonce) != _NONCE_SIZE:
         raise UsageError(f"sealing needs a key and a nonce of {_NONCE_SIZE} bytes")
-    head = _VERSION + _key_id(keys[0])
+    head = _VERSION + _make_key_id(keys[0])
     content = msgspec.json.encode(_Content(expires_at, journal))
-    sealed = AESGCM(_cipher_key(keys[0])).encrypt(nonce, content, head + binding)
-    token = to_text(head + nonce + sealed)
+    sealed = AESGCM(_make_cipher_key(keys[0])).encrypt(nonce, content, head + binding)
+    token = encode_base64url(head + nonce + sealed)
     if max_chars is not None and len(token) > max_chars:
-        raise TooLarge(len(token), max_chars)
+        raise JournalTooLarge(len(token), max_chars)
     return token
 
 
@@ -297,7 +301,7 @@ def unseal(
     now: float,
     binding: bytes,
     *,
-    max_chars: int | None = MAX_TOKEN,
+    max_chars: int | None = MAX_TOKEN_CHARS,
 ) -> Journal:
     """The journal in a token that came from the other side.
 
@@ -305,7 +309,7 @@ def unseal(
         token: what came as ``requestState``; anything at all.
         keys: the secrets it may have been sealed with.
         now: the time, on the clock that :func:`seal` was given ``expires_at`` on.
-        binding: what the request it came with is, from :func:`binding`.
+        binding: what the request it came with is, from :func:`digest_binding`.
         max_chars: the longest token that is looked at, or None for any.
 
     Raises:
@@ -316,12 +320,12 @@ def unseal(
 
     # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: requestState is
     # attacker-controlled, and MUST be rejected where it fails verification
-    head, nonce, sealed = _parts(token, max_chars)
-    key = next((key for key in keys if _VERSION + _key_id(key) == head), None)
+    head, nonce, sealed = _split_token(token, max_chars)
+    key = next((key for key in keys if _VERSION + _make_key_id(key) == head), None)
     if key is None:
         raise Unsealed("sealed with a key this server does not have")
     try:
-        data = AESGCM(_cipher_key(key)).decrypt(nonce, sealed, head + binding)
+        data = AESGCM(_make_cipher_key(key)).decrypt(nonce, sealed, head + binding)
     except InvalidTag:
         raise Unsealed("changed, or made for another call or principal") from None
     try:
@@ -333,25 +337,25 @@ def unseal(
     return content.journal
 
 
-def _parts(token: str, max_chars: int | None) -> tuple[bytes, bytes, bytes]:
+def _split_token(token: str, max_chars: int | None) -> tuple[bytes, bytes, bytes]:
     """Head, nonce and sealed content of a token."""
     if max_chars is not None and len(token) > max_chars:
         raise Unsealed(f"{len(token)} characters long")
-    data = from_text(token)
+    data = decode_base64url(token)
     if data is None or len(data) < _HEAD_SIZE + _NONCE_SIZE + _TAG_SIZE:
         raise Unsealed("not a token of ours")
     end = _HEAD_SIZE + _NONCE_SIZE
     return data[:_HEAD_SIZE], data[_HEAD_SIZE:end], data[end:]
 
 
-def _key_id(key: bytes) -> bytes:
+def _make_key_id(key: bytes) -> bytes:
     """Tells which of several keys sealed a token, and nothing about the key."""
     from hmac import digest
 
     return digest(key, b"isthmus journal key id", "sha256")[:_KEY_ID_SIZE]
 
 
-def _cipher_key(key: bytes) -> bytes:
+def _make_cipher_key(key: bytes) -> bytes:
     """A key for this purpose alone, so that one secret can serve several."""
     from hmac import digest
 
@@ -368,11 +372,11 @@ def _digest(*parts: bytes) -> bytes:
     return sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
 
 
-def _bytes(text: str) -> bytes:
+def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _canonical(data: bytes | Raw | None) -> bytes:
+def _canonicalize(data: bytes | Raw | None) -> bytes:
     """JSON in one spelling; what is no JSON stays as it is."""
     if data is None:
         return b"{}"

@@ -10,21 +10,21 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
-from isthmus.core.base64url import from_text, to_text
+from isthmus.core.encoding import decode_base64url, encode_base64url
 from isthmus.errors import IsthmusError, UsageError
 
-__all__ = ["BadCursor", "Page", "paginate"]
+__all__ = ["BadCursor", "ItemPage", "paginate"]
 
 T = TypeVar("T")
 
-_SEAL_SIZE = 16  # bytes: half of SHA-256, past guessing
+_SEAL_BYTES = 16  # bytes: half of SHA-256, past guessing
 
 
 class BadCursor(IsthmusError):
     """A cursor that this server did not make for this list; answer it with -32602."""
 
 
-class Page(NamedTuple, Generic[T]):
+class ItemPage(NamedTuple, Generic[T]):
     """A part of a list.
 
     Attributes:
@@ -44,7 +44,7 @@ def paginate(
     size: int | None,
     secret: bytes,
     scope: str,
-) -> Page[T]:
+) -> ItemPage[T]:
     """The page that ``cursor`` leads to.
 
     Args:
@@ -64,36 +64,38 @@ def paginate(
     if size is not None and size < 1:
         raise UsageError(f"a page holds one item or more, got a page size of {size}")
     if cursor is None and size is None:
-        return Page(list(items), None)
+        return ItemPage(list(items), None)
     ordered = sorted(items, key=key)
-    start = 0 if cursor is None else bisect_right(ordered, _open(cursor, secret, scope), key=key)
+    start = (
+        0 if cursor is None else bisect_right(ordered, _open_cursor(cursor, secret, scope), key=key)
+    )
     end = len(ordered) if size is None else start + size
     page = ordered[start:end]
     more = end < len(ordered)
-    return Page(page, _seal(key(page[-1]), secret, scope) if more else None)
+    return ItemPage(page, _seal_cursor(key(page[-1]), secret, scope) if more else None)
 
 
-def _seal(key: str, secret: bytes, scope: str) -> str:
+def _seal_cursor(key: str, secret: bytes, scope: str) -> str:
     data = key.encode("utf-8", "surrogatepass")
-    return to_text(_code(data, secret, scope) + data)
+    return encode_base64url(_make_code(data, secret, scope) + data)
 
 
-def _open(cursor: str, secret: bytes, scope: str) -> str:
+def _open_cursor(cursor: str, secret: bytes, scope: str) -> str:
     from hmac import compare_digest
 
-    token = from_text(cursor) or b""
-    code, data = token[:_SEAL_SIZE], token[_SEAL_SIZE:]
-    if not compare_digest(code, _code(data, secret, scope)):
+    token = decode_base64url(cursor) or b""
+    code, data = token[:_SEAL_BYTES], token[_SEAL_BYTES:]
+    if not compare_digest(code, _make_code(data, secret, scope)):
         # spec 2026-07-28 server/utilities/pagination#error-handling: -32602, says the caller
         raise BadCursor("this cursor was not made by this server for this list")
     return data.decode("utf-8", "surrogatepass")
 
 
-def _code(data: bytes, secret: bytes, scope: str) -> bytes:
+def _make_code(data: bytes, secret: bytes, scope: str) -> bytes:
     """The seal; the length keeps the end of the scope and the start of the data apart."""
     from hmac import digest
 
     name = scope.encode()
     return digest(secret, b"isthmus cursor 1 %d %b%b" % (len(name), name, data), "sha256")[
-        :_SEAL_SIZE
+        :_SEAL_BYTES
     ]

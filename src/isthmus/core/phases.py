@@ -10,7 +10,7 @@ that probes and then falls back relies on, so neither choice shuts out the other
 from collections.abc import Mapping
 from enum import Enum
 
-__all__ = ["SERVER_SEES", "Kind", "Phase", "kind_of", "step"]
+__all__ = ["SERVER_SEES", "MessageKind", "Phase", "classify_method", "step"]
 
 
 class Phase(Enum):
@@ -25,7 +25,7 @@ class Phase(Enum):
     CLOSED = "closed"
 
 
-class Kind(Enum):
+class MessageKind(Enum):
     """What sort of message arrived, as far as phases care."""
 
     __hash__ = object.__hash__  # as for Phase
@@ -37,9 +37,9 @@ class Kind(Enum):
     PLAIN = "plain"
 
 
-P, K = Phase, Kind
+P, K = Phase, MessageKind
 
-SERVER_SEES: Mapping[Phase, Mapping[Kind, Phase]] = {
+SERVER_SEES: Mapping[Phase, Mapping[MessageKind, Phase]] = {
     P.NEW: {K.INITIALIZE: P.OPENING, K.PING: P.NEW, K.ENVELOPED: P.STATELESS},
     P.STATELESS: {K.ENVELOPED: P.STATELESS, K.INITIALIZE: P.OPENING, K.PING: P.STATELESS},
     # spec 2025-11-25 basic/lifecycle: a client SHOULD NOT send requests before the answer to
@@ -54,7 +54,7 @@ SERVER_SEES: Mapping[Phase, Mapping[Kind, Phase]] = {
     P.CLOSED: {},
 }
 
-REFUSALS: Mapping[Kind, tuple[int, str]] = {
+REFUSALS: Mapping[MessageKind, tuple[int, str]] = {
     K.INITIALIZE: (-32600, "Invalid request: this session is initialized already"),
     K.PLAIN: (
         -32602,
@@ -65,23 +65,23 @@ REFUSALS: Mapping[Kind, tuple[int, str]] = {
         ),
     ),
 }
-OVER = (-32600, "Invalid request: this session has ended")
+SESSION_OVER = (-32600, "Invalid request: this session has ended")
 
-_KINDS: Mapping[str, Kind] = {
+_KINDS: Mapping[str, MessageKind] = {
     "initialize": K.INITIALIZE,
     "notifications/initialized": K.INITIALIZED,
     "ping": K.PING,
 }
 
 
-def kind_of(method: str, *, enveloped: bool) -> Kind:
+def classify_method(method: str, *, enveloped: bool) -> MessageKind:
     """What sort of message a method is, as far as phases care."""
     if enveloped:
         return K.ENVELOPED
     return _KINDS.get(method, K.PLAIN)
 
 
-def step(phase: Phase, kind: Kind) -> Phase | tuple[int, str]:
+def step(phase: Phase, kind: MessageKind) -> Phase | tuple[int, str]:
     """The phase after ``kind`` arrived in ``phase``, or the code and message to refuse it with."""
     then = SERVER_SEES[phase].get(kind)
-    return REFUSALS.get(kind, OVER) if then is None else then
+    return REFUSALS.get(kind, SESSION_OVER) if then is None else then

@@ -1,11 +1,17 @@
-"""Who authenticated: what handlers may know of them, and what belongs to whom."""
+"""Who authenticated: what handlers may know of them, and what belongs to whom.
 
-from collections.abc import Mapping
+Scopes: the words by which a token says what it allows.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-__all__ = ["Principal", "owner_of"]
+from isthmus.errors import UsageError
+
+__all__ = ["NO_SCOPES", "Principal", "check_scopes", "filter_scopes", "is_scope", "owner_of"]
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,3 +56,47 @@ def owner_of(principal: Any) -> str | None:
     if principal is None:
         return None
     return principal.owner if isinstance(principal, Principal) else str(principal)
+
+
+NO_SCOPES: frozenset[str] = frozenset()
+
+SCOPE_PATTERN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 3.3
+
+OFFLINE_ACCESS = "offline_access"
+
+
+def is_scope(text: str) -> bool:
+    """Whether a text can be a scope: signs of ASCII without blanks, quotes and backslashes."""
+    return SCOPE_PATTERN.fullmatch(text) is not None
+
+
+def filter_scopes(named: Iterable[str]) -> frozenset[str]:
+    """What somebody else named that are scopes; the rest, which nobody could ask for, is left out."""
+    return frozenset(scope for scope in named if is_scope(scope))
+
+
+def check_scopes(scopes: Any, what: str) -> frozenset[str]:
+    """Scopes as a set.
+
+    Args:
+        scopes: the scopes.
+        what: who takes them, for the message.
+
+    Raises:
+        UsageError: something among them is no scope, or is one that no resource takes.
+    """
+    if isinstance(scopes, str) or not isinstance(scopes, Collection):
+        raise UsageError(f"{what}: scopes are a set, as {{'files:read'}}, not {scopes!r}")
+    for scope in scopes:
+        if not isinstance(scope, str) or not is_scope(scope):
+            raise UsageError(
+                f"{what}: {scope!r} is no scope: letters, digits and signs, but no blanks, quotes "
+                "or backslashes"
+            )
+        # spec 2026-07-28 basic/authorization#refresh-tokens: servers SHOULD NOT name it
+        if scope == OFFLINE_ACCESS:
+            raise UsageError(
+                f"{what}: offline_access is between a client and its authorization server: no "
+                "server takes it"
+            )
+    return frozenset(scopes)

@@ -12,7 +12,7 @@ import msgspec
 
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["DIALECTS", "Bounds", "flaw"]
+__all__ = ["DIALECTS", "Bounds", "find_bounds_flaw"]
 
 DIALECTS = (
     "https://json-schema.org/draft/2020-12/schema",
@@ -23,11 +23,17 @@ DIALECTS = (
 )
 """The dialects of JSON Schema that are understood; the first one is meant where none is named."""
 
-NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-DATA = ("const", "default", "enum", "example", "examples")
-CHOICES = ("allOf", "anyOf", "oneOf")
-ALTERNATIVES = ("if", "then", "else", "not")
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+NAMED_SCHEMA_KEYWORDS = (
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+)
+DATA_KEYWORDS = ("const", "default", "enum", "example", "examples")
+CHOICE_KEYWORDS = ("allOf", "anyOf", "oneOf")
+BRANCH_KEYWORDS = ("if", "then", "else", "not")
+REFERENCE_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +57,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     patterns: int = 500
 
 
-def flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
+def find_bounds_flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
     """Why a schema must not be compiled; None where it may.
 
     Args:
@@ -67,42 +73,42 @@ def flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
         return f"is no JSON: {error}"
     if size > bounds.size:
         return f"has {size} bytes, more than the {bounds.size} it may have"
-    return _oversize(schema, bounds) or _foreign(schema)
+    return _find_oversize(schema, bounds) or _find_foreign(schema)
 
 
-def _oversize(schema: Any, bounds: Bounds) -> str | None:
+def _find_oversize(schema: Any, bounds: Bounds) -> str | None:
     choices = patterns = 0
-    for parts, (part, depth) in enumerate(_parts(schema), 1):
-        choices += sum(len(part[key]) for key in CHOICES if isinstance(part.get(key), list))
-        choices += sum(key in part for key in ALTERNATIVES)
+    for parts, (part, depth) in enumerate(_list_subschemas(schema), 1):
+        choices += sum(len(part[key]) for key in CHOICE_KEYWORDS if isinstance(part.get(key), list))
+        choices += sum(key in part for key in BRANCH_KEYWORDS)
         if depth > bounds.depth:
             return f"is more than {bounds.depth} schemas deep"
         if parts > bounds.parts:
             return f"holds more than {bounds.parts} schemas"
         if choices > bounds.choices:
             return f"holds more than {bounds.choices} alternatives (anyOf, allOf, oneOf, if)"
-        patterns += _patterns(part)
+        patterns += _list_patterns(part)
         if patterns > bounds.patterns:
             return f"holds more than {bounds.patterns} patterns"
     return None
 
 
-def _patterns(part: dict[str, Any]) -> int:
+def _list_patterns(part: dict[str, Any]) -> int:
     """The regular expressions of one schema itself."""
     named = part.get("patternProperties")
     return ("pattern" in part) + (len(named) if isinstance(named, dict) else 0)
 
 
-def _foreign(schema: Any) -> str | None:
+def _find_foreign(schema: Any) -> str | None:
     """What in a schema leads out of it."""
-    own = [part["$id"] for part, _ in _parts(schema) if isinstance(part.get("$id"), str)]
-    for part, _ in _parts(schema):
+    own = [part["$id"] for part, _ in _list_subschemas(schema) if isinstance(part.get("$id"), str)]
+    for part, _ in _list_subschemas(schema):
         dialect = part.get("$schema")
         if dialect is not None and not _is_known(dialect):
             # spec 2026-07-28 basic#implementation-requirements: an error that says it is the
             # dialect that is not supported
             return f"is of a dialect that is not supported, {dialect!r}: use {DIALECTS[0]!r}"
-        for key in REFERENCES:
+        for key in REFERENCE_KEYWORDS:
             reference = part.get(key)
             if isinstance(reference, str) and not _stays(reference, own):
                 # spec 2026-07-28 basic#ref-resolution: MUST NOT dereference network URIs, and
@@ -123,16 +129,16 @@ def _stays(reference: str, own: list[str]) -> bool:
     base = reference.partition("#")[0]
     if not base or _is_known(base):
         return True
-    return any(_means(base, id.partition("#")[0]) for id in own)
+    return any(_is_base_of(base, id.partition("#")[0]) for id in own)
 
 
-def _means(base: str, id: str) -> bool:
+def _is_base_of(base: str, id: str) -> bool:
     """Whether a reference's base may be the schema of this id, one of them being relative."""
     shorter, longer = sorted((base, id), key=len)
     return bool(shorter) and (longer == shorter or longer.endswith("/" + shorter.lstrip("./")))
 
 
-def _parts(schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
+def _list_subschemas(schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
     """Every schema in a schema, itself first, with how deep it lies."""
     todo: list[tuple[Any, int]] = [(schema, 1)]
     while todo:  # a stack of our own: a deep schema must not exhaust Python's
@@ -141,9 +147,9 @@ def _parts(schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
             continue
         yield part, depth
         for key, value in part.items():
-            if key in NAMED and isinstance(value, dict):
+            if key in NAMED_SCHEMA_KEYWORDS and isinstance(value, dict):
                 todo += ((inner, depth + 1) for inner in value.values())
-            elif isinstance(value, list) and key not in DATA:
+            elif isinstance(value, list) and key not in DATA_KEYWORDS:
                 todo += ((inner, depth + 1) for inner in value)
-            elif key not in DATA:
+            elif key not in DATA_KEYWORDS:
                 todo.append((value, depth + 1))

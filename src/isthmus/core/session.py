@@ -3,8 +3,8 @@
 A :class:`Session` knows no clock, no socket and no event loop. It correlates our calls with
 their answers, keeps account of the other side's calls, walks the phases, and refuses what no
 revision allows. **Nothing that arrives makes it raise, and nothing that arrives ends it**: bad
-input becomes a ``Send`` with an error, or nothing. Three small parts do the work, each testable
-alone: :mod:`~isthmus.core.calls`, :mod:`~isthmus.core.served` and :mod:`~isthmus.core.phases`.
+input becomes a ``SendBytes`` with an error, or nothing. Three small parts do the work, each testable
+alone: :mod:`~isthmus.core.calls`, :mod:`~isthmus.core.calls` and :mod:`~isthmus.core.phases`.
 
 Example:
     >>> from isthmus.core.session import Session
@@ -21,26 +21,24 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.core.batch import MAX_TAKEN, Batch, flaw
-from isthmus.core.caller import Malformed, read_envelope
-from isthmus.core.calls import Call, Calls
+from isthmus.core.batch import MAX_TAKEN_MEMBERS, IncomingBatch, find_batch_flaw
+from isthmus.core.caller import MalformedEnvelope, read_envelope
+from isthmus.core.calls import IncomingCalls, OutgoingCall, OutgoingCalls
 from isthmus.core.events import (
-    Answered,
-    Called,
-    Dropped,
-    Event,
-    Expired,
-    Failed,
-    Garbled,
-    Noted,
-    Progressed,
-    Send,
-    Withdrawn,
+    CallAnswered,
+    CallExpired,
+    CallFailed,
+    CallGarbled,
+    CallProgressed,
+    MessageDropped,
+    NotificationReceived,
+    RequestReceived,
+    RequestWithdrawn,
+    SendBytes,
+    SessionEvent,
 )
-from isthmus.core.phases import Phase, kind_of, step
-from isthmus.core.served import Served
+from isthmus.core.phases import Phase, classify_method, step
 from isthmus.wire import CancelledParams, ProgressParams
-from isthmus.wire.base import Id
 from isthmus.wire.jsonrpc import (
     ErrorBody,
     Frame,
@@ -54,13 +52,14 @@ from isthmus.wire.jsonrpc import (
     parse,
     shorten,
 )
+from isthmus.wire.struct import Id
 
-__all__ = ["IN_FLIGHT", "Session", "Side"]
+__all__ = ["MAX_IN_FLIGHT", "Session", "Side"]
 
 Side = Literal["client", "server"]
 """Which side of the conversation we are."""
 
-IN_FLIGHT = 1000
+MAX_IN_FLIGHT = 1000
 """The most requests of the other side's that are served at once; each further one is refused."""
 
 _cancelled = msgspec.json.Decoder(CancelledParams).decode
@@ -86,20 +85,20 @@ class Session:
         "_batches", "_calls", "_opening", "_served", "batches", "deaf", "held", "phase", "side",
     )  # fmt: skip
 
-    def __init__(self, side: Side, *, in_flight: int | None = IN_FLIGHT) -> None:
+    def __init__(self, side: Side, *, in_flight: int | None = MAX_IN_FLIGHT) -> None:
         self.side = side
         self.phase = Phase.NEW
         self.deaf = False
         self.batches = False
         self.held = False
-        self._batches: dict[Id, Batch] = {}
-        self._calls = Calls()
-        self._served = Served(in_flight)
+        self._batches: dict[Id, IncomingBatch] = {}
+        self._calls = OutgoingCalls()
+        self._served = IncomingCalls(in_flight)
         self._opening: Id | None = None
 
     # What arrives
 
-    def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
+    def receive(self, data: bytes, now: float = 0.0) -> list[SessionEvent]:
         """Take in one message and say what it means; never raises.
 
         Args:
@@ -113,32 +112,32 @@ class Session:
             return self._batch(frame, now)
         call = self._calls.settle(find_answered_id(data))
         if call is not None:  # it was answered: waiting for another answer would help nobody
-            return [Garbled(call.id, frame.message)]
+            return [CallGarbled(call.id, frame.message)]
         if self.side == "client":
             # spec 2026-07-28 basic/transports/stdio: the client MUST NOT write JSON-RPC responses,
             # and no server of any revision knows what to do with one nobody asked for
             return [_drop_unreadable(frame)]
         error = ErrorBody(code=frame.code, message=frame.message)
-        return [Send(encode_error(frame.id, error), frame.id)]
+        return [SendBytes(encode_error(frame.id, error), frame.id)]
 
-    def _batch(self, members: Sequence[Raw], now: float) -> list[Event]:
+    def _batch(self, members: Sequence[Raw], now: float) -> list[SessionEvent]:
         """Several messages in one array; what is to be answered is answered by one array."""
-        wrong = flaw(members, accepted=self.batches)
+        wrong = find_batch_flaw(members, accepted=self.batches)
         if wrong is not None and self.side == "server":
-            return [Send(encode_error(None, ErrorBody(code=-32600, message=wrong)))]
-        if len(members) > MAX_TAKEN:
-            what = f"a batch of {len(members)} messages; at most {MAX_TAKEN} are taken"
-            return [Dropped("batch", what)]
+            return [SendBytes(encode_error(None, ErrorBody(code=-32600, message=wrong)))]
+        if len(members) > MAX_TAKEN_MEMBERS:
+            what = f"a batch of {len(members)} messages; at most {MAX_TAKEN_MEMBERS} are taken"
+            return [MessageDropped("batch", what)]
         # spec 2025-03-26 basic#batching: MUST support receiving batches. A client takes one apart
         # in any revision, for it cannot refuse one.
-        batch = Batch()
+        batch = IncomingBatch()
         events = [event for one in members for event in self._member(parse(bytes(one)), batch, now)]
         whole = batch.whole()
-        return events if whole is None else [*events, Send(whole)]
+        return events if whole is None else [*events, SendBytes(whole)]
 
     def _member(
-        self, frame: Frame | Unreadable | Sequence[Raw], batch: Batch, now: float
-    ) -> list[Event]:
+        self, frame: Frame | Unreadable | Sequence[Raw], batch: IncomingBatch, now: float
+    ) -> list[SessionEvent]:
         """One message of an array: what it means, but for what answers it at once."""
         if isinstance(frame, Unreadable):
             id, code, message = frame.id, frame.code, frame.message
@@ -155,26 +154,26 @@ class Session:
             batch.add(encode_error(id, ErrorBody(code=code, message=message)))
         return []
 
-    def _kept(self, batch: Batch, events: list[Event]) -> list[Event]:
+    def _kept(self, batch: IncomingBatch, events: list[SessionEvent]) -> list[SessionEvent]:
         """Events of one member: errors go into the batch, and it waits for what is asked."""
         if not self.batches:
             return events
-        kept: list[Event] = []
+        kept: list[SessionEvent] = []
         for event in events:
-            if isinstance(event, Send):
+            if isinstance(event, SendBytes):
                 batch.add(event.data)
-            elif isinstance(event, Called) and event.enveloped:
+            elif isinstance(event, RequestReceived) and event.enveloped:
                 self._served.close(event.id)
                 message = "Invalid request: batches ended with 2025-03-26"
                 batch.add(encode_error(event.id, ErrorBody(code=-32600, message=message)))
             else:
                 kept.append(event)
-                if isinstance(event, Called):
+                if isinstance(event, RequestReceived):
                     batch.expect()
                     self._batches[event.id] = batch
         return kept
 
-    def take(self, frame: Frame, now: float = 0.0) -> list[Event]:
+    def take(self, frame: Frame, now: float = 0.0) -> list[SessionEvent]:
         """As :meth:`receive`, for a frame that is parsed already."""
         method = frame.method
         if method is UNSET:
@@ -184,17 +183,17 @@ class Session:
             return self._noted(method, params, now)
         return self._called(frame.id, method, params)
 
-    def _called(self, id: Id, method: str, params: Raw | None) -> list[Event]:
+    def _called(self, id: Id, method: str, params: Raw | None) -> list[SessionEvent]:
         if self.deaf:
             # spec 2026-07-28 basic/patterns/mrtr: servers MUST NOT send requests of their own
             what = f"a request for {shorten_for_log(method)}, which servers of this revision do not send"
-            return [Dropped("request", what)]
+            return [MessageDropped("request", what)]
         envelope = read_envelope(params)
-        if isinstance(envelope, Malformed):
+        if isinstance(envelope, MalformedEnvelope):
             return [self._refusal(id, envelope.code, envelope.message)]
         enveloped = envelope.meta is not UNSET and bool(envelope.meta.protocol_version)
         if self.side == "server":
-            then = step(self.phase, kind_of(method, enveloped=enveloped))
+            then = step(self.phase, classify_method(method, enveloped=enveloped))
             if not isinstance(then, Phase):
                 return [self._refusal(id, *then)]
             if then is Phase.OPENING and method == "initialize":
@@ -202,9 +201,9 @@ class Session:
             self.phase = then
         if not self._served.open(id):
             return [self._unopened(id)]
-        return [Called(id, method, params, envelope, enveloped)]
+        return [RequestReceived(id, method, params, envelope, enveloped)]
 
-    def _unopened(self, id: Id) -> Send:
+    def _unopened(self, id: Id) -> SendBytes:
         if self._served.full:
             message = (
                 f"Too many requests: {len(self._served)} are in flight; wait for answers to them"
@@ -214,55 +213,59 @@ class Session:
             id, -32600, f"Invalid request: id {shorten(repr(id))} is in flight already"
         )
 
-    def _refusal(self, id: Id, code: int, message: str) -> Send:
-        return Send(encode_error(id, ErrorBody(code=code, message=message)), id)
+    def _refusal(self, id: Id, code: int, message: str) -> SendBytes:
+        return SendBytes(encode_error(id, ErrorBody(code=code, message=message)), id)
 
-    def _noted(self, method: str, params: Raw | None, now: float) -> list[Event]:
-        own = _OWN_NOTES.get(method)
-        return [Noted(method, params)] if own is None else own(self, method, params, now)
+    def _noted(self, method: str, params: Raw | None, now: float) -> list[SessionEvent]:
+        own = _OWN_NOTIFICATIONS.get(method)
+        return (
+            [NotificationReceived(method, params)]
+            if own is None
+            else own(self, method, params, now)
+        )
 
-    def _cancelled(self, _method: str, params: Raw | None, _now: float) -> list[Event]:
+    def _cancelled(self, _method: str, params: Raw | None, _now: float) -> list[SessionEvent]:
         try:
             what = _cancelled(params or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             # spec 2026-07-28 basic/patterns/cancellation#error-handling: ignore
-            return [Dropped("notification", "a malformed notifications/cancelled")]
+            return [MessageDropped("notification", "a malformed notifications/cancelled")]
         id = what.request_id
         if id is UNSET or id == self._opening:
             return []  # spec 2025-11-25 basic/utilities/cancellation: never initialize
         if self._served.withdraw(id):
-            return [Withdrawn(id, what.reason or None)]
+            return [RequestWithdrawn(id, what.reason or None)]
         return self._torn_down(id) if self.side == "client" else []
 
-    def _torn_down(self, id: Id) -> list[Event]:
+    def _torn_down(self, id: Id) -> list[SessionEvent]:
         """A server may cancel one thing of ours: a listen stream, which then has ended."""
         # spec 2026-07-28 basic/patterns/cancellation#behavior-requirements
         call = self._calls.find(id)
         if call is None or call.method != "subscriptions/listen":
             return []
         self._calls.settle(id)
-        return [Answered(id, Raw(b"{}"))]
+        return [CallAnswered(id, Raw(b"{}"))]
 
-    def _progressed(self, method: str, params: Raw | None, now: float) -> list[Event]:
+    def _progressed(self, method: str, params: Raw | None, now: float) -> list[SessionEvent]:
         try:
             progress = _progress(params or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return [Dropped("notification", "a malformed notifications/progress")]
+            return [MessageDropped("notification", "a malformed notifications/progress")]
         call = self._calls.progress(progress.progress_token, now)
         if call is not None:
-            return [Progressed(call.id, progress)]
+            return [CallProgressed(call.id, progress)]
         # spec 2025-11-25 basic/utilities/tasks#task-progress-notifications: a token stays valid
         # throughout the lifetime of the task that its call has become
-        return [Noted(method, params)] if self.side == "client" else []
+        return [NotificationReceived(method, params)] if self.side == "client" else []
 
-    def _initialized(self, method: str, params: Raw | None, _now: float) -> list[Event]:
-        then = step(self.phase, kind_of(method, enveloped=False))
+    def _initialized(self, method: str, params: Raw | None, _now: float) -> list[SessionEvent]:
+        then = step(self.phase, classify_method(method, enveloped=False))
         if isinstance(then, Phase):
             self.phase = then
-            return [Noted(method, params)]
+            return [NotificationReceived(method, params)]
         return []
 
-    def _settled(self, frame: Frame) -> list[Event]:
+    def _settled(self, frame: Frame) -> list[SessionEvent]:
         id = None if frame.id is UNSET else frame.id
         if id is None and frame.error is not UNSET:
             # An error without an id can only be about a message we sent; where one call is in
@@ -276,10 +279,10 @@ class Session:
                 what = f"an error that names no request: {shorten_for_log(frame.error.message)}"
             else:
                 what = f"an answer to {shorten_for_log(id)}, the id of no request"
-            return [Dropped("answer", what)]
+            return [MessageDropped("answer", what)]
         if frame.error is not UNSET:
-            return [Failed(call.id, frame.error)]
-        return [Answered(call.id, frame.result or Raw(b"{}"))]
+            return [CallFailed(call.id, frame.error)]
+        return [CallAnswered(call.id, frame.result or Raw(b"{}"))]
 
     # What we say
 
@@ -354,7 +357,7 @@ class Session:
             said about it.
         """
         call = self._calls.settle(id)
-        return None if call is None else cancellation(call, reason)
+        return None if call is None else make_cancellation(call, reason)
 
     # What time does
 
@@ -375,7 +378,7 @@ class Session:
         self.held = False
         self._calls.extend(seconds)
 
-    def tick(self, now: float) -> list[Expired]:
+    def tick(self, now: float) -> list[CallExpired]:
         """Expire every call whose deadline has come.
 
         A server that has asked us something waits for us, so its silence is not held against it
@@ -386,7 +389,7 @@ class Session:
         if self.side == "client" and len(self._served):
             self._calls.excuse(now)
         return [
-            Expired(call.id, now - call.started, cancellation(call, "timed out"))
+            CallExpired(call.id, now - call.started, make_cancellation(call, "timed out"))
             for call in self._calls.expire(now)
         ]
 
@@ -396,7 +399,7 @@ class Session:
         return [call.id for call in self._calls.clear()]
 
 
-def cancellation(call: Call, reason: str | None = None) -> bytes | None:
+def make_cancellation(call: OutgoingCall, reason: str | None = None) -> bytes | None:
     """The notification that withdraws a call of ours, or None where none may be sent."""
     # spec 2025-11-25 basic/utilities/cancellation: a client MUST NOT cancel initialize. And where
     # the probe met silence, a legacy server is to hear initialize next, before any notification.
@@ -408,20 +411,22 @@ def cancellation(call: Call, reason: str | None = None) -> bytes | None:
     return encode_note("notifications/cancelled", encode(params))
 
 
-LOGGED_CHARS = 100  # characters of what the other side sent that a log line repeats
+MAX_LOGGED_CHARS = 100  # characters of what the other side sent that a log line repeats
 
 
 def shorten_for_log(value: object) -> str:
     """A value of the other side's as one short line that no terminal obeys."""
     text = repr(value)
-    return text if len(text) <= LOGGED_CHARS else f"{text[:LOGGED_CHARS]}…"
+    return text if len(text) <= MAX_LOGGED_CHARS else f"{text[:MAX_LOGGED_CHARS]}…"
 
 
-def _drop_unreadable(frame: Unreadable) -> Dropped:
-    return Dropped("unreadable", f"what is no message: {shorten_for_log(frame.message)}")
+def _drop_unreadable(frame: Unreadable) -> MessageDropped:
+    return MessageDropped("unreadable", f"what is no message: {shorten_for_log(frame.message)}")
 
 
-_OWN_NOTES: Mapping[str, Callable[[Session, str, Raw | None, float], list[Event]]] = {
+_OWN_NOTIFICATIONS: Mapping[
+    str, Callable[[Session, str, Raw | None, float], list[SessionEvent]]
+] = {
     "notifications/cancelled": Session._cancelled,  # noqa: SLF001 - its own table of methods
     "notifications/progress": Session._progressed,  # noqa: SLF001
     "notifications/initialized": Session._initialized,  # noqa: SLF001

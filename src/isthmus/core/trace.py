@@ -12,17 +12,17 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from isthmus.core.meta import meta_in
+from isthmus.wire.meta import read_meta
 
-__all__ = ["Trace", "trace_in", "trace_of"]
+__all__ = ["TraceContext", "parse_trace", "read_trace"]
 
 _PARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 _LATER = r"(?!00)[0-9a-f]{2}-.{52}-[!-~]*"
 _PRINTABLE = r"[\t -~]*"
-LONGEST_STATE, LONGEST_BAGGAGE = 512, 8192
+MAX_STATE_CHARS, MAX_BAGGAGE_CHARS = 512, 8192
 
 
-class Trace(msgspec.Struct, frozen=True):
+class TraceContext(msgspec.Struct, frozen=True):
     """The trace of a request.
 
     Attributes:
@@ -60,21 +60,21 @@ class Trace(msgspec.Struct, frozen=True):
         return {name: value for name, value in members.items() if value is not None}
 
 
-def trace_in(params: Raw | None) -> Trace | None:
+def read_trace(params: Raw | None) -> TraceContext | None:
     """The trace that the parameters of a request say it belongs to, or None."""
-    return trace_of(meta_in(params))
+    return parse_trace(read_meta(params))
 
 
-def trace_of(meta: Mapping[str, Any]) -> Trace | None:
+def parse_trace(meta: Mapping[str, Any]) -> TraceContext | None:
     """The trace in a request's ``_meta``, or None where there is none, or none of the form."""
     # spec 2026-07-28 basic#_meta: values MUST follow W3C Trace Context and W3C Baggage
     parent = meta.get("traceparent")
     if not isinstance(parent, str) or not _is_parent(parent):
         return None
-    return Trace(
+    return TraceContext(
         parent,
-        _printable(meta.get("tracestate"), LONGEST_STATE),
-        _printable(meta.get("baggage"), LONGEST_BAGGAGE),
+        _take_printable(meta.get("tracestate"), MAX_STATE_CHARS),
+        _take_printable(meta.get("baggage"), MAX_BAGGAGE_CHARS),
     )
 
 
@@ -86,6 +86,6 @@ def _is_parent(text: str) -> bool:
     )  # of a later version
 
 
-def _printable(value: Any, longest: int) -> str | None:
+def _take_printable(value: Any, longest: int) -> str | None:
     fits = isinstance(value, str) and 0 < len(value) <= longest and re.fullmatch(_PRINTABLE, value)
     return value if fits else None

@@ -20,12 +20,12 @@ import msgspec
 
 from isthmus.errors import UsageError
 
-__all__ = ["BadTemplate", "UriTemplate", "Value", "escaped", "unescaped"]
+__all__ = ["BadTemplate", "UriTemplate", "Value", "escape_text", "unescape_text"]
 
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
 """What a variable may hold; None is the same as leaving it out."""
 
-MAX_URI = 16 * 1024
+MAX_URI_CHARS = 16 * 1024
 """Longer URIs match nothing, in characters."""
 
 
@@ -118,9 +118,11 @@ class UriTemplate:
         self.optional = frozenset(self.names) - {
             v.name for e in expressions if not e.operator.first for v in e.variables
         }
-        joined = _joined(self._parts)
+        joined = _join_neighbours(self._parts)
         self._readable = [part for part in joined if isinstance(part, _Expression)]
-        self._spans = _fast_spans(joined) if _certain(joined) else partial(_spans, joined)
+        self._spans = (
+            _compile_spans(joined) if _is_certain(joined) else partial(_search_spans, joined)
+        )
 
     def __repr__(self) -> str:
         return f"UriTemplate({self.template!r})"
@@ -137,7 +139,7 @@ class UriTemplate:
         A variable with ``*`` gives a list, any other a string; percent escapes are decoded, and
         variables that were left out are missing.
         """
-        if len(uri) > MAX_URI:
+        if len(uri) > MAX_URI_CHARS:
             return None
         spans = self._spans(_quote(uri, reserved=True))  # one spelling for what must be escaped
         if spans is None:
@@ -190,7 +192,7 @@ def _parse_expression(text: str, template: str) -> Iterator[_Expression]:
         yield _Expression(operator, (variable,), stops)
 
 
-def _joined(parts: Iterable[_Part]) -> list[_Part]:
+def _join_neighbours(parts: Iterable[_Part]) -> list[_Part]:
     """Neighbours like ``{?a}{&b}`` as one, as which they appear in a URI."""
     joined: list[_Part] = []
     for part in parts:
@@ -213,12 +215,12 @@ _RESERVED = r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~%:/?#\[\]@!$&'()*+,;=]"
 _UNRESERVED = r"[^A-Za-z0-9\-._~]"
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Text as it stands in a URI, where nothing of it has a meaning of its own."""
     return _quote(text, reserved=False)
 
 
-def unescaped(text: str) -> str | None:
+def unescape_text(text: str) -> str | None:
     """What a part of a URI stands for, or None where its escapes are no UTF-8."""
     return _decode(_quote(text, reserved=True))
 
@@ -236,33 +238,35 @@ def _expand(expression: _Expression, values: Mapping[str, Value]) -> str:
     items = [
         item
         for variable in expression.variables
-        for item in _items(operator, variable, values.get(variable.name))
+        for item in _expand_items(operator, variable, values.get(variable.name))
     ]
     return operator.first + operator.separator.join(items) if items else ""
 
 
-def _items(operator: _Operator, variable: _Variable, value: Value) -> Iterator[str]:
+def _expand_items(operator: _Operator, variable: _Variable, value: Value) -> Iterator[str]:
     """What one variable adds to its expression: nothing, one item, or several."""
     if value is None:
         return
     if isinstance(value, str | int | float):
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        yield _item(operator, variable.name, _quote_for(operator, text[: variable.prefix]))
+        yield _expand_item(operator, variable.name, _quote_for(operator, text[: variable.prefix]))
     elif isinstance(value, Mapping):
         pairs = [(_quote_for(operator, k), _quote_for(operator, v)) for k, v in value.items()]
         if variable.explode:
             yield from (f"{k}={v}" for k, v in pairs)
         elif pairs:
-            yield _item(operator, variable.name, ",".join(text for pair in pairs for text in pair))
+            yield _expand_item(
+                operator, variable.name, ",".join(text for pair in pairs for text in pair)
+            )
     else:
         texts = [_quote_for(operator, text) for text in value]
         if variable.explode:
-            yield from (_item(operator, variable.name, text) for text in texts)
+            yield from (_expand_item(operator, variable.name, text) for text in texts)
         elif texts:
-            yield _item(operator, variable.name, ",".join(texts))
+            yield _expand_item(operator, variable.name, ",".join(texts))
 
 
-def _item(operator: _Operator, name: str, text: str) -> str:
+def _expand_item(operator: _Operator, name: str, text: str) -> str:
     if not operator.named:
         return text
     return f"{name}={text}" if text or operator.equals else name
@@ -275,18 +279,18 @@ def _quote_for(operator: _Operator, text: str) -> str:
 # --- matching: which part of the URI belongs to which expression -----------------------------
 
 
-def _certain(parts: Sequence[_Part]) -> bool:
+def _is_certain(parts: Sequence[_Part]) -> bool:
     """Whether every expression ends where its first stop is: no choice, no looking back."""
     for index, part in enumerate(parts):
         if isinstance(part, _Expression):
-            follows = _follows(parts[index + 1 :])
+            follows = _list_openers(parts[index + 1 :])
             certain = set(part.stops) - {part.operator.first}
             if follows is None or not follows <= certain:
                 return False
     return True
 
 
-def _follows(parts: Iterable[_Part]) -> set[str] | None:
+def _list_openers(parts: Iterable[_Part]) -> set[str] | None:
     """The characters these parts can begin with; None where that can be nearly any."""
     begins: set[str] = set()
     for part in parts:
@@ -298,7 +302,7 @@ def _follows(parts: Iterable[_Part]) -> set[str] | None:
     return begins
 
 
-def _fast_spans(parts: Iterable[_Part]) -> _Spans:
+def _compile_spans(parts: Iterable[_Part]) -> _Spans:
     """Spans by a regular expression that never backtracks: all its repeats are possessive."""
 
     def pattern(part: _Part) -> str:
@@ -317,7 +321,7 @@ def _fast_spans(parts: Iterable[_Part]) -> _Spans:
     return spans
 
 
-def _spans(parts: Sequence[_Part], text: str) -> Sequence[str | None] | None:
+def _search_spans(parts: Sequence[_Part], text: str) -> Sequence[str | None] | None:
     """Spans where there is a choice, in two passes over the text for each part.
 
     From the right: at which positions can the rest of the parts take the rest of the text? From
@@ -326,7 +330,7 @@ def _spans(parts: Sequence[_Part], text: str) -> Sequence[str | None] | None:
     escapes = [found.start() for found in re.finditer("%", text)]
     doors = [bytearray(len(text)) + b"\1"]
     for part in reversed(parts):
-        here = _doors(part, text, doors[-1])
+        here = _find_doors(part, text, doors[-1])
         for at in escapes:
             here[at + 1] = here[at + 2] = 0  # nothing begins inside %41
         doors.append(here)
@@ -340,13 +344,13 @@ def _spans(parts: Sequence[_Part], text: str) -> Sequence[str | None] | None:
             at += len(part)
             continue
         start = at + len(part.operator.first)
-        end = _farthest(part, text, at, after)
+        end = _find_farthest(part, text, at, after)
         spans.append(None if end is None else text[start:end])
         at = at if end is None else end
     return spans
 
 
-def _doors(part: _Part, text: str, after: bytearray) -> bytearray:
+def _find_doors(part: _Part, text: str, after: bytearray) -> bytearray:
     """Where ``part`` can begin so that what follows it can begin at one of ``after``."""
     here = bytearray(len(text) + 1)
     if isinstance(part, str):
@@ -366,7 +370,7 @@ def _doors(part: _Part, text: str, after: bytearray) -> bytearray:
     return here
 
 
-def _farthest(part: _Expression, text: str, at: int, after: bytearray) -> int | None:
+def _find_farthest(part: _Expression, text: str, at: int, after: bytearray) -> int | None:
     """Where ``part`` ends if it begins at ``at`` and takes all it can; None if it is left out."""
     first = part.operator.first
     if not text.startswith(first, at):
@@ -399,7 +403,7 @@ def _read(expression: _Expression, span: str | None) -> _Read:
     else:
         for index, (variable, piece) in enumerate(zip(variables, pieces, strict=False), 1):
             rest = pieces[index:] if index == len(variables) else []
-            yield variable.name, _value(operator, variable, [piece, *rest])
+            yield variable.name, _read_value(operator, variable, [piece, *rest])
 
 
 def _read_named(expression: _Expression, span: str) -> _Read:
@@ -411,15 +415,15 @@ def _read_named(expression: _Expression, span: str) -> _Read:
     for variable in expression.variables:
         pieces = found.pop(variable.name, None)
         if pieces is not None:
-            yield variable.name, _value(expression.operator, variable, pieces)
+            yield variable.name, _read_value(expression.operator, variable, pieces)
     yield from ((name, None) for name in found)
 
 
-def _value(
+def _read_value(
     operator: _Operator, variable: _Variable, pieces: Sequence[str]
 ) -> str | list[str] | None:
     texts = [text for piece in pieces if (text := _decode(piece)) is not None]
-    if len(texts) < len(pieces) or not all(_safe(operator, text) for text in texts):
+    if len(texts) < len(pieces) or not all(_is_safe(operator, text) for text in texts):
         return None
     if variable.explode:
         return texts
@@ -431,7 +435,7 @@ def _value(
 _SEPARATOR = r"[/\\]"
 
 
-def _safe(operator: _Operator, text: str) -> bool:
+def _is_safe(operator: _Operator, text: str) -> bool:
     """Whether a value is what its place promises: one segment, or segments without dots."""
     if "/" in text and not operator.slashes:
         return False

@@ -6,27 +6,27 @@ Names are imported when they are first used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isthmus.host.attempt import Attempt as Attempt
-    from isthmus.host.conversation import Conversation as Conversation
-    from isthmus.host.errors import AuditUnavailable as AuditUnavailable
-    from isthmus.host.errors import BadArguments as BadArguments
-    from isthmus.host.errors import ConfigError as ConfigError
-    from isthmus.host.errors import Denied as Denied
-    from isthmus.host.errors import Exhausted as Exhausted
-    from isthmus.host.errors import HostError as HostError
-    from isthmus.host.errors import OutcomeUnknown as OutcomeUnknown
-    from isthmus.host.errors import PolicyError as PolicyError
-    from isthmus.host.errors import Quarantined as Quarantined
-    from isthmus.host.errors import ServerUnavailable as ServerUnavailable
-    from isthmus.host.errors import Unknown as Unknown
-    from isthmus.host.errors import UserDeclined as UserDeclined
+    from isthmus.host.chat.conversation import Conversation
     from isthmus.host.host import Host as Host
-    from isthmus.host.interaction import Approver as Approver
-    from isthmus.host.interaction import Decision as Decision
-    from isthmus.host.interaction import Interaction as Interaction
-    from isthmus.host.policy.facts import Facts as Facts
+    from isthmus.host.model.attempt import Attempt
+    from isthmus.host.model.errors import (
+        AuditUnavailable,
+        BadArguments,
+        ConfigError,
+        Denied,
+        Exhausted,
+        HostError,
+        OutcomeUnknown,
+        PolicyError,
+        Quarantined,
+        ServerUnavailable,
+        Unknown,
+        UserDeclined,
+    )
+    from isthmus.host.model.facts import Facts
+    from isthmus.host.model.interaction import Approver, Decision, Interaction
+    from isthmus.host.model.trace import Trace
     from isthmus.host.policy.policy import Policy as Policy
-    from isthmus.host.policy.trace import Trace as Trace
 
 __all__ = [
     "Approver",
@@ -53,21 +53,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Attempt": "attempt",
-    "Conversation": "conversation",
-    "Facts": "policy.facts",
-    "Host": "host",
-    "Policy": "policy.policy",
-    "Trace": "policy.trace",
-    **dict.fromkeys(
-        (
-            *("AuditUnavailable", "BadArguments", "ConfigError", "Denied", "Exhausted"),
-            *("HostError", "OutcomeUnknown", "PolicyError", "Quarantined", "ServerUnavailable"),
-            *("Unknown", "UserDeclined"),
-        ),
-        "errors",
-    ),
-    **dict.fromkeys(("Approver", "Decision", "Interaction"), "interaction"),
+    "Approver": "isthmus.host.model.interaction",
+    "Attempt": "isthmus.host.model.attempt",
+    "AuditUnavailable": "isthmus.host.model.errors",
+    "BadArguments": "isthmus.host.model.errors",
+    "ConfigError": "isthmus.host.model.errors",
+    "Conversation": "isthmus.host.chat.conversation",
+    "Decision": "isthmus.host.model.interaction",
+    "Denied": "isthmus.host.model.errors",
+    "Exhausted": "isthmus.host.model.errors",
+    "Facts": "isthmus.host.model.facts",
+    "Host": "isthmus.host.host",
+    "HostError": "isthmus.host.model.errors",
+    "Interaction": "isthmus.host.model.interaction",
+    "OutcomeUnknown": "isthmus.host.model.errors",
+    "Policy": "isthmus.host.policy.policy",
+    "PolicyError": "isthmus.host.model.errors",
+    "Quarantined": "isthmus.host.model.errors",
+    "ServerUnavailable": "isthmus.host.model.errors",
+    "Trace": "isthmus.host.model.trace",
+    "Unknown": "isthmus.host.model.errors",
+    "UserDeclined": "isthmus.host.model.errors",
 }
 
 
@@ -78,5 +84,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'isthmus.host' has no attribute {name!r}")
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(f"isthmus.host.{home}"), name)
+    value = globals()[name] = getattr(import_module(home), name)
     return value

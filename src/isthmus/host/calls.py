@@ -5,35 +5,42 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import to_builtins
 
-from isthmus.client.settings import OnProgress
+from isthmus.client.model.limits import OnProgress
 from isthmus.errors import UsageError
-from isthmus.host.act import Act
-from isthmus.host.acts import Cancelling, Completing, Prompting, Reading, Subscribing, ToolCall
-from isthmus.host.attempt import ASKER, Action, Attempt, Origin, new_id
-from isthmus.host.audit.row import Row
-from isthmus.host.catalog.merged import Viewer
-from isthmus.host.catalog.metatools import REST, CallWanted, RestWanted, is_meta, wanted
-from isthmus.host.errors import BadArguments, Unknown
-from isthmus.host.events import Progressed
-from isthmus.host.kernel import Kernel
-from isthmus.host.pipeline import CURRENT
-from isthmus.host.results import HOST, SCHEME, Source
-from isthmus.host.runs import Run
+from isthmus.host.assembly import Kernel
+from isthmus.host.catalog.metatools import (
+    READ_REST_TOOL,
+    CallWanted,
+    RestWanted,
+    is_meta,
+    parse_meta_arguments,
+)
+from isthmus.host.catalog.names import Viewer
+from isthmus.host.model.attempt import ASKER, Action, Attempt, Origin, new_id
+from isthmus.host.model.errors import BadArguments, Unknown
+from isthmus.host.model.events import AttemptProgressed
+from isthmus.host.model.row import AuditRow
+from isthmus.host.pipeline.acts.act import Act
+from isthmus.host.pipeline.acts.server_acts import CompletionAct, PromptAct, ReadAct, SubscribeAct
+from isthmus.host.pipeline.acts.tool_call import TaskCancelAct, ToolCallAct
+from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
+from isthmus.host.pipeline.results import HOST_SERVER, RESULT_SCHEME, ResultSource
+from isthmus.host.pipeline.runs import Run
 from isthmus.wire import CallToolResult, TextContent
 
 if TYPE_CHECKING:
-    from isthmus.client.results import ToolResult
+    from isthmus.client.model.results import ToolResult
     from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
 
 __all__ = ["Calls"]
 
 T = TypeVar("T")
 
-MESSAGE = 1_000
+MAX_MESSAGE_CHARS = 1_000
 """Characters of what a server says with its progress that are told: there may be much of it."""
 
 
-def plain(name: str, arguments: Any) -> Any:
+def to_plain_arguments(name: str, arguments: Any) -> Any:
     """Arguments as plain data of their own.
 
     Raises:
@@ -96,14 +103,14 @@ class Calls:
             IsthmusError: what the server answered, or how it broke the rules.
         """
         if not server and origin == "local" and is_meta(name) and self._serves(name):
-            asked = wanted(name, arguments or {})
+            asked = parse_meta_arguments(name, arguments or {})
             if not isinstance(asked, CallWanted):
                 return await self._looked_up(name, asked, principal, run)
             # What was found goes the way of every call; that it was found changes nothing.
             name, arguments, origin = asked.name, asked.arguments, "search"
         own = name if server else ""
         attempt = self.attempt("tool.call", server, own, arguments, principal, run, origin)
-        act = ToolCall(
+        act = ToolCallAct(
             self._live.servers,
             "" if server else name,
             timeout=timeout,
@@ -113,13 +120,13 @@ class Calls:
 
     def _serves(self, name: str) -> bool:
         search = self._live.catalog.search
-        return name == REST or (search is not None and search.mode != "never")
+        return name == READ_REST_TOOL or (search is not None and search.mode != "never")
 
     async def _looked_up(
         self, name: str, asked: Any, principal: str, run: Run | str | None
     ) -> "ToolResult":
         """What the tools that find tools give; no server is asked for it."""
-        from isthmus.client.results import ToolResult
+        from isthmus.client.model.results import ToolResult
 
         if isinstance(asked, RestWanted):
             page = await self._kept(asked.uri, principal, run)
@@ -149,10 +156,10 @@ class Calls:
         Raises:
             HostError, IsthmusError: as :meth:`call`.
         """
-        if not server and uri.startswith(f"{SCHEME}://"):
+        if not server and uri.startswith(f"{RESULT_SCHEME}://"):
             return await self._kept(uri, principal, run)
         attempt = self.attempt("resource.read", server, uri, None, principal, run)
-        return await self._do(attempt, Reading(self._live.servers, fresh=fresh))
+        return await self._do(attempt, ReadAct(self._live.servers, fresh=fresh))
 
     async def _kept(self, uri: str, principal: str, run: Run | str | None) -> "ReadResourceResult":
         """The rest of a result, which is labelled as its beginning was; written down before it is read.
@@ -161,13 +168,13 @@ class Calls:
             Unknown: there is none, or it is somebody else's.
         """
         live = self._live
-        attempt = self.attempt("resource.read", HOST, uri, None, principal, run)
+        attempt = self.attempt("resource.read", HOST_SERVER, uri, None, principal, run)
         try:
             source = live.servers.results.source(uri, principal)
         except Unknown as error:
-            await live.audit.write(read_of(attempt, failed=type(error).__name__))
+            await live.audit.write(make_read_row(attempt, failed=type(error).__name__))
             raise
-        await live.audit.write(read_of(attempt, of=source))
+        await live.audit.write(make_read_row(attempt, of=source))
         within = live.runs.find(attempt.run)
         if within is not None and source is not None:
             within.taken.take(*source)
@@ -184,7 +191,7 @@ class Calls:
     ) -> None:
         """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
         attempt = self.attempt("resource.subscribe", server, uri, None, principal, run)
-        await self._do(attempt, Subscribing(self._live.servers, on=on))
+        await self._do(attempt, SubscribeAct(self._live.servers, on=on))
 
     async def prompt(
         self,
@@ -202,7 +209,7 @@ class Calls:
         """
         own = name if server else ""
         attempt = self.attempt("prompt.get", server, own, arguments, principal, run)
-        return await self._do(attempt, Prompting(self._live.servers, "" if server else name))
+        return await self._do(attempt, PromptAct(self._live.servers, "" if server else name))
 
     async def complete(
         self,
@@ -229,7 +236,7 @@ class Calls:
         named = getattr(ref, "name", "") or getattr(ref, "uri", "")
         typed = {"argument": argument, "value": value, "context": dict(context or {})}
         attempt = self.attempt("completion", server, named, typed, principal, run)
-        act = Completing(self._live.servers, ref)
+        act = CompletionAct(self._live.servers, ref)
         return await self._do(attempt, act)
 
     async def cancel_task(
@@ -237,7 +244,7 @@ class Calls:
     ) -> None:
         """Have a server stop a task, by its name there."""
         attempt = self.attempt("task.cancel", server, task, None, principal, run)
-        await self._do(attempt, Cancelling(self._live.servers))
+        await self._do(attempt, TaskCancelAct(self._live.servers))
 
     async def _do(self, attempt: Attempt, act: Act[T]) -> T:
         return await self._live.pipeline.run(attempt, act)
@@ -258,7 +265,7 @@ class Calls:
             UsageError: a principal has no such form.
             Unknown: there is no such run.
         """
-        kernel, parent, asker = self._live, CURRENT.get(), ASKER.get()
+        kernel, parent, asker = self._live, CURRENT_ATTEMPT.get(), ASKER.get()
         if ":" not in principal:
             raise UsageError(f"a principal is user:NAME or agent:NAME, not {principal!r}")
         return Attempt(
@@ -268,7 +275,7 @@ class Calls:
             server=server,
             object=object,
             # What is decided on is what is sent, whatever its caller does to it meanwhile.
-            arguments=plain(name=object, arguments=arguments) if arguments else {},
+            arguments=to_plain_arguments(name=object, arguments=arguments) if arguments else {},
             run=kernel.runs.named(run),
             parent="" if parent is None else parent.id,
             origin=asker.origin if origin == "local" else origin,
@@ -282,8 +289,8 @@ class Calls:
             return told
 
         def progressed(progress: Any) -> Any:
-            total, message = progress.total or None, (progress.message or "")[:MESSAGE]
-            said = Progressed(
+            total, message = progress.total or None, (progress.message or "")[:MAX_MESSAGE_CHARS]
+            said = AttemptProgressed(
                 id=attempt.id, progress=progress.progress, total=total, message=message
             )
             events.tell(said)
@@ -292,16 +299,18 @@ class Calls:
         return progressed
 
 
-def read_of(attempt: Attempt, *, of: Source | None = None, failed: str = "") -> Row:
+def make_read_row(
+    attempt: Attempt, *, of: ResultSource | None = None, failed: str = ""
+) -> AuditRow:
     """The row about a read of the rest of a result: nobody but the host itself was asked."""
-    return Row(
+    return AuditRow(
         kind="outcome",
         call=attempt.id,
         parent=attempt.parent or ("" if of is None else of[0].id),
         run=attempt.run,
         principal=attempt.principal,
         action=attempt.action,
-        server=HOST if of is None else of[0].server,
+        server=HOST_SERVER if of is None else of[0].server,
         object=attempt.object,
         origin=attempt.origin,
         failed=bool(failed),

@@ -8,42 +8,42 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from msgspec import structs
 
-from isthmus.client.targets import ClientTarget, script
+from isthmus.client.targets import ClientTarget, script_command
 from isthmus.errors import OutOfPhase, UsageError
-from isthmus.host.acts import Resuming
+from isthmus.host.assembly import Kernel
 from isthmus.host.calls import Calls
-from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
-from isthmus.host.errors import ConfigError
-from isthmus.host.events import Noticed, Stream
-from isthmus.host.interaction import Approver, Decision, FormAsked, Interaction
-from isthmus.host.kernel import Kernel
-from isthmus.host.local import LocalView
-from isthmus.host.ruling import Ruling
-from isthmus.host.runs import NO_BUDGET, Budget, Run
+from isthmus.host.model.entries import HostConfig, ServerEntry, ServerOptions
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.model.events import EventStream, HostNotice
+from isthmus.host.model.interaction import Approver, Decision, FormAsked, Interaction
+from isthmus.host.pipeline.acts.tool_call import TaskResumeAct
+from isthmus.host.pipeline.runs import NO_BUDGET, Budget, Run
+from isthmus.host.remote.local import LocalView
+from isthmus.host.visibility import HostPolicy
 from isthmus.transports.command import Command
 
 if TYPE_CHECKING:
-    from isthmus.client.results import ToolResult
-    from isthmus.host.attached import Attached
+    from isthmus.client.model.results import ToolResult
+    from isthmus.host.approvals.broker import Broker
+    from isthmus.host.approvals.grants import Grants
     from isthmus.host.audit.log import AuditLog
-    from isthmus.host.broker import Broker
-    from isthmus.host.catalog.catalog import Catalog
-    from isthmus.host.context.building import ContextBuilder
-    from isthmus.host.context.counting import Estimators
-    from isthmus.host.elicitation import Opener
-    from isthmus.host.grants import Grants
+    from isthmus.host.catalog.catalog import HostCatalog
+    from isthmus.host.context.builder import ContextBuilder
+    from isthmus.host.model.entries import ConfigDiff
+    from isthmus.host.model.tokens import TokenEstimators
+    from isthmus.host.pipeline.tasks import HostTasks, TaskHandle
     from isthmus.host.policy.policy import Policy
     from isthmus.host.providers.provider import Provider
+    from isthmus.host.questions.elicitation import Opener
+    from isthmus.host.remote.attached import AttachedHost
     from isthmus.host.sampling.models import Models
     from isthmus.host.sampling.sampler import Sampler
-    from isthmus.host.state import HostState
-    from isthmus.host.supervisor.changes import ConfigDiff
-    from isthmus.host.supervisor.server import HostedServer
-    from isthmus.host.tasks import Handle, Tasks
+    from isthmus.host.state.database import HostState
+    from isthmus.host.supervisor.hosted_server import HostedServer
 
 __all__ = ["Ask", "Host"]
 
-SURFACES = 5.0
+ATTEND_TIMEOUT_S = 5.0
 """Seconds that tasks of an earlier run wait for somebody who can be asked, and no longer."""
 
 Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision | bool] | Decision | bool]
@@ -107,7 +107,7 @@ class Host(Calls):
             opener=opener,
         )
         self.view = LocalView(self)
-        for one in surfaces(approver):
+        for one in make_approvers(approver):
             self._kernel.broker.attach(one)
 
     @classmethod
@@ -136,9 +136,11 @@ class Host(Calls):
         Raises:
             ConfigError: a file is not there, or is no configuration.
         """
-        from isthmus.host.config.trust import TrustedIn, load_trusting
+        from isthmus.host.config.trust import TrustReader, load_trusted_config
 
-        config, place = load_trusting(paths or None, folder=folder, environ=environ, state=state)
+        config, place = load_trusted_config(
+            paths or None, folder=folder, environ=environ, state=state
+        )
         work = os.path.abspath(folder or ".")  # noqa: PTH100 - as it is spelt
         host = cls(config, state=place, **{"workspace": work, **options})
         if watch:
@@ -146,7 +148,7 @@ class Host(Calls):
                 "paths": paths or None,
                 "folder": folder,
                 "environ": environ,
-                "trusted": TrustedIn(place),
+                "trusted": TrustReader(place),
                 "since": config,
             }
         return host
@@ -154,7 +156,7 @@ class Host(Calls):
     @staticmethod
     def attach_to(
         state: str | os.PathLike[str] | None = None, *, name: str = "program"
-    ) -> "Attached":
+    ) -> "AttachedHost":
         """The host that runs on a state in another process, for a program that calls through it.
 
         Its calls pass the same policy, questions, limits and audit log as those of the host's own
@@ -172,15 +174,15 @@ class Host(Calls):
         Raises:
             UsageError: the name cannot be one.
         """
-        from isthmus.host.attached import Attached
         from isthmus.host.catalog.names import is_server_name
-        from isthmus.host.state import user_folder
+        from isthmus.host.remote.attached import AttachedHost
+        from isthmus.host.state.database import find_user_folder
 
         if not is_server_name(name):
             raise UsageError(
                 f"the name {name!r} of a program cannot be one: lower case, digits, . and -"
             )
-        return Attached(state or user_folder(), part="program", name=name)
+        return AttachedHost(state or find_user_folder(), part="program", name=name)
 
     # Servers
 
@@ -197,7 +199,7 @@ class Host(Calls):
         Args:
             name: lower case, digits, ``.`` and ``-``; its tools are called ``name__tool``.
             target: a URL, ``Command(…)``, the path of a script, a server in this process.
-            **options: those of :class:`~isthmus.host.config.entries.ServerOptions`: ``trust``,
+            **options: those of :class:`~isthmus.host.model.entries.ServerOptions`: ``trust``,
                 ``labels``, ``advertise``, ``limits``, ``timeouts`` and so on.
 
         Raises:
@@ -210,7 +212,7 @@ class Host(Calls):
         if not is_server_name(name) or name in self._config.servers:
             why = "is taken" if name in self._config.servers else "cannot be one"
             raise UsageError(f"the name {name!r} of a server {why}: lower case, digits, . and -")
-        entry = entered(name, target, ServerOptions(**options))
+        entry = make_entry(name, target, ServerOptions(**options))
         self._targets[name] = target
         self._config = structs.replace(self._config, servers={**self._config.servers, name: entry})
 
@@ -281,14 +283,14 @@ class Host(Calls):
         """Deny what waits, end every connection, and write what is to be written."""
         await self._kernel.close()
 
-    def _resumed(self, handle: "Handle") -> "asyncio.Future[ToolResult]":
+    def _resumed(self, handle: "TaskHandle") -> "asyncio.Future[ToolResult]":
         kernel = self._kernel
         kernel.runs.begin(handle.attempt.principal, id=handle.attempt.run)
-        act = Resuming(kernel.servers, handle.task, handle.answered)
+        act = TaskResumeAct(kernel.servers, handle.task, handle.answered)
 
         async def go_on() -> "ToolResult":
             # What it asks meets nobody where the surfaces are attached a moment after the host.
-            await kernel.broker.wait_attended(SURFACES)
+            await kernel.broker.wait_attended(ATTEND_TIMEOUT_S)
             return await kernel.pipeline.run(handle.attempt, act)
 
         return asyncio.ensure_future(go_on())
@@ -296,7 +298,7 @@ class Host(Calls):
     # Parts
 
     @property
-    def catalog(self) -> "Catalog":
+    def catalog(self) -> "HostCatalog":
         """What all servers have."""
         return self._live.catalog
 
@@ -304,20 +306,20 @@ class Host(Calls):
     def context(self) -> "ContextBuilder":
         """Builds contexts for models from what servers have."""
         if self._context is None:
-            from isthmus.host.context.building import ContextBuilder  # few hosts build any
+            from isthmus.host.context.builder import ContextBuilder  # few hosts build any
 
             self._context = ContextBuilder(self)
         return self._context
 
     @property
-    def estimators(self) -> "Estimators":
+    def estimators(self) -> "TokenEstimators":
         """How many tokens texts take, by model: learned from what providers report."""
         return self._kernel.estimators
 
     @property
-    def policy(self) -> Ruling:
+    def policy(self) -> HostPolicy:
         """What policy says."""
-        return Ruling(self._kernel.pipeline, self._live.servers)
+        return HostPolicy(self._kernel.pipeline, self._live.servers)
 
     @property
     def audit(self) -> "AuditLog":
@@ -335,7 +337,7 @@ class Host(Calls):
         return self._kernel.grants
 
     @property
-    def tasks(self) -> "Tasks":
+    def tasks(self) -> "HostTasks":
         """Calls that became tasks."""
         return self._live.tasks
 
@@ -379,7 +381,7 @@ class Host(Calls):
 
     def attach(self, approver: "Approver | Ask") -> Approver:
         """Ask this surface, or function, too; what waits is put to it at once."""
-        surface = surfaces(approver)[0]
+        surface = make_approvers(approver)[0]
         self._kernel.broker.attach(surface)
         return surface
 
@@ -399,7 +401,7 @@ class Host(Calls):
         """
         return self._kernel.runs.begin(principal, budget=budget or NO_BUDGET, id=id)
 
-    def events(self) -> Stream:
+    def events(self) -> EventStream:
         """What happens from now on: ``async for event in host.events()``."""
         return self._kernel.events.listen()
 
@@ -409,16 +411,16 @@ class Host(Calls):
         """Follow a configuration that changes, until this is cancelled.
 
         Args:
-            configs: gives each new one: ``isthmus.host.config.watch.watch(…)``.
+            configs: gives each new one: ``isthmus.host.config.watch.watch_config(…)``.
         """
         async for config in configs:
             await self.reload(config)
 
     async def _watch(self, files: Mapping[str, Any]) -> None:
-        from isthmus.host.config.watch import watch
+        from isthmus.host.config.watch import watch_config
 
         try:
-            await self.follow(watch(said=lambda text: self.notice("config", text), **files))
+            await self.follow(watch_config(said=lambda text: self.notice("config", text), **files))
         except ConfigError as error:
             self.notice("config", str(error))
 
@@ -428,20 +430,20 @@ class Host(Calls):
 
     def notice(self, about: str, text: str, server: str = "") -> None:
         """Tell every surface something."""
-        self._kernel.events.tell(Noticed(about=about, text=text, server=server))
+        self._kernel.events.tell(HostNotice(about=about, text=text, server=server))
 
 
-WEB = {"http://": "http", "https://": "http", "ws://": "ws", "wss://": "ws"}
+KINDS_BY_SCHEME = {"http://": "http", "https://": "http", "ws://": "ws", "wss://": "ws"}
 
 
-def entered(name: str, target: ClientTarget, options: ServerOptions) -> ServerEntry:
+def make_entry(name: str, target: ClientTarget, options: ServerOptions) -> ServerEntry:
     """The entry of a server that a program has added: what it is bound to stands in it.
 
     Raises:
         UsageError: it is a path, and no script is there.
     """
     if isinstance(target, os.PathLike) or (isinstance(target, str) and "://" not in target):
-        target = script(os.fspath(target))
+        target = script_command(os.fspath(target))
     if isinstance(target, Command):
         return ServerEntry(
             name=name,
@@ -452,12 +454,14 @@ def entered(name: str, target: ClientTarget, options: ServerOptions) -> ServerEn
             source="program",
         )
     url = target if isinstance(target, str) else getattr(target, "url", "")
-    kind: Any = next((kind for start, kind in WEB.items() if url.startswith(start)), "stdio")
+    kind: Any = next(
+        (kind for start, kind in KINDS_BY_SCHEME.items() if url.startswith(start)), "stdio"
+    )
     url = "" if kind == "stdio" else url
     return ServerEntry(name=name, url=url, kind=kind, options=options, source="program")
 
 
-class Asked:
+class FunctionApprover:
     """A function, as a surface."""
 
     assurance: Any = "callback"
@@ -484,9 +488,9 @@ class Asked:
         return said
 
 
-def surfaces(approver: Any) -> list[Approver]:
+def make_approvers(approver: Any) -> list[Approver]:
     """Those who are asked, as surfaces."""
     if approver is None:
         return []
     several = approver if isinstance(approver, Sequence) else [approver]
-    return [one if hasattr(one, "offer") else Asked(one) for one in several]
+    return [one if hasattr(one, "offer") else FunctionApprover(one) for one in several]

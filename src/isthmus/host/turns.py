@@ -4,7 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isthmus.host.interaction import Interaction
+from isthmus.host.model.interaction import Interaction
 from isthmus.wire import SamplingMessage, ToolResultContent
 
 __all__ = [

@@ -1,18 +1,28 @@
-"""Which tools somebody is not even told of: those that they could not call in any case."""
+"""Which tools somebody is not even told of: those that they could not call in any case.
 
-from collections.abc import Collection, Sequence
+What policy says, for who wants to know without doing anything.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from msgspec import UNSET, structs
 
-from isthmus.host.attempt import Attempt
-from isthmus.host.catalog.merged import Item, Viewer
-from isthmus.host.errors import HostError
-from isthmus.host.pipeline import Pipeline
-from isthmus.host.policy.facts import Facts
-from isthmus.host.servers import Servers, labels_of
+from isthmus.host.catalog.names import CatalogItem, Viewer
+from isthmus.host.model.attempt import Action, Attempt, new_id
+from isthmus.host.model.errors import HostError
+from isthmus.host.model.facts import Facts
+from isthmus.host.model.interaction import ConnectAsked, Payload
+from isthmus.host.model.trace import Trace
+from isthmus.host.pipeline.acts.act import Act
+from isthmus.host.pipeline.acts.server_acts import PromptAct, ReadAct, ServerAct
+from isthmus.host.pipeline.acts.tool_call import ToolCallAct
+from isthmus.host.pipeline.pipeline import Pipeline
+from isthmus.host.pipeline.servers import KnownServers, find_labels
+from isthmus.host.policy.policy import Policy
 from isthmus.wire import Tool
 
-__all__ = ["Visibility"]
+__all__ = ["HostPolicy", "Visibility"]
 
 
 class Visibility:
@@ -26,7 +36,7 @@ class Visibility:
         pipeline: has the policy in force.
     """
 
-    def __init__(self, servers: Servers, pipeline: Pipeline) -> None:
+    def __init__(self, servers: KnownServers, pipeline: Pipeline) -> None:
         self._servers = servers
         self._pipeline = pipeline
 
@@ -34,7 +44,7 @@ class Visibility:
         """What it depends on besides the tools themselves."""
         return self._pipeline.policy, self._servers.fingerprints.releases
 
-    def hidden(self, items: Sequence[Item[Tool]], viewer: Viewer) -> Collection[str]:
+    def hidden(self, items: Sequence[CatalogItem[Tool]], viewer: Viewer) -> Collection[str]:
         """The names of those that somebody is not told of."""
         circumstances: dict[str, Facts | None] = {}
         found = set()
@@ -53,7 +63,7 @@ class Visibility:
         except HostError:  # it went meanwhile, or there is no run for it
             return None
 
-    def _hides(self, item: Item[Tool], facts: Facts, viewer: Viewer) -> bool:
+    def _hides(self, item: CatalogItem[Tool], facts: Facts, viewer: Viewer) -> bool:
         server, tool = item.server, item.what
         if self._servers.fingerprints.hides(server, facts.identity, tool):
             return True
@@ -69,6 +79,97 @@ class Visibility:
         circumstances = structs.replace(
             facts,
             annotations=None if tool.annotations is UNSET else tool.annotations,
-            target=labels_of(self._servers.entry(server), tool.name),
+            target=find_labels(self._servers.entry(server), tool.name),
         )
         return self._pipeline.policy.bars(attempt, circumstances)
+
+
+class HostPolicy:
+    """The policy of a host.
+
+    Args:
+        pipeline: where it stands.
+        servers: what is known of servers.
+    """
+
+    def __init__(self, pipeline: Pipeline, servers: KnownServers) -> None:
+        self._pipeline = pipeline
+        self._servers = servers
+
+    @property
+    def policy(self) -> Policy:
+        """The rules in force."""
+        return self._pipeline.policy
+
+    @property
+    def version(self) -> str:
+        """A digest of the rules in force."""
+        return self._pipeline.policy.version
+
+    @property
+    def mode(self) -> str:
+        """``enforce``; ``shadow`` tries another policy beside it, ``dry-run`` does nothing."""
+        return self._pipeline.mode
+
+    def replace(self, policy: Policy) -> None:
+        """From now on these rules are in force."""
+        self._pipeline.policy = policy
+
+    async def explain(
+        self,
+        *,
+        action: Action = "tool.call",
+        server: str,
+        tool: str = "",
+        args: Mapping[str, Any] | None = None,
+        principal: str = "user:local",
+        run: str = "",
+    ) -> Trace:
+        """What would be said to something, and why; nothing is done, and nothing written.
+
+        Args:
+            action: what would be wanted.
+            server: of which server.
+            tool: the tool, the URI or the prompt, as the server spells it.
+            args: with which arguments.
+            principal: by whom.
+            run: in which run.
+
+        Raises:
+            Unknown, BadArguments: it could not be done at all.
+        """
+        attempt = Attempt(
+            id=new_id(),
+            action=action,
+            principal=principal,
+            server=server,
+            object=tool,
+            arguments=dict(args or {}),
+            run=run,
+        )
+        make: Callable[[KnownServers], Act[Any]] = ACTS_BY_ACTION.get(action, OtherAct)
+        return await self._pipeline.explain(attempt, make(self._servers))
+
+
+class OtherAct(ServerAct[None]):
+    """What is none of the others, as far as policy needs to know it."""
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """See that there is such a server."""
+        self.servers.entry(attempt.server)
+        return attempt
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """Never shown."""
+        return ConnectAsked(where=attempt.server)
+
+    async def dispatch(self, attempt: Attempt) -> None:
+        """Never done."""
+        del attempt
+
+
+ACTS_BY_ACTION: Mapping[str, Callable[[KnownServers], Act[Any]]] = {
+    "tool.call": ToolCallAct,
+    "resource.read": ReadAct,
+    "prompt.get": PromptAct,
+}

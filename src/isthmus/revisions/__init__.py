@@ -1,13 +1,10 @@
 """What may be said when: five tables, and the projection of values onto them."""
 
 from isthmus.revisions.codes import http_status, resource_not_found_code
+from isthmus.revisions.legacy import R2024_11_05, R2025_03_26, R2025_06_18, R2025_11_25
 from isthmus.revisions.methods import METHODS, Method
+from isthmus.revisions.modern import R2026_07_28
 from isthmus.revisions.projection import accept, project
-from isthmus.revisions.r2024_11_05 import R2024_11_05
-from isthmus.revisions.r2025_03_26 import R2025_03_26
-from isthmus.revisions.r2025_06_18 import R2025_06_18
-from isthmus.revisions.r2025_11_25 import R2025_11_25
-from isthmus.revisions.r2026_07_28 import R2026_07_28
 from isthmus.revisions.table import Era, Feature, Revision, Sender
 
 __all__ = [

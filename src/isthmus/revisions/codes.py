@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from isthmus.revisions.table import Era, Feature, Revision
 
 __all__ = [
-    "FORBIDDEN",
-    "LIMITED",
-    "UNAUTHENTICATED",
+    "FORBIDDEN_CODE",
+    "LIMITED_CODE",
+    "UNAUTHENTICATED_CODE",
     "http_status",
     "permitted_code",
     "resource_not_found_code",
@@ -15,14 +15,14 @@ __all__ = [
 ]
 
 
-LIMITED = -31429
+LIMITED_CODE = -31429
 """The code of "too much", from either side; it ends like HTTP's."""
 # spec 2026-07-28 basic#error-codes: new codes SHOULD lie outside the range JSON-RPC reserves
 
-UNAUTHENTICATED = -31401
+UNAUTHENTICATED_CODE = -31401
 """The code where nobody has authenticated, or no longer; it ends like HTTP's status."""
 
-FORBIDDEN = -31403
+FORBIDDEN_CODE = -31403
 """The code where who has authenticated was not granted what it takes; it ends like HTTP's status."""
 
 
@@ -40,7 +40,7 @@ def url_required_code(revision: Revision) -> int | None:
 
 # spec 2026-07-28 basic#error-codes: codes of earlier revisions that MUST NOT be sent any more, and
 # what says the same
-_RETIRED: Mapping[int, int] = {-32002: -32602, -32042: -32603}
+_RETIRED_CODES: Mapping[int, int] = {-32002: -32602, -32042: -32603}
 
 
 def permitted_code(revision: Revision, code: int) -> int:
@@ -49,7 +49,7 @@ def permitted_code(revision: Revision, code: int) -> int:
     0 is no code of anything, in no revision.
     """
     if revision.era is Era.MODERN:
-        code = _RETIRED.get(code, code)
+        code = _RETIRED_CODES.get(code, code)
     return code or -32603
 
 
@@ -58,7 +58,7 @@ def permitted_code(revision: Revision, code: int) -> int:
 # spec 2026-07-28 basic#_meta: 400 for params without the required facts (-32602) and for a missing
 # capability. An unknown tool is -32602 as well, and a status by code cannot tell them apart.
 # What is no JSON, or no JSON-RPC, is as broken: 400.
-_STATUS: Mapping[int, int] = {
+_STATUS_BY_CODE: Mapping[int, int] = {
     -32700: 400,
     -32600: 400,
     -32601: 404,
@@ -76,4 +76,4 @@ def http_status(code: int) -> int:
     codes of applications among them) is an answer that HTTP delivered. A 5xx would have proxies
     retry the call, or put a page of their own in place of the body.
     """
-    return _STATUS.get(code, 200)
+    return _STATUS_BY_CODE.get(code, 200)

@@ -8,7 +8,7 @@ import msgspec
 
 from isthmus import wire
 from isthmus.revisions.table import Sender
-from isthmus.wire.reading import forgiving, reader
+from isthmus.wire.reading import forgiving_reader, reader
 
 __all__ = ["METHODS", "Method"]
 
@@ -48,7 +48,7 @@ class Method(msgspec.Struct, frozen=True, eq=False, dict=True):
         """
         if self.result is None:
             raise TypeError(f"{self.name} is a notification: it has no result")
-        return forgiving(self.result)
+        return forgiving_reader(self.result)
 
 
 _CLIENT: frozenset[Sender] = frozenset({"client"})

@@ -6,12 +6,12 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["Era", "Feature", "Members", "Revision", "Sender"]
+__all__ = ["Era", "Feature", "MemberNames", "Revision", "Sender"]
 
 Sender: TypeAlias = Literal["client", "server"]
 """The side that sends a message."""
 
-Members: TypeAlias = Mapping[type, str]
+MemberNames: TypeAlias = Mapping[type, str]
 """Names of members by the struct they belong to, separated by blanks."""
 
 
@@ -99,11 +99,11 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
         without: Iterable[Feature] = (),
         methods: Mapping[str, str] | None = None,
         without_methods: Mapping[str, str] | None = None,
-        fields: Members | None = None,
-        without_fields: Members | None = None,
+        fields: MemberNames | None = None,
+        without_fields: MemberNames | None = None,
         without_types: Iterable[type] = (),
         extended_methods: Mapping[str, str] | None = None,
-        extended_fields: Members | None = None,
+        extended_fields: MemberNames | None = None,
     ) -> "Revision":
         """The revision after this one.
 
@@ -124,10 +124,10 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
             name,
             era or self.era,
             self.features.union(features).difference(without),
-            _changed(self.methods, methods or {}, without_methods or {}),
-            _changed(self.members, fields or {}, without_fields or {}, without_types),
-            _changed(self.extended_methods, extended_methods or {}, {}),
-            _changed(self.extended_members, extended_fields or {}, {}),
+            _apply_changes(self.methods, methods or {}, without_methods or {}),
+            _apply_changes(self.members, fields or {}, without_fields or {}, without_types),
+            _apply_changes(self.extended_methods, extended_methods or {}, {}),
+            _apply_changes(self.extended_members, extended_fields or {}, {}),
         )
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
         return f"<Revision {self.name}>"
 
 
-def _changed(
+def _apply_changes(
     before: Mapping[Any, frozenset[str]],
     came: Mapping[Any, str],
     went: Mapping[Any, str],

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from isthmus.errors import ConnectionLost
-from isthmus.wire.base import Id
+from isthmus.wire.struct import Id
 
 __all__ = ["CLOSED", "LOCAL", "Channel", "Delivery", "Origin", "Outgoing"]
 

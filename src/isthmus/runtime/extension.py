@@ -21,12 +21,12 @@ from isthmus.errors import UsageError
 from isthmus.revisions import METHODS
 from isthmus.runtime.middleware import Middleware
 
-__all__ = ["Extension", "Extensions", "Heard", "Served", "gathered"]
+__all__ = ["Extension", "ExtensionMethod", "ExtensionNotice", "Extensions", "collect_extensions"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Served(msgspec.Struct, frozen=True):
+class ExtensionMethod(msgspec.Struct, frozen=True):
     """A method of an extension.
 
     Attributes:
@@ -42,7 +42,7 @@ class Served(msgspec.Struct, frozen=True):
     scopes: Any = frozenset()
 
 
-class Heard(msgspec.Struct, frozen=True):
+class ExtensionNotice(msgspec.Struct, frozen=True):
     """A notification of an extension.
 
     Attributes:
@@ -74,8 +74,8 @@ class Extension:
     def __init__(self, identifier: str, settings: Mapping[str, Any] | None = None) -> None:
         self.identifier = check_identifier(identifier)
         self.settings = check_settings(identifier, settings)
-        self.methods: dict[str, Served] = {}
-        self.notices: dict[str, Heard] = {}
+        self.methods: dict[str, ExtensionMethod] = {}
+        self.notices: dict[str, ExtensionNotice] = {}
         self.middleware: list[Middleware] = []
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class Extension:
 
         def decorate(fn: F) -> F:
             self._check(name)
-            self.methods[name] = Served(fn, params, result, scopes)
+            self.methods[name] = ExtensionMethod(fn, params, result, scopes)
             return fn
 
         return decorate
@@ -119,7 +119,7 @@ class Extension:
 
         def decorate(fn: F) -> F:
             self._check(name)
-            self.notices[name] = Heard(fn, params)
+            self.notices[name] = ExtensionNotice(fn, params)
             return fn
 
         return decorate
@@ -140,7 +140,7 @@ Extensions: TypeAlias = Mapping[str, Mapping[str, Any]] | Iterable[Extension]
 """The extensions of one side: objects, or settings by identifier where there is nothing more."""
 
 
-def gathered(extensions: Extensions | None) -> list[Extension]:
+def collect_extensions(extensions: Extensions | None) -> list[Extension]:
     """What was given, as objects.
 
     Raises:

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from isthmus.core.caller import Caller
 from isthmus.runtime.channel import LOCAL, Origin
-from isthmus.wire.base import Id, Wire
+from isthmus.wire.struct import Id, Wire
 
 __all__ = ["Inbound", "Link"]
 

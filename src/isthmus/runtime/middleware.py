@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from isthmus.errors import UsageError
 from isthmus.runtime.inbound import Inbound
-from isthmus.wire.base import Wire
+from isthmus.wire.struct import Wire
 
 __all__ = ["CallNext", "Handler", "Middleware", "compose"]
 
@@ -42,13 +42,13 @@ def compose(handler: Handler, layers: Sequence[Middleware]) -> Handler:
 
         call_next: CallNext = innermost
         for layer in reversed(layers):
-            call_next = _wrapped(layer, call_next)
+            call_next = _wrap_layer(layer, call_next)
         return await call_next(inbound)
 
     return run
 
 
-def _wrapped(layer: Middleware, call_next: CallNext) -> CallNext:
+def _wrap_layer(layer: Middleware, call_next: CallNext) -> CallNext:
     async def wrapped(inbound: Inbound) -> Wire | Raw:
         made: Any = layer(inbound, call_next)
         if not hasattr(made, "__await__"):

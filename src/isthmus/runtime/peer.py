@@ -18,18 +18,18 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.core.caller import Caller, Malformed, from_envelope
+from isthmus.core.caller import Caller, MalformedEnvelope, read_caller
 from isthmus.core.events import (
-    Answered,
-    Called,
-    Dropped,
-    Expired,
-    Failed,
-    Garbled,
-    Noted,
-    Progressed,
-    Send,
-    Withdrawn,
+    CallAnswered,
+    CallExpired,
+    CallFailed,
+    CallGarbled,
+    CallProgressed,
+    MessageDropped,
+    NotificationReceived,
+    RequestReceived,
+    RequestWithdrawn,
+    SendBytes,
 )
 from isthmus.core.phases import Phase
 from isthmus.core.session import Session, Side
@@ -42,26 +42,33 @@ from isthmus.errors import (
     refused,
 )
 from isthmus.revisions import METHODS, Feature, Revision
+from isthmus.runtime.batches import send_batch
 from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
-from isthmus.runtime.gathering import gather
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.router import Waist
-from isthmus.runtime.waiting import Waiting, decoder, earliest, encoded, opened, with_token
+from isthmus.runtime.router import RequestServer
+from isthmus.runtime.waiting import (
+    AwaitedCall,
+    add_progress_token,
+    encode_params,
+    first_timeout,
+    make_decoder,
+    wait_until_open,
+)
 from isthmus.wire import ProgressParams
-from isthmus.wire.base import Id, Wire
 from isthmus.wire.jsonrpc import ErrorBody, Frame
+from isthmus.wire.struct import Id, Wire
 
-__all__ = ["GRACE", "Peer", "ProgressCallback"]
+__all__ = ["DRAIN_GRACE_S", "Peer", "ProgressCallback"]
 
 R = TypeVar("R")
 
 ProgressCallback = Callable[[ProgressParams], None]
 """Called with each progress notification of a call, in order."""
 
-GRACE = 1.2
+DRAIN_GRACE_S = 1.2
 """Seconds that work in hand may take after the other side has said its last word."""
 
-PARTING = 0.4  # seconds that work may take to end once it was cancelled
+CANCEL_WAIT_S = 0.4  # seconds that work may take to end once it was cancelled
 
 
 class Peer:
@@ -80,7 +87,7 @@ class Peer:
     other_name = "the other side"
 
     def __init__(
-        self, channel: Channel, router: Waist, *, side: Side, origin: Origin = LOCAL
+        self, channel: Channel, router: RequestServer, *, side: Side, origin: Origin = LOCAL
     ) -> None:
         self.session = Session(side, in_flight=router.in_flight)
         self.caller = Caller()
@@ -89,7 +96,7 @@ class Peer:
         self.origin = origin
         self.outbox: list[Outgoing] = []
         self.lost: ConnectionLost | None = None
-        self._waiting: dict[Id, Waiting] = {}
+        self._waiting: dict[Id, AwaitedCall] = {}
         self._serving: dict[Id, asyncio.Task[Any] | None] = {}
         self._enveloped: dict[Id, Revision] = {}  # what is being served in a revision of its own
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -135,12 +142,12 @@ class Peer:
             events = self.session.take(frame, now)
         calls: list[Inbound] = []
         for event in events:
-            if type(event) is Called:
+            if type(event) is RequestReceived:
                 inbound = self._admitted(event, delivery.origin)
                 if inbound is not None:
                     calls.append(inbound)
             else:
-                _ON[type(event)](self, event, delivery)
+                _EVENT_HANDLERS[type(event)](self, event, delivery)
         return calls if len(events) < 2 else self._wanted(calls)
 
     def _wanted(self, calls: list[Inbound]) -> list[Inbound]:
@@ -148,7 +155,7 @@ class Peer:
         wanted = [inbound for inbound in calls if not self.session.withdrawn(inbound.id)]
         for inbound in calls if len(wanted) < len(calls) else ():
             if self.session.withdrawn(inbound.id):
-                self._refuse(inbound.id, GONE)
+                self._refuse(inbound.id, CANCELLED_ERROR)
         return wanted
 
     async def flush(self) -> None:
@@ -157,12 +164,12 @@ class Peer:
         for out in waiting:
             await self.channel.send(out)
 
-    def _admitted(self, called: Called, origin: Origin) -> Inbound | None:
+    def _admitted(self, called: RequestReceived, origin: Origin) -> Inbound | None:
         meta = called.envelope.meta
         caller = self.caller
         if called.enveloped:
-            facts = from_envelope(called.envelope, self.router.supported, origin.principal)
-            if isinstance(facts, Malformed):
+            facts = read_caller(called.envelope, self.router.supported, origin.principal)
+            if isinstance(facts, MalformedEnvelope):
                 data = UNSET if facts.data is None else facts.data
                 self._refuse(
                     called.id, ErrorBody(code=facts.code, message=facts.message, data=data)
@@ -178,25 +185,25 @@ class Peer:
         if data is not None:
             self.outbox.append(Outgoing(data, answers=id))
 
-    def _on_send(self, event: Send, _delivery: Delivery) -> None:
+    def _on_send(self, event: SendBytes, _delivery: Delivery) -> None:
         self.outbox.append(Outgoing(event.data, answers=event.answers))
 
-    def _on_answered(self, event: Answered, _delivery: Delivery) -> None:
+    def _on_answered(self, event: CallAnswered, _delivery: Delivery) -> None:
         waiting = self._waiting.pop(event.id, None)
         if waiting is not None and not waiting.future.done():
             waiting.future.set_result(event.result)
 
-    def _on_failed(self, event: Failed, _delivery: Delivery) -> None:
+    def _on_failed(self, event: CallFailed, _delivery: Delivery) -> None:
         error = event.error
         data = None if error.data is UNSET else error.data
         self._fail(event.id, refused(error.code, error.message, data))
 
-    def _on_garbled(self, event: Garbled, _delivery: Delivery) -> None:
+    def _on_garbled(self, event: CallGarbled, _delivery: Delivery) -> None:
         waiting = self._waiting.get(event.id)
         method = "a call" if waiting is None else waiting.method
         self._fail(event.id, Misbehaved(f"the answer to {method} cannot be read: {event.text}"))
 
-    def _on_progressed(self, event: Progressed, _delivery: Delivery) -> None:
+    def _on_progressed(self, event: CallProgressed, _delivery: Delivery) -> None:
         waiting = self._waiting.get(event.id)
         if waiting is not None and waiting.on_progress is not None:
             try:
@@ -204,19 +211,19 @@ class Peer:
             except Exception as error:  # noqa: BLE001 - a listener's bug must not end the connection
                 self._report(f"progress callback of {waiting.method}", error)
 
-    def _on_withdrawn(self, event: Withdrawn, _delivery: Delivery) -> None:
+    def _on_withdrawn(self, event: RequestWithdrawn, _delivery: Delivery) -> None:
         task = self._serving.get(event.id)
         if task is not None:
             task.cancel()
             self.forget_unstarted(event.id)
 
-    def _on_noted(self, event: Noted, delivery: Delivery) -> None:
+    def _on_noted(self, event: NotificationReceived, delivery: Delivery) -> None:
         inbound = Inbound("", event.method, event.params, self.caller, self, delivery.origin)
         self.router.note(event.method, event.params, inbound)
         if self.opening is not None and self.session.phase is Phase.OPEN:
             self.opening.set()
 
-    def _on_dropped(self, event: Dropped, _delivery: Delivery) -> None:
+    def _on_dropped(self, event: MessageDropped, _delivery: Delivery) -> None:
         """Log a message that nothing comes of: the first of each kind."""
         if self._dropped_kinds is None:
             self._dropped_kinds = set()
@@ -226,7 +233,7 @@ class Peer:
 
             logging.getLogger("isthmus").warning("%s sent %s", self.other_name, event.what)
 
-    def _fail(self, id: Id, error: Exception) -> Waiting | None:
+    def _fail(self, id: Id, error: Exception) -> AwaitedCall | None:
         """Let one of our calls end with an error; its record, if it had not ended before."""
         waiting = self._waiting.pop(id, None)
         if waiting is None or waiting.future.done():
@@ -267,7 +274,7 @@ class Peer:
             return
         self._serving.pop(id, None)
         self._enveloped.pop(id, None)
-        data = self.session.fail(id, GONE)
+        data = self.session.fail(id, CANCELLED_ERROR)
         if data is not None:  # the rest of a batch, which waited for this alone
             self.outbox.append(Outgoing(data, answers=id))
 
@@ -279,7 +286,7 @@ class Peer:
             outcome = await self.router.serve(inbound)
         except asyncio.CancelledError:
             withdrawn = self.session.withdrawn(id)
-            data = self.session.fail(id, GONE)  # the id is free again; nothing is sent
+            data = self.session.fail(id, CANCELLED_ERROR)  # the id is free again; nothing is sent
             if withdrawn and task is not None:
                 task.uncancel()
                 if data is not None:  # the rest of a batch, which waited for this alone
@@ -315,7 +322,7 @@ class Peer:
             return  # what is still being answered after the other side's last word may report
         if relates_to is not None and self.session.withdrawn(relates_to):
             return  # spec 2025-11-25 basic/utilities/cancellation: nothing more is said about it
-        data = self.session.note(method, encoded(params, revision))
+        data = self.session.note(method, encode_params(params, revision))
         await self._tell(Outgoing(data, relates_to=relates_to, method=method))
 
     async def call(
@@ -353,20 +360,20 @@ class Peer:
         """
         self._check(method, self.revision)
         if self.session.phase is Phase.OPENING:
-            await opened(self, method)
+            await wait_until_open(self, method)
         if self.lost is not None:
             raise OutOfPhase(f"cannot call {method}: {self.lost}") from self.lost
         if relates_to is not None and self.session.withdrawn(relates_to):
             raise OutOfPhase(f"cannot call {method}: the request it belongs to was cancelled")
         loop = asyncio.get_running_loop()
         if on_progress is not None:
-            params = with_token(params, self.session.next_id())
-        out, now = encoded(params, self.revision), loop.time()
+            params = add_progress_token(params, self.session.next_id())
+        out, now = encode_params(params, self.revision), loop.time()
         id, data = self.session.call(method, out, now=now, timeout=timeout, max_timeout=max_timeout)
         future, task = loop.create_future(), asyncio.current_task(loop)
-        waiting = Waiting(method, future, on_progress, task, task.cancelling() if task else 0)
+        waiting = AwaitedCall(method, future, on_progress, task, task.cancelling() if task else 0)
         self._waiting[id] = waiting
-        self._arm(loop, earliest(timeout, max_timeout))
+        self._arm(loop, first_timeout(timeout, max_timeout))
         try:
             await self.channel.send(Outgoing(data, id, None, relates_to, method, name, headers))
             waiting.sender = None
@@ -396,7 +403,7 @@ class Peer:
             for call in calls:
                 call.close()
             raise NotInRevision(f"revision {self.revision.name} has no batches")
-        return await gather(self, calls)
+        return await send_batch(self, calls)
 
     def _give_up(self, id: Id, error: BaseException) -> None:
         """The caller stops waiting: tell the other side, if it may still be working on it."""
@@ -428,7 +435,7 @@ class Peer:
         if result is Raw:
             return raw  # type: ignore[return-value]  # R is Raw here
         try:
-            return decoder(result)(raw)
+            return make_decoder(result)(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Misbehaved(f"the answer to {method} is malformed: {error}") from error
 
@@ -460,7 +467,7 @@ class Peer:
         deadline = self.session.next_deadline()
         self._arm(loop, None if deadline is None else deadline - now)
 
-    def _on_expired(self, event: Expired) -> None:
+    def _on_expired(self, event: CallExpired) -> None:
         waiting = self._waiting.get(event.id)
         method = "the call" if waiting is None else waiting.method
         self._cut(event.id, CallTimedOut(f"no answer to {method} after {event.waited:.3g} s"))
@@ -501,7 +508,7 @@ class Peer:
     async def finish(self, lost: ConnectionLost | None = None) -> None:
         """Settle everything that was in flight; called when the channel is over.
 
-        Work in hand gets :data:`GRACE` seconds if the other side only said its last word, and
+        Work in hand gets :data:`DRAIN_GRACE_S` seconds if the other side only said its last word, and
         none if the channel broke.
         """
         if self.lost is not None:
@@ -518,11 +525,11 @@ class Peer:
             self._timer.cancel()
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         if tasks and lost is None:
-            await asyncio.wait(tasks, timeout=GRACE)
+            await asyncio.wait(tasks, timeout=DRAIN_GRACE_S)
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=PARTING)
+            await asyncio.wait(tasks, timeout=CANCEL_WAIT_S)
 
     def _report(self, what: str, error: Exception) -> None:
         import logging  # not needed until something fails
@@ -530,15 +537,15 @@ class Peer:
         logging.getLogger("isthmus").error("%s failed", what, exc_info=error)
 
 
-GONE = ErrorBody(code=-32603, message="cancelled")
+CANCELLED_ERROR = ErrorBody(code=-32603, message="cancelled")
 
-_ON: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
-    Send: Peer._on_send,  # noqa: SLF001 - its own table of events
-    Answered: Peer._on_answered,  # noqa: SLF001
-    Failed: Peer._on_failed,  # noqa: SLF001
-    Garbled: Peer._on_garbled,  # noqa: SLF001
-    Progressed: Peer._on_progressed,  # noqa: SLF001
-    Withdrawn: Peer._on_withdrawn,  # noqa: SLF001
-    Noted: Peer._on_noted,  # noqa: SLF001
-    Dropped: Peer._on_dropped,  # noqa: SLF001
+_EVENT_HANDLERS: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
+    SendBytes: Peer._on_send,  # noqa: SLF001 - its own table of events
+    CallAnswered: Peer._on_answered,  # noqa: SLF001
+    CallFailed: Peer._on_failed,  # noqa: SLF001
+    CallGarbled: Peer._on_garbled,  # noqa: SLF001
+    CallProgressed: Peer._on_progressed,  # noqa: SLF001
+    RequestWithdrawn: Peer._on_withdrawn,  # noqa: SLF001
+    NotificationReceived: Peer._on_noted,  # noqa: SLF001
+    MessageDropped: Peer._on_dropped,  # noqa: SLF001
 }

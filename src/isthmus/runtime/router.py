@@ -14,10 +14,9 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec import Raw, UnsetType
 
-from isthmus.core.nesting import is_deeper
+from isthmus.core.encoding import replace_surrogates
 from isthmus.core.principal import Principal
-from isthmus.core.session import IN_FLIGHT
-from isthmus.core.surrogates import without_surrogates
+from isthmus.core.session import MAX_IN_FLIGHT
 from isthmus.errors import IsthmusError, Refuse, Refused
 from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept, project
 from isthmus.revisions.codes import permitted_code
@@ -25,11 +24,19 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
 from isthmus.wire import Implementation
-from isthmus.wire.base import Wire
-from isthmus.wire.jsonrpc import MAX_QUOTED, ErrorBody, encode, shorten
-from isthmus.wire.reading import without_nulls
+from isthmus.wire.jsonrpc import MAX_QUOTED_CHARS, ErrorBody, encode, is_nested_deeper, shorten
+from isthmus.wire.reading import drop_nulls
+from isthmus.wire.struct import Wire
 
-__all__ = ["Needs", "NoticeHandler", "Plan", "Router", "Waist", "is_over", "log_failure"]
+__all__ = [
+    "Needs",
+    "NoticeHandler",
+    "Plan",
+    "RequestServer",
+    "Router",
+    "is_cancellation",
+    "log_failure",
+]
 
 NoticeHandler = Callable[[Any, Inbound], None]
 """``(params, inbound) -> None``: what to do about a notification; ``inbound.id`` is empty."""
@@ -40,7 +47,7 @@ Needs = Callable[[Any, Principal | None], frozenset[str]]
 """``(params, principal) -> scopes``: what it takes to have a request served."""
 
 NO_NEEDS: Mapping[str, Needs] = {}
-NOTHING: frozenset[str] = frozenset()
+NO_SCOPES: frozenset[str] = frozenset()
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -68,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True):
         return written
 
 
-class Waist(Protocol):
+class RequestServer(Protocol):
     """What serves the requests of a connection: a :class:`Router`, or what stands before one.
 
     Attributes:
@@ -118,7 +125,7 @@ class Router:
         middleware: Sequence[Middleware] = (),
         debug: bool = False,
         depth: int | None = None,
-        in_flight: int | None = IN_FLIGHT,
+        in_flight: int | None = MAX_IN_FLIGHT,
         needs: Mapping[str, Needs] = NO_NEEDS,
         known_scopes: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
@@ -146,17 +153,19 @@ class Router:
             inbound.method, inbound.caller.revision
         )
         if plan is None:
-            return _unknown(inbound)
+            return _unknown_method_error(inbound)
         try:
-            params = accept(_read(plan.row, inbound.params, plan.depth), plan.revision)
+            params = accept(_decode_params(plan.row, inbound.params, plan.depth), plan.revision)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return ErrorBody(code=-32602, message=f"Invalid params: {shorten(error, MAX_QUOTED)}")
+            return ErrorBody(
+                code=-32602, message=f"Invalid params: {shorten(error, MAX_QUOTED_CHARS)}"
+            )
         try:
             return plan.write(await plan.handler(params, inbound))
         except Refuse as no:
-            return _refusal(no, inbound.caller.revision)
+            return _make_refusal(no, inbound.caller.revision)
         except BaseException as error:
-            if is_over(error):
+            if is_cancellation(error):
                 raise
             return self._failure(inbound, error)
 
@@ -172,11 +181,11 @@ class Router:
         """
         needs, row = self._needs.get(method), self._row(method)
         if needs is None or row is None:
-            return NOTHING
+            return NO_SCOPES
         try:
-            read = _read(row, params or None, self._depth)  # an empty one is like none
+            read = _decode_params(row, params or None, self._depth)  # an empty one is like none
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return NOTHING
+            return NO_SCOPES
         return needs(read, principal)
 
     def note(self, method: str, params: Raw | None, inbound: Inbound) -> None:
@@ -189,7 +198,7 @@ class Router:
             return
         try:
             # As in needs: what is too deep for that must not be acted on here.
-            read = _read(row, params, self._depth)
+            read = _decode_params(row, params, self._depth)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         try:
@@ -225,7 +234,7 @@ class Router:
         return ErrorBody(code=-32603, message=f"Internal error in {shorten(inbound.method)}{text}")
 
 
-def _read(row: Method, params: Raw | None, most: int | None) -> Any:
+def _decode_params(row: Method, params: Raw | None, most: int | None) -> Any:
     """The parameters of a method as its struct.
 
     Raises:
@@ -233,30 +242,30 @@ def _read(row: Method, params: Raw | None, most: int | None) -> Any:
     """
     raw = b"{}" if params is None else params
     # what is deeper is also longer
-    if most and len(memoryview(raw)) > 2 * most and is_deeper(bytes(raw), most):
+    if most and len(memoryview(raw)) > 2 * most and is_nested_deeper(bytes(raw), most):
         raise msgspec.ValidationError(f"nested more than {most} levels deep")
     try:
         return row.decode_params(raw)
     except msgspec.ValidationError:
-        less = without_nulls(raw)  # "cursor": null and the like, which some clients send
+        less = drop_nulls(raw)  # "cursor": null and the like, which some clients send
         if less is None:
             raise
         return row.decode_params(less)
 
 
-def _unknown(inbound: Inbound) -> ErrorBody:
+def _unknown_method_error(inbound: Inbound) -> ErrorBody:
     where = f"in revision {inbound.caller.revision.name}"
     return ErrorBody(code=-32601, message=f"Method not found: {shorten(inbound.method)} {where}")
 
 
-def _refusal(no: Refuse, revision: Revision) -> ErrorBody:
+def _make_refusal(no: Refuse, revision: Revision) -> ErrorBody:
     message, code = str(no), permitted_code(revision, no.code)
     if no.data is None:
-        return _sendable(ErrorBody(code=code, message=message))
-    return _sendable(ErrorBody(code=code, message=message, data=no.data))
+        return _make_sendable(ErrorBody(code=code, message=message))
+    return _make_sendable(ErrorBody(code=code, message=message, data=no.data))
 
 
-def _sendable(error: ErrorBody) -> ErrorBody:
+def _make_sendable(error: ErrorBody) -> ErrorBody:
     """The error itself if it has a form in JSON; else as much of it as has one.
 
     What an author puts into an error is not looked at before, and an error that cannot be sent
@@ -265,14 +274,14 @@ def _sendable(error: ErrorBody) -> ErrorBody:
     try:
         encode(error)
     except UnicodeEncodeError:
-        return _sendable(without_surrogates(error))
+        return _make_sendable(replace_surrogates(error))
     except (TypeError, ValueError, RecursionError) as problem:
         log_failure("the data of an error", problem)
         return ErrorBody(code=error.code, message=error.message)
     return error
 
 
-def is_over(error: BaseException) -> bool:
+def is_cancellation(error: BaseException) -> bool:
     """Whether an exception means that a request is no longer wanted, or that all is over.
 
     Otherwise it is a failure like any other, and the request must be answered: a

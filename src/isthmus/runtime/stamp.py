@@ -7,12 +7,12 @@ the result's own; only a result that brings a ``_meta`` of its own is rebuilt.
 
 from msgspec import UNSET, structs
 
-from isthmus.core.surrogates import without_surrogates
+from isthmus.core.encoding import replace_surrogates
 from isthmus.revisions import Feature, Revision
 from isthmus.wire import Implementation
-from isthmus.wire.base import Wire
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.meta import SERVER_INFO
+from isthmus.wire.struct import Wire
 
 __all__ = ["Stamp"]
 
@@ -54,7 +54,7 @@ class Stamp:
         try:
             body = encode(result)
         except UnicodeEncodeError:  # a half of a surrogate pair, which UTF-8 has no bytes for
-            body = encode(without_surrogates(result))
+            body = encode(replace_surrogates(result))
         if len(front) == 1:
             return body
         return front[:-1] + b"}" if body == b"{}" else front + body[1:]

@@ -9,19 +9,27 @@ from msgspec import Raw, structs
 
 from isthmus.errors import OutOfPhase
 from isthmus.revisions import Revision, project
-from isthmus.wire.base import Id, Wire
 from isthmus.wire.jsonrpc import encode
-from isthmus.wire.reading import forgiving
+from isthmus.wire.reading import forgiving_reader
+from isthmus.wire.struct import Id, Wire
 
-__all__ = ["HANDSHAKE", "Waiting", "decoder", "earliest", "encoded", "opened", "with_token"]
+__all__ = [
+    "HANDSHAKE_TIMEOUT_S",
+    "AwaitedCall",
+    "add_progress_token",
+    "encode_params",
+    "first_timeout",
+    "make_decoder",
+    "wait_until_open",
+]
 
-HANDSHAKE = 5.0
+HANDSHAKE_TIMEOUT_S = 5.0
 """Seconds that a client may take to say ``notifications/initialized`` once it is asked something."""
 
 R = TypeVar("R")
 
 
-class Waiting(msgspec.Struct):
+class AwaitedCall(msgspec.Struct):
     """What one of our calls is waiting with.
 
     Attributes:
@@ -45,7 +53,7 @@ class Waiting(msgspec.Struct):
         return self.cut and bool(task.uncancel() <= self.cancelling)
 
 
-async def opened(peer: Any, method: str) -> None:
+async def wait_until_open(peer: Any, method: str) -> None:
     """Hold a request back until the client's handshake has ended, or its connection has.
 
     Raises:
@@ -59,21 +67,21 @@ async def opened(peer: Any, method: str) -> None:
     # spec 2025-11-25 basic/lifecycle#initialization: a server SHOULD NOT send anything but pings
     # and logging before; the word may be on its way beside the call that asks
     try:
-        await asyncio.wait_for(peer.opening.wait(), HANDSHAKE)
+        await asyncio.wait_for(peer.opening.wait(), HANDSHAKE_TIMEOUT_S)
     except TimeoutError:
         raise OutOfPhase(
             f"cannot call {method}: the client has not said notifications/initialized"
         ) from None
 
 
-def earliest(timeout: float | None, max_timeout: float | None) -> float | None:
+def first_timeout(timeout: float | None, max_timeout: float | None) -> float | None:
     """Seconds until a call with these limits may first expire, or None."""
     if timeout is None or max_timeout is None:
         return max_timeout if timeout is None else timeout
     return min(timeout, max_timeout)
 
 
-def with_token(params: Wire | None, token: Id) -> Wire | None:
+def add_progress_token(params: Wire | None, token: Id) -> Wire | None:
     """``params`` asking for progress under ``token``."""
     if params is None or not hasattr(params, "meta"):
         return params
@@ -81,17 +89,17 @@ def with_token(params: Wire | None, token: Id) -> Wire | None:
     return structs.replace(params, meta={**(meta or {}), "progressToken": token})
 
 
-def encoded(params: Wire | None, revision: Revision) -> bytes | None:
+def encode_params(params: Wire | None, revision: Revision) -> bytes | None:
     """Parameters as JSON, cut to a revision."""
     return None if params is None else encode(project(params, revision))
 
 
-_readers: dict[Any, Callable[[Raw], Any]] = {}
+_DECODERS: dict[Any, Callable[[Raw], Any]] = {}
 
 
-def decoder(result: type[R]) -> Callable[[Raw], R]:
+def make_decoder(result: type[R]) -> Callable[[Raw], R]:
     """The decoder of a type of answer, made once."""
-    read = _readers.get(result)
+    read = _DECODERS.get(result)
     if read is None:
-        read = _readers[result] = forgiving(result)
+        read = _DECODERS[result] = forgiving_reader(result)
     return read

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, 
 
 from msgspec import UNSET
 
-from isthmus.core.surrogates import writable
+from isthmus.core.encoding import make_encodable
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
-from isthmus.server.scopes import Scopes
+from isthmus.server.guard.scopes import Scopes
 from isthmus.wire import Annotations, Icon, Implementation
-from isthmus.wire.base import Meta
 from isthmus.wire.results import CacheScope
+from isthmus.wire.struct import Meta
 
 if TYPE_CHECKING:
-    from isthmus.server.limits import Limits
-    from isthmus.server.redaction import Redact
-    from isthmus.server.sanitise import Sanitise
+    from isthmus.core.redaction.messages import Redact
+    from isthmus.server.guard.limits import Limits
+    from isthmus.server.guard.sanitise import Sanitise
     from isthmus.store.log import Log
 
 __all__ = [
@@ -31,11 +31,11 @@ __all__ = [
     "TaskSupport",
     "TcpOptions",
     "ToolOptions",
-    "fitting",
-    "introduced",
-    "known",
-    "spoken",
-    "starts_in_body",
+    "check_options",
+    "check_setting",
+    "check_task_start",
+    "make_implementation",
+    "parse_revisions",
 ]
 
 P = ParamSpec("P")
@@ -267,7 +267,7 @@ class TcpOptions(SocketOptions, total=False):
     exposed: bool
 
 
-def known(options: Given, kind: type[Given]) -> Given:
+def check_options(options: Given, kind: type[Given]) -> Given:
     """The options given, none of them misspelt or another library's.
 
     Raises:
@@ -280,7 +280,7 @@ def known(options: Given, kind: type[Given]) -> Given:
     return options
 
 
-def fitting(name: str, value: object, kind: type, *others: object) -> None:
+def check_setting(name: str, value: object, kind: type, *others: object) -> None:
     """See that a setting is what it must be, before anything is made of it.
 
     Raises:
@@ -291,7 +291,7 @@ def fitting(name: str, value: object, kind: type, *others: object) -> None:
         raise UsageError(f"{name}= takes {choices}, not {value!r}")
 
 
-def starts_in_body(name: str, task: Any, starts: Any, context: str | None) -> bool:
+def check_task_start(name: str, task: Any, starts: Any, context: str | None) -> bool:
     """Whether it is the body of a tool that says when its calls become tasks.
 
     Args:
@@ -313,7 +313,7 @@ def starts_in_body(name: str, task: Any, starts: Any, context: str | None) -> bo
     return bool(starts == "in_body")
 
 
-def introduced(
+def make_implementation(
     name: str,
     version: str,
     title: str | None,
@@ -331,10 +331,10 @@ def introduced(
         website_url=website_url or UNSET,
         icons=list(icons) or UNSET,
     )
-    return writable(said)
+    return make_encodable(said)
 
 
-def spoken(wanted: Sequence[Revision | str]) -> tuple[Revision, ...]:
+def parse_revisions(wanted: Sequence[Revision | str]) -> tuple[Revision, ...]:
     """The revisions a server is to speak, oldest first.
 
     Raises:

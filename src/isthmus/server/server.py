@@ -5,32 +5,31 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from msgspec import UNSET
 
+from isthmus.core.redaction.messages import Redact
 from isthmus.errors import UsageError
 from isthmus.revisions import REVISIONS, Revision
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import Router
-from isthmus.server.caching import Caching
-from isthmus.server.facilities import Facilities
-from isthmus.server.features.changes import Changes
-from isthmus.server.features.logging import set_level
-from isthmus.server.features.opening import Opening
-from isthmus.server.lifespan import Lifespan
-from isthmus.server.limits import Limits
-from isthmus.server.offers import Offers
+from isthmus.server.asking.logging import set_level
+from isthmus.server.declare import Declarations
+from isthmus.server.features.lifecycle import Pings, ServerHandshake
+from isthmus.server.guard.caching import CacheHints
+from isthmus.server.guard.limits import Limits
+from isthmus.server.guard.sanitise import Sanitise
 from isthmus.server.options import (
     HttpOptions,
     ServerSettings,
     SocketOptions,
     TcpOptions,
-    fitting,
-    introduced,
-    known,
-    spoken,
+    check_options,
+    check_setting,
+    make_implementation,
+    parse_revisions,
 )
-from isthmus.server.pings import Pings
-from isthmus.server.redaction import Redact
-from isthmus.server.sanitise import Sanitise
+from isthmus.server.serve.lifespan import Lifespan
+from isthmus.server.settings import SharedSettings
+from isthmus.server.subscriptions import Subscriptions
 from isthmus.wire import (
     Icon,
     InitializedParams,
@@ -48,14 +47,18 @@ if TYPE_CHECKING:
     from isthmus.server.features.listing import Listing
     from isthmus.store.kv import KV
     from isthmus.transports.http.app import HttpApp
-    from isthmus.transports.http.bearer import Authorizer
+    from isthmus.transports.http.authorizer import Authorizer
 
 __all__ = ["Server"]
 
-LIMITS, SANITISE, REDACT = Limits(), Sanitise(), Redact()  # the defaults: nothing in them changes
+DEFAULT_LIMITS, DEFAULT_SANITISE, DEFAULT_REDACT = (
+    Limits(),
+    Sanitise(),
+    Redact(),
+)  # the defaults: nothing in them changes
 
 
-class Server(Offers):
+class Server(Declarations):
     """An MCP server, for every revision.
 
     Example:
@@ -127,29 +130,29 @@ class Server(Offers):
         state_ttl: float = 3600.0,
         revisions: Sequence[Revision | str] = REVISIONS,
         extensions: "Extensions | None" = None,
-        limits: Limits = LIMITS,
-        sanitise: Sanitise | None = SANITISE,
-        redact: Redact | None = REDACT,
+        limits: Limits = DEFAULT_LIMITS,
+        sanitise: Sanitise | None = DEFAULT_SANITISE,
+        redact: Redact | None = DEFAULT_REDACT,
         ping_every: float | None = None,
         ping_misses: int = 3,
         task_store: "KV | None" = None,
         auth: "Authorizer | None" = None,
     ) -> None:
-        _check(limits, sanitise, redact, auth)
-        self.info = introduced(name, version, title, description, website_url, icons=icons)
-        self.revisions = spoken(revisions)
+        _check_settings(limits, sanitise, redact, auth)
+        self.info = make_implementation(name, version, title, description, website_url, icons=icons)
+        self.revisions = parse_revisions(revisions)
         self._middleware, self._debug = list(middleware), debug
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
-        self._changes = Changes(self._offers, limits)
+        self._changes = Subscriptions(self._offers, limits)
         self._pings = Pings(ping_every, ping_misses)
-        facilities = Facilities(
+        facilities = SharedSettings(
             self.info,
             secret=secret,
             lifespan=self._lifespan,
             changes=self._changes,
             debug=debug,
             page_size=page_size,
-            caching=Caching(list_ttl_ms, list_cache_scope, auth),
+            caching=CacheHints(list_ttl_ms, list_cache_scope, auth),
             max_rounds=max_rounds,
             state_ttl=state_ttl,
             limits=limits,
@@ -159,7 +162,7 @@ class Server(Offers):
             auth=auth,
         )
         super().__init__(facilities)
-        self._opening = Opening(
+        self._opening = ServerHandshake(
             self.info, instructions, self.revisions, self._capabilities, facilities.caching
         )
         self._routes.update(self._features())
@@ -196,8 +199,13 @@ class Server(Offers):
         """
         if self._router is not None:
             raise UsageError("a server must be configured before it serves")
-        given: dict[str, Any] = {**known(settings, ServerSettings)}
-        _check(given.get("limits", LIMITS), given.get("sanitise"), given.get("redact"), auth=None)
+        given: dict[str, Any] = {**check_options(settings, ServerSettings)}
+        _check_settings(
+            given.get("limits", DEFAULT_LIMITS),
+            given.get("sanitise"),
+            given.get("redact"),
+            auth=None,
+        )
         pings = self._pings
         self._pings = Pings(
             given.get("ping_every", pings.every), given.get("ping_misses", pings.misses)
@@ -216,10 +224,10 @@ class Server(Offers):
         """
         if self._router is not None:
             raise UsageError("an extension must be put in place before the server serves")
-        from isthmus.server.extensions import for_declared
+        from isthmus.server.features.extensions import run_if_declared
 
         self._extend(extension)
-        self._middleware += [for_declared(extension, layer) for layer in extension.middleware]
+        self._middleware += [run_if_declared(extension, layer) for layer in extension.middleware]
         return extension
 
     # Serving
@@ -267,7 +275,7 @@ class Server(Offers):
             auth=self.auth,
             on_start=self.open,
             on_stop=self.close,
-            **known(options, HttpOptions),
+            **check_options(options, HttpOptions),
         )
 
     @overload
@@ -308,9 +316,9 @@ class Server(Offers):
             UsageError: there is no such transport, or it has no such options.
             ConnectFailed: the socket cannot be listened on.
         """
-        from isthmus.server.serving import run
+        from isthmus.server.serve.run import run_server
 
-        run(self, transport, given)
+        run_server(self, transport, given)
 
     async def open(self) -> None:
         """Enter the lifespan; happens by itself before the first request.
@@ -332,9 +340,9 @@ class Server(Offers):
     # Inside
 
     def _extend_by(self, extensions: "Extensions") -> None:
-        from isthmus.runtime.extension import gathered  # few servers have any
+        from isthmus.runtime.extension import collect_extensions  # few servers have any
 
-        for extension in gathered(extensions):
+        for extension in collect_extensions(extensions):
             self.extend(extension)
 
     def _joined(self, params: InitializedParams, inbound: Inbound) -> None:
@@ -386,15 +394,15 @@ class Server(Offers):
         return listings[kind].used
 
 
-def _check(limits: Any, sanitise: Any, redact: Any, auth: Any) -> None:
+def _check_settings(limits: Any, sanitise: Any, redact: Any, auth: Any) -> None:
     """See that settings are of their kinds.
 
     Raises:
         UsageError: one is not.
     """
-    fitting("limits", limits, Limits)
-    fitting("sanitise", sanitise, Sanitise, None)
-    fitting("redact", redact, Redact, None)
+    check_setting("limits", limits, Limits)
+    check_setting("sanitise", sanitise, Sanitise, None)
+    check_setting("redact", redact, Redact, None)
     if auth is not None and not hasattr(auth, "admit"):
         kind = type(auth).__name__  # and not itself, which may be a token
         hint = "; write auth=authority.resource_auth(url)" if hasattr(auth, "resource_auth") else ""

@@ -10,9 +10,13 @@ if TYPE_CHECKING:
 __all__ = ["KV", "Log", "MemoryKV", "MemoryLog", "MemoryMeter", "Meter", "Rate"]
 
 _HOMES = {
-    **dict.fromkeys(("KV", "MemoryKV"), "kv"),
-    **dict.fromkeys(("Log", "MemoryLog"), "log"),
-    **dict.fromkeys(("MemoryMeter", "Meter", "Rate"), "meter"),
+    "KV": "isthmus.store.kv",
+    "Log": "isthmus.store.log",
+    "MemoryKV": "isthmus.store.kv",
+    "MemoryLog": "isthmus.store.log",
+    "MemoryMeter": "isthmus.store.meter",
+    "Meter": "isthmus.store.meter",
+    "Rate": "isthmus.store.meter",
 }
 
 
@@ -23,5 +27,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'isthmus.store' has no attribute {name!r}")
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(f"isthmus.store.{home}"), name)
+    value = globals()[name] = getattr(import_module(home), name)
     return value

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["make", "own_file", "replace"]
+__all__ = ["create_file", "replace_file", "restrict_to_owner"]
 
 
-def replace(
+def replace_file(
     path: Path, data: bytes, *, as_open: bool = False, check: Callable[[], object] = bool
 ) -> None:
     """Put a file in the place of another, whole or not at all, readable by its owner alone.
@@ -24,15 +24,15 @@ def replace(
     Raises:
         OSError: it cannot be written; nothing has changed then.
     """
-    with _beside(path, data) as written:
+    with _temporary_file(path, data) as written:
         if as_open and path.exists():
             written.chmod(path.stat().st_mode & 0o777)
         check()
         written.replace(path)
-    _settle(path.parent)
+    _sync_folder(path.parent)
 
 
-def own_file(path: str | os.PathLike[str], *, create: bool = True) -> None:
+def restrict_to_owner(path: str | os.PathLike[str], *, create: bool = True) -> None:
     """Have a file readable and writable by its owner only; SQLite gives its own files this one's mode.
 
     A folder in which others may replace the file is told in the log: what is in it then is theirs.
@@ -69,19 +69,22 @@ def is_open_to_others(folder: Path) -> bool:
     return bool(found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
 
 
-def make(path: Path, data: bytes) -> None:
+def create_file(path: Path, data: bytes) -> None:
     """Write a file that is not there, whole and for its owner alone; one that is there stays.
 
     Raises:
         OSError: it cannot be written.
     """
-    with _beside(path, data) as written, suppress(FileExistsError):  # somebody else was first
+    with (
+        _temporary_file(path, data) as written,
+        suppress(FileExistsError),
+    ):  # somebody else was first
         os.link(written, path)
-    _settle(path.parent)
+    _sync_folder(path.parent)
 
 
 @contextmanager
-def _beside(path: Path, data: bytes) -> Iterator[Path]:
+def _temporary_file(path: Path, data: bytes) -> Iterator[Path]:
     """A file in the same folder, on its disk, which is gone afterwards if it is still there."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the start
     written = Path(name)
@@ -96,7 +99,7 @@ def _beside(path: Path, data: bytes) -> Iterator[Path]:
             written.unlink()
 
 
-def _settle(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """Have the disk remember which files a folder has, where the system can."""
     if os.name == "nt":
         return

@@ -14,16 +14,16 @@ import msgspec
 
 from isthmus.errors import IsthmusError, UsageError
 
-__all__ = ["KV", "Entry", "MemoryKV", "StoreFull"]
+__all__ = ["KV", "KVEntry", "MemoryKV", "StoreFull"]
 
-MOST_ENTRIES = 100_000
+MAX_ENTRIES = 100_000
 """Entries that a store in memory holds."""
 
 
-MOST_BYTES = 256 * 1024 * 1024
+MAX_VALUE_BYTES = 256 * 1024 * 1024
 """Bytes of all values together that a store in memory holds."""
 
-SMALL = 4096
+SMALL_VALUE_BYTES = 4096
 """Bytes of a value that there is always room for: how a thing stands must not be lost."""
 
 
@@ -31,7 +31,7 @@ class StoreFull(IsthmusError):
     """There is no room for another entry."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class KVEntry(msgspec.Struct, frozen=True):
     """What lies under a key.
 
     Attributes:
@@ -50,7 +50,7 @@ class KV(Protocol):
     it is deleted. Every write sets it anew.
     """
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> KVEntry | None:
         """What lies under ``key``, or None."""
         ...
 
@@ -85,15 +85,15 @@ class KV(Protocol):
         """Delete what is under ``key``, if it has this version; says whether something was."""
         ...
 
-    async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, Entry]]:
+    async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, KVEntry]]:
         """Up to ``limit`` entries whose keys begin with ``prefix``, in order, behind ``after``."""
         ...
 
 
-class Slot(msgspec.Struct):
+class KVSlot(msgspec.Struct):
     """An entry, and the moment at which it is gone."""
 
-    entry: Entry
+    entry: KVEntry
     until: float
 
 
@@ -114,10 +114,10 @@ class MemoryKV:
 
     def __init__(
         self,
-        most: int = MOST_ENTRIES,
+        most: int = MAX_ENTRIES,
         clock: Callable[[], float] | None = None,
         *,
-        size: int = MOST_BYTES,
+        size: int = MAX_VALUE_BYTES,
     ) -> None:
         if most < 1:
             raise UsageError(f"a store holds one entry or more, not {most}")
@@ -125,7 +125,7 @@ class MemoryKV:
         self._room = size
         self._size = 0
         self._clock = clock or loop_time
-        self._slots: dict[str, Slot] = {}
+        self._slots: dict[str, KVSlot] = {}
         self._keys: list[str] = []
         self._ends: list[tuple[float, str]] = []
         self._version = 0
@@ -134,7 +134,7 @@ class MemoryKV:
         """The entries held, with those that nobody has looked for since their time was over."""
         return len(self._slots)
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> KVEntry | None:
         """What lies under ``key``, or None."""
         return self._live(key)
 
@@ -167,19 +167,19 @@ class MemoryKV:
         self._drop(key)
         return True
 
-    async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, Entry]]:
+    async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, KVEntry]]:
         """Entries by prefix, in order."""
         self._sweep()
         keys = self._keys
         start = max(bisect_left(keys, prefix), bisect_right(keys, after))
-        found: list[tuple[str, Entry]] = []
+        found: list[tuple[str, KVEntry]] = []
         for key in keys[start : start + limit]:
             if not key.startswith(prefix):
                 break
             found.append((key, self._slots[key].entry))
         return found
 
-    def _live(self, key: str) -> Entry | None:
+    def _live(self, key: str) -> KVEntry | None:
         self._sweep()
         slot = self._slots.get(key)
         return None if slot is None else slot.entry
@@ -188,7 +188,7 @@ class MemoryKV:
         self._sweep()
         old = self._slots.get(key)
         size = self._size + len(value) - (0 if old is None else len(old.entry.value))
-        if size > max(self._room, self._size) and len(value) > SMALL:
+        if size > max(self._room, self._size) and len(value) > SMALL_VALUE_BYTES:
             raise StoreFull(f"the store holds {self._size} bytes, and {self._room} are all it may")
         if old is None:
             if len(self._slots) >= self._most:
@@ -197,7 +197,7 @@ class MemoryKV:
         self._size = size
         self._version += 1
         until = NEVER if ttl is None else self._clock() + ttl
-        self._slots[key] = Slot(Entry(value, self._version), until)
+        self._slots[key] = KVSlot(KVEntry(value, self._version), until)
         if ttl is not None:
             heappush(self._ends, (until, key))
             if len(self._ends) > 2 * len(self._slots) + 64:

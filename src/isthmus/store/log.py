@@ -49,7 +49,7 @@ class Log(Protocol):
         ...
 
 
-class _Stream:
+class _LogStream:
     """One stream: its entries, each with the time it was added, the id given last, and its size.
 
     Ids are given without holes, so that those of the entries follow from the last one.
@@ -110,8 +110,8 @@ class MemoryLog:
         self._stream_size = stream_size
         self._room = size
         self._size = 0
-        self._streams: dict[str, _Stream] = {}
-        self._full: OrderedDict[str, _Stream] = OrderedDict()  # those with entries, idlest first
+        self._streams: dict[str, _LogStream] = {}
+        self._full: OrderedDict[str, _LogStream] = OrderedDict()  # those with entries, idlest first
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -129,7 +129,7 @@ class MemoryLog:
         """As :meth:`append`, for whoever would wait for nothing."""
         kept = self._streams.get(stream)
         if kept is None:
-            kept = self._streams[stream] = _Stream()
+            kept = self._streams[stream] = _LogStream()
         elif kept.entries:
             self._full.move_to_end(stream)
         kept.last = id = kept.last + 1
@@ -165,7 +165,7 @@ class MemoryLog:
             self._size -= kept.size
             self._full.pop(stream, None)
 
-    def _bound(self, kept: _Stream, now: float) -> None:
+    def _bound(self, kept: _LogStream, now: float) -> None:
         """Drop what is too much here, and what is too much or too old in the idlest streams."""
         while len(kept.entries) > self._entries or (
             kept.size > self._stream_size and len(kept.entries) > 1

@@ -15,7 +15,7 @@ from isthmus.errors import UsageError
 
 __all__ = ["MemoryMeter", "Meter", "Rate"]
 
-MOST_KEYS = 10_000
+MAX_METER_KEYS = 10_000
 """Keys that a meter in memory knows at a time."""
 
 
@@ -80,7 +80,7 @@ class MemoryMeter:
         self,
         rate: Rate,
         *,
-        most: int = MOST_KEYS,
+        most: int = MAX_METER_KEYS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.rate = rate
@@ -101,7 +101,7 @@ class MemoryMeter:
         now = self._clock()
         full = max(self._full.pop(key, now), now) + cost * self._per_unit
         wait = full - now - self.rate.seconds
-        if wait > SLACK:
+        if wait > ROUNDING_SLACK_S:
             self._full[key] = full - cost * self._per_unit
             return wait
         self._full[key] = full
@@ -117,5 +117,5 @@ class MemoryMeter:
             del self._full[next(iter(self._full))]
 
 
-SLACK = 1e-9
+ROUNDING_SLACK_S = 1e-9
 """Seconds: sums of floating point numbers are that far off at most."""

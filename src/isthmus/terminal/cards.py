@@ -2,22 +2,74 @@
 
 A card is a value, made of lines. The full screen, the plain prompt and the conversation show the
 same one.
+
+What there is to be seen of each kind of question, and what of it may be edited.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
-from msgspec import UNSET, Struct
+import msgspec
+from msgspec import UNSET, Struct, structs
 
-from isthmus.core.plain_text import mixed
-from isthmus.host.interaction import Interaction
-from isthmus.host.policy.trace import Trace
-from isthmus.terminal.lines import Line, changes, field, head, name, text_of, warning
-from isthmus.terminal.payloads import body, definition, editable
+from isthmus.core.form_fields import FormField, format_answer, list_fields
+from isthmus.core.text import find_mixed_scripts
+from isthmus.host.model.interaction import (
+    CallAsked,
+    ChangeAsked,
+    ConnectAsked,
+    FormAsked,
+    InstallAsked,
+    Interaction,
+    PageAsked,
+    Payload,
+    PromptAsked,
+    ReadAsked,
+    RootsAsked,
+    SamplingAsked,
+    SamplingWritten,
+    ShareAsked,
+)
+from isthmus.host.model.trace import Trace
+from isthmus.host.sampling.request import EDITABLE_MEMBERS as SAMPLING
+from isthmus.terminal.lines import (
+    StyledLine,
+    diff_values,
+    display_name,
+    field_line,
+    format_json,
+    head_line,
+    join_lines,
+    list_arguments,
+    quote_block,
+    style_diff,
+    warning_line,
+)
+from isthmus.wire import (
+    AudioContent,
+    CreateMessageParams,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
 
-__all__ = ["Card", "card", "question", "why"]
+__all__ = [
+    "Card",
+    "describe_blocks",
+    "describe_definition",
+    "describe_payload",
+    "explain_trace",
+    "format_question",
+    "list_editable",
+    "make_card",
+]
 
-QUESTIONS: Mapping[str, str] = {
+QUESTION_TEXTS: Mapping[str, str] = {
     "server.install": "May the server {server} be run on this machine?",
     "server.connect": "May the server {server} be connected to?",
     "tool.call": "May the tool {object} of {server} be called?",
@@ -35,7 +87,7 @@ QUESTIONS: Mapping[str, str] = {
     "context.share": "May this be shared with somebody else?",
 }
 
-ORIGINS: Mapping[str, str] = {
+ORIGIN_TEXTS: Mapping[str, str] = {
     "local": "a program that uses this host",
     "attached": "a program that is attached to this host",
     "request": "a request of the server's own",
@@ -46,7 +98,7 @@ ORIGINS: Mapping[str, str] = {
     "code": "code that a model wrote",
 }
 
-RISKS: Mapping[str, str] = {
+RISK_TEXTS: Mapping[str, str] = {
     "low": "low",
     "medium": "medium",
     "high": "HIGH: to allow it takes a second key",
@@ -62,63 +114,63 @@ class Card(Struct, frozen=True):
     """
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[StyledLine, ...]
 
     def text(self) -> str:
         """All of it as plain text."""
-        return text_of((Line(self.title, "title"), *self.lines))
+        return join_lines((StyledLine(self.title, "title"), *self.lines))
 
 
-def question(interaction: Interaction) -> str:
+def format_question(interaction: Interaction) -> str:
     """What is asked, in one line."""
     attempt = interaction.attempt
-    form = QUESTIONS.get(attempt.action, "May {server} do {object}?")
-    server, object = name(attempt.server), name(attempt.object) or "something"
+    form = QUESTION_TEXTS.get(attempt.action, "May {server} do {object}?")
+    server, object = display_name(attempt.server), display_name(attempt.object) or "something"
     return form.format(server=server or "a server", object=object)
 
 
-def card(interaction: Interaction, edited: Any = UNSET) -> Card:
+def make_card(interaction: Interaction, edited: Any = UNSET) -> Card:
     """The card of a question.
 
     Args:
         interaction: the question.
         edited: what would stand in place of what was asked; unset where nothing was changed.
     """
-    return Card(question(interaction), tuple(_lines(interaction, edited)))
+    return Card(format_question(interaction), tuple(_list_card_lines(interaction, edited)))
 
 
-def _lines(interaction: Interaction, edited: Any) -> Iterator[Line]:
-    yield from _who(interaction)
+def _list_card_lines(interaction: Interaction, edited: Any) -> Iterator[StyledLine]:
+    yield from _describe_origin(interaction)
     if edited is not UNSET:
-        yield head("as you have changed it")
-        yield from changes(editable(interaction), edited)
-    yield from body(interaction.payload)
-    yield head("why you are asked")
-    yield from why(interaction.trace, brief=True)
-    yield from definition(interaction.payload)
+        yield head_line("as you have changed it")
+        yield from diff_values(list_editable(interaction), edited)
+    yield from describe_payload(interaction.payload)
+    yield head_line("why you are asked")
+    yield from explain_trace(interaction.trace, brief=True)
+    yield from describe_definition(interaction.payload)
 
 
-def _who(interaction: Interaction) -> Iterator[Line]:
+def _describe_origin(interaction: Interaction) -> Iterator[StyledLine]:
     """Server and origin stand on every card, at its top."""
     attempt = interaction.attempt
     # spec 2026-07-28 client/elicitation#security-considerations: MUST indicate which server asks
-    yield field("server", attempt.server or "none")
+    yield field_line("server", attempt.server or "none")
     asker = f"{attempt.asker}, for {attempt.principal}" if attempt.asker else attempt.principal
-    yield field("asked by", f"{asker}, by way of {ORIGINS[attempt.origin]}")
+    yield field_line("asked by", f"{asker}, by way of {ORIGIN_TEXTS[attempt.origin]}")
     if attempt.parent:
-        yield field("in the course of", f"{attempt.course} ({attempt.parent})".strip())
+        yield field_line("in the course of", f"{attempt.course} ({attempt.parent})".strip())
     if attempt.run:
-        yield field("run", attempt.run)
-    yield Line(
-        f"  risk: {RISKS[interaction.risk]}", "warn" if interaction.risk == "high" else "dim"
+        yield field_line("run", attempt.run)
+    yield StyledLine(
+        f"  risk: {RISK_TEXTS[interaction.risk]}", "warn" if interaction.risk == "high" else "dim"
     )
     for what in (attempt.server, attempt.object):
-        scripts = mixed(what)
+        scripts = find_mixed_scripts(what)
         if scripts:
-            yield warning(f"the name {what} has letters of {scripts}, which look alike")
+            yield warning_line(f"the name {what} has letters of {scripts}, which look alike")
 
 
-def why(trace: Trace, *, brief: bool = False) -> Iterator[Line]:
+def explain_trace(trace: Trace, *, brief: bool = False) -> Iterator[StyledLine]:
     """What policy said.
 
     Args:
@@ -126,28 +178,277 @@ def why(trace: Trace, *, brief: bool = False) -> Iterator[Line]:
         brief: the reason, the rule and the flow of data only.
     """
     layer = trace.matches[0].layer if trace.matches else ""
-    yield field("reason", trace.reason or "the policy asks")
-    yield field("rule", f"{trace.rule} ({layer})" if layer else trace.rule)
+    yield field_line("reason", trace.reason or "the policy asks")
+    yield field_line("rule", f"{trace.rule} ({layer})" if layer else trace.rule)
     for step in trace.chain:
-        yield warning(step)
+        yield warning_line(step)
     if brief:
         return
-    yield field("effect", trace.effect)
+    yield field_line("effect", trace.effect)
     if trace.grant:
-        yield field("grant", trace.grant)
+        yield field_line("grant", trace.grant)
     for match in trace.matches:
-        yield field("rule that fits", f"{match.rule} ({match.layer}): {match.effect}")
-    yield from _obligations(trace)
-    yield field("policy", trace.policy or "not named")
+        yield field_line("rule that fits", f"{match.rule} ({match.layer}): {match.effect}")
+    yield from _list_obligations(trace)
+    yield field_line("policy", trace.policy or "not named")
 
 
-def _obligations(trace: Trace) -> Iterator[Line]:
+def _list_obligations(trace: Trace) -> Iterator[StyledLine]:
     demanded = trace.obligations
-    yield field("who may say yes", demanded.assurance)
-    yield field("may be remembered", ", ".join(demanded.remember))
+    yield field_line("who may say yes", demanded.assurance)
+    yield field_line("may be remembered", ", ".join(demanded.remember))
     if demanded.timeout is not None:
-        yield field("time to answer", f"{demanded.timeout:g} s")
+        yield field_line("time to answer", f"{demanded.timeout:g} s")
     if demanded.max_calls is not None:
-        yield field("most in a run", demanded.max_calls)
+        yield field_line("most in a run", demanded.max_calls)
     if demanded.redact:
-        yield field("kept out of sight", ", ".join(demanded.redact))
+        yield field_line("kept out of sight", ", ".join(demanded.redact))
+
+
+TOOL_HINTS = (
+    # what it says, what holds where it says nothing
+    ("read_only_hint", "changes nothing", False),
+    ("destructive_hint", "may destroy", True),
+    ("idempotent_hint", "twice is as once", False),
+    ("open_world_hint", "reaches the outside", True),
+)
+
+
+def describe_payload(payload: Payload) -> Iterator[StyledLine]:
+    """What a person has to see before they decide."""
+    yield from DESCRIBERS[type(payload)](payload)
+
+
+def describe_definition(payload: Payload) -> Iterator[StyledLine]:
+    """What a server defines of the tool that would be called, whole: for who wants to know more."""
+    if isinstance(payload, CallAsked):
+        rest = structs.replace(payload.tool, description=UNSET, title=UNSET, annotations=UNSET)
+        yield head_line("the definition of the tool")
+        yield from quote_block(format_json(rest))
+
+
+def list_editable(interaction: Interaction) -> Any:
+    """What of a question may be changed, as plain data; unset where nothing may."""
+    payload = interaction.payload
+    edit = EDITABLE.get(type(payload))
+    return UNSET if edit is None else msgspec.to_builtins(edit(payload))
+
+
+def _describe_call(payload: CallAsked) -> Iterator[StyledLine]:
+    yield head_line("arguments")
+    yield from list_arguments(payload.arguments)
+    yield head_line("the tool, as the server describes it")
+    yield from _describe_tool(payload.tool, trusted=payload.trusted)
+
+
+def _describe_tool(tool: Tool, *, trusted: bool) -> Iterator[StyledLine]:
+    if tool.title:
+        yield field_line("title", tool.title)
+    yield from quote_block(tool.description or "(no description)")
+    given = tool.annotations or ToolAnnotations()
+    word = "trusted" if trusted else "claimed, and not counted"
+    for member, meaning, default in TOOL_HINTS:
+        says = getattr(given, member)
+        told = (
+            f"{_format_bool(default)} (not said)"
+            if says is UNSET
+            else f"{_format_bool(says)} ({word})"
+        )
+        yield field_line(meaning, told)
+
+
+def _format_bool(value: object) -> str:
+    return "yes" if value else "no"
+
+
+def _describe_read(payload: ReadAsked) -> Iterator[StyledLine]:
+    yield head_line("resource")
+    yield from quote_block(payload.uri)
+
+
+def _describe_prompt(payload: PromptAsked) -> Iterator[StyledLine]:
+    yield field_line("prompt", payload.name)
+    yield head_line("arguments")
+    yield from list_arguments(payload.arguments)
+
+
+def _describe_sampling(payload: SamplingAsked) -> Iterator[StyledLine]:
+    yield head_line("model")
+    yield field_line("selected", payload.model)
+    for step in payload.selection:
+        yield field_line("because", step)
+    if payload.models:
+        yield field_line("may also be", ", ".join(payload.models))
+    yield field_line("prompt", f"about {payload.tokens} tokens")
+    yield field_line("at most written", f"{payload.params.max_tokens} tokens")
+    yield field_line("cost", _format_money(payload.cost))
+    yield from _describe_messages(payload.params)
+
+
+def _describe_messages(params: CreateMessageParams) -> Iterator[StyledLine]:
+    if params.system_prompt is not UNSET:
+        yield head_line("system prompt")
+        yield from quote_block(params.system_prompt)
+    for message in params.messages:
+        yield head_line(f"message of the {message.role}")
+        yield from _describe_content(message.content)
+    if params.tools:
+        yield head_line("tools that the model may ask for")
+        for tool in params.tools:
+            yield field_line("tool", tool.name)
+            yield from quote_block(tool.description or "(no description)")
+            yield from quote_block(format_json(tool.input_schema))
+    rest = structs.replace(params, messages=[], system_prompt=UNSET, tools=UNSET)
+    plain = {k: v for k, v in msgspec.to_builtins(rest).items() if k not in {"messages", "tools"}}
+    yield head_line("everything else")
+    yield from quote_block(format_json(plain))
+
+
+def _describe_content(content: Any) -> Iterator[StyledLine]:
+    """Text as it is, pictures and sound by their kind and size, all else as JSON."""
+    for part in content if isinstance(content, list) else [content]:
+        match part:
+            case TextContent():
+                yield from quote_block(part.text)
+            case ImageContent() | AudioContent():
+                yield field_line(part.mime_type, f"{len(part.data) * 3 // 4} bytes")
+            case _:
+                yield from quote_block(format_json(part))
+
+
+def _describe_written(payload: SamplingWritten) -> Iterator[StyledLine]:
+    yield head_line("what the model wrote")
+    yield from _describe_content(payload.result.content)
+    yield field_line("model", payload.result.model)
+    yield field_line("it stopped because", payload.result.stop_reason or "(not said)")
+    yield field_line("tokens", f"{payload.tokens_in} read, {payload.tokens_out} written")
+    yield field_line("cost", _format_money(payload.cost))
+    yield head_line("what it was asked")
+    yield from _describe_messages(payload.params)
+
+
+def _format_money(micro: int | None) -> str:
+    return "not known" if micro is None else f"about ${micro / 1_000_000:.6f}"
+
+
+def _describe_form(payload: FormAsked) -> Iterator[StyledLine]:
+    yield from map(warning_line, payload.concerns)
+    yield head_line("the question")
+    yield from quote_block(payload.params.message)
+    yield head_line("the form")
+    for blank in list_fields(payload.params.requested_schema or {}):
+        yield from _describe_blank(blank)
+
+
+def _describe_blank(blank: FormField) -> Iterator[StyledLine]:
+    needed = "needed" if blank.required else "may be left out"
+    yield field_line(blank.name, f"{blank.title} ({', '.join(map(str, blank.wanted()))}; {needed})")
+    for text in blank.explanation():
+        yield from quote_block(text)
+    if blank.default is not None:
+        yield field_line("filled in with", format_answer(blank.default))
+
+
+def _describe_page(payload: PageAsked) -> Iterator[StyledLine]:
+    # spec 2026-07-28 client/elicitation#safe-url-handling: show the full URL, with its host
+    yield field_line("host", payload.host)
+    yield from map(warning_line, payload.concerns)
+    yield head_line("the whole address")
+    yield from quote_block(payload.params.url or "")
+    yield head_line("the question")
+    yield from quote_block(payload.params.message)
+    yield StyledLine("  Nothing has fetched this page. It is opened when you allow it.", "dim")
+
+
+def _describe_roots(payload: RootsAsked) -> Iterator[StyledLine]:
+    yield head_line("folders")
+    for root in payload.roots:
+        yield field_line(root.name or "folder", unquote(root.uri))
+        yield from quote_block(root.uri)
+
+
+def _describe_install(payload: InstallAsked) -> Iterator[StyledLine]:
+    yield from map(warning_line, payload.warnings)
+    yield head_line("the exact command, an argument a line")
+    yield from (field_line(str(number), part) for number, part in enumerate(payload.argv))
+    yield field_line("program", payload.resolved or "not found")
+    yield field_line("folder", payload.cwd or "where the host runs")
+    yield field_line("variables", ", ".join(payload.env) or "only the usual ones")
+    yield from _describe_confinement(payload.sandbox)
+    yield field_line("written in", payload.source or "the program that uses this host")
+
+
+def _describe_confinement(sandbox: Iterable[str]) -> Iterator[StyledLine]:
+    found = [field_line("confined", line) for line in sandbox]
+    yield from found or [warning_line("it runs with your rights")]
+
+
+def _describe_connect(payload: ConnectAsked) -> Iterator[StyledLine]:
+    yield from map(warning_line, payload.warnings)
+    yield field_line("where", payload.where)
+    yield field_line("headers", ", ".join(payload.headers) or "only the usual ones")
+    yield field_line("written in", payload.source or "the program that uses this host")
+    yield StyledLine("  Nothing has been sent there.", "dim")
+
+
+def _describe_changed(payload: ChangeAsked) -> Iterator[StyledLine]:
+    yield head_line("what is different (- before, + after)")
+    yield from style_diff(payload.diff)
+    yield head_line("the definition as it is now")
+    yield from quote_block(format_json(msgspec.json.decode(payload.after)))
+    yield head_line("the definition that was approved")
+    yield from quote_block(format_json(msgspec.json.decode(payload.before)))
+
+
+def _describe_sharing(payload: ShareAsked) -> Iterator[StyledLine]:
+    yield field_line("with", payload.to)
+    yield head_line("what")
+    yield from (line for what in payload.what for line in quote_block(what))
+
+
+DESCRIBERS: Mapping[type, Callable[[Any], Iterator[StyledLine]]] = {
+    CallAsked: _describe_call,
+    ReadAsked: _describe_read,
+    PromptAsked: _describe_prompt,
+    SamplingAsked: _describe_sampling,
+    SamplingWritten: _describe_written,
+    FormAsked: _describe_form,
+    PageAsked: _describe_page,
+    RootsAsked: _describe_roots,
+    InstallAsked: _describe_install,
+    ConnectAsked: _describe_connect,
+    ChangeAsked: _describe_changed,
+    ShareAsked: _describe_sharing,
+}
+
+
+def _editable_sampling(payload: SamplingAsked) -> dict[str, Any]:
+    plain = msgspec.to_builtins(payload.params)
+    return {"model": payload.model, **{k: plain[k] for k in SAMPLING if k in plain}}
+
+
+EDITABLE: Mapping[type, Callable[[Any], Any]] = {
+    CallAsked: lambda payload: payload.arguments,
+    PromptAsked: lambda payload: payload.arguments,
+    SamplingAsked: _editable_sampling,
+    SamplingWritten: lambda payload: payload.result,
+    RootsAsked: lambda payload: payload.roots,
+}
+
+
+def describe_blocks(content: Iterable[Any]) -> Iterator[StyledLine]:
+    """Blocks of content, whole."""
+    for part in content:
+        match part:
+            case TextContent():
+                yield from quote_block(part.text)
+            case ImageContent() | AudioContent():
+                yield StyledLine(
+                    f"  | [{display_name(part.mime_type)}, {len(part.data) * 3 // 4} bytes]"
+                )
+            case ResourceLink():
+                yield StyledLine(f"  | [resource {display_name(part.uri)}]")
+            case EmbeddedResource():
+                yield from quote_block(part.resource.text or f"[{part.resource.uri}]")
+            case _:
+                yield from quote_block(json.dumps(part))

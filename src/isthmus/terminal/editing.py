@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from isthmus.core.plain_text import visible
+from isthmus.core.text import show_invisible
 
-__all__ = ["Draft", "Edit", "as_json", "in_editor", "read_draft"]
+__all__ = ["Draft", "Edit", "edit_in_editor", "read_draft", "to_editor_json"]
 
 Edit: TypeAlias = Callable[[str], Awaitable[str]]
 """Lets the user change a text, and gives what it became."""
@@ -34,13 +34,13 @@ class Draft(Struct, frozen=True):
     error: str = ""
 
 
-def as_json(value: Any) -> str:
+def to_editor_json(value: Any) -> str:
     """Plain data as JSON for an editor, with what cannot be seen escaped."""
     plain = msgspec.to_builtins(value)
     text = json.dumps(plain, indent=2, ensure_ascii=False)
     # Outside of strings JSON is ASCII, so that whatever is replaced stands within one.
-    text = "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in text)
-    if visible(text) != text:  # each can be seen alone, and not so many upon each other
+    text = "".join(c if show_invisible(c) == c else json.dumps(c)[1:-1] for c in text)
+    if show_invisible(text) != text:  # each can be seen alone, and not so many upon each other
         text = json.dumps(plain, indent=2)
     return text + "\n"
 
@@ -63,7 +63,7 @@ def read_draft(text: str, before: Any) -> Draft:
     return Draft(text, value)
 
 
-def command(environ: Mapping[str, str]) -> list[str]:
+def find_editor(environ: Mapping[str, str]) -> list[str]:
     """The user's editor, as it is started."""
     named = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     try:
@@ -72,7 +72,7 @@ def command(environ: Mapping[str, str]) -> list[str]:
         raise OSError(f"VISUAL or EDITOR is {named!r}: {error}") from None
 
 
-async def in_editor(
+async def edit_in_editor(
     text: str, environ: Mapping[str, str] = os.environ, terminal: int | None = None
 ) -> str:
     """Let the user's editor change a text; the host goes on meanwhile.
@@ -90,7 +90,7 @@ async def in_editor(
     with tempfile.TemporaryDirectory(prefix="isthmus-") as folder:  # 0700
         file = Path(folder) / "edit.json"
         file.write_text(text, encoding="utf-8")
-        argv = command(environ)
+        argv = find_editor(environ)
         editor = await asyncio.create_subprocess_exec(
             *argv, str(file), stdin=terminal, stdout=terminal, stderr=terminal
         )

@@ -4,10 +4,15 @@ Everything runs in memory unless a test asks for a transport; see :func:`connect
 """
 
 from isthmus.testing.clock import VirtualLoop
-from isthmus.testing.connect import TRANSPORTS, connect, serving
-from isthmus.testing.matrix import every_revision, every_transport
+from isthmus.testing.connect import (
+    TRANSPORTS,
+    connect,
+    every_revision,
+    every_transport,
+    script,
+    serving,
+)
 from isthmus.testing.replay import QuestionsChanged
-from isthmus.testing.script import script
 from isthmus.testing.transcript import load, play
 
 __all__ = [

@@ -1,28 +1,111 @@
-"""A server and a client in one process, over any transport and in any revision."""
+"""A server and a client in one process, over any transport and in any revision.
+
+A channel that remembers everything that goes over it.
+
+Answers given in advance: a user, or a model, that has learnt its lines.
+
+One test over every revision, or every transport, or both: pytest decorators.
+
+What a revision cannot do is skipped by looking into the tables, and the skip says so::
+
+    @every_revision
+    async def test_add(revision):
+        async with connect(server, revision=revision) as client: ...
+
+    @every_revision(Feature.ELICITATION_FORM)
+    async def test_asking(revision): ...
+"""
 
 import asyncio
 import contextlib
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 from isthmus.client.client import Client
 from isthmus.client.targets import Target
-from isthmus.errors import ConnectFailed, ConnectionLost, anew
-from isthmus.revisions import BY_NAME, Feature, Revision
-from isthmus.runtime.channel import Channel
+from isthmus.core.answers import Accepted, Cancelled, Declined
+from isthmus.errors import ConnectFailed, ConnectionLost, copy_error
+from isthmus.revisions import BY_NAME, REVISIONS, Feature, Revision
+from isthmus.runtime.channel import Channel, Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.server.server import Server
-from isthmus.testing.replay import Strict
-from isthmus.testing.script import Script
-from isthmus.testing.wiretap import Wire, Wiretap
-from isthmus.transports.lines import LineChannel
-from isthmus.transports.memory import pair
-from isthmus.transports.pipes import LIMIT, STDIO
+from isthmus.testing.replay import StrictChannel
+from isthmus.transports.line_channel import LineChannel
+from isthmus.transports.memory import open_pair
+from isthmus.transports.pipes import MAX_LINE_BYTES, STDIO_ORIGIN
+from isthmus.wire.jsonrpc import Frame
+from isthmus.wire.struct import Id
 
-__all__ = ["TRANSPORTS", "TransportName", "connect", "lacking", "serving"]
+__all__ = [
+    "TRANSPORTS",
+    "Script",
+    "TransportName",
+    "WireLog",
+    "Wiretap",
+    "connect",
+    "every_revision",
+    "every_transport",
+    "find_missing_transport",
+    "script",
+    "serving",
+]
+
+Sink: TypeAlias = Callable[[Delivery, Frame], None]
+
+WireLog = list[tuple[Literal["client", "server"], bytes]]
+"""A conversation as it was: who said it, and its bytes, in order."""
+
+
+class Wiretap:
+    """The client's end of a connection, with a record of both sides' messages.
+
+    Args:
+        channel: the channel to listen to.
+        wire: is added to.
+    """
+
+    def __init__(self, channel: Channel, wire: WireLog) -> None:
+        self._channel = channel
+        self._wire = wire
+
+    async def receive(self) -> Delivery | None:
+        """The next message, taken down."""
+        delivery = await self._channel.receive()
+        if delivery is not None:
+            self._wire.append(("server", delivery.data))
+        return delivery
+
+    async def send(self, out: Outgoing) -> None:
+        """Send a message, taken down."""
+        self._wire.append(("client", out.data))
+        await self._channel.send(out)
+
+    def abandon(self, id: Id) -> bool:
+        """As the channel listened to."""
+        return self._channel.abandon(id)
+
+    async def close(self) -> None:
+        """Close the channel listened to."""
+        await self._channel.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the channel can do: HTTP is told the revision, for its headers."""
+        ability = getattr(self._channel, name)
+        return partial(self._attach, ability) if name == "attach" else ability
+
+    def _attach(self, attach: Callable[[Sink], None], sink: Sink) -> None:
+        """Listen also where messages do not wait to be received: HTTP hands them on at once."""
+
+        def heard(delivery: Delivery, frame: Frame) -> None:
+            self._wire.append(("server", delivery.data))
+            sink(delivery, frame)
+
+        attach(heard)
+
 
 TransportName: TypeAlias = Literal[
     "memory", "stdio", "http", "http+sse", "unix", "tcp", "websocket"
@@ -41,7 +124,7 @@ async def connect(
     revision: str | Revision | None = None,
     transport: TransportName = "memory",
     strict: bool = True,
-    wire: Wire | None = None,
+    wire: WireLog | None = None,
     wrap: Wrap | None = None,
     token: str | None = None,
     **options: Any,
@@ -56,29 +139,29 @@ async def connect(
             ``"tcp"``, which are sockets in a new folder and on a free port.
         strict: in memory, let every round of questions be asked twice and fail where the
             questions differ; see :mod:`isthmus.testing.replay`.
-        wire: is given every message, see :class:`~isthmus.testing.wiretap.Wiretap`.
+        wire: is given every message, see :class:`~isthmus.testing.connect.Wiretap`.
         token: an access token, for a server with ``auth=``; sent where a transport has headers.
         wrap: puts a channel of its own around the client's, see :mod:`isthmus.testing.faults`.
         **options: for the :class:`~isthmus.client.Client`: ``elicit``, ``sample``, ``roots``, …
 
     Raises:
-        AssertionError: a :func:`~isthmus.testing.script` was not played to its end, or a
+        AssertionError: a :func:`~isthmus.testing.connect` was not played to its end, or a
             question changed when it was asked again.
         unittest.SkipTest: the revision does not have the transport; test runners skip by it.
     """
     skip_where_lacking(revision, transport)
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(in_use(server))
+        await stack.enter_async_context(hold_server(server))
         sent = {} if token is None else {"Authorization": f"Bearer {token}"}
         dial = await _WAYS[transport](server, stack, sent)
-        stricts: list[Strict] = []
+        stricts: list[StrictChannel] = []
 
         async def tapped() -> Channel:
             channel = await dial()
             if wire is not None:
                 channel = Wiretap(channel, wire)
             if strict and transport == "memory":
-                channel = Strict(channel)
+                channel = StrictChannel(channel)
                 stricts.append(channel)
             return channel if wrap is None else wrap(channel)
 
@@ -89,7 +172,7 @@ async def connect(
         except ConnectionLost:
             for channel in stricts:
                 if channel.changed is not None:
-                    raise anew(channel.changed) from None
+                    raise copy_error(channel.changed) from None
             raise
     for option in options.values():
         if isinstance(option, Script):
@@ -100,7 +183,7 @@ _users: Counter[int] = Counter()
 
 
 @contextlib.asynccontextmanager
-async def in_use(server: Server) -> AsyncIterator[None]:
+async def hold_server(server: Server) -> AsyncIterator[None]:
     """Leave the server's lifespan when its last test connection is closed."""
     _users[id(server)] += 1
     try:
@@ -120,14 +203,14 @@ Sent: TypeAlias = Mapping[str, str]
 
 async def _in_memory(server: Server, stack: contextlib.AsyncExitStack, _sent: Sent) -> Dial:
     async def dial() -> Channel:
-        ours, theirs = pair()
-        await stack.enter_async_context(running(Peer(theirs, server.router, side="server")))
+        ours, theirs = open_pair()
+        await stack.enter_async_context(run_peer(Peer(theirs, server.router, side="server")))
         return ours
 
     return dial
 
 
-class Lines(LineChannel):
+class PipeLines(LineChannel):
     """The client's end of lines."""
 
     SERVES = False
@@ -137,17 +220,17 @@ async def _over_pipes(server: Server, stack: contextlib.AsyncExitStack, _sent: S
     async def dial() -> Channel:
         to_server, from_client = os.pipe()
         to_client, from_server = os.pipe()
-        theirs = LineChannel(to_server, from_server, STDIO)
-        await stack.enter_async_context(running(Peer(theirs, server.router, side="server")))
-        return Lines(to_client, from_client, STDIO)
+        theirs = LineChannel(to_server, from_server, STDIO_ORIGIN)
+        await stack.enter_async_context(run_peer(Peer(theirs, server.router, side="server")))
+        return PipeLines(to_client, from_client, STDIO_ORIGIN)
 
     return dial
 
 
 async def _over_http(server: Server, stack: contextlib.AsyncExitStack, sent: Sent) -> Dial:
-    from isthmus.transports.http.client import HttpClientChannel
+    from isthmus.transports.http.client.channel import HttpClientChannel
 
-    url = await stack.enter_async_context(serving(server, body_limit=LIMIT))
+    url = await stack.enter_async_context(serving(server, body_limit=MAX_LINE_BYTES))
 
     async def dial() -> Channel:
         return HttpClientChannel(url, headers=sent)
@@ -156,9 +239,9 @@ async def _over_http(server: Server, stack: contextlib.AsyncExitStack, sent: Sen
 
 
 async def _over_http_sse(server: Server, stack: contextlib.AsyncExitStack, sent: Sent) -> Dial:
-    from isthmus.transports.http.sse_client import HttpSseChannel
+    from isthmus.transports.http.client.sse import HttpSseChannel
 
-    url = await stack.enter_async_context(serving(server, body_limit=LIMIT, sse="/sse"))
+    url = await stack.enter_async_context(serving(server, body_limit=MAX_LINE_BYTES, sse="/sse"))
     url = url.removesuffix("/mcp") + "/sse"
 
     async def dial() -> Channel:
@@ -170,19 +253,21 @@ async def _over_http_sse(server: Server, stack: contextlib.AsyncExitStack, sent:
 
 
 async def _over_websocket(server: Server, stack: contextlib.AsyncExitStack, sent: Sent) -> Dial:
-    from isthmus.transports.websocket_client import connect as dial_websocket
+    from isthmus.transports.http.client.websocket import connect_websocket as dial_websocket
 
-    url = await stack.enter_async_context(serving(server, body_limit=LIMIT, websocket=True))
+    url = await stack.enter_async_context(
+        serving(server, body_limit=MAX_LINE_BYTES, websocket=True)
+    )
     url = url.replace("http://", "ws://", 1)
 
     async def dial() -> Channel:
-        return await dial_websocket(url, headers=sent, connect_timeout=CONNECT_TIMEOUT)
+        return await dial_websocket(url, headers=sent, connect_timeout=CONNECT_TIMEOUT_S)
 
     return dial
 
 
 async def _over_unix(server: Server, stack: contextlib.AsyncExitStack, _sent: Sent) -> Dial:
-    from isthmus.server.sockets import serve_unix
+    from isthmus.server.serve.run import serve_unix
 
     folder = stack.enter_context(TemporaryDirectory(prefix="isthmus-"))
     path = os.path.join(folder, "socket")  # noqa: PTH118 - it is a string to everybody else, too
@@ -190,7 +275,7 @@ async def _over_unix(server: Server, stack: contextlib.AsyncExitStack, _sent: Se
 
 
 async def _over_tcp(server: Server, stack: contextlib.AsyncExitStack, _sent: Sent) -> Dial:
-    from isthmus.server.sockets import serve_tcp
+    from isthmus.server.serve.run import serve_tcp
 
     return await _listening(
         lambda on_bound: serve_tcp(server, "127.0.0.1", 0, on_bound=on_bound), stack
@@ -200,15 +285,15 @@ async def _over_tcp(server: Server, stack: contextlib.AsyncExitStack, _sent: Sen
 async def _listening(serve: "Serve", stack: contextlib.AsyncExitStack) -> Dial:
     from isthmus.transports.sockets import dial as dial_socket
 
-    url = await stack.enter_async_context(bound(serve))
+    url = await stack.enter_async_context(run_until_left(serve))
 
     async def dial() -> Channel:
-        return await dial_socket(url, connect_timeout=CONNECT_TIMEOUT)
+        return await dial_socket(url, connect_timeout=CONNECT_TIMEOUT_S)
 
     return dial
 
 
-CONNECT_TIMEOUT = 10.0
+CONNECT_TIMEOUT_S = 10.0
 
 _WAYS: Mapping[
     TransportName, Callable[[Server, contextlib.AsyncExitStack, Sent], Awaitable[Dial]]
@@ -229,14 +314,14 @@ def skip_where_lacking(revision: str | Revision | None, transport: TransportName
     Raises:
         unittest.SkipTest: it does not.
     """
-    reason = lacking(revision, transport)
+    reason = find_missing_transport(revision, transport)
     if reason is not None:
         from unittest import SkipTest  # slow, and only where a test is skipped
 
         raise SkipTest(reason)
 
 
-def lacking(revision: str | Revision | None, transport: TransportName) -> str | None:
+def find_missing_transport(revision: str | Revision | None, transport: TransportName) -> str | None:
     """Why a revision cannot be spoken over a transport, or None where it can."""
     known = BY_NAME.get(revision) if isinstance(revision, str) else revision
     if known is None:
@@ -249,7 +334,7 @@ def lacking(revision: str | Revision | None, transport: TransportName) -> str | 
 
 
 @contextlib.asynccontextmanager
-async def running(peer: Peer) -> AsyncIterator[None]:
+async def run_peer(peer: Peer) -> AsyncIterator[None]:
     """A peer that serves its channel until the block is left."""
     task = asyncio.create_task(peer.run())
     try:
@@ -272,7 +357,7 @@ async def serving(server: Server, **options: Any) -> AsyncIterator[str]:
         ConnectFailed: it could not listen; the log has the reason.
     """
     app = server.asgi(**options)
-    async with bound(lambda on_bound: _serve(app, on_bound)) as url:
+    async with run_until_left(lambda on_bound: _serve(app, on_bound)) as url:
         yield url
 
 
@@ -280,7 +365,7 @@ Serve: TypeAlias = Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]
 
 
 @contextlib.asynccontextmanager
-async def bound(serve: Serve) -> AsyncIterator[str]:
+async def run_until_left(serve: Serve) -> AsyncIterator[str]:
     """What serves until it is cancelled, until the block is left; gives its URL."""
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve(url.set_result))
@@ -300,3 +385,114 @@ async def _serve(app: Any, on_bound: Callable[[str], None]) -> None:
         await serve(app, port=0, on_bound=on_bound)
     except SystemExit as error:  # which would end the event loop, and the test run with it
         raise ConnectFailed("the server could not start; its log has the reason") from error
+
+
+class Script:
+    """A handler for questions that gives the next answer of a list; made by :func:`script`.
+
+    Attributes:
+        questions: what was asked, in order.
+    """
+
+    def __init__(self, answers: tuple[Any, ...]) -> None:
+        self.questions: list[Any] = []
+        self._answers = list(answers)
+
+    async def __call__(self, question: Any) -> Any:
+        """The next answer.
+
+        Raises:
+            AssertionError: there is none left; the message has the question.
+        """
+        self.questions.append(question)
+        if not self._answers:
+            raise AssertionError(f"the script has no answer left for: {question}")
+        answer = self._answers.pop(0)
+        return answer(question) if callable(answer) else answer
+
+    @property
+    def left(self) -> int:
+        """How many answers nobody has asked for yet."""
+        return len(self._answers)
+
+    def finish(self) -> None:
+        """Check that every answer was asked for.
+
+        Raises:
+            AssertionError: some were not; the message has them.
+        """
+        if self._answers:
+            raise AssertionError(f"nobody asked for these answers: {self._answers}")
+
+
+def script(*answers: Accepted[Any] | Declined | Cancelled | Any) -> Script:
+    """Answer questions from a list, in order: for ``elicit=`` and ``sample=``.
+
+    Args:
+        *answers: for elicitation ``Accepted(value)``, ``Declined()`` or ``Cancelled()``; for
+            sampling a text or a result; or a function from the question to one of these.
+
+    Example::
+
+        async with connect(server, elicit=script(Accepted(Seat(row=12)))) as bookings:
+            await bookings.call_tool("book", {"date": "2026-05-01"})
+    """
+    return Script(answers)
+
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+@overload
+def every_revision(test: Test, /) -> Test: ...
+@overload
+def every_revision(*needs: Feature | str) -> Callable[[Test], Test]: ...
+def every_revision(*arguments: Any) -> Any:  # the overloads above say it better
+    """Run a test with ``revision`` set to the name of each revision in turn.
+
+    Args:
+        *arguments: features (:class:`~isthmus.revisions.Feature`), or methods by name, that the
+            test needs; revisions that lack one are skipped. Without any, the test itself.
+    """
+    import pytest
+
+    if len(arguments) == 1 and not isinstance(arguments[0], Feature | str):
+        return pytest.mark.parametrize("revision", _cases(()))(arguments[0])
+    return pytest.mark.parametrize("revision", _cases(arguments))
+
+
+def _cases(needs: tuple[Feature | str, ...]) -> list[Any]:
+    import pytest
+
+    cases = []
+    for revision in REVISIONS:
+        missing = [need for need in needs if not _has(revision, need)]
+        reason = f"{revision.name} has no {', '.join(map(str, missing))}"
+        marks = [pytest.mark.skip(reason=reason)] if missing else []
+        cases.append(pytest.param(revision.name, marks=marks, id=revision.name))
+    return cases
+
+
+def _has(revision: Revision, need: Feature | str) -> bool:
+    if isinstance(need, Feature):
+        return revision.has(need)
+    return revision.allows("client", need) or revision.allows("server", need)
+
+
+@overload
+def every_transport(test: Test, /) -> Test: ...
+@overload
+def every_transport() -> Callable[[Test], Test]: ...
+def every_transport(test: Any = None) -> Any:
+    """Run a test with ``transport`` set to each transport of ``connect`` in turn.
+
+    Where a test runs over every revision as well, ``connect`` skips what a revision does not have
+    (2024-11-05 no Streamable HTTP), and says so.
+
+    Called without a test it gives the mark itself, for a module's ``pytestmark``; the same is
+    true of :func:`every_revision`.
+    """
+    import pytest
+
+    mark = pytest.mark.parametrize("transport", TRANSPORTS)
+    return mark if test is None else mark(test)

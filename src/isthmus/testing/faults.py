@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from isthmus.errors import ConnectionLost, anew
+from isthmus.errors import ConnectionLost, copy_error
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
-from isthmus.wire.base import Id
+from isthmus.wire.struct import Id
 
 __all__ = [
     "Fate",
@@ -51,7 +51,7 @@ class Faulty:
         """The next message that is let through."""
         while not self._ready:
             if self._broken is not None:
-                raise anew(self._broken)
+                raise copy_error(self._broken)
             delivery = await self._channel.receive()
             if delivery is None:
                 return None

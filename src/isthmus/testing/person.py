@@ -14,15 +14,15 @@ from html.parser import HTMLParser
 
 __all__ = ["Person"]
 
-STEPS = 12
-SECONDS = 30
-YES = ("approve", "allow", "accept", "authorize", "yes", "continue")
-NO = ("deny", "cancel", "reject", "no")
-ACCOUNT = ("account", "username", "user", "name", "email", "login")
+MAX_STEPS = 12
+REQUEST_TIMEOUT_S = 30
+ACCEPT_WORDS = ("approve", "allow", "accept", "authorize", "yes", "continue")
+DENY_WORDS = ("deny", "cancel", "reject", "no")
+ACCOUNT_FIELDS = ("account", "username", "user", "name", "email", "login")
 
 
 @dataclass
-class Form:
+class HtmlForm:
     """One form of a page.
 
     Attributes:
@@ -40,17 +40,17 @@ class Form:
     buttons: list[tuple[str, str, str]] = field(default_factory=list)
 
 
-class _Page(HTMLParser):
+class _FormParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.forms: list[Form] = []
+        self.forms: list[HtmlForm] = []
         self.button: tuple[str, str] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         kind = given.get("type", "submit" if tag == "button" else "text").lower()
         if tag == "form":
-            self.forms.append(Form(given.get("action", ""), given.get("method", "get").lower()))
+            self.forms.append(HtmlForm(given.get("action", ""), given.get("method", "get").lower()))
         elif not self.forms or tag not in {"input", "button"}:
             return
         elif kind == "submit" and tag == "button":
@@ -68,9 +68,9 @@ class _Page(HTMLParser):
             self.button = None
 
 
-def forms(page: str) -> list[Form]:
+def parse_forms(page: str) -> list[HtmlForm]:
     """The forms of a page."""
-    parser = _Page()
+    parser = _FormParser()
     parser.feed(page)
     return parser.forms
 
@@ -121,7 +121,7 @@ class Person:
 
         home = urlsplit(url)[:2]
         method, body = "GET", ""
-        for _ in range(STEPS):
+        for _ in range(MAX_STEPS):
             if urlsplit(url)[:2] != home:
                 return url
             status, where, page = self.request(method, url, body)
@@ -130,13 +130,13 @@ class Person:
                 continue
             self.pages.append(page)
             method, body, url = self.filled(url, status, page)
-        raise RuntimeError(f"no end after {STEPS} pages, the last at {url}")
+        raise RuntimeError(f"no end after {MAX_STEPS} pages, the last at {url}")
 
     def filled(self, url: str, status: int, page: str) -> tuple[str, str, str]:
         """The request that the form of a page makes."""
         from urllib.parse import urlencode, urljoin  # as above
 
-        found = forms(page)
+        found = parse_forms(page)
         if not found:
             raise RuntimeError(
                 f"{status} without a form at {url.split('?', maxsplit=1)[0]}: {page[-1500:]}"
@@ -148,7 +148,7 @@ class Person:
         for name, kind in form.kinds.items():
             if kind == "password":
                 values[name] = self.password
-            elif login and name.lower() in ACCOUNT:
+            elif login and name.lower() in ACCOUNT_FIELDS:
                 values[name] = self.name
         button = None if login else self.wanted(form)
         if button and button[0]:
@@ -158,9 +158,9 @@ class Person:
             return "POST", urlencode(values), target
         return "GET", "", f"{target.split('?')[0]}?{urlencode(values)}"
 
-    def wanted(self, form: Form) -> tuple[str, str, str] | None:
+    def wanted(self, form: HtmlForm) -> tuple[str, str, str] | None:
         """The button that says what this person means, or None."""
-        words = YES if self.approve else NO
+        words = ACCEPT_WORDS if self.approve else DENY_WORDS
         for button in form.buttons:
             if any(text.lower().startswith(words) for text in button[1:]):
                 return button
@@ -175,7 +175,7 @@ class Person:
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         )
-        connection = kind(parts.netloc, timeout=SECONDS)
+        connection = kind(parts.netloc, timeout=REQUEST_TIMEOUT_S)
         mine = "; ".join(f"{k}={v}" for (at, k), v in self.cookies.items() if at == parts.netloc)
         headers = {"Accept": "text/html", "Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
         if mine:

@@ -2,7 +2,7 @@
 
 Since 2026-07-28 a tool that asks runs again from the top for each round (see
 ``docs/concepts/asking.md``). A tool whose questions depend on a clock, a counter or a live rate then
-asks something else than was answered. On a :class:`Strict` channel every first answer with
+asks something else than was answered. On a :class:`StrictChannel` channel every first answer with
 questions is followed by the same call once more, with the state but without the answers; a sound
 tool asks the same again, and effects in ``ctx.once`` do not happen again.
 """
@@ -12,16 +12,16 @@ from typing import Any
 
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
-from isthmus.wire.base import Id
+from isthmus.wire.struct import Id
 
-__all__ = ["QuestionsChanged", "Strict"]
+__all__ = ["QuestionsChanged", "StrictChannel"]
 
 
 class QuestionsChanged(AssertionError):
     """A tool asked something else when it ran again; the message has both sequences."""
 
 
-class Strict:
+class StrictChannel:
     """A client's channel that holds servers to asking the same questions again.
 
     Args:

@@ -24,7 +24,7 @@ import msgspec
 from isthmus.runtime.channel import Channel, Outgoing
 from isthmus.wire import CLIENT_CAPABILITIES, TASKS
 
-__all__ = ["Conversation", "Line", "Mismatch", "load", "play"]
+__all__ = ["Mismatch", "ScriptedConversation", "TranscriptLine", "load", "play"]
 
 MODERN_META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -39,14 +39,14 @@ TASKS_META: dict[str, Any] = {
     **MODERN_META,
     CLIENT_CAPABILITIES: {**MODERN_META[CLIENT_CAPABILITIES], "extensions": {TASKS: {}}},
 }
-REST = "..."
+ANY_FURTHER_MEMBERS = "..."
 
 
 class Mismatch(AssertionError):
     """The server did not say what the transcript has it say."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class TranscriptLine(msgspec.Struct, frozen=True):
     """One message of a conversation.
 
     Attributes:
@@ -60,14 +60,14 @@ class Line(msgspec.Struct, frozen=True):
     message: Any
 
 
-class Conversation(msgspec.Struct, frozen=True):
+class ScriptedConversation(msgspec.Struct, frozen=True):
     """One conversation of a transcript: its name, and what is said in it."""
 
     name: str
-    lines: list[Line]
+    lines: list[TranscriptLine]
 
 
-class Heard(Protocol):
+class MessageListener(Protocol):
     """Is told every message of a conversation: who said it, and its bytes."""
 
     def __call__(self, side: Literal["C", "S"], data: bytes) -> None:
@@ -75,23 +75,23 @@ class Heard(Protocol):
         ...
 
 
-def load(path: Path) -> list[Conversation]:
+def load(path: Path) -> list[ScriptedConversation]:
     """Read a transcript.
 
     Raises:
         ValueError: a line is not a comment, a name or a message; the message says where.
     """
-    conversations: list[Conversation] = []
+    conversations: list[ScriptedConversation] = []
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if text.startswith("## "):
-            conversations.append(Conversation(text[3:].strip(), []))
+            conversations.append(ScriptedConversation(text[3:].strip(), []))
         elif text.startswith(("C ", "S ")) and conversations:
             side: Literal["C", "S"] = "C" if text[0] == "C" else "S"
             try:
                 message = json.loads(text[2:])
             except ValueError as error:
                 raise ValueError(f"{path.name}:{number}: {error}") from error
-            conversations[-1].lines.append(Line(number, side, message))
+            conversations[-1].lines.append(TranscriptLine(number, side, message))
         elif text.strip() and not text.startswith("#"):
             raise ValueError(
                 f"{path.name}:{number}: neither '##', '#', 'C {{' nor 'S {{': {text!r}"
@@ -99,7 +99,9 @@ def load(path: Path) -> list[Conversation]:
     return conversations
 
 
-async def play(conversation: Conversation, channel: Channel, heard: Heard | None = None) -> None:
+async def play(
+    conversation: ScriptedConversation, channel: Channel, heard: MessageListener | None = None
+) -> None:
     """Say the client's lines on a channel and hold the server to its own.
 
     Args:
@@ -113,7 +115,7 @@ async def play(conversation: Conversation, channel: Channel, heard: Heard | None
     kept: dict[str, Any] = {"<modern>": MODERN_META, "<modern-tasks>": TASKS_META}
     for line in conversation.lines:
         if line.side == "C":
-            data = msgspec.json.encode(_framed(_filled(line.message, kept)))
+            data = msgspec.json.encode(_to_frame(_fill_placeholders(line.message, kept)))
             if heard is not None:
                 heard("C", data)
             await channel.send(Outgoing(data))
@@ -124,7 +126,7 @@ async def play(conversation: Conversation, channel: Channel, heard: Heard | None
         if heard is not None:
             heard("S", delivery.data)
         said = json.loads(delivery.data)
-        problem = _difference(_framed(line.message), said, kept, "$")
+        problem = _difference(_to_frame(line.message), said, kept, "$")
         if problem:
             raise Mismatch(
                 f"{conversation.name}, line {line.number}: {problem}\n"
@@ -132,25 +134,25 @@ async def play(conversation: Conversation, channel: Channel, heard: Heard | None
             )
 
 
-def _framed(message: Any) -> Any:
+def _to_frame(message: Any) -> Any:
     """What is understood, put in; each member of a batch is a message."""
     if isinstance(message, list):
-        return [_framed(member) for member in message]
+        return [_to_frame(member) for member in message]
     return {"jsonrpc": "2.0", **message}
 
 
-def _placeholder(value: Any) -> bool:
+def _is_placeholder(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("<") and value.endswith(">")
 
 
-def _filled(value: Any, kept: dict[str, Any]) -> Any:
+def _fill_placeholders(value: Any, kept: dict[str, Any]) -> Any:
     """A client's message with its placeholders replaced by what they stand for."""
-    if _placeholder(value):
+    if _is_placeholder(value):
         return kept.get(value, value)
     if isinstance(value, dict):
-        return {key: _filled(member, kept) for key, member in value.items()}
+        return {key: _fill_placeholders(member, kept) for key, member in value.items()}
     if isinstance(value, list):
-        return [_filled(item, kept) for item in value]
+        return [_fill_placeholders(item, kept) for item in value]
     return value
 
 
@@ -158,7 +160,7 @@ def _difference(wanted: Any, said: Any, kept: dict[str, Any], path: str) -> str 
     """What is wrong with what the server said, or None."""
     if wanted == "<any>":
         return None
-    if _placeholder(wanted):
+    if _is_placeholder(wanted):
         if wanted not in kept:
             kept[wanted] = said
         wanted = kept[wanted]
@@ -175,14 +177,14 @@ def _objects(
     wanted: dict[str, Any], said: dict[str, Any], kept: dict[str, Any], path: str
 ) -> str | None:
     for key, member in wanted.items():
-        if key == REST:
+        if key == ANY_FURTHER_MEMBERS:
             continue
         if key not in said:
             return f"at {path}: no member {key!r}"
         problem = _difference(member, said[key], kept, f"{path}.{key}")
         if problem:
             return problem
-    more = [] if REST in wanted else sorted(said.keys() - wanted.keys())
+    more = [] if ANY_FURTHER_MEMBERS in wanted else sorted(said.keys() - wanted.keys())
     return f"at {path}: unexpected members {more}" if more else None
 
 

@@ -16,20 +16,26 @@ from collections.abc import Mapping, Sequence
 from isthmus.core.framing import Oversize
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Delivery, Outgoing
-from isthmus.transports.pipes import LIMIT, SETTLE, STDIO, Inlet, Outlet
-from isthmus.transports.process import LineCallback, Process, presentable
-from isthmus.wire.base import Id
+from isthmus.transports.pipes import (
+    MAX_LINE_BYTES,
+    SETTLE_TIMEOUT_S,
+    STDIO_ORIGIN,
+    LineReader,
+    LineWriter,
+)
+from isthmus.transports.process import LineCallback, ServerProcess, strip_controls
+from isthmus.wire.struct import Id
 
 __all__ = ["Command", "CommandChannel"]
 
-FLUSH = 1.0
+FLUSH_TIMEOUT_S = 1.0
 """Seconds that a server has, at the end, to read what was sent."""
 
-QUOTED_LINES = 20
-QUOTED_WIDTH = 300
-NOISE_LINES = 5
+MAX_QUOTED_LINES = 20
+MAX_QUOTED_WIDTH = 300
+MAX_NOISE_LINES = 5
 
-INHERITED = frozenset({
+INHERITED_VARIABLES = frozenset({
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER",
     "LANG", "LANGUAGE", "TMPDIR", "TZ", "VIRTUAL_ENV",
     "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
@@ -53,7 +59,7 @@ USERINFO = re.compile(r"(?<=://)[^\s/?#@]{1,4096}@")
 USER_FLAGS = frozenset({"-u", "-U", "--user", "--proxy-user"})
 USER = re.compile(r"(\D[^:%]*[:%]).+", re.DOTALL)
 
-HINTS: Mapping[str, str] = {
+INSTALL_HINTS: Mapping[str, str] = {
     "npx": "it comes with Node.js, https://nodejs.org",
     "node": "it is Node.js, https://nodejs.org",
     "uvx": "it comes with uv, https://docs.astral.sh/uv",
@@ -68,7 +74,7 @@ class Command:
     """A server to be launched.
 
     The server gets a small part of our environment (``HOME``, ``PATH``, the locale and the like,
-    see ``INHERITED``), so that secrets of ours do not reach it by accident.
+    see ``INHERITED_VARIABLES``), so that secrets of ours do not reach it by accident.
 
     Example:
         >>> Command("uvx", "mcp-server-time", env={"TZ": "Europe/Berlin"})
@@ -120,7 +126,7 @@ class Command:
         inherited = {
             name: value
             for name, value in os.environ.items()
-            if (name.upper() in INHERITED or name.startswith("LC_"))
+            if (name.upper() in INHERITED_VARIABLES or name.startswith("LC_"))
             and not value.startswith("()")  # a function of an old shell, which would run
         }
         return inherited | self.env
@@ -170,15 +176,15 @@ class CommandChannel:
         command: Command,
         *,
         on_stderr: LineCallback | None = None,
-        limit: int = LIMIT,
+        limit: int = MAX_LINE_BYTES,
     ) -> None:
         self.command = command
         self._limit = limit
         self._closing: asyncio.Task[None] | None = None
-        self._noise: deque[bytes] = deque(maxlen=NOISE_LINES)
-        self._process = launch(command, on_stderr)
-        self._inlet = Inlet(self._process.output, limit, patient=False)
-        self._outlet = Outlet(self._process.input, self._inlet.finish)
+        self._noise: deque[bytes] = deque(maxlen=MAX_NOISE_LINES)
+        self._process = launch_command(command, on_stderr)
+        self._inlet = LineReader(self._process.output, limit, patient=False)
+        self._outlet = LineWriter(self._process.input, self._inlet.finish)
         self._process.exited.add_done_callback(self._exited)
 
     @property
@@ -193,7 +199,9 @@ class CommandChannel:
 
     def last_words(self) -> str:
         """The last lines of standard error as a paragraph; empty where there are none."""
-        return "\n".join(_quote("its last words on standard error", self.stderr[-QUOTED_LINES:]))
+        return "\n".join(
+            _quote_lines("its last words on standard error", self.stderr[-MAX_QUOTED_LINES:])
+        )
 
     @property
     def noise(self) -> list[bytes]:
@@ -215,15 +223,15 @@ class CommandChannel:
                 line = lines.popleft()
                 if isinstance(line, Oversize):
                     raise self._too_long(line)
-                if line[0] in OPENING or (line := self._cleaned(line)):
-                    return Delivery(line, STDIO)
+                if line[0] in JSON_OPENERS or (line := self._cleaned(line)):
+                    return Delivery(line, STDIO_ORIGIN)
             elif not inlet.over:
                 await inlet.more()
                 self._outlet.prompt = len(lines) == 1
             elif self._closing is not None:
                 return None
             elif line := self._last():
-                return Delivery(line, STDIO)
+                return Delivery(line, STDIO_ORIGIN)
             else:
                 raise await self._lost()
 
@@ -262,7 +270,7 @@ class CommandChannel:
     async def _shut(self) -> None:
         self._inlet.ignore()
         try:
-            async with asyncio.timeout(FLUSH):
+            async with asyncio.timeout(FLUSH_TIMEOUT_S):
                 await self._outlet.room(0)
         except TimeoutError:
             pass  # it does not read: so be it
@@ -283,7 +291,7 @@ class CommandChannel:
         rest = line.removeprefix(BOM).lstrip()
         if rest[:1] in (b"{", b"["):
             return rest
-        self._noise.append(line[:QUOTED_WIDTH])
+        self._noise.append(line[:MAX_QUOTED_WIDTH])
         return b""
 
     def _last(self) -> bytes:
@@ -292,19 +300,19 @@ class CommandChannel:
         if cut.endswith((b"}", b"]")):
             return self._cleaned(cut)
         if cut:
-            self._noise.append(cut[:QUOTED_WIDTH])
+            self._noise.append(cut[:MAX_QUOTED_WIDTH])
         return b""
 
     async def _lost(self) -> ConnectionLost:
         """Why there is nothing more to receive and nobody to send to."""
         if self._closing is not None:
             return ConnectionLost(f"the connection to the server {self.command} was closed")
-        status = await self._process.wait_exit(SETTLE)
+        status = await self._process.wait_exit(SETTLE_TIMEOUT_S)
         self._outlet.fail(BrokenPipeError())
-        parts = [f"the server {self.command} {_ending(status)}"]
+        parts = [f"the server {self.command} {_describe_exit(status)}"]
         parts += [words] if (words := self.last_words()) else []
-        noise = [presentable(line.decode(errors="replace")) for line in self._noise]
-        parts += _quote("it wrote to standard output what is no JSON-RPC", noise)
+        noise = [strip_controls(line.decode(errors="replace")) for line in self._noise]
+        parts += _quote_lines("it wrote to standard output what is no JSON-RPC", noise)
         return ConnectionLost("\n".join(parts))
 
     def _too_long(self, line: Oversize) -> ConnectionLost:
@@ -314,14 +322,14 @@ class CommandChannel:
         )
 
 
-ENDED = "ended with exit code 0"
+CLEAN_EXIT = "ended with exit code 0"
 """What is said of a server that ended as if all was well."""
 
-OPENING = b"{["
+JSON_OPENERS = b"{["
 BOM = b"\xef\xbb\xbf"
 
 
-def launch(command: Command, on_stderr: LineCallback | None = None) -> Process:
+def launch_command(command: Command, on_stderr: LineCallback | None = None) -> ServerProcess:
     """Start the server.
 
     Raises:
@@ -334,15 +342,15 @@ def launch(command: Command, on_stderr: LineCallback | None = None) -> Process:
 
         argv[0] = shutil.which(argv[0], path=env.get("PATH")) or argv[0]
     try:
-        return Process(argv, env, command.cwd, on_stderr, inherited=inherited)
+        return ServerProcess(argv, env, command.cwd, on_stderr, inherited=inherited)
     except (OSError, ValueError) as error:
-        raise ConnectFailed(_why_not(command, env, error)) from error
+        raise ConnectFailed(_explain_failure(command, env, error)) from error
     finally:
         for descriptor in inherited:
             os.close(descriptor)
 
 
-def _why_not(command: Command, env: Mapping[str, str], error: OSError | ValueError) -> str:
+def _explain_failure(command: Command, env: Mapping[str, str], error: OSError | ValueError) -> str:
     from pathlib import Path  # not needed until something fails
 
     program = command.argv[0]
@@ -359,26 +367,26 @@ def _why_not(command: Command, env: Mapping[str, str], error: OSError | ValueErr
             f"no such command: {program!r}; give the program and its arguments one by one, "
             f"like Command({', '.join(map(repr, program.split()))})"
         )
-    hint = HINTS.get(program)
+    hint = INSTALL_HINTS.get(program)
     return (
         f"no such command: {program!r}: is it installed?{f' ({hint})' if hint else ''} "
         f"Searched PATH: {env.get('PATH', os.defpath)}"
     )
 
 
-def _ending(status: int | None) -> str:
+def _describe_exit(status: int | None) -> str:
     if status is None:
         return "closed its end of the connection but is still running"
     if status >= 0:
-        return ENDED if status == 0 else f"ended with exit code {status}"
+        return CLEAN_EXIT if status == 0 else f"ended with exit code {status}"
     try:
         return f"was killed by {signal.Signals(-status).name}"
     except ValueError:
         return f"was killed by signal {-status}"
 
 
-def _quote(title: str, lines: list[str]) -> list[str]:
+def _quote_lines(title: str, lines: list[str]) -> list[str]:
     """A paragraph of lines, empty where there are none."""
     if not lines:
         return []
-    return [f"{title}:", *(f"  | {line[:QUOTED_WIDTH]}" for line in lines)]
+    return [f"{title}:", *(f"  | {line[:MAX_QUOTED_WIDTH]}" for line in lines)]

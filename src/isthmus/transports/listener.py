@@ -19,39 +19,39 @@ from isthmus.errors import ConnectFailed, UsageError
 from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
-from isthmus.transports.pipes import LIMIT
+from isthmus.transports.pipes import MAX_LINE_BYTES
 from isthmus.transports.sockets import (
-    NO_UNIX,
-    PATIENCE,
+    NO_UNIX_SOCKETS,
+    READ_TIMEOUT_S,
     SocketChannel,
-    has_unix,
-    origin_of,
-    prepared,
-    tcp_url,
-    unix_url,
+    has_unix_sockets,
+    make_origin,
+    make_tcp_url,
+    make_unix_url,
+    prepare_socket,
 )
 from isthmus.wire.jsonrpc import ErrorBody, encode_error
 
-__all__ = ["Listener", "listen_tcp", "listen_unix"]
+__all__ = ["SocketListener", "listen_tcp", "listen_unix"]
 
-BACKLOG = 128
+BACKLOG_CONNECTIONS = 128
 
-DRAIN = 1.5
+DRAIN_TIMEOUT_S = 1.5
 """Seconds that connections get to finish once the server is told to stop."""
 
-LINGER = 1.0
+LINGER_TIMEOUT_S = 1.0
 """Seconds in which somebody who is turned away can read why."""
 
-TURNED_AWAY = 16
+MAX_TURNED_AWAY = 16
 """How many at once can; more are closed without a word."""
 
-REST = 0.1
+ACCEPT_RETRY_S = 0.1
 """Seconds until the next try when nothing could be accepted."""
 
 NOT_HTTP = "Invalid request: this socket takes one JSON-RPC message on each line, not HTTP"
 
 
-class Listener:
+class SocketListener:
     """Accepts connections, and serves each with a peer of its own until it ends.
 
     Args:
@@ -70,9 +70,9 @@ class Listener:
         router: Router,
         url: str,
         *,
-        limit: int = LIMIT,
+        limit: int = MAX_LINE_BYTES,
         max_connections: int = 1000,
-        patience: float = PATIENCE,
+        patience: float = READ_TIMEOUT_S,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self.url = url
@@ -93,10 +93,10 @@ class Listener:
             try:
                 sock, _ = await loop.sock_accept(self._sock)
             except OSError:  # no descriptors left, most likely; it may be over soon
-                await asyncio.sleep(REST)
+                await asyncio.sleep(ACCEPT_RETRY_S)
                 continue
             try:
-                self._admit(prepared(sock))
+                self._admit(prepare_socket(sock))
             except OSError:  # gone already, or no descriptors left
                 sock.close()
 
@@ -113,7 +113,7 @@ class Listener:
             channel.stop()
         tasks = {*self._served, *self._refused}
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=DRAIN)
+            _, late = await asyncio.wait(tasks, timeout=DRAIN_TIMEOUT_S)
             for task in late:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -121,10 +121,10 @@ class Listener:
     def _admit(self, sock: socket.socket) -> None:
         self._count += 1
         full = len(self._served) >= self._max
-        if full and len(self._refused) >= TURNED_AWAY:
+        if full and len(self._refused) >= MAX_TURNED_AWAY:
             sock.close()
             return
-        origin = origin_of(sock, self._count)
+        origin = make_origin(sock, self._count)
         channel = SocketChannel(sock, origin, limit=self._limit, patience=self._patience)
         loop = asyncio.get_running_loop()
         if full:
@@ -153,7 +153,7 @@ class Listener:
         """Say why, and close once that was read: a connection closed at once may swallow it."""
         refusal = encode_error(None, ErrorBody(code=code, message=why))
         try:
-            async with asyncio.timeout(LINGER):
+            async with asyncio.timeout(LINGER_TIMEOUT_S):
                 await channel.refuse(Outgoing(refusal))
         except TimeoutError:
             pass
@@ -183,19 +183,21 @@ def listen_unix(path: str) -> tuple[socket.socket, Callable[[], None]]:
         raise UsageError(
             f"{path!r} is no path for a socket: write run('unix', path='/run/my.sock')"
         )
-    if not has_unix():
-        raise ConnectFailed(NO_UNIX)
+    if not has_unix_sockets():
+        raise ConnectFailed(NO_UNIX_SOCKETS)
     sock = socket.socket(socket.AF_UNIX)
     try:
-        with _alone(path):
-            _make_way(path)
+        with _lock_folder(path):
+            _remove_stale_socket(path)
             sock.bind(path)
             made = os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
             os.chmod(path, 0o600)  # noqa: PTH101 - and nobody can connect before it listens
-            sock.listen(BACKLOG)
+            sock.listen(BACKLOG_CONNECTIONS)
     except OSError as error:
         sock.close()
-        raise ConnectFailed(f"cannot listen on {unix_url(path)}: {_said(error)}") from error
+        raise ConnectFailed(
+            f"cannot listen on {make_unix_url(path)}: {_describe_error(error)}"
+        ) from error
     except ConnectFailed:
         sock.close()
         raise
@@ -210,7 +212,7 @@ def listen_unix(path: str) -> tuple[socket.socket, Callable[[], None]]:
 
 
 @contextmanager
-def _alone(path: str) -> Iterator[None]:
+def _lock_folder(path: str) -> Iterator[None]:
     """Keep others who do the same in this folder waiting, where the file system can."""
     import fcntl  # not on Windows, which does not get here
 
@@ -223,7 +225,7 @@ def _alone(path: str) -> Iterator[None]:
         os.close(folder)
 
 
-def _make_way(path: str) -> None:
+def _remove_stale_socket(path: str) -> None:
     """Remove a socket that nobody listens on.
 
     Raises:
@@ -234,7 +236,9 @@ def _make_way(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ConnectFailed(f"cannot listen on {unix_url(path)}: there is a file that is no socket")
+        raise ConnectFailed(
+            f"cannot listen on {make_unix_url(path)}: there is a file that is no socket"
+        )
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1.0)
         try:
@@ -243,12 +247,14 @@ def _make_way(path: str) -> None:
             os.unlink(path)  # noqa: PTH108
             return
         except OSError as error:
-            if error.errno not in BUSY:
+            if error.errno not in BUSY_ERRNOS:
                 raise
-    raise ConnectFailed(f"cannot listen on {unix_url(path)}: a server is listening there already")
+    raise ConnectFailed(
+        f"cannot listen on {make_unix_url(path)}: a server is listening there already"
+    )
 
 
-BUSY = frozenset({errno.EAGAIN, errno.ETIMEDOUT, errno.EINPROGRESS})
+BUSY_ERRNOS = frozenset({errno.EAGAIN, errno.ETIMEDOUT, errno.EINPROGRESS})
 """What connecting says where somebody listens and has no time."""
 
 
@@ -267,7 +273,7 @@ def listen_tcp(host: str, port: int, *, exposed: bool = False) -> socket.socket:
         UsageError: other machines could reach it, and nobody said that they may.
         ConnectFailed: it cannot be listened on; the message says why.
     """
-    url = tcp_url(host, port)
+    url = make_tcp_url(host, port)
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=AI_PASSIVE)
         found.sort(key=lambda one: one[0] != socket.AF_INET)
@@ -283,12 +289,12 @@ def listen_tcp(host: str, port: int, *, exposed: bool = False) -> socket.socket:
             if sys.platform != "win32":  # where it would let two servers share a port
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(address)
-            sock.listen(BACKLOG)
+            sock.listen(BACKLOG_CONNECTIONS)
         except BaseException:
             sock.close()
             raise
     except (OSError, OverflowError) as error:
-        raise ConnectFailed(f"cannot listen on {url}: {_said(error)}") from error
+        raise ConnectFailed(f"cannot listen on {url}: {_describe_error(error)}") from error
     sock.setblocking(False)
     return sock
 
@@ -301,7 +307,7 @@ def is_loopback(address: str) -> bool:
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     number = getattr(error, "errno", None)
     if isinstance(error, socket.gaierror) or not number:
         return str(getattr(error, "strerror", None) or error)

@@ -9,15 +9,15 @@ from collections import deque
 
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Delivery, Outgoing
-from isthmus.wire.base import Id
+from isthmus.wire.struct import Id
 
-__all__ = ["MemoryChannel", "pair"]
+__all__ = ["MemoryChannel", "open_pair"]
 
-ROOM = 256
+MAX_WAITING_MESSAGES = 256
 """Messages that may wait in one direction before whoever sends more has to wait."""
 
 
-class Lane:
+class MemoryPipe:
     """One direction: what was sent and not yet received, and who waits for a change of that."""
 
     __slots__ = ("closed", "messages", "reader", "writers")
@@ -49,7 +49,7 @@ class Lane:
 
 
 class MemoryChannel:
-    """One end of a pair; see :func:`pair`.
+    """One end of a pair; see :func:`open_pair`.
 
     What was sent before the other end closed can still be received. Only one task may receive
     at a time; any number may send.
@@ -57,7 +57,7 @@ class MemoryChannel:
 
     __slots__ = ("_incoming", "_outgoing")
 
-    def __init__(self, incoming: Lane, outgoing: Lane) -> None:
+    def __init__(self, incoming: MemoryPipe, outgoing: MemoryPipe) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
 
@@ -82,7 +82,7 @@ class MemoryChannel:
             ConnectionLost: either end has closed.
         """
         lane = self._outgoing
-        while len(lane.messages) >= ROOM and not lane.closed:
+        while len(lane.messages) >= MAX_WAITING_MESSAGES and not lane.closed:
             writer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             lane.writers.append(writer)
             await writer
@@ -103,7 +103,7 @@ class MemoryChannel:
         self._outgoing.close()
 
 
-def pair() -> tuple[MemoryChannel, MemoryChannel]:
+def open_pair() -> tuple[MemoryChannel, MemoryChannel]:
     """Two channels, each receiving what the other sends; closing one closes both."""
-    there, back = Lane(), Lane()
+    there, back = MemoryPipe(), MemoryPipe()
     return MemoryChannel(back, there), MemoryChannel(there, back)

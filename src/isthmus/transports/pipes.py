@@ -1,6 +1,6 @@
 """Lines through file descriptors: what stdio has in common on both of its ends.
 
-An :class:`Inlet` reads a descriptor and keeps whole lines ready; an :class:`Outlet` writes to one
+An :class:`LineReader` reads a descriptor and keeps whole lines ready; an :class:`LineWriter` writes to one
 and gathers what is said within one turn of the event loop into one system call. Both own the
 descriptor they are given and leave its open file description as they found it, since others may
 share that: a terminal belongs to the shell too.
@@ -16,44 +16,52 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from isthmus.core.framing import Lines, Oversize
+from isthmus.core.framing import LineSplitter, Oversize
 from isthmus.runtime.channel import Origin
 
-__all__ = ["LIMIT", "SETTLE", "STDIO", "Inlet", "Outlet", "Source", "source"]
+__all__ = [
+    "MAX_LINE_BYTES",
+    "SETTLE_TIMEOUT_S",
+    "STDIO_ORIGIN",
+    "ByteSource",
+    "LineReader",
+    "LineWriter",
+    "open_source",
+]
 
-STDIO = Origin("stdio")
+STDIO_ORIGIN = Origin("stdio")
 
-LIMIT = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line taken, in bytes, unless a channel is told otherwise."""
 
-CHUNK = 64 * 1024
+READ_CHUNK_BYTES = 64 * 1024
 """Bytes asked for at once: what a pipe holds."""
 
-PIPE_MAX = 1024 * 1024
+MAX_PIPE_BYTES = 1024 * 1024
 """Bytes that a pipe holds at most, on Linux without privileges."""
 
-AHEAD = 1024 * 1024
+MAX_AHEAD_BYTES = 1024 * 1024
 """Bytes of lines that may wait for whoever receives; then reading pauses."""
 
-HIGH = 256 * 1024
+MAX_UNSENT_BYTES = 256 * 1024
 """Bytes that may wait for the pipe; whoever sends more waits, until half of them are gone."""
 
-FULL = 1024 * 1024
+MAX_UNREAD_BYTES = 1024 * 1024
 """Bytes that may wait for the pipe until a server takes no further requests in."""
 
-CROWD = 10_000
+MAX_UNSENT_MESSAGES = 10_000
 """Messages that may wait for the pipe at once; with more of them the other side does not read."""
 
-SETTLE = 1.0
+SETTLE_TIMEOUT_S = 1.0
 """Seconds to wait for what should follow at once: an exit after the end of output."""
 
-Took = Callable[[bytes], None]
+TakePiece = Callable[[bytes], None]
 """Is given each piece that was read; an empty one is the end."""
 
 ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Reads a descriptor piece by piece, until it ends or is stopped."""
 
     def pause(self) -> None:
@@ -73,9 +81,9 @@ class Source(Protocol):
         ...
 
 
-def source(fd: int, took: Took) -> Source:
+def open_source(fd: int, took: TakePiece) -> ByteSource:
     """Read ``fd`` in the way that suits it, giving each piece to ``took`` in the event loop."""
-    return Polled(fd, took) if _can_wait(fd) else Threaded(fd, took)
+    return PolledSource(fd, took) if _can_wait(fd) else ThreadedSource(fd, took)
 
 
 def _can_wait(fd: int) -> bool:
@@ -88,10 +96,10 @@ def _can_wait(fd: int) -> bool:
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
 
 
-class Polled:
+class PolledSource:
     """Reads a pipe or socket when the event loop says that there is something to read."""
 
-    def __init__(self, fd: int, took: Took) -> None:
+    def __init__(self, fd: int, took: TakePiece) -> None:
         self._fd = fd
         self._took = took
         self._loop = asyncio.get_running_loop()
@@ -113,20 +121,20 @@ class Polled:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             self._loop.remove_reader(fd)
-            _give_back(fd, self._blocking)
+            _close_restored(fd, self._blocking)
 
     def empty(self) -> bool:
         """Take what is in the pipe, which is no more than the size the kernel gives to pipes."""
         if self._fd >= 0:
             os.set_blocking(self._fd, False)
-        for _ in range(PIPE_MAX // CHUNK):
+        for _ in range(MAX_PIPE_BYTES // READ_CHUNK_BYTES):
             if self._fd < 0 or not self._readable():
                 break
         return True
 
     def _readable(self) -> bool:
         try:
-            data = os.read(self._fd, CHUNK)
+            data = os.read(self._fd, READ_CHUNK_BYTES)
         except BlockingIOError:
             return False
         except OSError:  # a terminal that hung up, a socket that was reset
@@ -135,7 +143,7 @@ class Polled:
         return bool(data)
 
 
-class Threaded:
+class ThreadedSource:
     """Reads what an event loop cannot wait for: files, terminals, and everything on Windows.
 
     The thread reads one piece at a time and waits until the event loop has taken it. It closes
@@ -143,7 +151,7 @@ class Threaded:
     that may be never, so it is a daemon.
     """
 
-    def __init__(self, fd: int, took: Took) -> None:
+    def __init__(self, fd: int, took: TakePiece) -> None:
         self._fd = fd
         self._took = took
         self._loop = asyncio.get_running_loop()
@@ -178,7 +186,7 @@ class Threaded:
             if self._stopped:
                 break
             try:
-                data = os.read(self._fd, CHUNK)
+                data = os.read(self._fd, READ_CHUNK_BYTES)
             except OSError:
                 data = b""
             try:
@@ -197,14 +205,14 @@ class Threaded:
             self._turn.release()
 
 
-def _give_back(fd: int, blocking: bool | None) -> None:
+def _close_restored(fd: int, blocking: bool | None) -> None:
     """Close a descriptor, its description as it was; None for a mode that nobody touched."""
     if blocking is not None and os.get_blocking(fd) != blocking:
         os.set_blocking(fd, blocking)
     os.close(fd)
 
 
-class Inlet:
+class LineReader:
     """Lines from a descriptor.
 
     Attributes:
@@ -227,13 +235,13 @@ class Inlet:
         self.cut = b""
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        self._framing = Lines(limit)
+        self._framing = LineSplitter(limit)
         self._patient = patient
         self._ahead = 0
         self._paused = False
         self._resting: asyncio.TimerHandle | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._source = source(fd, self._took)
+        self._source = open_source(fd, self._took)
 
     def more(self) -> asyncio.Future[None]:
         """Done when there is something in ``lines``, or the end; for one task at a time."""
@@ -246,7 +254,7 @@ class Inlet:
         if self._source.empty():
             self.stop()
         else:
-            self._loop.call_later(SETTLE, self.stop)
+            self._loop.call_later(SETTLE_TIMEOUT_S, self.stop)
 
     def rest(self, seconds: float) -> None:
         """Read nothing for a while, so that a side which says too much waits at its own end."""
@@ -293,7 +301,7 @@ class Inlet:
             lines = [Oversize(self._framing.overlong)]
         self.lines += lines
         self._ahead += len(data)
-        if self._ahead > AHEAD and not self._paused:
+        if self._ahead > MAX_AHEAD_BYTES and not self._paused:
             self._paused = True
             self._source.pause()
         if self._waiter is not None:
@@ -312,7 +320,7 @@ class Inlet:
             waiter.set_result(None)
 
 
-class Outlet:
+class LineWriter:
     """Lines to a descriptor.
 
     Attributes:
@@ -367,7 +375,7 @@ class Outlet:
             self._flush()
         elif idle:
             self._loop.call_soon(self._flush)
-        return self._size > HIGH
+        return self._size > MAX_UNSENT_BYTES
 
     @property
     def waiting(self) -> bool:
@@ -382,7 +390,7 @@ class Outlet:
     @property
     def full(self) -> bool:
         """Whether so much waits to be written that no further work should be taken in."""
-        return self._size > FULL
+        return self._size > MAX_UNREAD_BYTES
 
     def unheard(self) -> bool:
         """Whether it is known that nobody can read any more what is written.
@@ -396,11 +404,11 @@ class Outlet:
         poll.register(self._fd, 0)
         return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
-    async def room(self, size: int = HIGH // 2) -> None:
+    async def room(self, size: int = MAX_UNSENT_BYTES // 2) -> None:
         """Wait until at most ``size`` bytes are left to write, or nothing can be written."""
         self._flush()
-        if len(self._waiters) >= CROWD:
-            self.fail(TimeoutError(f"it left {CROWD} messages unread"))
+        if len(self._waiters) >= MAX_UNSENT_MESSAGES:
+            self.fail(TimeoutError(f"it left {MAX_UNSENT_MESSAGES} messages unread"))
         while self._size > size and self.broken is None:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.append(waiter)
@@ -423,11 +431,11 @@ class Outlet:
 
     def close(self) -> None:
         """Let go of the descriptor and of what is not written; may be called twice."""
-        self._on_broken = _nothing
+        self._on_broken = _do_nothing
         self.fail(OSError("closed"))
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            _give_back(fd, self._blocking)
+            _close_restored(fd, self._blocking)
 
     def _flush(self) -> None:
         if self._parts and not self._rest:
@@ -481,5 +489,5 @@ class Outlet:
                 waiter.set_result(None)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nobody needs to be told."""

@@ -22,42 +22,42 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from isthmus.core.framing import Lines, Oversize
-from isthmus.transports.pipes import Source, source
+from isthmus.core.framing import LineSplitter, Oversize
+from isthmus.transports.pipes import ByteSource, open_source
 
-__all__ = ["LineCallback", "Process", "Tail"]
+__all__ = ["LineCallback", "ServerProcess", "StderrTail"]
 
 LineCallback = Callable[[str], None]
 """Is given each line the server writes to standard error, without its newline."""
 
-WINDOWS = sys.platform == "win32"
+IS_WINDOWS = sys.platform == "win32"
 
-TERM = signal.SIGTERM
-KILL = getattr(signal, "SIGKILL", TERM)  # Windows knows but one way to end a process
+SIGTERM = signal.SIGTERM
+SIGKILL = getattr(signal, "SIGKILL", SIGTERM)  # Windows knows but one way to end a process
 
-LADDER = ((None, 2.0), (TERM, 2.0), (KILL, 2.0))
+SHUTDOWN_STEPS = ((None, 2.0), (SIGTERM, 2.0), (SIGKILL, 2.0))
 """What is done to end a server whose input has ended, and seconds to wait for its exit after."""
 
-LEFTOVERS = 0.5
+LEFTOVERS_TIMEOUT_S = 0.5
 """Seconds that what the server started may go on, asked to end, after the server has ended."""
 
-GLANCE = 0.02
+LEFTOVERS_LOOK_S = 0.02
 """Seconds between looks at whether they have."""
 
-FLOW = 1024 * 1024
+MAX_STDERR_BURST_BYTES = 1024 * 1024
 """Bytes of standard error that are read at once; then there is a rest."""
 
-BREATH = 0.1
+STDERR_REST_S = 0.1
 """Seconds of that rest: whoever writes without end waits, and the event loop does not."""
 
-GUARD_DELAY = 0.02
+GUARD_DELAY_S = 0.02
 """Seconds until the guard is started: while the server is still starting itself."""
 
-GUARD = 'read x; sleep 1; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"'
+GUARD_SCRIPT = 'read x; sleep 1; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"'
 """The whole of the guard: a second to see the end of input, one to heed a signal, no more."""
 
 
-class Process:
+class ServerProcess:
     """A running server, with its three standard streams.
 
     Attributes:
@@ -94,23 +94,23 @@ class Process:
             start_new_session=True, pass_fds=inherited,
         )  # fmt: skip
         self.pid = self._popen.pid
-        self._guard = Guard(self.pid)
+        self._guard = ProcessGuard(self.pid)
         try:
             self.input, self.output, errors = map(
-                _take, (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+                _take_descriptor, (self._popen.stdin, self._popen.stdout, self._popen.stderr)
             )
         except OSError:  # too many open files
             self._popen.kill()
             self._popen.wait()
             self._guard.dismiss()
             raise
-        self.tail = Tail(on_stderr)
+        self.tail = StderrTail(on_stderr)
         self._flow, self._flow_since = 0, self._loop.time()
         self.exited: asyncio.Future[int] = self._loop.create_future()
-        self._errors: Source = source(errors, self._heard)
+        self._errors: ByteSource = open_source(errors, self._heard)
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
-        self._watch = Watch(self._popen, self._on_exit)
+        self._watch = ExitWatch(self._popen, self._on_exit)
 
     async def wait_exit(self, patience: float) -> int | None:
         """Its exit status, or None if it has not ended within ``patience`` seconds."""
@@ -122,11 +122,11 @@ class Process:
         """See it off, its standard input being closed, and all that it started."""
         # spec 2026-07-28 basic/transports/stdio: close its input, wait, terminate it forcibly
         try:
-            for number, patience in LADDER:
+            for number, patience in SHUTDOWN_STEPS:
                 if number is not None:
                     self._signal(number)
                 if await self.wait_exit(patience) is not None:
-                    await asyncio.wait([self._gone], timeout=2 * LEFTOVERS)
+                    await asyncio.wait([self._gone], timeout=2 * LEFTOVERS_TIMEOUT_S)
                     break
         finally:
             self.kill()
@@ -134,7 +134,7 @@ class Process:
     def kill(self) -> None:
         """End it and all that it started at once, without asking; may be called twice."""
         if not self._gone.done():
-            self._signal(KILL)
+            self._signal(SIGKILL)
         if not self.exited.done():
             self._watch.stop()
             with suppress(subprocess.TimeoutExpired):  # stuck in the kernel, where nothing helps
@@ -148,27 +148,27 @@ class Process:
             return
         self.tail.add(data)
         self._flow += len(data)
-        if self._flow > FLOW and not self.exited.done():
+        if self._flow > MAX_STDERR_BURST_BYTES and not self.exited.done():
             now = self._loop.time()
-            if now - self._flow_since < BREATH:
+            if now - self._flow_since < STDERR_REST_S:
                 self._errors.pause()
-                self._loop.call_later(BREATH, self._errors.resume)
+                self._loop.call_later(STDERR_REST_S, self._errors.resume)
             self._flow, self._flow_since = 0, now
 
     def _on_exit(self) -> None:
         # Not reaped yet, so its number cannot be anybody else's by now.
-        self._signal(TERM)
+        self._signal(SIGTERM)
         code = self._popen.wait()
         self._errors.empty()
         self.exited.set_result(code)
-        self._bury(self._loop.time() + LEFTOVERS)
+        self._bury(self._loop.time() + LEFTOVERS_TIMEOUT_S)
 
     def _bury(self, deadline: float) -> None:
         """Wait for the group to be empty, and empty it when time is up."""
         if self._signal(0) and self._loop.time() < deadline:
-            self._timer = self._loop.call_later(GLANCE, self._bury, deadline)
+            self._timer = self._loop.call_later(LEFTOVERS_LOOK_S, self._bury, deadline)
             return
-        self._signal(KILL)
+        self._signal(SIGKILL)
         self._buried()
 
     def _buried(self) -> None:
@@ -182,16 +182,16 @@ class Process:
     def _signal(self, number: int) -> bool:
         """Send a signal to all of the group; returns whether there was anybody."""
         try:
-            if not WINDOWS:
+            if not IS_WINDOWS:
                 os.killpg(self.pid, number)
             elif number:
                 self._popen.terminate()
         except (ProcessLookupError, PermissionError):  # macOS says the latter of zombies
             return False
-        return not WINDOWS
+        return not IS_WINDOWS
 
 
-class Watch:
+class ExitWatch:
     """Tells the event loop that a child has ended.
 
     Where the kernel has descriptors for processes, the child is not reaped before ``ended`` does
@@ -230,7 +230,7 @@ class Watch:
             self._ended()
 
 
-class Guard:
+class ProcessGuard:
     """Ends a process group when this process ends without having dismissed the guard.
 
     It takes its post a moment after it was made, so as not to delay the first message.
@@ -241,14 +241,14 @@ class Guard:
         self._popen: subprocess.Popen[bytes] | None = None
         self._hold = -1
         loop = asyncio.get_running_loop()
-        self._timer = None if WINDOWS else loop.call_later(GUARD_DELAY, self._start)
+        self._timer = None if IS_WINDOWS else loop.call_later(GUARD_DELAY_S, self._start)
 
     def _start(self) -> None:
         null = subprocess.DEVNULL
         read, self._hold = os.pipe()
         try:
             self._popen = subprocess.Popen(  # noqa: S603 - a constant and a number
-                ["/bin/sh", "-c", GUARD, "isthmus-guard", self._group],
+                ["/bin/sh", "-c", GUARD_SCRIPT, "isthmus-guard", self._group],
                 stdin=read, stdout=null, stderr=null, cwd="/",
                 env={"PATH": os.environ.get("PATH", os.defpath)}, start_new_session=True,
             )  # fmt: skip
@@ -268,7 +268,7 @@ class Guard:
             os.close(self._hold)
 
 
-class Tail:
+class StderrTail:
     """The last words of a stream that is read for nothing but them.
 
     Args:
@@ -281,7 +281,7 @@ class Tail:
     def __init__(self, on_line: LineCallback | None = None) -> None:
         self._kept = bytearray()
         self._on_line = on_line
-        self._framing = Lines(self.SIZE)
+        self._framing = LineSplitter(self.SIZE)
 
     def add(self, data: bytes) -> None:
         """Hear some more."""
@@ -301,7 +301,7 @@ class Tail:
     def lines(self) -> list[str]:
         """The last lines, at most 200 of them and 64 KiB in all, fit to be shown."""
         text = self._kept[-self.SIZE :].decode(errors="replace")
-        return [presentable(line) for line in text.splitlines()[-self.LINES :]]
+        return [strip_controls(line) for line in text.splitlines()[-self.LINES :]]
 
     def _pass_on(self, line: bytes | Oversize) -> None:
         if self._on_line is None or isinstance(line, Oversize):
@@ -321,12 +321,12 @@ _CONTROL = re.compile(
 )
 
 
-def presentable(text: str) -> str:
+def strip_controls(text: str) -> str:
     """``text`` without what would let it look like something else in a terminal."""
     return _CONTROL.sub("", text)
 
 
-def _take(file: object) -> int:
+def _take_descriptor(file: object) -> int:
     """The descriptor of a file, for keeps."""
     fd = os.dup(file.fileno())  # type: ignore[attr-defined]  # Popen gives pipes for PIPE
     file.close()  # type: ignore[attr-defined]

@@ -20,29 +20,29 @@ from isthmus.core.framing import Oversize
 from isthmus.core.principal import Principal
 from isthmus.errors import ConnectFailed, ConnectionLost, UsageError
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
-from isthmus.transports.lines import LineChannel
-from isthmus.transports.pipes import LIMIT
+from isthmus.transports.line_channel import LineChannel
+from isthmus.transports.pipes import MAX_LINE_BYTES
 
 __all__ = [
-    "PATIENCE",
-    "SCHEMES",
+    "READ_TIMEOUT_S",
+    "SOCKET_SCHEMES",
     "SocketChannel",
     "SocketClientChannel",
     "dial",
-    "origin_of",
-    "place_of",
-    "prepared",
-    "tcp_url",
-    "unix_url",
-    "user_of",
+    "make_origin",
+    "make_tcp_url",
+    "make_unix_url",
+    "parse_socket_url",
+    "prepare_socket",
+    "read_peer_user",
 ]
 
-SCHEMES = ("unix://", "tcp://")
+SOCKET_SCHEMES = ("unix://", "tcp://")
 
-PATIENCE = 30.0
+READ_TIMEOUT_S = 30.0
 """Seconds in which the other side must read something of what waits for it, or twice as many."""
 
-HTTP = re.compile(rb"\S+ \S.* HTTP/\d|\x16\x03")  # or what TLS begins with, for HTTPS
+HTTP_OR_TLS = re.compile(rb"\S+ \S.* HTTP/\d|\x16\x03")  # or what TLS begins with, for HTTPS
 
 
 class SocketChannel(LineChannel):
@@ -52,7 +52,7 @@ class SocketChannel(LineChannel):
         sock: the connection; belongs to the channel.
         origin: where its messages come from.
         limit: the longest message taken, in bytes; a longer one is refused with -32600.
-        patience: see :data:`PATIENCE`.
+        patience: see :data:`READ_TIMEOUT_S`.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class SocketChannel(LineChannel):
         sock: socket.socket,
         origin: Origin,
         *,
-        limit: int = LIMIT,
-        patience: float = PATIENCE,
+        limit: int = MAX_LINE_BYTES,
+        patience: float = READ_TIMEOUT_S,
     ) -> None:
-        reads, self._writes = halves(sock)
+        reads, self._writes = split_socket(sock)
         super().__init__(reads, self._writes, origin, limit=limit, patience=patience)
 
     async def foreign(self) -> bool:
@@ -77,7 +77,7 @@ class SocketChannel(LineChannel):
         while not inlet.lines and not inlet.over:
             await inlet.more()
         first = inlet.lines[0] if inlet.lines else b""
-        return isinstance(first, Oversize) or HTTP.match(first) is not None
+        return isinstance(first, Oversize) or HTTP_OR_TLS.match(first) is not None
 
     async def refuse(self, out: Outgoing) -> None:
         """Send one message, and wait until the other side has read it and hung up."""
@@ -102,17 +102,22 @@ class SocketClientChannel(LineChannel):
         sock: the connection; belongs to the channel.
         url: where it leads.
         limit: the longest message taken, in bytes.
-        patience: see :data:`PATIENCE`.
+        patience: see :data:`READ_TIMEOUT_S`.
     """
 
     SERVES = False
 
     def __init__(
-        self, sock: socket.socket, url: str, *, limit: int = LIMIT, patience: float = PATIENCE
+        self,
+        sock: socket.socket,
+        url: str,
+        *,
+        limit: int = MAX_LINE_BYTES,
+        patience: float = READ_TIMEOUT_S,
     ) -> None:
         self._url = url
         origin = Origin(url.partition("://")[0])
-        super().__init__(*halves(sock), origin, limit=limit, patience=patience)
+        super().__init__(*split_socket(sock), origin, limit=limit, patience=patience)
 
     def _last(self) -> Delivery | None:
         last = super()._last()
@@ -134,7 +139,7 @@ class SocketClientChannel(LineChannel):
         )
 
 
-def halves(sock: socket.socket) -> tuple[int, int]:
+def split_socket(sock: socket.socket) -> tuple[int, int]:
     """A descriptor to read a socket and one to write to it, each to be closed by its owner."""
     sock.setblocking(False)
     reads = sock.detach()
@@ -145,7 +150,7 @@ def halves(sock: socket.socket) -> tuple[int, int]:
         raise
 
 
-def prepared(sock: socket.socket) -> socket.socket:
+def prepare_socket(sock: socket.socket) -> socket.socket:
     """A connection whose messages leave at once, and whose other side's death is noticed."""
     sock.setblocking(False)
     if sock.family != socket.AddressFamily.AF_UNIX:
@@ -154,7 +159,7 @@ def prepared(sock: socket.socket) -> socket.socket:
     return sock
 
 
-def origin_of(sock: socket.socket, number: int) -> Origin:
+def make_origin(sock: socket.socket, number: int) -> Origin:
     """Where the messages of an accepted connection come from.
 
     Its principal is the user at the other end of a Unix socket, with ``"uid:1000"`` as subject,
@@ -166,12 +171,12 @@ def origin_of(sock: socket.socket, number: int) -> Origin:
     """
     if sock.family != socket.AddressFamily.AF_UNIX:
         return Origin("tcp", session=f"tcp-{number}")
-    user = user_of(sock)
+    user = read_peer_user(sock)
     principal = None if user is None else Principal(issuer="unix", subject=f"uid:{user}")
     return Origin("unix", principal=principal, session=f"unix-{number}")
 
 
-def user_of(sock: socket.socket, platform: str = sys.platform) -> int | None:
+def read_peer_user(sock: socket.socket, platform: str = sys.platform) -> int | None:
     """The user id of the process at the other end of a Unix socket; None where nobody tells it.
 
     Args:
@@ -193,7 +198,7 @@ MAX_ANCESTORS = 256
 """Processes that are looked at to learn where one comes from."""
 
 
-def pid_of(sock: socket.socket, platform: str = sys.platform) -> int | None:
+def read_peer_pid(sock: socket.socket, platform: str = sys.platform) -> int | None:
     """The process at the other end of a Unix socket; None where nobody tells it.
 
     Args:
@@ -233,17 +238,17 @@ def read_ancestry(process: int) -> tuple[int, ...]:
 # Places
 
 
-def unix_url(path: str) -> str:
+def make_unix_url(path: str) -> str:
     """The target of a Unix socket, as a client writes it."""
     return f"unix://{path}"
 
 
-def tcp_url(host: str, port: int) -> str:
+def make_tcp_url(host: str, port: int) -> str:
     """The target of a TCP socket, as a client writes it."""
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
 
-def place_of(url: str) -> str | tuple[str, int]:
+def parse_socket_url(url: str) -> str | tuple[str, int]:
     """Where a target leads: a path, or a host and a port.
 
     Raises:
@@ -263,7 +268,9 @@ def place_of(url: str) -> str | tuple[str, int]:
 MAX_PORT = 65535
 
 
-async def dial(url: str, *, connect_timeout: float, limit: int = LIMIT) -> SocketClientChannel:
+async def dial(
+    url: str, *, connect_timeout: float, limit: int = MAX_LINE_BYTES
+) -> SocketClientChannel:
     """Connect to ``unix:///path`` or ``tcp://host:port``.
 
     Args:
@@ -275,8 +282,8 @@ async def dial(url: str, *, connect_timeout: float, limit: int = LIMIT) -> Socke
         ConnectFailed: nobody listens there, or nobody may; the message says what to try.
         UsageError: the URL is no such place.
     """
-    place = place_of(url)
-    way = _unix(place) if isinstance(place, str) else _tcp(*place)
+    place = parse_socket_url(url)
+    way = _dial_unix(place) if isinstance(place, str) else _dial_tcp(*place)
     try:
         async with asyncio.timeout(connect_timeout):
             sock = await way
@@ -284,17 +291,17 @@ async def dial(url: str, *, connect_timeout: float, limit: int = LIMIT) -> Socke
         message = f"cannot connect to {url}: no connection within {connect_timeout:g} s"
         raise ConnectFailed(message) from error
     except OSError as error:
-        raise ConnectFailed(f"cannot connect to {url}: {_why_not(error)}") from error
-    return SocketClientChannel(prepared(sock), url, limit=limit)
+        raise ConnectFailed(f"cannot connect to {url}: {_explain_failure(error)}") from error
+    return SocketClientChannel(prepare_socket(sock), url, limit=limit)
 
 
-def _unix(path: str) -> Coroutine[Any, Any, socket.socket]:
-    if not has_unix():
-        raise ConnectFailed(f"cannot connect to {unix_url(path)}: {NO_UNIX}")
-    return _joined(lambda: socket.socket(socket.AF_UNIX), path)
+def _dial_unix(path: str) -> Coroutine[Any, Any, socket.socket]:
+    if not has_unix_sockets():
+        raise ConnectFailed(f"cannot connect to {make_unix_url(path)}: {NO_UNIX_SOCKETS}")
+    return _connect_socket(lambda: socket.socket(socket.AF_UNIX), path)
 
 
-async def _tcp(host: str, port: int) -> socket.socket:
+async def _dial_tcp(host: str, port: int) -> socket.socket:
     """Try each address of a host in turn."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -305,7 +312,7 @@ async def _tcp(host: str, port: int) -> socket.socket:
             return socket.socket(family, kind, protocol)
 
         try:
-            return await _joined(make, address)
+            return await _connect_socket(make, address)
         except OSError as error:
             failure = error.with_traceback(None)
     try:
@@ -314,7 +321,7 @@ async def _tcp(host: str, port: int) -> socket.socket:
         del failure  # it keeps this frame, and must not be kept by it
 
 
-async def _joined(make: Callable[[], socket.socket], address: Any) -> socket.socket:
+async def _connect_socket(make: Callable[[], socket.socket], address: Any) -> socket.socket:
     sock = make()
     try:
         sock.setblocking(False)
@@ -325,23 +332,23 @@ async def _joined(make: Callable[[], socket.socket], address: Any) -> socket.soc
     return sock
 
 
-NO_UNIX = "Unix sockets are not supported on this system; use tcp:// or stdio"
+NO_UNIX_SOCKETS = "Unix sockets are not supported on this system; use tcp:// or stdio"
 
 
-def has_unix() -> bool:
+def has_unix_sockets() -> bool:
     """Whether this system's event loops can read and write Unix sockets."""
     return sys.platform != "win32" and hasattr(socket, "AF_UNIX")
 
 
-def _why_not(error: OSError) -> str:
+def _explain_failure(error: OSError) -> str:
     why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
     if isinstance(error, socket.gaierror):
         why = str(error.strerror)
-    hint = HINTS.get(error.errno or 0, "")
+    hint = CONNECT_HINTS.get(error.errno or 0, "")
     return f"{why}{hint and f': {hint}'}"
 
 
-HINTS = {
+CONNECT_HINTS = {
     errno.ENOENT: "is the server running?",
     errno.ECONNREFUSED: "is a server running there?",
     errno.EACCES: "the socket belongs to another user",

@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import TextIO
 
 from isthmus.errors import ConnectFailed, ConnectionLost
-from isthmus.transports.lines import LineChannel
-from isthmus.transports.pipes import LIMIT, STDIO
+from isthmus.transports.line_channel import LineChannel
+from isthmus.transports.pipes import MAX_LINE_BYTES, STDIO_ORIGIN
 
 __all__ = ["StdioChannel"]
 
@@ -36,9 +36,9 @@ class StdioChannel(LineChannel):
         ConnectFailed: the process has no standard input or output.
     """
 
-    def __init__(self, *, limit: int = LIMIT) -> None:
-        self._claim = Claim()
-        super().__init__(self._claim.input, self._claim.output, STDIO, limit=limit)
+    def __init__(self, *, limit: int = MAX_LINE_BYTES) -> None:
+        self._claim = StdioClaim()
+        super().__init__(self._claim.input, self._claim.output, STDIO_ORIGIN, limit=limit)
 
     def _release(self) -> None:
         self._claim.release()
@@ -49,7 +49,7 @@ class StdioChannel(LineChannel):
         return ConnectionLost(f"the host stopped reading standard output: {error}")
 
 
-class Claim:
+class StdioClaim:
     """Standard input and output, taken from everybody else.
 
     Attributes:
@@ -69,16 +69,16 @@ class Claim:
         self.input, self.output = map(os.dup, self._kept)
         # spec 2026-07-28 basic/transports/stdio: the server MUST NOT write anything to its
         # stdout that is not a valid MCP message
-        _divert()
+        _divert_stdio()
         self._stdout = sys.stdout
-        _flush(self._stdout)  # what was printed before now goes to standard error, too
+        _flush_stream(self._stdout)  # what was printed before now goes to standard error, too
         if sys.stderr is not None:
             sys.stdout = sys.stderr
 
     def release(self) -> None:
         """Put both back where they were; may be called twice."""
-        _flush(sys.stdout)
-        _flush(self._stdout)
+        _flush_stream(sys.stdout)
+        _flush_stream(self._stdout)
         if sys.stdout is sys.stderr:
             sys.stdout = self._stdout
         for number, kept in enumerate(self._kept):
@@ -87,7 +87,7 @@ class Claim:
         self._kept.clear()
 
 
-def _divert() -> None:
+def _divert_stdio() -> None:
     """Make standard input an empty stream, and standard output the same as standard error."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -110,7 +110,7 @@ def _is_open(number: int) -> bool:
     return True
 
 
-def _flush(stream: TextIO | None) -> None:
+def _flush_stream(stream: TextIO | None) -> None:
     if stream is not None:  # as under pythonw.exe
         with suppress(OSError, ValueError):  # full, or closed by somebody
             stream.flush()

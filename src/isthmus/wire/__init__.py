@@ -6,26 +6,6 @@ of ``isthmus.revisions.METHODS``. Members that a later revision took away stay a
 ``isthmus.revisions`` says who may see what.
 """
 
-from isthmus.wire.asking import InputRequest, InputRequiredResult, InputResponses
-from isthmus.wire.base import UNSET, Id, Meta, UnsetType, Wire
-from isthmus.wire.capabilities import (
-    ClientCapabilities,
-    ClientTaskRequests,
-    ClientTasksCapability,
-    ElicitationCapability,
-    ElicitationTasks,
-    PromptsCapability,
-    ResourcesCapability,
-    RootsCapability,
-    SamplingCapability,
-    SamplingTasks,
-    ServerCapabilities,
-    ServerTaskRequests,
-    ServerTasksCapability,
-    ToolsCapability,
-    ToolTasks,
-)
-from isthmus.wire.changes import AcknowledgedParams, ListenParams, ListenResult, SubscriptionFilter
 from isthmus.wire.completion import (
     CompleteParams,
     CompleteResult,
@@ -67,7 +47,29 @@ from isthmus.wire.elicitation import (
 )
 from isthmus.wire.identity import Annotations, Icon, Implementation, Role
 from isthmus.wire.jsonrpc import ErrorBody
-from isthmus.wire.logging import LOG_LEVELS, LogLevel, LogMessageParams, SetLevelParams
+from isthmus.wire.lifecycle import (
+    ClientCapabilities,
+    ClientTaskRequests,
+    ClientTasksCapability,
+    DiscoverParams,
+    DiscoverResult,
+    ElicitationCapability,
+    ElicitationTasks,
+    InitializedParams,
+    InitializeParams,
+    InitializeResult,
+    PingParams,
+    PromptsCapability,
+    ResourcesCapability,
+    RootsCapability,
+    SamplingCapability,
+    SamplingTasks,
+    ServerCapabilities,
+    ServerTaskRequests,
+    ServerTasksCapability,
+    ToolsCapability,
+    ToolTasks,
+)
 from isthmus.wire.meta import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -80,21 +82,21 @@ from isthmus.wire.meta import (
     Envelope,
     RequestMeta,
 )
-from isthmus.wire.notices import (
+from isthmus.wire.notifications import (
+    LOG_LEVELS,
+    AcknowledgedParams,
     CancelledParams,
     ElicitationCompleteParams,
     ListChangedParams,
+    ListenParams,
+    ListenResult,
+    LogLevel,
+    LogMessageParams,
     ProgressParams,
     ResourceUpdatedParams,
     RootsListChangedParams,
-)
-from isthmus.wire.opening import (
-    DiscoverParams,
-    DiscoverResult,
-    InitializedParams,
-    InitializeParams,
-    InitializeResult,
-    PingParams,
+    SetLevelParams,
+    SubscriptionFilter,
 )
 from isthmus.wire.prompts import (
     GetPromptParams,
@@ -118,7 +120,15 @@ from isthmus.wire.resources import (
     SubscribeParams,
     UnsubscribeParams,
 )
-from isthmus.wire.results import CacheableResult, CacheScope, EmptyResult, Result
+from isthmus.wire.results import (
+    CacheableResult,
+    CacheScope,
+    EmptyResult,
+    InputRequest,
+    InputRequiredResult,
+    InputResponses,
+    Result,
+)
 from isthmus.wire.roots import ListRootsParams, ListRootsResult, Root
 from isthmus.wire.sampling import (
     CreateMessageParams,
@@ -131,6 +141,7 @@ from isthmus.wire.sampling import (
     ToolResultContent,
     ToolUseContent,
 )
+from isthmus.wire.struct import UNSET, Id, Meta, UnsetType, Wire
 from isthmus.wire.tasks import (
     TASKS,
     CancelTaskParams,

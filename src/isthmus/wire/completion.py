@@ -2,8 +2,8 @@
 
 from typing import TypeAlias
 
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.results import Result
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 __all__ = [
     "CompleteParams",

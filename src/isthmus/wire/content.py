@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import StructMeta
 
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.identity import Annotations, Icon
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 __all__ = [
     "AudioContent",

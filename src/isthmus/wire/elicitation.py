@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, TypeAlias
 
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.tasks import TaskMetadata
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from isthmus.wire.base import UNSET, UnsetType, Wire
+from isthmus.wire.struct import UNSET, UnsetType, Wire
 
 __all__ = ["Annotations", "Icon", "Implementation", "Role"]
 

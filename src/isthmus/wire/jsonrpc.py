@@ -3,17 +3,24 @@
 One :class:`Frame` stands for requests, notifications, answers and errors; which of them it is
 follows from the members present. ``params`` and ``result`` stay raw bytes until somebody knows
 their type, so that every message is decoded exactly once.
+
+How deeply JSON is nested, found out before anything is made of it.
+
+Decoders stop where the interpreter's stack ends, and code that walks over what was decoded stops
+sooner. So what comes from the other side is measured first. That is done by C code throughout:
+strings are taken out, then all but brackets, and the rest is added up.
 """
 
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from isthmus.wire.base import Id, Wire
+from isthmus.wire.struct import Id, Wire
 
 __all__ = [
     "ErrorBody",
@@ -26,6 +33,7 @@ __all__ = [
     "encode_error",
     "encode_note",
     "find_answered_id",
+    "is_nested_deeper",
     "parse",
     "shorten",
 ]
@@ -63,13 +71,13 @@ class Unreadable(msgspec.Struct, frozen=True):
     id: Id | None = None
 
 
-class Member(msgspec.Struct, frozen=True, gc=False):
+class ArrayMember(msgspec.Struct, frozen=True, gc=False):
     """What each message in an array has."""
 
     jsonrpc: str
 
 
-class Named(msgspec.Struct, frozen=True, gc=False):
+class IdMember(msgspec.Struct, frozen=True, gc=False):
     """What is read of a message that is none."""
 
     id: Raw = Raw(b"")
@@ -77,17 +85,17 @@ class Named(msgspec.Struct, frozen=True, gc=False):
 
 _decode_frame = msgspec.json.Decoder(Frame).decode
 _decode_frames = msgspec.json.Decoder(list[Raw]).decode
-_check_members = msgspec.json.Decoder(list[Member]).decode
-_decode_named = msgspec.json.Decoder(Named).decode
+_check_members = msgspec.json.Decoder(list[ArrayMember]).decode
+_decode_id_member = msgspec.json.Decoder(IdMember).decode
 
-MAX_QUOTED = 200
-MAX_REPEATED = 100
-UTF8_PIECE = 64 * 1024
+MAX_QUOTED_CHARS = 200
+MAX_REPEATED_CHARS = 100
+UTF8_PIECE_BYTES = 64 * 1024
 
-MAX_LENIENT = 64 * 1024
+MAX_LENIENT_BYTES = 64 * 1024
 """Bytes of an array whose members are each refused by themselves."""
 
-MAX_ID = 64 * 1024
+MAX_ID_BYTES = 64 * 1024
 """Bytes of an id that is repeated with a refusal."""
 
 
@@ -104,17 +112,17 @@ def parse(data: bytes) -> Frame | Unreadable | Sequence[Raw]:
     try:
         frame = _decode_frame(data)
     except msgspec.ValidationError as error:
-        return _misshapen(data, error)
+        return _read_misshapen(data, error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Unreadable(-32700, f"Parse error: {_brief(error)}")
-    flaw = _flaw(frame)
+        return Unreadable(-32700, f"Parse error: {_describe_error(error)}")
+    flaw = _find_flaw(frame)
     if flaw:
         legible = frame.id if isinstance(frame.id, int | str) else None
         return Unreadable(-32600, f"Invalid request: {flaw}", legible)
     if not data.isascii() and frame.method is not UNSET:
         # spec 2026-07-28 basic/transports: messages MUST be UTF-8 encoded. What stays raw was not
         # looked at yet; an answer is, by whoever waits for it and is told.
-        return _malformed_utf8(data) or frame
+        return _refuse_malformed_utf8(data) or frame
     return frame
 
 
@@ -126,39 +134,41 @@ def find_answered_id(data: bytes) -> Id | None:
     """
     found = _ID_BEFORE.match(data)
     if found is None and _ANSWER_FIRST.match(data):
-        found = _ID_BEHIND.search(data, max(0, len(data) - MAX_TAIL))
+        found = _ID_BEHIND.search(data, max(0, len(data) - MAX_TAIL_BYTES))
     return None if found is None else _decode_id(found[1])
 
 
-_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
-_ID = rb'"id"\s*:\s*(0|[1-9]\d{0,17}|"[A-Za-z0-9_.:-]{1,100}")'
-_ANSWER = rb'"(?:result|error)"\s*:'
+_VERSION_PATTERN = rb'"jsonrpc"\s*:\s*"2\.0"'
+_ID_PATTERN = rb'"id"\s*:\s*(0|[1-9]\d{0,17}|"[A-Za-z0-9_.:-]{1,100}")'
+_ANSWER_PATTERN = rb'"(?:result|error)"\s*:'
 _ID_BEFORE = re.compile(
-    rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID + rb"\s*,\s*(?:" + _VERSION
-    + rb"\s*,\s*)?" + _ANSWER
+    rb"\s*\{\s*(?:" + _VERSION_PATTERN + rb"\s*,\s*)?" + _ID_PATTERN + rb"\s*,\s*(?:" + _VERSION_PATTERN
+    + rb"\s*,\s*)?" + _ANSWER_PATTERN
 )  # fmt: skip
-_ANSWER_FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ANSWER)
-_ID_BEHIND = re.compile(rb",\s*" + _ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*$")
+_ANSWER_FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION_PATTERN + rb"\s*,\s*)?" + _ANSWER_PATTERN)
+_ID_BEHIND = re.compile(
+    rb",\s*" + _ID_PATTERN + rb"\s*(?:,\s*" + _VERSION_PATTERN + rb"\s*)?\}\s*$"
+)
 _decode_id = msgspec.json.Decoder(int | str).decode
 
-MAX_TAIL = 300
+MAX_TAIL_BYTES = 300
 """Bytes at the end of a message in which its id is looked for."""
 
 
-def _malformed_utf8(data: bytes) -> Unreadable | None:
+def _refuse_malformed_utf8(data: bytes) -> Unreadable | None:
     """What to refuse bytes with that are not UTF-8, or None."""
     decoder, whole = getincrementaldecoder("utf-8")(), memoryview(data)
     at = 0
     try:
         while at < len(whole):  # piece by piece: as a whole it would take four times the memory
-            decoder.decode(whole[at : at + UTF8_PIECE], at + UTF8_PIECE >= len(whole))
-            at += UTF8_PIECE
+            decoder.decode(whole[at : at + UTF8_PIECE_BYTES], at + UTF8_PIECE_BYTES >= len(whole))
+            at += UTF8_PIECE_BYTES
     except UnicodeDecodeError as error:
         return Unreadable(-32700, f"Parse error: it is not UTF-8: {error.reason}")
     return None
 
 
-def _flaw(frame: Frame) -> str | None:
+def _find_flaw(frame: Frame) -> str | None:
     """What JSON-RPC 2.0 and MCP forbid about a frame that decoded, or None."""
     if frame.jsonrpc != "2.0":
         return 'member "jsonrpc" must be "2.0"'
@@ -172,45 +182,45 @@ def _flaw(frame: Frame) -> str | None:
     return 'needs "method", or one of "result" and "error"'
 
 
-def _misshapen(data: bytes, error: msgspec.ValidationError) -> Unreadable | Sequence[Raw]:
+def _read_misshapen(data: bytes, error: msgspec.ValidationError) -> Unreadable | Sequence[Raw]:
     try:
         if data.lstrip()[:1] == b"[":
-            return _members(data)
-        id = _id(data)
+            return _read_members(data)
+        id = _read_id(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as worse:
-        return Unreadable(-32700, f"Parse error: {_brief(worse)}")
-    return Unreadable(-32600, f"Invalid request: {_brief(error)}", id)
+        return Unreadable(-32700, f"Parse error: {_describe_error(worse)}")
+    return Unreadable(-32600, f"Invalid request: {_describe_error(error)}", id)
 
 
-def _members(data: bytes) -> Unreadable | Sequence[Raw]:
+def _read_members(data: bytes) -> Unreadable | Sequence[Raw]:
     """The members of an array, unread; a long one with what is no message in it is refused.
 
     Millions of members can be as many bytes: what is taken apart must be worth it.
     """
-    if len(data) > MAX_LENIENT:
+    if len(data) > MAX_LENIENT_BYTES:
         try:
             _check_members(data)
         except msgspec.ValidationError as error:
-            return Unreadable(-32600, f"Invalid request: {_brief(error)}")
+            return Unreadable(-32600, f"Invalid request: {_describe_error(error)}")
     return _decode_frames(data)
 
 
-def _id(data: bytes) -> Id | None:
+def _read_id(data: bytes) -> Id | None:
     """The id of what is no frame, where that is legible."""
     try:
-        raw = _decode_named(data).id
+        raw = _decode_id_member(data).id
     except msgspec.ValidationError:
         return None  # it is no object
-    id = msgspec.json.decode(raw) if 0 < len(memoryview(raw)) <= MAX_ID else None
+    id = msgspec.json.decode(raw) if 0 < len(memoryview(raw)) <= MAX_ID_BYTES else None
     return id if isinstance(id, int | str) and not isinstance(id, bool) else None
 
 
-def _brief(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     text = str(error) or type(error).__name__
-    return text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
+    return text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "…"
 
 
-def shorten(text: object, most: int = MAX_REPEATED) -> str:
+def shorten(text: object, most: int = MAX_REPEATED_CHARS) -> str:
     """As much of the other side's words as an error repeats: an answer is not what one asks to be sent."""
     words = text if isinstance(text, str) else str(text)
     return words if len(words) <= most else words[:most] + "…"
@@ -245,3 +255,22 @@ def encode_error(id: Id | None, error: ErrorBody, *, null_id: bool = True) -> by
     if id is None and not null_id:
         return b'{"jsonrpc":"2.0","error":%b}' % encode(error)
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode(id), encode(error))
+
+
+_STRING_PATTERN = rb'(?s)"(?:[^"\\]++|\\.)*+"'
+_BRACKETS = b"[]{}"
+_NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
+_DEPTH_STEPS = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")  # as signed bytes: one up, one down
+
+
+def is_nested_deeper(data: bytes, most: int) -> bool:
+    """Whether JSON is nested more than ``most`` levels deep.
+
+    Args:
+        data: what should be JSON; of anything else the answer means nothing, and harms nobody.
+        most: the levels of arrays and objects that are allowed.
+    """
+    if data.count(b"[") + data.count(b"{") <= most:
+        return False
+    steps = re.sub(_STRING_PATTERN, b"", data).translate(_DEPTH_STEPS, _NO_BRACKETS)
+    return max(accumulate(memoryview(steps).cast("b")), default=0) > most

@@ -1,13 +1,18 @@
-"""The reserved keys of ``_meta``, and the parts of ``params`` that concern every method."""
+"""The reserved keys of ``_meta``, and the parts of ``params`` that concern every method.
 
+What ``_meta`` holds, and which keys there may be in it.
+"""
+
+import re
 from typing import Any
 
-from msgspec import field
+import msgspec
+from msgspec import Raw, field
 
-from isthmus.wire.base import UNSET, Id, UnsetType, Wire
-from isthmus.wire.capabilities import ClientCapabilities
 from isthmus.wire.identity import Implementation
-from isthmus.wire.logging import LogLevel
+from isthmus.wire.lifecycle import ClientCapabilities
+from isthmus.wire.notifications import LogLevel
+from isthmus.wire.struct import UNSET, Id, Meta, UnsetType, Wire
 
 __all__ = [
     "CLIENT_CAPABILITIES",
@@ -20,6 +25,8 @@ __all__ = [
     "SUBSCRIPTION_ID",
     "Envelope",
     "RequestMeta",
+    "find_key_flaw",
+    "read_meta",
 ]
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -59,3 +66,33 @@ class Envelope(Wire, frozen=True, kw_only=True):
     name: Any = UNSET
     uri: Any = UNSET
     task_id: Any = UNSET
+
+
+class _MetaParams(msgspec.Struct, rename={"meta": "_meta"}):
+    meta: dict[str, Any] = {}
+
+
+_decode_params = msgspec.json.Decoder(_MetaParams).decode
+
+
+def read_meta(params: Raw | None) -> Meta:
+    """The whole ``_meta`` of a request, keys nobody knows included; empty where there is none."""
+    try:
+        return {} if params is None else _decode_params(params).meta
+    except msgspec.DecodeError:
+        return {}
+
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_KEY = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
+
+
+def find_key_flaw(key: object) -> str | None:
+    """What is wrong with a key that a program puts into ``_meta``; None where nothing is."""
+    # spec 2026-07-28 basic#_meta: an optional prefix of labels and a slash, and a name
+    if not isinstance(key, str) or not re.fullmatch(_KEY, key):
+        return f"{key!r} is no key of _meta: com.example/name has a prefix, a slash and a name"
+    if key == "progressToken":
+        # spec 2026-07-28 basic/patterns/progress: tokens MUST be unique across active requests
+        return "'progressToken' is chosen by the client: give on_progress= to be told of progress"
+    return None

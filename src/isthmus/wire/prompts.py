@@ -1,10 +1,9 @@
 """Prompts: messages a user may start from."""
 
-from isthmus.wire.asking import InputResponses
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.content import ContentBlock
 from isthmus.wire.identity import Icon, Role
-from isthmus.wire.results import CacheableResult, Result
+from isthmus.wire.results import CacheableResult, InputResponses, Result
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 __all__ = [
     "GetPromptParams",

@@ -27,28 +27,28 @@ from isthmus.wire.sampling import (
 )
 from isthmus.wire.tools import CallToolResult, ListToolsResult, Tool
 
-__all__ = ["LeftOut", "forgiving", "read_well_formed_items", "reader", "without_nulls"]
+__all__ = ["UnreadableItem", "drop_nulls", "forgiving_reader", "read_well_formed_items", "reader"]
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]
 Tags: TypeAlias = frozenset[str]
 
-_CONTENT: Tags = frozenset({"text", "image", "audio", "resource_link", "resource"})
-_SAMPLING: Tags = frozenset({"text", "image", "audio", "tool_use", "tool_result"})
+_CONTENT_TAGS: Tags = frozenset({"text", "image", "audio", "resource_link", "resource"})
+_SAMPLING_TAGS: Tags = frozenset({"text", "image", "audio", "tool_use", "tool_result"})
 
 # The tags known in the content of each type, or of its messages.
-_KNOWN: dict[Any, Tags] = {
-    CallToolResult: _CONTENT,
-    GetPromptResult: _CONTENT,
-    PromptMessage: _CONTENT,
-    ToolResultContent: _CONTENT,
-    CreateMessageParams: _SAMPLING,
-    CreateMessageResult: _SAMPLING,
-    SamplingMessage: _SAMPLING,
+_KNOWN_TAGS: dict[Any, Tags] = {
+    CallToolResult: _CONTENT_TAGS,
+    GetPromptResult: _CONTENT_TAGS,
+    PromptMessage: _CONTENT_TAGS,
+    ToolResultContent: _CONTENT_TAGS,
+    CreateMessageParams: _SAMPLING_TAGS,
+    CreateMessageResult: _SAMPLING_TAGS,
+    SamplingMessage: _SAMPLING_TAGS,
 }
 
 # The member of a list's result that holds the items, and their type.
-_LISTED: dict[Any, tuple[str, Any]] = {
+_LIST_ITEMS: dict[Any, tuple[str, Any]] = {
     ListToolsResult: ("tools", Tool),
     ListPromptsResult: ("prompts", Prompt),
     ListResourcesResult: ("resources", Resource),
@@ -56,7 +56,7 @@ _LISTED: dict[Any, tuple[str, Any]] = {
 }
 
 
-class LeftOut(NamedTuple):
+class UnreadableItem(NamedTuple):
     """An item of a list that could not be read.
 
     Attributes:
@@ -75,7 +75,7 @@ def reader(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
     the JSON does not fit, ``msgspec.DecodeError`` where it is none.
     """
     fast = msgspec.json.Decoder(shape).decode
-    known = _KNOWN.get(shape)
+    known = _KNOWN_TAGS.get(shape)
     if known is None:
         return fast
 
@@ -84,7 +84,7 @@ def reader(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
             return fast(data)
         except msgspec.ValidationError:
             plain = msgspec.json.decode(data)
-            taken = list(_take(plain, known, ()))
+            taken = list(_take_unknown(plain, known, ()))
             if not taken:
                 raise
         value = fast(msgspec.json.encode(plain))
@@ -95,7 +95,7 @@ def reader(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
     return read
 
 
-def forgiving(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
+def forgiving_reader(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
     """As :func:`reader`, for what others wrote who write null where they mean nothing.
 
     Some programs write ``"nextCursor": null`` or ``"content": null``, which no schema has. It is
@@ -107,7 +107,7 @@ def forgiving(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
         try:
             return read(data)
         except msgspec.ValidationError:
-            less = without_nulls(data)
+            less = drop_nulls(data)
             if less is None:
                 raise
         return read(less)
@@ -117,38 +117,38 @@ def forgiving(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
 
 def read_well_formed_items(
     shape: type[T], data: bytes | msgspec.Raw
-) -> tuple[T, list[LeftOut]] | None:
+) -> tuple[T, list[UnreadableItem]] | None:
     """A list's result without the items that cannot be read, and what was left out.
 
     Returns:
         None where ``shape`` is no list's result, or where something else is wrong with it.
     """
-    member, kind = _LISTED.get(shape, ("", None))
+    member, kind = _LIST_ITEMS.get(shape, ("", None))
     whole = msgspec.json.decode(data)
     items = whole.get(member) if isinstance(whole, dict) else None
     if not isinstance(items, list):
         return None
     kept: list[Any] = []
-    left_out: list[LeftOut] = []
+    left_out: list[UnreadableItem] = []
     for index, item in enumerate(items):
         encoded = msgspec.json.encode(item)
         try:
-            forgiving(kind)(encoded)
+            forgiving_reader(kind)(encoded)
         except msgspec.ValidationError as error:
             name = item.get("name") if isinstance(item, dict) else None
             said = f" {name!r:.100}" if isinstance(name, str) else ""
-            left_out.append(LeftOut(f"{member}[{index}]{said}", str(error)))
+            left_out.append(UnreadableItem(f"{member}[{index}]{said}", str(error)))
         else:
-            less = without_nulls(encoded)
+            less = drop_nulls(encoded)
             kept.append(msgspec.Raw(encoded if less is None else less))
     whole[member] = kept
     try:
-        return forgiving(shape)(msgspec.json.encode(whole)), left_out
+        return forgiving_reader(shape)(msgspec.json.encode(whole)), left_out
     except msgspec.ValidationError:
         return None
 
 
-def without_nulls(data: bytes | msgspec.Raw) -> bytes | None:
+def drop_nulls(data: bytes | msgspec.Raw) -> bytes | None:
     """An object without its members that are null; None where there are none.
 
     What a user left blank in a form is looked for, too: in ``content``, if that is an object.
@@ -163,13 +163,13 @@ def without_nulls(data: bytes | msgspec.Raw) -> bytes | None:
     return None if kept == plain else msgspec.json.encode(kept)
 
 
-def _take(owner: Any, known: Tags, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _take_unknown(owner: Any, known: Tags, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Put an empty text in the place of every unknown block; give the blocks and their places."""
     if not isinstance(owner, dict):
         return
     messages = owner.get("messages")
     for i, message in enumerate(messages if isinstance(messages, list) else ()):
-        yield from _take(message, known, (*path, "messages", i))
+        yield from _take_unknown(message, known, (*path, "messages", i))
     content = owner.get("content")
     if isinstance(content, list):
         for i in range(len(content)):
@@ -184,7 +184,7 @@ def _take_block(
     block = owner[key]
     tag = block.get("type") if isinstance(block, dict) else None
     if tag == "tool_result" and tag in known:
-        yield from _take(block, _CONTENT, path)
+        yield from _take_unknown(block, _CONTENT_TAGS, path)
     elif isinstance(tag, str) and tag not in known:
         owner[key] = {"type": "text", "text": ""}
         yield path, block

@@ -1,10 +1,9 @@
 """Resources: things that can be read at a URI."""
 
-from isthmus.wire.asking import InputResponses
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.content import ResourceContents
 from isthmus.wire.identity import Annotations, Icon
-from isthmus.wire.results import CacheableResult
+from isthmus.wire.results import CacheableResult, InputResponses
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 __all__ = [
     "ListResourceTemplatesParams",

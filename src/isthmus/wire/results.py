@@ -1,10 +1,23 @@
-"""What results have in common."""
+"""What results have in common.
+
+Questions inside a result: how a server asks since 2026-07-28 (basic/patterns/mrtr).
+"""
 
 from typing import Literal, TypeAlias
 
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
+from msgspec import Raw
 
-__all__ = ["CacheScope", "CacheableResult", "EmptyResult", "Result"]
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
+
+__all__ = [
+    "CacheScope",
+    "CacheableResult",
+    "EmptyResult",
+    "InputRequest",
+    "InputRequiredResult",
+    "InputResponses",
+    "Result",
+]
 
 CacheScope: TypeAlias = Literal["public", "private"]
 """Who may share a cached result: everybody, or one user only."""
@@ -35,3 +48,30 @@ class CacheableResult(Result, frozen=True, kw_only=True):
 
     ttl_ms: int | UnsetType = UNSET
     cache_scope: CacheScope | UnsetType = UNSET
+
+
+InputResponses: TypeAlias = dict[str, Raw]
+"""Answers by the key of their question; each is the raw result of the method asked."""
+
+
+class InputRequest(Wire, frozen=True, kw_only=True):
+    """One question: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``."""
+
+    method: str
+    params: Raw | UnsetType = UNSET
+
+
+class InputRequiredResult(Wire, frozen=True, kw_only=True):
+    """The request cannot be completed yet: answer these and send it again.
+
+    Attributes:
+        result_type: always ``"input_required"``.
+        input_requests: questions by keys of the server's choice.
+        request_state: the server's state; the client hands it back unread.
+        meta: anything else.
+    """
+
+    result_type: str = "input_required"
+    input_requests: dict[str, InputRequest] | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET

@@ -1,6 +1,6 @@
 """Roots: the places a client lets a server work in."""
 
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 __all__ = ["ListRootsParams", "ListRootsResult", "Root"]
 

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.content import (
     AudioContent,
     ContentBlock,
@@ -11,6 +10,7 @@ from isthmus.wire.content import (
     UnknownContent,
 )
 from isthmus.wire.identity import Role
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.tasks import TaskMetadata
 from isthmus.wire.tools import Tool
 

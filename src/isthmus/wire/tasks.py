@@ -9,10 +9,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Raw
 
-from isthmus.wire.asking import InputRequest, InputResponses
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.jsonrpc import ErrorBody
-from isthmus.wire.results import Result
+from isthmus.wire.results import InputRequest, InputResponses, Result
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 __all__ = [
     "TASKS",

@@ -4,11 +4,10 @@ from typing import Any, Literal
 
 from msgspec import Raw
 
-from isthmus.wire.asking import InputResponses
-from isthmus.wire.base import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.content import ContentBlock
 from isthmus.wire.identity import Icon
-from isthmus.wire.results import CacheableResult, Result
+from isthmus.wire.results import CacheableResult, InputResponses, Result
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.tasks import TaskMetadata
 
 __all__ = [

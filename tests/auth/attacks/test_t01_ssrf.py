@@ -4,9 +4,9 @@ from ipaddress import ip_address
 
 import pytest
 
-from isthmus.auth.addresses import purpose
-from isthmus.auth.network import PUBLIC, Network, NetworkPolicy, NetworkRefused, desktop
-from local_web import as_json, serving
+from isthmus.auth.net.addresses import special_purpose
+from isthmus.auth.net.network import PUBLIC_ONLY, Network, NetworkPolicy, NetworkRefused, desktop
+from support.http.local_web import make_json_response, serve_responses
 
 SPELLINGS = """
 127.0.0.1 127.1 2130706433 0x7f000001 0177.0.0.1 0x7f.0.0.1 127.0.0.1. localhost
@@ -31,11 +31,11 @@ https://user:pw@login.example/ https://h/#f https://h\@x/ https://h:0/ https://h
 
 @pytest.mark.covers("auth.threat.t01-ssrf-by-metadata", "auth.client.ssrf-considered")
 @pytest.mark.parametrize(
-    "policy", [PUBLIC, desktop("https://mcp.example/mcp")], ids=["public", "desktop"]
+    "policy", [PUBLIC_ONLY, desktop("https://mcp.example/mcp")], ids=["public", "desktop"]
 )
 async def test_no_spelling_of_this_machine_gets_a_connection(policy):
     """Ours: whoever names this machine, in whatever letters, reaches nothing on it."""
-    async with serving(lambda asked: as_json({})) as web:
+    async with serve_responses(lambda asked: make_json_response({})) as web:
         network = Network(policy)
         for host in SPELLINGS.split():
             for scheme in ("https", "http"):
@@ -54,7 +54,7 @@ async def test_a_name_with_one_reserved_address_is_refused_whole(address):
     async def resolve(host, port):
         return ["8.8.8.8", address]
 
-    network = Network(PUBLIC, resolve=resolve)
+    network = Network(PUBLIC_ONLY, resolve=resolve)
     with pytest.raises(NetworkRefused, match=r"only public addresses"):
         await network.fetch("GET", "https://login.example/")
     await network.close()
@@ -63,7 +63,7 @@ async def test_a_name_with_one_reserved_address_is_refused_whole(address):
 @pytest.mark.parametrize("address", GLOBAL.split())
 def test_public_addresses_are_for_everybody(address):
     """Ours: the guard stops nobody on the way to the internet."""
-    assert None is purpose(ip_address(address))
+    assert None is special_purpose(ip_address(address))
 
 
 @pytest.mark.covers("auth.threat.t01-ssrf-by-metadata")
@@ -73,7 +73,9 @@ async def test_what_the_user_typed_opens_nothing_beside_it():
     async def resolve(host, port):
         return ["127.0.0.1"]
 
-    async with serving(lambda asked: as_json({"host": asked.headers["host"]})) as web:
+    async with serve_responses(
+        lambda asked: make_json_response({"host": asked.headers["host"]})
+    ) as web:
         network = Network(desktop(f"http://intranet.example:{web.port}/mcp"), resolve=resolve)
         own = await network.json(f"http://intranet.example:{web.port}/x")
         for other in (

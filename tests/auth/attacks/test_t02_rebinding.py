@@ -4,9 +4,15 @@ import socket
 
 import pytest
 
-from isthmus.auth import dialling
-from isthmus.auth.network import PUBLIC, Network, NetworkFailed, NetworkPolicy, NetworkRefused
-from local_web import as_json, serving
+from isthmus.auth.net import addresses
+from isthmus.auth.net.network import (
+    PUBLIC_ONLY,
+    Network,
+    NetworkFailed,
+    NetworkPolicy,
+    NetworkRefused,
+)
+from support.http.local_web import make_json_response, serve_responses
 
 
 class Rebinding:
@@ -34,9 +40,9 @@ async def test_the_address_that_was_judged_is_the_one_that_is_dialled(monkeypatc
             dialled.append(address)
             raise ConnectionRefusedError(111, "no network in tests")
 
-    monkeypatch.setattr(dialling.socket, "socket", Refusing)
-    async with serving(lambda asked: as_json({})) as web:
-        network = Network(PUBLIC, resolve=resolve)
+    monkeypatch.setattr(addresses.socket, "socket", Refusing)
+    async with serve_responses(lambda asked: make_json_response({})) as web:
+        network = Network(PUBLIC_ONLY, resolve=resolve)
         with pytest.raises(NetworkFailed):
             await network.fetch("GET", f"https://rebind.example:{web.port}/")
         await network.close()
@@ -50,8 +56,8 @@ async def test_the_address_that_was_judged_is_the_one_that_is_dialled(monkeypatc
 async def test_the_next_connection_is_judged_again():
     """Ours: what was right once gives nobody a right; a later answer is judged like the first."""
     resolve = Rebinding(["127.0.0.1"])
-    async with serving(lambda asked: as_json({})) as web:
-        network = Network(PUBLIC, resolve=resolve)
+    async with serve_responses(lambda asked: make_json_response({})) as web:
+        network = Network(PUBLIC_ONLY, resolve=resolve)
         with pytest.raises(NetworkRefused, match="loopback"):
             await network.fetch("GET", f"https://rebind.example:{web.port}/")
         await network.close()
@@ -62,9 +68,9 @@ async def test_the_next_connection_is_judged_again():
 async def test_a_socket_is_made_for_judged_addresses_alone():
     """Ours: the last step before dialling holds what the steps before it promised."""
     with pytest.raises(OSError, match="not judged"):
-        dialling.make_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 80)))
-    with dialling.admitting(None), pytest.raises(OSError, match="not judged"):
-        dialling.make_socket((socket.AF_UNIX, socket.SOCK_STREAM, 0, "", "/run/x.sock"))
+        addresses.make_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 80)))
+    with addresses.admit_addresses(None), pytest.raises(OSError, match="not judged"):
+        addresses.make_socket((socket.AF_UNIX, socket.SOCK_STREAM, 0, "", "/run/x.sock"))
 
 
 async def test_name_and_certificate_stay_what_was_asked_for():
@@ -73,7 +79,7 @@ async def test_name_and_certificate_stay_what_was_asked_for():
     async def resolve(host, port):
         return ["127.0.0.1"]
 
-    async with serving(lambda asked: as_json({})) as web:
+    async with serve_responses(lambda asked: make_json_response({})) as web:
         own = NetworkPolicy(origins=frozenset({f"http://mine.example:{web.port}"}))
         network = Network(own, resolve=resolve)
         await network.json(f"http://mine.example:{web.port}/a?b=%2e")

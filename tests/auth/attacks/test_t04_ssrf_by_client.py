@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from document_shelf import Shelf
-from isthmus.auth.network import PUBLIC, Network
-from local_web import as_json, serving
-from small_authority import BACK, SmallAuthority, sent
+from isthmus.auth.net.network import PUBLIC_ONLY, Network
+from support.auth.documents import DocumentShelf
+from support.auth.small_authority import BACK, SmallAuthority, redirect_parameters
+from support.http.local_web import make_json_response, serve_responses
 
 pytestmark = pytest.mark.covers(
     "auth.threat.t04-ssrf-by-client", "auth.authority.documents-guarded"
@@ -25,9 +25,9 @@ async def test_a_document_on_a_private_address_gets_no_connection():
         looked_up.append(host)
         return ["127.0.0.1"]
 
-    async with serving(lambda asked: as_json({})) as web:
+    async with serve_responses(lambda asked: make_json_response({})) as web:
         id = f"https://rebind.example:{web.port}/client.json"
-        network = Network(PUBLIC, resolve=resolve)
+        network = Network(PUBLIC_ONLY, resolve=resolve)
         async with SmallAuthority(network=network) as small:
             answer = await small.ask(id)
 
@@ -54,7 +54,7 @@ async def test_a_document_on_this_machine_is_not_asked_for(id):
 
 async def test_keys_that_a_client_names_are_fetched_under_the_same_guard():
     """Ours: a jwks_uri is a URL that somebody else chose, too."""
-    async with serving(lambda asked: as_json({"keys": []})) as web:
+    async with serve_responses(lambda asked: make_json_response({"keys": []})) as web:
         async with SmallAuthority() as small:
             client = await small.register(
                 token_endpoint_auth_method="private_key_jwt",
@@ -84,7 +84,7 @@ def encoded(subject):
 
 async def test_a_failure_is_not_remembered_and_a_success_is():
     """CIMD 4.3: errors are not cached; whoever mends a document is let in at once."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     async with SmallAuthority(network=shelf) as small:
         before = await small.ask(ID)
         shelf.put(ID, {"client_id": ID, "client_name": "N", "redirect_uris": [BACK]})
@@ -92,14 +92,14 @@ async def test_a_failure_is_not_remembered_and_a_success_is():
         again = await small.ask(ID)
 
         assert 400 == before.status
-        assert "code" in sent(after)
-        assert "code" in sent(again)
+        assert "code" in redirect_parameters(after)
+        assert "code" in redirect_parameters(again)
         assert 2 == shelf.asked[ID]
 
 
 async def test_a_logo_is_never_fetched():
     """Ours: nothing of a document is asked for that is not needed."""
-    shelf, logo = Shelf(), "https://app.example/logo.png"
+    shelf, logo = DocumentShelf(), "https://app.example/logo.png"
     shelf.put(ID, {"client_id": ID, "client_name": "N", "redirect_uris": [BACK], "logo_uri": logo})
     async with SmallAuthority(network=shelf) as small:
         await small.ask(ID)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from document_shelf import Shelf
-from isthmus.auth.authorization_server.documents import Documents
-from isthmus.auth.authorization_server.settings import CimdPolicy, RegistrationPolicy
-from small_authority import BACK, SmallAuthority, sent
+from isthmus.auth.authorization_server.core.lookups import ClientDocuments
+from isthmus.auth.authorization_server.core.settings import CimdPolicy, RegistrationPolicy
+from support.auth.documents import DocumentShelf
+from support.auth.small_authority import BACK, SmallAuthority, redirect_parameters
 
 pytestmark = pytest.mark.covers(
     "auth.threat.t05-document-abuse", "auth.authority.metadata-documents"
@@ -44,7 +44,7 @@ BAD = {
 @pytest.mark.parametrize("flaw", BAD)
 async def test_a_bad_document_is_a_page(flaw):
     """2026-07-28: a document is valid JSON with what is required, and about its own URL."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     shelf.put(ID, BAD[flaw])
     async with SmallAuthority(network=shelf) as small:
         answer = await small.ask(ID)
@@ -65,7 +65,7 @@ async def test_a_bad_document_is_a_page(flaw):
 )
 async def test_a_bad_answer_is_a_page(headers):
     """CIMD 4: 200, JSON, and no redirect is followed."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     shelf.put(ID, GOOD, **headers)
     async with SmallAuthority(network=shelf) as small:
         assert 400 == (await small.ask(ID)).status
@@ -90,7 +90,7 @@ async def test_a_bad_answer_is_a_page(headers):
 )
 async def test_a_bad_id_is_not_even_asked_for(id):
     """CIMD 3: https, a path, and neither fragment, user nor dot segments."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     shelf.put(id, GOOD | {"client_id": id})
     async with SmallAuthority(network=shelf) as small:
         assert 400 == (await small.ask(id)).status
@@ -99,10 +99,10 @@ async def test_a_bad_id_is_not_even_asked_for(id):
 
 async def test_a_good_document_is_a_client():
     """2026-07-28: its redirect URIs are its own, and the page says that its name is nobody's word."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     shelf.put(ID, GOOD)
     async with SmallAuthority(network=shelf) as small:
-        code = sent(await small.ask(ID))["code"]
+        code = redirect_parameters(await small.ask(ID))["code"]
         tokens = (await small.redeem(code, ID)).json
 
         assert ("document", "Notes") == (small.asked[0].client_kind, small.asked[0].client_name)
@@ -123,9 +123,9 @@ async def test_a_good_document_is_a_client():
 )
 async def test_a_document_is_believed_as_long_as_it_says_within_bounds(said, after, times):
     """2026-07-28: HTTP cache headers are respected; neither for ever nor for each request."""
-    shelf, now = Shelf(), [0.0]
+    shelf, now = DocumentShelf(), [0.0]
     shelf.put(ID, GOOD, cache_control=said)
-    documents = Documents(CimdPolicy(), shelf, clock=lambda: now[0])
+    documents = ClientDocuments(CimdPolicy(), shelf, clock=lambda: now[0])
     await documents.find(ID)
     now[0] += after
     await documents.find(ID)
@@ -135,7 +135,7 @@ async def test_a_document_is_believed_as_long_as_it_says_within_bounds(said, aft
 
 async def test_domains_can_be_limited_and_documents_turned_off():
     """Ours: an operator says whose documents are taken."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     shelf.put(ID, GOOD)
     for policy in (CimdPolicy(allow_domains=frozenset({"own.example"})), CimdPolicy(enabled=False)):
         async with SmallAuthority(

@@ -5,7 +5,7 @@ import pytest
 from isthmus import Client
 from isthmus.auth import MemoryTokenStore, OAuth
 from isthmus.errors import AuthRefused, AuthUnsafe
-from oauth_town import Browser, town
+from support.auth.oauth_town import TownBrowser, open_town
 
 
 def error(p, **changed):
@@ -17,9 +17,9 @@ def error(p, **changed):
 
 async def refused(spoil):
     """What a user is told after a spoiled answer, and what the browser showed."""
-    browser = Browser()
+    browser = TownBrowser()
     auth = OAuth(open_browser=browser, store=MemoryTokenStore())
-    async with town() as here:
+    async with open_town() as here:
         here.authority.response = spoil
         with pytest.raises((AuthRefused, AuthUnsafe)) as caught:
             await Client(here.url, auth=auth).open()

@@ -8,10 +8,10 @@ import pytest
 from isthmus import Client
 from isthmus.auth import ByHand, MemoryTokenStore, OAuth
 from isthmus.errors import AuthUnsafe
-from oauth_town import Browser, town
+from support.auth.oauth_town import TownBrowser, open_town
 
 
-class Stray(Browser):
+class Stray(TownBrowser):
     """A browser that is sent elsewhere before it comes back."""
 
     def __init__(self, *queries):
@@ -42,7 +42,7 @@ async def test_a_stray_callback_is_refused_and_the_right_one_succeeds():
         "code=a&code=b&state={state}",
         urlencode([("state", "x")] * 60),
     )
-    async with town() as here:
+    async with open_town() as here:
         auth = OAuth(open_browser=browser, store=MemoryTokenStore())
         async with Client(here.url, auth=auth) as client:
             assert "hello" == (await client.call_tool("hello")).text
@@ -61,7 +61,7 @@ async def test_an_address_that_was_brought_by_hand_has_our_state_too():
         return "https://app.example/callback?code=stolen&state=guessed"
 
     auth = OAuth(redirect=ByHand("https://app.example/callback", visit), store=MemoryTokenStore())
-    async with town() as here:
+    async with open_town() as here:
         with pytest.raises(AuthUnsafe, match="a state that is not the one of this login"):
             await Client(here.url, auth=auth).open()
         assert [] == here.authority.forms

@@ -5,15 +5,15 @@ import pytest
 from isthmus import Client
 from isthmus.auth import Compat, MemoryTokenStore, OAuth
 from isthmus.errors import AuthUnsafe
-from oauth_town import Browser, town
+from support.auth.oauth_town import TownBrowser, open_town
 
 
 @pytest.mark.covers("auth.client.pkce-must-be-listed", "auth.threat.t09-pkce-downgrade")
 @pytest.mark.parametrize("listed", [None, [], ["plain"]])
 async def test_no_browser_is_opened_without_s256(listed):
     """The spec: clients MUST refuse."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         if listed is None:
             del here.authority.metadata["code_challenge_methods_supported"]
         else:
@@ -28,8 +28,8 @@ async def test_no_browser_is_opened_without_s256(listed):
 @pytest.mark.parametrize(("listed", "goes_on"), [(None, True), (["plain"], False)])
 async def test_a_server_that_is_known_to_check_it_may_be_named(listed, goes_on):
     """Ours: for those that forget to say so; not for those that say they do not."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         metadata = here.authority.metadata
         metadata["code_challenge_methods_supported"] = listed
         compat = Compat(assume_s256=frozenset({here.authority.issuer}))

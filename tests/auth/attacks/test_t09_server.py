@@ -2,7 +2,7 @@
 
 import pytest
 
-from small_authority import CHALLENGE, SmallAuthority, sent
+from support.auth.small_authority import CHALLENGE, SmallAuthority, redirect_parameters
 
 pytestmark = pytest.mark.covers("auth.threat.t09-pkce-downgrade", "auth.authority.pkce-enforced")
 
@@ -25,7 +25,7 @@ async def test_a_request_without_a_challenge_of_s256_is_sent_back_with_an_error(
         client_id = await small.public()
         answer = await small.ask(client_id, code_challenge=challenge, code_challenge_method=method)
 
-        assert "invalid_request" == sent(answer)["error"]
+        assert "invalid_request" == redirect_parameters(answer)["error"]
         assert [] == small.asked
 
 

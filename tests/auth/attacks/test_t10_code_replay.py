@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from isthmus.auth.authorization_server.store import SQLiteAuthStore
-from small_authority import SmallAuthority
+from isthmus.auth.authorization_server.storage.store import SQLiteAuthStore
+from support.auth.small_authority import SmallAuthority
 
 pytestmark = pytest.mark.covers("auth.threat.t10-code-replay", "auth.authority.codes-once")
 

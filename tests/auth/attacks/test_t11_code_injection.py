@@ -2,7 +2,7 @@
 
 import pytest
 
-from small_authority import BACK, OTHER, RESOURCE, SmallAuthority
+from support.auth.small_authority import BACK, OTHER, RESOURCE, SmallAuthority
 
 pytestmark = pytest.mark.covers("auth.threat.t11-code-injection")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isthmus.auth.dpop import DpopKey
-from small_authority import ISSUER, SmallAuthority
+from isthmus.auth.tokens.dpop import DpopKey
+from support.auth.small_authority import ISSUER, SmallAuthority
 
 pytestmark = pytest.mark.covers("auth.threat.t12-refresh-theft", "auth.authority.refresh-rotates")
 

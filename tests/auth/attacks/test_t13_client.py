@@ -7,8 +7,8 @@ import time
 import pytest
 
 from isthmus.auth import FileTokenStore, Loopback, Registration, Secret, Tokens
-from loopback_pages import as_json, pages
-from oauth_town import town
+from support.auth.oauth_town import open_town
+from support.http.loopback_pages import json_page, serve_pages
 
 KEY = "k" * 43
 
@@ -48,7 +48,7 @@ class Rotating:
         if asked.form["refresh_token"] != self.good:
             self.reuses += 1
             self.good = None
-            return as_json({"error": "invalid_grant"}, 400)
+            return json_page({"error": "invalid_grant"}, 400)
         self.rotations += 1
         self.good = f"refresh-token-number-{self.rotations}"
         access = f"access-token-number-{self.rotations}"
@@ -56,7 +56,7 @@ class Rotating:
         self.came.set()
         await self.go.wait()
         answer = {"access_token": access, "refresh_token": self.good}
-        return as_json({**answer, "token_type": "Bearer", "expires_in": 3600})
+        return json_page({**answer, "token_type": "Bearer", "expires_in": 3600})
 
 
 async def started(place, path):
@@ -99,7 +99,7 @@ async def kept(path, place, endpoint):
 async def test_two_programs_renew_a_token_once(tmp_path):
     """T13: the second waits for the first, takes what that has got, and nobody is logged out."""
     path = tmp_path / "tokens.json"
-    async with town() as place, pages() as authority:
+    async with open_town() as place, serve_pages() as authority:
         endpoint = authority.pages["/token"] = Rotating(place)
         store, key = await kept(path, place, f"{authority.url}/token")
         first = await started(place, path)
@@ -122,7 +122,7 @@ async def test_two_programs_renew_a_token_once(tmp_path):
 async def test_a_program_that_is_killed_while_it_renews_locks_nobody_out(tmp_path):
     """T13: its lock ends with it, and the next one renews."""
     path = tmp_path / "tokens.json"
-    async with town() as place, pages() as authority:
+    async with open_town() as place, serve_pages() as authority:
         endpoint = authority.pages["/token"] = Rotating(place)
         await kept(path, place, f"{authority.url}/token")
         first = await started(place, path)

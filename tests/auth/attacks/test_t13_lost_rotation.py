@@ -7,9 +7,9 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import Loopback, MemoryTokenStore, OAuth, Registration, Secret, Tokens
-from isthmus.auth.client.vault import StoreBroken
-from loopback_pages import as_json, pages
-from oauth_town import town
+from isthmus.auth.client.store.vault import StoreBroken
+from support.auth.oauth_town import open_town
+from support.http.loopback_pages import json_page, serve_pages
 
 
 class Strict:
@@ -25,13 +25,13 @@ class Strict:
         self.uses.append(asked.form["refresh_token"])
         number = len(self.uses)
         if self.uses[-1] != f"refresh-token-number-{number - 1}":
-            return as_json({"error": "invalid_grant"}, 400)
+            return json_page({"error": "invalid_grant"}, 400)
         access = f"access-token-number-{number}"
         self.place.authority.tokens[access] = frozenset({"read"})
         self.came.set()
         await self.go.wait()
         answer = {"access_token": access, "refresh_token": f"refresh-token-number-{number}"}
-        return as_json({**answer, "token_type": "Bearer", "expires_in": 3600})
+        return json_page({**answer, "token_type": "Bearer", "expires_in": 3600})
 
 
 async def logged_in(store, place, endpoint):
@@ -67,7 +67,7 @@ def nobody(_url):
 @pytest.fixture
 async def house():
     """A town, and beside it a token endpoint that is strict."""
-    async with town() as place, pages() as authority:
+    async with open_town() as place, serve_pages() as authority:
         endpoint = authority.pages["/token"] = Strict(place)
         endpoint.url = f"{authority.url}/token"
         yield place, endpoint

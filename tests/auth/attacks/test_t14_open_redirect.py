@@ -6,10 +6,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from house import Visitor, house, people, request_url
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.settings import RegistrationPolicy
-from small_authority import ISSUER, SmallAuthority, sent
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from support.auth.authority import Visitor, make_authority, make_users, request_url
+from support.auth.small_authority import ISSUER, SmallAuthority, redirect_parameters
 
 pytestmark = [
     pytest.mark.covers("auth.threat.t14-open-redirect", "auth.authority.redirect-exact"),
@@ -82,7 +82,12 @@ async def test_faults_beside_a_good_redirect_uri_go_back_to_the_client_with_iss(
         answer = await small.ask("app", redirect_uri=REGISTERED, scope="nothing")
 
         assert answer.header("location").startswith(REGISTERED + "&")
-        assert {"x": "1", "error": "invalid_scope", "state": "s1", "iss": ISSUER} == sent(answer)
+        assert {
+            "x": "1",
+            "error": "invalid_scope",
+            "state": "s1",
+            "iss": ISSUER,
+        } == redirect_parameters(answer)
 
 
 FAULTS = [
@@ -115,7 +120,7 @@ async def test_a_program_on_the_computer_is_told_at_once(change, uri):
         client_id = await small.public(redirect_uris=[uri])
         answer = await small.ask(client_id, redirect_uri=uri, **change)
 
-        assert ISSUER == sent(answer)["iss"]
+        assert ISSUER == redirect_parameters(answer)["iss"]
 
 
 @pytest.mark.parametrize("change", FAULTS)
@@ -123,14 +128,17 @@ async def test_a_client_of_the_operators_is_told_at_once(change):
     """RFC 6749 4.1.2.1: the operator of the server vouches for it."""
     policy = RegistrationPolicy(static=[RegisteredClient(client_id="app", redirect_uris=(PAGE,))])
     async with SmallAuthority(registration=policy) as small:
-        assert ISSUER == sent(await small.ask("app", redirect_uri=PAGE, **change))["iss"]
+        assert (
+            ISSUER
+            == redirect_parameters(await small.ask("app", redirect_uri=PAGE, **change))["iss"]
+        )
 
 
 async def test_people_decide_themselves_whether_they_go_on_to_a_page_that_nobody_knows(tmp_path):
     """OAuth 2.1 7.12.2: the user is informed, and nothing of a request gets out of the link."""
     page = PAGE + "?a='%22%3E<b"
     other = RegisteredClient(client_id="evil", kind="dynamic", redirect_uris=(page,))
-    authority = house(ISSUER, people(tmp_path), other)
+    authority = make_authority(ISSUER, make_users(tmp_path), other)
     url = request_url(ISSUER, client_id="evil", redirect_uri=page, response_type="x", state='"><b>')
     answer = await Visitor(authority, ISSUER).get(url)
     await authority.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from small_authority import SmallAuthority
+from support.auth.small_authority import SmallAuthority
 
 pytestmark = pytest.mark.covers("auth.threat.t15-loopback-widened")
 

@@ -3,10 +3,10 @@
 import pytest
 
 from isthmus.auth import NetworkPolicy, OAuth
-from isthmus.auth.client.browser import default_opener, show
-from isthmus.auth.client.discovery import Place, ServerMetadata
-from isthmus.auth.client.flow import Login
-from isthmus.auth.client_identity import Identity
+from isthmus.auth.client.discovery import DiscoveryResult, ServerMetadata
+from isthmus.auth.client.grants.authorization_code import AuthorizationRequest
+from isthmus.auth.client.redirect import open_default_browser, visit_in_browser
+from isthmus.auth.tokens.protocol import ClientIdentity
 from isthmus.errors import AuthRequired, AuthUnsafe
 
 URLS = (
@@ -41,7 +41,7 @@ async def test_it_is_not_opened(url):
     """The spec: only https, and http of this machine; CVE-2025-6514 was the rest."""
     opened = []
     with pytest.raises(AuthUnsafe, match="not opened in a browser"):
-        await show(opened.append, url)
+        await visit_in_browser(opened.append, url)
     assert [] == opened
 
 
@@ -49,15 +49,15 @@ async def test_it_is_not_opened(url):
 async def test_no_endpoint_makes_a_login_url_of_it(url):
     """Ours: what metadata name is put together with a query before it is opened."""
     server = ServerMetadata(issuer="https://a.example", authorization_endpoint=url)
-    login = Login(
-        place=Place(resource="https://mcp.example", server=server),
-        identity=Identity(client_id="c"),
+    login = AuthorizationRequest(
+        place=DiscoveryResult(resource="https://mcp.example", server=server),
+        identity=ClientIdentity(client_id="c"),
         redirect_uri="http://127.0.0.1:1/callback",
         scopes=frozenset(),
     )
     opened = []
     with pytest.raises(AuthUnsafe):
-        await show(opened.append, login.url())
+        await visit_in_browser(opened.append, login.url())
     assert [] == opened
 
 
@@ -68,8 +68,8 @@ async def test_a_good_one_is_opened_as_it_is():
     async def opener(url):
         opened.append(url)
 
-    await show(opener, "https://a.example/authorize?x=1&scope=a%20b")
-    await show(opened.append, "http://127.0.0.1:8000/authorize")
+    await visit_in_browser(opener, "https://a.example/authorize?x=1&scope=a%20b")
+    await visit_in_browser(opened.append, "http://127.0.0.1:8000/authorize")
     assert 2 == len(opened)
 
 
@@ -80,6 +80,6 @@ async def test_no_shell_sees_it(monkeypatch):
     seen = []
     monkeypatch.setattr(webbrowser, "open", lambda url: seen.append(url) or False)
     with pytest.raises(AuthRequired, match=r"no browser here.* --no-browser prints the URL"):
-        await default_opener("https://a.example/")
+        await open_default_browser("https://a.example/")
     assert ["https://a.example/"] == seen
     assert NetworkPolicy() == OAuth(network=NetworkPolicy())._policy

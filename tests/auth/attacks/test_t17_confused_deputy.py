@@ -5,10 +5,16 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from asgi_driver import fetch
-from house import action, answer, form, house, request_url
 from isthmus.auth import UpstreamLogin
-from upstream_flow import Traveller, known, redeemed
+from support.auth.authority import (
+    client_answer,
+    form_action,
+    hidden_fields,
+    make_authority,
+    request_url,
+)
+from support.auth.upstream_flow import Traveller, make_upstream, redeem_code
+from support.http.asgi_driver import fetch
 
 ISSUER = "http://127.0.0.1:8000"
 EVIL = "https://evil.example/cb"
@@ -19,7 +25,7 @@ pytestmark = pytest.mark.covers("auth.threat.t17-confused-deputy")
 @pytest.fixture(params=["always", "remember"])
 async def authority(request, remote):
     """Our authorization server in front of it, whatever it may remember."""
-    made = house(ISSUER, UpstreamLogin(known(remote)), consent=request.param)
+    made = make_authority(ISSUER, UpstreamLogin(make_upstream(remote)), consent=request.param)
     yield made
     await made.close()
 
@@ -29,7 +35,7 @@ async def victim(authority, remote):
     """A browser that has gone the whole way for an honest client, and holds every cookie of that."""
     browser = Traveller(authority, ISSUER)
     sent = await browser.log_in_upstream(request_url(ISSUER))
-    assert 200 == (await redeemed(authority, ISSUER, sent)).status
+    assert 200 == (await redeem_code(authority, ISSUER, sent)).status
     assert {"consent": remote.client_id} == browser.elsewhere
     remote.authorizations.clear()
     return browser
@@ -70,11 +76,11 @@ async def test_the_attackers_own_consent_is_not_the_victims(victim, authority, r
     """Spec: consent is bound to the browser that gave it: its pages and forms are of no use in another."""
     attacker = Traveller(authority, ISSUER)
     page = await attacker.follow(await attacker.get(link))
-    fields = {**form(page), "decision": "allow"}
+    fields = {**hidden_fields(page), "decision": "allow"}
 
     opened = await victim.get(f"{ISSUER}/auth/consent?request={quote(fields['request'])}")
-    posted = await victim.post(action(page), fields, site="cross-site")
-    forged = await victim.post(action(page), fields)
+    posted = await victim.post(form_action(page), fields, site="cross-site")
+    forged = await victim.post(form_action(page), fields)
 
     assert (410, 410, 410) == (opened.status, posted.status, forged.status)
     assert [] == remote.authorizations
@@ -85,7 +91,7 @@ async def test_no_link_of_ours_begins_a_login_at_the_provider(victim, authority,
     """Ours: every page that a link can open, with what an attacker knows."""
     attacker = Traveller(authority, ISSUER)
     page = await attacker.follow(await attacker.get(link))
-    handle = quote(form(page)["request"])
+    handle = quote(hidden_fields(page)["request"])
     paths = [path for path in authority.routes if path != "/authorize"]
 
     for path in paths:
@@ -106,5 +112,5 @@ async def test_a_victim_that_says_no_tells_the_attacker_nothing_else(victim, rem
     page = await victim.follow(await victim.get(link))
     sent = await victim.decide(page, "deny")
 
-    assert {"error", "state", "iss"} == set(answer(sent))
+    assert {"error", "state", "iss"} == set(client_answer(sent))
     assert [] == remote.authorizations

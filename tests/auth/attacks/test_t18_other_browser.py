@@ -2,12 +2,12 @@
 
 import pytest
 
-from asgi_driver import fetch
-from house import house, request_url
-from http_wire import modern_body, modern_head
 from isthmus import Context, Server
 from isthmus.auth import UpstreamLogin
-from upstream_flow import Traveller, known, redeemed
+from support.auth.authority import make_authority, request_url
+from support.auth.upstream_flow import Traveller, make_upstream, redeem_code
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 ISSUER = "http://127.0.0.1:8000"
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.covers("auth.threat.t18-other-browser")
 @pytest.fixture
 async def authority(remote):
     """Our authorization server in front of it."""
-    made = house(ISSUER, UpstreamLogin(known(remote)))
+    made = make_authority(ISSUER, UpstreamLogin(make_upstream(remote)))
     yield made
     await made.close()
 
@@ -134,7 +134,7 @@ async def test_each_browser_gets_its_own_user(authority, remote, attacker, victi
     remote.user = "alice"
     theirs = await victim.abroad(second.header("location"))
     for browser, back in ((victim, theirs), (attacker, mine)):
-        tokens = (await redeemed(authority, ISSUER, await browser.get(back))).json
+        tokens = (await redeem_code(authority, ISSUER, await browser.get(back))).json
         head = modern_head(name="whoami", authorization=f"Bearer {tokens['access_token']}")
         body = modern_body(params={"name": "whoami", "arguments": {}})
         called = await fetch(app, headers=head, body=body)

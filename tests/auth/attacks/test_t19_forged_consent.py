@@ -2,8 +2,16 @@
 
 import pytest
 
-from house import Visitor, action, answer, form, house, people, request_url
-from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from support.auth.authority import (
+    Visitor,
+    client_answer,
+    form_action,
+    hidden_fields,
+    make_authority,
+    make_users,
+    request_url,
+)
 
 ISSUER = "https://login.example"
 OTHER = RegisteredClient(
@@ -14,7 +22,7 @@ PROVES = pytest.mark.covers("auth.threat.t19-forged-consent", "auth.authority.co
 
 @pytest.fixture
 async def authority(tmp_path):
-    made = house(ISSUER, people(tmp_path, "alice", "mallory"), OTHER)
+    made = make_authority(ISSUER, make_users(tmp_path, "alice", "mallory"), OTHER)
     yield made
     await made.close()
 
@@ -27,7 +35,7 @@ async def alice(authority):
 async def still_open(visitor, page):
     """The question on a page can still be answered: nobody has."""
     sent = await visitor.decide(page)
-    return answer(sent).keys() >= {"code", "state", "iss"}
+    return client_answer(sent).keys() >= {"code", "state", "iss"}
 
 
 @PROVES
@@ -35,7 +43,9 @@ async def still_open(visitor, page):
 async def test_a_form_from_another_site_is_refused_even_with_the_right_token(alice, site):
     """The security best practices demand protection against forged consent."""
     page = await alice.log_in(request_url(ISSUER))
-    refused = await alice.post(action(page), {**form(page), "decision": "allow"}, site)
+    refused = await alice.post(
+        form_action(page), {**hidden_fields(page), "decision": "allow"}, site
+    )
     assert (403, None) == (refused.status, refused.header("location"))
     assert await still_open(alice, page)
 
@@ -45,8 +55,8 @@ async def test_a_form_from_another_site_is_refused_even_with_the_right_token(ali
 async def test_a_form_from_another_origin_is_refused_by_browsers_that_say_only_that(alice, origin):
     """We demand the same of browsers without ``Sec-Fetch-Site``."""
     page = await alice.log_in(request_url(ISSUER))
-    fields = {**form(page), "decision": "allow"}
-    refused = await alice.post(action(page), fields, None, origin=origin)
+    fields = {**hidden_fields(page), "decision": "allow"}
+    refused = await alice.post(form_action(page), fields, None, origin=origin)
     assert 403 == refused.status
     assert await still_open(alice, page)
 
@@ -56,7 +66,9 @@ async def test_a_form_from_another_origin_is_refused_by_browsers_that_say_only_t
 async def test_a_form_without_its_token_is_refused(alice, token):
     """The security best practices demand a CSRF token."""
     page = await alice.log_in(request_url(ISSUER))
-    refused = await alice.post(action(page), {**form(page), "token": token, "decision": "allow"})
+    refused = await alice.post(
+        form_action(page), {**hidden_fields(page), "token": token, "decision": "allow"}
+    )
     assert 403 == refused.status
     assert await still_open(alice, page)
 
@@ -72,11 +84,11 @@ async def test_the_token_of_another_request_of_another_client_or_of_another_form
     )
     same = await alice.follow(await alice.get(request_url(ISSUER)))
     for page in (evil, same):
-        fields = {**form(page), "token": form(mine)["token"], "decision": "allow"}
-        assert 403 == (await alice.post(action(page), fields)).status
+        fields = {**hidden_fields(page), "token": hidden_fields(mine)["token"], "decision": "allow"}
+        assert 403 == (await alice.post(form_action(page), fields)).status
     logout = mine.body.decode().rpartition('name="token" value="')[2].partition('"')[0]
-    fields = {**form(mine), "token": logout, "decision": "allow"}
-    assert 403 == (await alice.post(action(mine), fields)).status
+    fields = {**hidden_fields(mine), "token": logout, "decision": "allow"}
+    assert 403 == (await alice.post(form_action(mine), fields)).status
     assert await still_open(alice, mine)
 
 
@@ -100,7 +112,7 @@ async def test_another_browser_cannot_open_or_answer_a_request(alice, authority)
     page = await alice.log_in(request_url(ISSUER))
     mallory = Visitor(authority, ISSUER)
     await mallory.log_in(request_url(ISSUER), account="mallory")
-    link = f"/auth/consent?request={form(page)['request']}"
+    link = f"/auth/consent?request={hidden_fields(page)['request']}"
     assert 410 == (await mallory.get(link)).status
     assert 410 == (await mallory.decide(page)).status
     assert 410 == (await Visitor(authority, ISSUER).decide(page)).status
@@ -111,11 +123,11 @@ async def test_another_browser_cannot_open_or_answer_a_request(alice, authority)
 async def test_an_answer_is_given_once(alice):
     """We demand that a replayed form does nothing, and that the back button leads to a page."""
     page = await alice.log_in(request_url(ISSUER))
-    assert "code" in answer(await alice.decide(page))
+    assert "code" in client_answer(await alice.decide(page))
     again = await alice.decide(page)
     assert (410, None) == (again.status, again.header("location"))
     assert 410 == (await alice.decide(page, "deny")).status
-    back = await alice.get(f"/auth/consent?request={form(page)['request']}")
+    back = await alice.get(f"/auth/consent?request={hidden_fields(page)['request']}")
     assert 410 == back.status
     assert b"This request is over" in back.body
 
@@ -149,7 +161,8 @@ async def test_cookies_are_host_bound_secure_and_out_of_reach_of_scripts(authori
     begun = await alice.get(request_url(ISSUER))
     page = await alice.follow(begun)
     sent = await alice.post(
-        action(page), {**form(page), "account": "alice", "password": "correct horse battery"}
+        form_action(page),
+        {**hidden_fields(page), "account": "alice", "password": "correct horse battery"},
     )
     cookies = [begun.header("set-cookie"), sent.header("set-cookie")]
     names = [cookie.partition("=")[0] for cookie in cookies]
@@ -166,7 +179,7 @@ async def test_a_login_gets_a_session_that_nobody_knew_before(alice):
     first = alice.cookies["__Host-isthmus-session"]
     assert first != "f" * 43
     page = await alice.get("/auth/logout")
-    await alice.post("/auth/logout", form(page))
+    await alice.post("/auth/logout", hidden_fields(page))
     assert "__Host-isthmus-session" not in alice.cookies
     alice.cookies["__Host-isthmus-session"] = first
     login = await alice.follow(await alice.get(request_url(ISSUER)))
@@ -177,7 +190,7 @@ async def test_a_login_gets_a_session_that_nobody_knew_before(alice):
 async def test_a_forged_logout_or_login_is_refused(alice):
     """We demand that nobody is logged out, or in as somebody else, by another page."""
     login = await alice.follow(await alice.get(request_url(ISSUER)))
-    fields = {**form(login), "account": "mallory", "password": "correct horse battery"}
+    fields = {**hidden_fields(login), "account": "mallory", "password": "correct horse battery"}
     assert 403 == (await alice.post("/auth/login", {**fields, "token": "x"})).status
     assert 403 == (await alice.post("/auth/login", fields, "cross-site")).status
     await alice.log_in(request_url(ISSUER))

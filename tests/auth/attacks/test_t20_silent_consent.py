@@ -3,8 +3,15 @@
 import msgspec
 import pytest
 
-from house import APP, Visitor, answer, house, people, request_url
-from isthmus.auth.authorization_server.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from support.auth.authority import (
+    APP,
+    Visitor,
+    client_answer,
+    make_authority,
+    make_users,
+    request_url,
+)
 
 ISSUER = "https://login.example"
 PROVES = pytest.mark.covers("auth.threat.t20-silent-consent")
@@ -18,7 +25,7 @@ LOCAL = RegisteredClient(
 
 @pytest.fixture
 async def authority(tmp_path):
-    made = house(ISSUER, people(tmp_path, "alice", "bob"), consent="remember")
+    made = make_authority(ISSUER, make_users(tmp_path, "alice", "bob"), consent="remember")
     yield made
     await made.close()
 
@@ -28,7 +35,7 @@ async def alice(authority):
     """Somebody who has approved ``files:read`` for ``app`` once."""
     visitor = Visitor(authority, ISSUER)
     page = await visitor.log_in(request_url(ISSUER))
-    assert "code" in answer(await visitor.decide(page))
+    assert "code" in client_answer(await visitor.decide(page))
     return visitor
 
 
@@ -42,7 +49,7 @@ def asked(exchange):
 async def test_what_was_approved_is_not_asked_again(alice, site):
     """We demand that ``remember`` spares people the same question."""
     sent = await alice.follow(await alice.get(request_url(ISSUER), site), site)
-    assert "code" in answer(sent)
+    assert "code" in client_answer(sent)
 
 
 @PROVES
@@ -68,18 +75,18 @@ async def test_more_than_was_approved_is_asked(tmp_path, change):
     urls = ("https://notes.example/cb", "https://notes.example/second")
     both = msgspec.structs.replace(APP, redirect_uris=urls)
     other = msgspec.structs.replace(both, client_id="other")
-    from isthmus.auth.authorization_server.settings import RegistrationPolicy
+    from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
 
-    authority = house(
+    authority = make_authority(
         ISSUER,
-        people(tmp_path),
+        make_users(tmp_path),
         consent="remember",
         resources=[f"{ISSUER}/mcp", f"{ISSUER}/other"],
         registration=RegistrationPolicy(static=[both, other]),
     )
     alice = Visitor(authority, ISSUER)
     await alice.decide(await alice.log_in(request_url(ISSUER)))
-    assert "code" in answer(await alice.get(request_url(ISSUER)))
+    assert "code" in client_answer(await alice.get(request_url(ISSUER)))
     assert asked(await alice.follow(await alice.get(request_url(ISSUER, **change))))
     await authority.close()
 
@@ -96,7 +103,7 @@ async def test_a_denial_is_not_remembered_as_anything(authority):
     """We demand that only a yes is remembered."""
     bob = Visitor(authority, ISSUER)
     page = await bob.log_in(request_url(ISSUER), account="bob")
-    assert "access_denied" == answer(await bob.decide(page, "deny"))["error"]
+    assert "access_denied" == client_answer(await bob.decide(page, "deny"))["error"]
     assert asked(await bob.follow(await bob.get(request_url(ISSUER))))
 
 
@@ -111,13 +118,13 @@ async def test_for_a_program_on_this_computer_one_is_asked_each_time(alice, auth
     for _ in range(2):
         page = await alice.follow(await alice.get(url))
         assert asked(page)
-        assert "code" in answer(await alice.decide(page))
+        assert "code" in client_answer(await alice.decide(page))
 
 
 @PROVES
 async def test_always_means_always(tmp_path):
     """We demand that nothing is remembered unless the operator wants it."""
-    authority = house(ISSUER, people(tmp_path))
+    authority = make_authority(ISSUER, make_users(tmp_path))
     alice = Visitor(authority, ISSUER)
     await alice.decide(await alice.log_in(request_url(ISSUER)))
     assert asked(await alice.follow(await alice.get(request_url(ISSUER))))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from asgi_driver import fetch
-from house import house, request_url
-from http_wire import modern_body, modern_head
 from isthmus import Context, Server
 from isthmus.auth import UpstreamLogin
-from upstream_flow import Traveller, known, redeemed
+from support.auth.authority import make_authority, request_url
+from support.auth.upstream_flow import Traveller, make_upstream, redeem_code
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 ISSUER = "http://127.0.0.1:8000"
 
@@ -20,7 +20,7 @@ pytestmark = [
 @pytest.fixture
 async def authority(remote):
     """Our authorization server in front of it."""
-    made = house(ISSUER, UpstreamLogin(known(remote)))
+    made = make_authority(ISSUER, UpstreamLogin(make_upstream(remote)))
     yield made
     await made.close()
 
@@ -45,7 +45,7 @@ async def test_the_provider_sees_its_own_token_and_never_ours(authority, remote)
     """Spec: MCP servers must not pass through the token they received."""
     browser, reached = Traveller(authority, ISSUER), []
     sent = await browser.log_in_upstream(request_url(ISSUER))
-    tokens = (await redeemed(authority, ISSUER, sent)).json
+    tokens = (await redeem_code(authority, ISSUER, sent)).json
 
     answered = await called(authority, tokens["access_token"], reached)
 
@@ -59,7 +59,7 @@ async def test_no_answer_of_ours_has_a_token_of_the_providers(authority, remote)
     """Ours: not in the tokens we issue, not in what a tool can show of its context."""
     browser, reached = Traveller(authority, ISSUER), []
     sent = await browser.log_in_upstream(request_url(ISSUER))
-    redeeming = await redeemed(authority, ISSUER, sent)
+    redeeming = await redeem_code(authority, ISSUER, sent)
 
     answered = await called(authority, redeeming.json["access_token"], reached)
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from asgi_driver import fetch
-from http_wire import modern_body, modern_head
 from isthmus import Context, Principal, Server
 from isthmus.auth import JWTVerifier, PrivateKey
-from isthmus.auth.jose import sign
-from protected import ISSUER, RESOURCE, challenges, guard
+from isthmus.auth.tokens.jose import sign_jwt
+from support.auth.protected_server import ISSUER, RESOURCE, list_challenges, make_guard
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 OLDER = "http://localhost:8000/sse"
 NOW = 1_800_000_000.0
@@ -25,13 +25,13 @@ CLAIMS = {
 
 def token(audience, issuer=ISSUER):
     """A token of the issuer's for somebody."""
-    return sign({**CLAIMS, "aud": audience, "iss": issuer}, KEY, typ="at+jwt")
+    return sign_jwt({**CLAIMS, "aud": audience, "iss": issuer}, KEY, typ="at+jwt")
 
 
 def app(seen):
     """A server whose tool writes down all it can get at."""
     verifier = JWTVerifier(ISSUER, jwks=[KEY.jwk], clock=lambda: NOW)
-    server = Server("files", auth=guard(verifier=verifier, clock=lambda: NOW))
+    server = Server("files", auth=make_guard(verifier=verifier, clock=lambda: NOW))
 
     @server.tool
     async def look(who: Principal, ctx: Context) -> str:
@@ -66,7 +66,7 @@ async def test_a_token_for_another_resource_or_of_another_issuer_is_401(audience
     answer = await ask(app(seen), token(audience, issuer))
 
     assert (401, []) == (answer.status, seen)
-    assert 'error="invalid_token"' in challenges(answer)[0]
+    assert 'error="invalid_token"' in list_challenges(answer)[0]
 
 
 @pytest.mark.covers("auth.threat.t21-wrong-audience", "auth.resource.no-passthrough")
@@ -100,7 +100,7 @@ async def test_a_handler_is_told_who_calls_and_not_by_which_token():
 async def test_the_two_transports_of_a_server_are_two_resources(path, audience, status):
     """Ours: a token that was issued for one of the two URLs is none for the other."""
     verifier = JWTVerifier(ISSUER, jwks=[KEY.jwk], clock=lambda: NOW)
-    auth = guard(verifier=verifier, clock=lambda: NOW, sse=OLDER)
+    auth = make_guard(verifier=verifier, clock=lambda: NOW, sse=OLDER)
     server = Server("files", auth=auth)
 
     @server.tool
@@ -117,4 +117,4 @@ async def test_the_two_transports_of_a_server_are_two_resources(path, audience, 
     assert status == answer.status
     if status == 401:
         place = "mcp" if path == "/mcp" else "sse"
-        assert f"oauth-protected-resource/{place}" in challenges(answer)[0]
+        assert f"oauth-protected-resource/{place}" in list_challenges(answer)[0]

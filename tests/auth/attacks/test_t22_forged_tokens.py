@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from isthmus.auth.jose import PrivateKey, sign
 from isthmus.auth.resource_server.jwt import JWTVerifier
 from isthmus.auth.resource_server.verifier import Presented
-from isthmus.auth.secret import Secret
-from isthmus.core.base64url import from_text, to_text
+from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
+from isthmus.auth.tokens.secret import Secret
+from isthmus.core.encoding import decode_base64url, encode_base64url
 from isthmus.errors import UsageError
 
 ISSUER, RESOURCE, NOW = "https://login.example", "https://mcp.example/mcp", 1_800_000_000.0
@@ -38,12 +38,12 @@ def verifier(**options):
 def token(key=OURS, typ="at+jwt", headers=None, without=(), **claims):
     """A token of the issuer's, but for what is said."""
     said = {name: value for name, value in {**CLAIMS, **claims}.items() if name not in without}
-    return sign(said, key, typ=typ, headers=headers)
+    return sign_jwt(said, key, typ=typ, headers=headers)
 
 
 def part(value):
     """A part of a token."""
-    return to_text(json.dumps(value).encode())
+    return encode_base64url(json.dumps(value).encode())
 
 
 def unsigned(alg):
@@ -55,7 +55,7 @@ def with_public_key_as_password():
     """Signed by HMAC with what everybody knows."""
     head = f"{part({'alg': 'HS256', 'typ': 'at+jwt', 'kid': 'one'})}.{part(CLAIMS)}"
     known = json.dumps(OURS.jwk).encode()
-    return f"{head}.{to_text(hmac.digest(known, head.encode(), hashlib.sha256))}"
+    return f"{head}.{encode_base64url(hmac.digest(known, head.encode(), hashlib.sha256))}"
 
 
 def changed(change):
@@ -65,7 +65,7 @@ def changed(change):
 
 
 def rescoped(head, body, signature):
-    claims = json.loads(from_text(body))
+    claims = json.loads(decode_base64url(body))
     return head, part({**claims, "scope": "admin"}), signature
 
 

@@ -4,14 +4,13 @@ import asyncio
 
 import pytest
 
-from isthmus.auth.jose import PrivateKey, sign
-from isthmus.auth.jwks import Jwks
-from isthmus.auth.network import Network, desktop
-from isthmus.auth.resource_server.issuers import ByIssuer
+from isthmus.auth.net.network import Network, desktop
 from isthmus.auth.resource_server.jwt import JWTVerifier
-from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
-from isthmus.auth.secret import Secret
-from local_web import answer, as_json, serving
+from isthmus.auth.resource_server.verifier import ByIssuer, Presented, VerifierUnavailable
+from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
+from isthmus.auth.tokens.jwks import Jwks
+from isthmus.auth.tokens.secret import Secret
+from support.http.local_web import make_json_response, make_response, serve_responses
 
 RESOURCE, NOW = "https://mcp.example/mcp", 1_800_000_000.0
 KEY = PrivateKey.generate("RS256", kid="first")
@@ -31,7 +30,7 @@ class Clock:
 def presented(issuer, key=KEY, kid=None):
     """A good token, or one whose key has another name."""
     claims = {"iss": issuer, "aud": RESOURCE, "sub": "ada", "client_id": "c", "exp": NOW + 600}
-    token = sign(claims, key, typ="at+jwt", headers={"kid": kid or key.kid})
+    token = sign_jwt(claims, key, typ="at+jwt", headers={"kid": kid or key.kid})
     return Presented("bearer", Secret(token))
 
 
@@ -45,10 +44,10 @@ class Issuer:
 
     def __call__(self, asked):
         if self.broken:
-            return answer(b"down for maintenance", 503)
+            return make_response(b"down for maintenance", 503)
         if asked.target == "/jwks":
-            return as_json({"keys": self.keys})
-        return as_json({"issuer": self.url, "jwks_uri": f"{self.url}/jwks"})
+            return make_json_response({"keys": self.keys})
+        return make_json_response({"issuer": self.url, "jwks_uri": f"{self.url}/jwks"})
 
     def fetches(self, web):
         return [asked.target for asked in web.requests].count("/jwks")
@@ -66,7 +65,7 @@ def judge(web, clock, **options):
 async def test_a_thousand_unknown_keys_are_one_request():
     """Ours: who invents names of keys does not have the issuer asked for each."""
     issuer, clock = Issuer(), Clock()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url), RESOURCE)
         clock.now += 31
@@ -83,7 +82,7 @@ async def test_a_thousand_unknown_keys_are_one_request():
 async def test_a_new_key_is_found():
     """Ours: an issuer changes its keys without telling, and a token with the new one is good."""
     issuer, clock = Issuer(), Clock()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url), RESOURCE)
         issuer.keys = [NEXT.jwk]
@@ -97,7 +96,7 @@ async def test_a_new_key_is_found():
 async def test_a_flood_of_unknown_keys_has_no_good_token_refused():
     """Ours: until the keys may be asked for again nobody can tell a new key, which is 503 and not 401."""
     issuer, clock = Issuer(), Clock()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url), RESOURCE)
         clock.now += 31
@@ -122,7 +121,7 @@ async def test_a_new_key_without_a_name_is_found_too():
     first, second = PrivateKey.generate("ES256"), PrivateKey.generate("ES256")
     issuer, clock = Issuer(), Clock()
     issuer.keys = [first.jwk]
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url, first), RESOURCE)
         issuer.keys = [second.jwk]
@@ -138,11 +137,11 @@ async def test_a_new_key_without_a_name_is_found_too():
 async def test_what_is_not_for_here_is_refused_whatever_its_key_is(claims):
     """Ours: only a token that may be good has to come again."""
     issuer, clock = Issuer(), Clock()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url), RESOURCE)
         usual = {"iss": web.url, "aud": RESOURCE, "sub": "a", "client_id": "c", "exp": NOW + 600}
-        token = sign({**usual, **claims}, NEXT, typ="at+jwt")
+        token = sign_jwt({**usual, **claims}, NEXT, typ="at+jwt")
 
         assert None is await verifier.verify(Presented("bearer", Secret(token)), RESOURCE)
 
@@ -152,7 +151,7 @@ async def test_an_issuer_out_of_reach_is_no_bad_token():
     """Ours: 401 would have every client log in again, at the server that is down."""
     issuer, clock = Issuer(), Clock()
     issuer.broken = True
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         for _ in range(10):
             with pytest.raises(VerifierUnavailable, match="503") as raised:
@@ -170,7 +169,7 @@ async def test_an_issuer_out_of_reach_is_no_bad_token():
 async def test_known_keys_stay_good_while_the_issuer_is_away():
     """Ours: an outage of the issuer is none of ours; only what is new waits for it."""
     issuer, clock = Issuer(), Clock()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock, remember=0)
         assert await verifier.verify(presented(web.url), RESOURCE)
         issuer.broken = True
@@ -186,7 +185,7 @@ async def test_known_keys_stay_good_while_the_issuer_is_away():
 async def test_nobody_waits_for_an_issuer_that_hangs_while_keys_are_known():
     """Ours: a server that answers in ten seconds because somebody else does is down, too."""
     issuer, clock = Issuer(), Clock()
-    async with serving(lambda asked: None if issuer.broken else issuer(asked)) as web:
+    async with serve_responses(lambda asked: None if issuer.broken else issuer(asked)) as web:
         verifier = judge(web, clock, remember=0)
         assert await verifier.verify(presented(web.url), RESOURCE)
         issuer.broken = True
@@ -202,7 +201,7 @@ async def test_nobody_waits_for_an_issuer_that_hangs_while_keys_are_known():
 async def test_everybody_waits_for_one_request_and_nobody_takes_it_away():
     """Ours: a hundred calls at start-up are one fetch, and one that gives up ends only its own."""
     issuer, clock = Issuer(), Clock()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         waiting = [
             asyncio.create_task(verifier.verify(presented(web.url), RESOURCE)) for _ in range(100)
@@ -219,7 +218,7 @@ async def test_everybody_waits_for_one_request_and_nobody_takes_it_away():
 async def test_keys_are_found_by_the_issuers_metadata():
     """RFC 8414: an issuer's URL is all that has to be configured."""
     issuer = Issuer()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         issuer.url = web.url
         verifier = JWTVerifier(web.url, clock=lambda: NOW)
         assert await ByIssuer({web.url: verifier}).verify(presented(web.url), RESOURCE)
@@ -230,7 +229,7 @@ async def test_keys_are_found_by_the_issuers_metadata():
 async def test_metadata_of_another_issuer_is_not_believed():
     """RFC 8414 3.3: what names another issuer says nothing about this one's keys."""
     issuer = Issuer()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         issuer.url = "https://login.example"
         with pytest.raises(VerifierUnavailable, match="another issuer"):
             await JWTVerifier(web.url).verify(presented(web.url), RESOURCE)

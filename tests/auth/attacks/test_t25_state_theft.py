@@ -2,15 +2,15 @@
 
 import pytest
 
-from asgi_driver import fetch
-from http_wire import modern_body, modern_head
 from isthmus import Context, Server
-from protected import Files, ask, bearer, guard
+from support.auth.protected_server import Files, bearer_header, begin_request_as, make_guard
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 
 def asking():
     """A server whose tool asks before it acts."""
-    server = Server("asks", auth=guard(), secret=b"k" * 32)
+    server = Server("asks", auth=make_guard(), secret=b"k" * 32)
     done = []
 
     @server.tool
@@ -85,19 +85,19 @@ async def able(app, name, params):
     capabilities = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
     body = modern_body("tools/call", params, **capabilities)
     return await fetch(
-        app, headers={**modern_head("tools/call", params["name"]), **bearer(name)}, body=body
+        app, headers={**modern_head("tools/call", params["name"]), **bearer_header(name)}, body=body
     )
 
 
 @pytest.mark.covers("auth.threat.t25-state-theft")
 async def test_a_cursor_into_a_list_that_depends_on_its_reader_is_its_readers_own():
     """Ours: another user's cursor is as good as none of ours, even if it shows nothing."""
-    files = Files(guard(list_visibility="granted"), page_size=1)
-    page = await ask(files.app, "ada", "tools/list", {}).done()
+    files = Files(make_guard(list_visibility="granted"), page_size=1)
+    page = await begin_request_as(files.app, "ada", "tools/list", {}).done()
     cursor = page.json["result"]["nextCursor"]
 
-    own = await ask(files.app, "ada", "tools/list", {"cursor": cursor}).done()
-    stolen = await ask(files.app, "bob", "tools/list", {"cursor": cursor}).done()
+    own = await begin_request_as(files.app, "ada", "tools/list", {"cursor": cursor}).done()
+    stolen = await begin_request_as(files.app, "bob", "tools/list", {"cursor": cursor}).done()
 
     assert 1 == len(own.json["result"]["tools"])
     assert -32602 == stolen.json["error"]["code"]
@@ -106,7 +106,7 @@ async def test_a_cursor_into_a_list_that_depends_on_its_reader_is_its_readers_ow
 @pytest.mark.covers("auth.threat.t25-state-theft", "auth.resource.handles-bound")
 async def test_a_task_is_not_there_for_another_user():
     """Ours: a handle proves nothing; whoever else knows it learns not even that it is one."""
-    server = Server("slow", auth=guard())
+    server = Server("slow", auth=make_guard())
 
     @server.tool(task="required")
     async def work() -> str:
@@ -132,5 +132,5 @@ async def test_a_task_is_not_there_for_another_user():
 async def task(app, name, method, params, meta):
     """A request about a task, in somebody's name."""
     target = params.get("name") or params["taskId"]
-    head = {**modern_head(method, target), **bearer(name)}
+    head = {**modern_head(method, target), **bearer_header(name)}
     return await fetch(app, headers=head, body=modern_body(method, params, **meta))

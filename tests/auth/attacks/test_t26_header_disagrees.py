@@ -2,9 +2,9 @@
 
 import pytest
 
-from asgi_driver import fetch
-from http_wire import modern_body, modern_head
-from protected import Files, bearer
+from support.auth.protected_server import Files, bearer_header
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 
 @pytest.mark.covers("auth.threat.t26-header-disagrees", "auth.resource.body-decides")
@@ -15,7 +15,7 @@ from protected import Files, bearer
 async def test_the_body_decides_and_headers_that_say_otherwise_are_an_error(name, method, target):
     """Spec 2026-07-28 basic/transports/streamable-http#server-validation: 400, -32020, nothing is run."""
     files = Files()
-    head = {**modern_head(method, target), **bearer(name)}
+    head = {**modern_head(method, target), **bearer_header(name)}
     body = modern_body("tools/call", {"name": "write", "arguments": {"path": "a"}})
 
     answer = await fetch(files.app, headers=head, body=body)
@@ -35,7 +35,7 @@ async def test_of_a_name_that_comes_twice_the_same_one_counts_everywhere():
     )
 
     for target in ("read", "write"):
-        head = {**modern_head(name=target), **bearer("ada")}
+        head = {**modern_head(name=target), **bearer_header("ada")}
         answer = await fetch(files.app, headers=head, body=raw)
 
         assert answer.status in {400, 403}
@@ -52,7 +52,10 @@ async def test_a_token_in_the_url_is_not_looked_at(query):
 
     nobody = await fetch(files.app, headers=modern_head(name="write"), body=body, scope=scope)
     ada = await fetch(
-        files.app, headers={**modern_head(name="write"), **bearer("ada")}, body=body, scope=scope
+        files.app,
+        headers={**modern_head(name="write"), **bearer_header("ada")},
+        body=body,
+        scope=scope,
     )
 
     assert ([401, 403], []) == ([nobody.status, ada.status], files.done)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.auth.challenge import parse_challenges, write_challenge
+from isthmus.auth.net.challenge import parse_challenges, write_challenge
 
 
 @pytest.mark.covers("auth.threat.t28-header-injection")

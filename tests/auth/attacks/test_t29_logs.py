@@ -9,7 +9,7 @@ import pytest
 
 from isthmus.auth import redaction
 from isthmus.auth.redaction import REDACTED, redact
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 
 OURS = logging.getLogger("isthmus.auth")
 AUTHLIBS = logging.getLogger("authlib.oauth2.rfc6749.grants.refresh_token")

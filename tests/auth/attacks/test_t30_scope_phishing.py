@@ -5,7 +5,7 @@ import pytest
 from isthmus import Client
 from isthmus.auth import MemoryTokenStore, OAuth
 from isthmus.errors import ScopeShortfall
-from oauth_town import Browser, town
+from support.auth.oauth_town import TownBrowser, open_town
 
 
 class Greedy(dict):
@@ -22,9 +22,9 @@ class Greedy(dict):
 @pytest.mark.covers("auth.threat.t30-scope-phishing", "auth.client.step-up")
 async def test_it_opens_the_browser_twice_at_most():
     """Ours: and not again when the call is made again."""
-    browser = Browser()
+    browser = TownBrowser()
     auth = OAuth(open_browser=browser, store=MemoryTokenStore())
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         here.needs = Greedy()
         for _ in range(3):
             with pytest.raises(ScopeShortfall, match="after 2 attempt"):
@@ -35,9 +35,9 @@ async def test_it_opens_the_browser_twice_at_most():
 
 async def test_it_stops_where_nothing_was_gained():
     """Ours: a user who grants no more is not asked again."""
-    browser = Browser()
+    browser = TownBrowser()
     auth = OAuth(open_browser=browser, store=MemoryTokenStore())
-    async with town() as here:
+    async with open_town() as here:
         here.authority.grants = lambda _scopes: frozenset({"read"})
         async with Client(here.url, auth=auth) as client:
             here.needs = {"write": {"admin"}}
@@ -49,9 +49,9 @@ async def test_it_stops_where_nothing_was_gained():
 
 async def test_scopes_that_are_there_are_not_asked_for():
     """Ours: a server that refuses what it has itself granted asks for nothing that would help."""
-    browser = Browser()
+    browser = TownBrowser()
     auth = OAuth(open_browser=browser, store=MemoryTokenStore())
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         issued = here.authority.tokens
         here.needs = {"write": {"read"}}
         for token in issued:

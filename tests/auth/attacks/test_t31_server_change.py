@@ -4,10 +4,9 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import ClientCredentials, MemoryTokenStore, OAuth, Secret, Tokens
-from isthmus.auth.client.static import StaticClient
+from isthmus.auth.client.registration import StaticClient
 from isthmus.errors import IssuerChanged
-from machine_grants import employ, working_town
-from oauth_town import Browser, town
+from support.auth.oauth_town import TownBrowser, open_machine_town, open_town, take_machine_grants
 
 
 @pytest.mark.covers("auth.threat.t31-server-change", "auth.client.credentials-by-issuer")
@@ -15,8 +14,8 @@ from oauth_town import Browser, town
 async def test_the_new_one_sees_nothing_of_the_old_one(restart):
     """The spec: neither client id, nor secret, nor any token; also after a restart."""
     store = MemoryTokenStore()
-    auth = OAuth(open_browser=Browser(), store=store)
-    async with town() as here:
+    auth = OAuth(open_browser=TownBrowser(), store=store)
+    async with open_town() as here:
         first = here.authority
         first.register = lambda document: (
             201,
@@ -34,7 +33,7 @@ async def test_the_new_one_sees_nothing_of_the_old_one(restart):
         here.revoked |= set(first.tokens)
         if restart:
             await client.close()
-            client = Client(here.url, auth=OAuth(open_browser=Browser(), store=store))
+            client = Client(here.url, auth=OAuth(open_browser=TownBrowser(), store=store))
             await client.open()
         assert "hello" == (await client.call_tool("hello")).text
         await client.close()
@@ -45,9 +44,9 @@ async def test_the_new_one_sees_nothing_of_the_old_one(restart):
 
 async def test_a_secret_that_was_given_by_hand_goes_nowhere_else():
     """The spec: an error rather than a mismatched credential."""
-    async with town() as here:
+    async with open_town() as here:
         clients = {here.authority.issuer: StaticClient("by-hand", secret="hand-secret")}
-        auth = OAuth(open_browser=Browser(), store=MemoryTokenStore(), clients=clients)
+        auth = OAuth(open_browser=TownBrowser(), store=MemoryTokenStore(), clients=clients)
         async with Client(here.url, auth=auth) as client:
             evil = here.found("/evil")
             here.resource["authorization_servers"] = [evil.issuer]
@@ -61,9 +60,9 @@ async def test_a_secret_that_was_given_by_hand_goes_nowhere_else():
 async def test_the_secret_of_a_machine_stays_with_the_server_that_took_it():
     """The spec: credentials belong to one authorization server, whatever a server names later."""
     job = ClientCredentials("job", secret="the-secret-of-the-job")
-    async with working_town() as here, Client(here.url, auth=job) as client:
+    async with open_machine_town() as here, Client(here.url, auth=job) as client:
         evil = here.found("/evil")
-        employ(evil)
+        take_machine_grants(evil)
         here.resource["authorization_servers"] = [evil.issuer]
         here.revoked |= set(here.authority.tokens)
         with pytest.raises(IssuerChanged, match="the secret of 'job' is that of"):
@@ -77,12 +76,12 @@ async def test_the_secret_of_a_machine_stays_with_the_server_that_took_it():
 async def test_a_server_below_another_logs_nobody_out_of_that():
     """Ours: the other's tokens were tried here, since they cover it; they stay the other's."""
     store = MemoryTokenStore()
-    async with town() as here:
+    async with open_town() as here:
         above = Tokens(
             access=Secret("of-the-one-above"), issuer="https://login.example", client_id="c",
             resource=here.origin, refresh=Secret("refresh-of-the-one-above"),
         )  # fmt: skip
         await store.put(above.key, above)
-        async with Client(here.url, auth=OAuth(open_browser=Browser(), store=store)) as client:
+        async with Client(here.url, auth=OAuth(open_browser=TownBrowser(), store=store)) as client:
             assert "hello" == (await client.call_tool("hello")).text
     assert above == await store.get(above.key)

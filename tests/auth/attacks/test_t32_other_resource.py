@@ -7,13 +7,13 @@ import pytest
 from isthmus import Client
 from isthmus.auth import ClientCredentials, Compat, MemoryTokenStore, OAuth
 from isthmus.errors import AuthUnsafe, IsthmusError
-from oauth_town import PRM, Browser, town
+from support.auth.oauth_town import PRM, TownBrowser, open_town
 
 
 def oauth_of(browser=None, *, store=None, **more):
     """A user who agrees to everything."""
     store = MemoryTokenStore() if store is None else store
-    return OAuth(open_browser=browser or Browser(), store=store, **more)
+    return OAuth(open_browser=browser or TownBrowser(), store=store, **more)
 
 
 def overheard(here, heard):
@@ -57,8 +57,8 @@ def announcing(here, at):
 )
 async def test_no_token_is_asked_for(resource):
     """The spec: the resource covers the URL by whole segments of its path, or it ends here."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         here.resource["resource"] = resource.format(origin=here.origin)
         auth = OAuth(open_browser=browser, store=MemoryTokenStore())
         with pytest.raises(AuthUnsafe, match="does not cover"):
@@ -70,14 +70,14 @@ async def test_no_token_is_asked_for(resource):
 @pytest.mark.covers("auth.client.parent-by-setting")
 async def test_a_resource_above_the_server_takes_a_setting():
     """RFC 9728 3.3: metadata about the whole origin are not those of a server on it."""
-    async with town() as here:
+    async with open_town() as here:
         here.place, here.announces = "", False
         here.resource["resource"] = here.origin
         with pytest.raises(AuthUnsafe, match=r"stands above .*Compat\(parent_resources="):
             await Client(here.url, auth=oauth_of()).open()
         assert [] == here.authority.registered
 
-        browser = Browser()
+        browser = TownBrowser()
         compat = Compat(parent_resources=frozenset({f"{here.origin}/"}))
         async with Client(here.url, auth=oauth_of(browser, compat=compat)):
             assert here.origin == browser.params()["resource"]
@@ -88,7 +88,7 @@ async def test_a_resource_above_the_server_takes_a_setting():
 async def test_a_kept_token_goes_to_no_server_below_its_own():
     """Ours: whoever runs another server on the origin gets no token that was issued for this one."""
     store, heard = MemoryTokenStore(), []
-    async with town() as here:
+    async with open_town() as here:
         here.page = overheard(here, heard)
         async with Client(here.url, auth=oauth_of(store=store)):
             pass
@@ -102,7 +102,7 @@ async def test_a_kept_token_goes_to_no_server_below_its_own():
 async def test_a_kept_token_for_a_parent_goes_to_the_server_it_was_got_for():
     """Ours: what one login was allowed is not allowed to whatever else stands below the parent."""
     store, heard = MemoryTokenStore(), []
-    async with town() as here:
+    async with open_town() as here:
         here.page = overheard(here, heard)
         here.resource["resource"] = here.origin
         compat = Compat(parent_resources=frozenset({here.origin}))
@@ -123,7 +123,7 @@ async def test_a_kept_token_for_a_parent_goes_to_the_server_it_was_got_for():
 
 async def test_a_server_below_another_cannot_ask_for_its_token():
     """Ours: metadata of the server above, announced by the one below, end the login."""
-    async with town() as here:
+    async with open_town() as here:
         here.page = announcing(here, "/mcp/mallory")
         with pytest.raises(AuthUnsafe, match="stands above"):
             await Client(f"{here.url}/mallory", auth=oauth_of()).open()
@@ -136,7 +136,7 @@ async def test_a_server_below_another_cannot_ask_for_its_token():
 async def test_a_logout_below_a_server_leaves_the_token_of_that_server():
     """Ours: a logout is of one server, as a login is."""
     store = MemoryTokenStore()
-    async with town() as here:
+    async with open_town() as here:
         auth = oauth_of(store=store)
         async with Client(here.url, auth=auth):
             pass
@@ -146,17 +146,17 @@ async def test_a_logout_below_a_server_leaves_the_token_of_that_server():
 
 async def test_a_challenge_names_no_metadata_of_another_origin():
     """Ours: unless that was allowed."""
-    async with town() as here, town() as other:
+    async with open_town() as here, open_town() as other:
         other.resource = {
             "resource": here.url, "authorization_servers": [here.authority.issuer],
         }  # fmt: skip
         here.gate_origin, real = here.origin, here.origin
         here.origin = other.origin  # which the challenge is written with
-        auth = OAuth(open_browser=Browser(), store=MemoryTokenStore())
+        auth = OAuth(open_browser=TownBrowser(), store=MemoryTokenStore())
         with pytest.raises(AuthUnsafe, match="another origin"):
             await Client(here.url, auth=auth).open()
         compat = Compat(cross_origin_metadata=True)
-        auth = OAuth(open_browser=Browser(), store=MemoryTokenStore(), compat=compat)
+        auth = OAuth(open_browser=TownBrowser(), store=MemoryTokenStore(), compat=compat)
         async with Client(here.url, auth=auth) as client:
             assert "hello" == (await client.call_tool("hello")).text
         assert real != other.origin

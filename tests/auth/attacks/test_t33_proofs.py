@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isthmus.auth.dpop import (
+from isthmus.auth.tokens.dpop import (
     DpopKey,
     InvalidProof,
     NonceNeeded,
@@ -12,13 +12,13 @@ from isthmus.auth.dpop import (
     ReplayCache,
     check_proof,
 )
-from isthmus.auth.jose import PrivateKey, sign, thumbprint
-from isthmus.auth.secret import Secret, s256
-from isthmus.core.base64url import to_text
+from isthmus.auth.tokens.jose import PrivateKey, jwk_thumbprint, sign_jwt
+from isthmus.auth.tokens.secret import Secret, s256
+from isthmus.core.encoding import encode_base64url
 
 URL, NOW, TOKEN = "https://mcp.example/mcp", 1_800_000_000.0, Secret("the-access-token")
 KEY = PrivateKey.generate("ES256")
-SMALL = {"kty": "RSA", "n": to_text(b"\xc5" * 128), "e": "AQAB"}
+SMALL = {"kty": "RSA", "n": encode_base64url(b"\xc5" * 128), "e": "AQAB"}
 
 
 def check(proof, replays=None, **options):
@@ -31,19 +31,21 @@ def proof(key=KEY, typ="dpop+jwt", headers=None, without=(), **claims):
     """A proof for that request, but for what is said."""
     said = {"jti": "1", "htm": "POST", "htu": URL, "iat": NOW, "ath": s256(TOKEN), **claims}
     said = {name: value for name, value in said.items() if name not in without}
-    return sign(said, key, typ=typ, headers={"jwk": key.bare, "kid": None, **(headers or {})})
+    return sign_jwt(said, key, typ=typ, headers={"jwk": key.bare, "kid": None, **(headers or {})})
 
 
 def symmetric():
-    head = to_text(
+    head = encode_base64url(
         json.dumps({"typ": "dpop+jwt", "alg": "HS256", "jwk": {"kty": "oct", "k": "a"}}).encode()
     )
-    return f"{head}.{to_text(b'{}')}.AAAA"
+    return f"{head}.{encode_base64url(b'{}')}.AAAA"
 
 
 def unsigned():
-    head = to_text(json.dumps({"typ": "dpop+jwt", "alg": "none", "jwk": dict(KEY.bare)}).encode())
-    return f"{head}.{to_text(b'{}')}."
+    head = encode_base64url(
+        json.dumps({"typ": "dpop+jwt", "alg": "none", "jwk": dict(KEY.bare)}).encode()
+    )
+    return f"{head}.{encode_base64url(b'{}')}."
 
 
 BAD = {
@@ -195,4 +197,4 @@ def test_servers_that_share_a_key_take_each_others_nonces():
 
 def test_no_token_needs_no_hash():
     """RFC 9449 5: at the token endpoint there is no access token yet."""
-    assert thumbprint(KEY.bare) == check(proof(without=["ath"]), token=None)
+    assert jwk_thumbprint(KEY.bare) == check(proof(without=["ath"]), token=None)

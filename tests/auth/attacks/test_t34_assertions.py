@@ -4,14 +4,18 @@ import asyncio
 
 import pytest
 
-from document_shelf import Shelf
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.settings import RegistrationPolicy, TrustedIdp, Workload
-from isthmus.auth.dpop import DpopKey
-from isthmus.auth.jose import PrivateKey, sign
-from isthmus.auth.names import CLIENT_ASSERTION, JWT_BEARER, MACHINE
-from isthmus.auth.secret import Secret
-from small_authority import ISSUER, OTHER, RESOURCE, SmallAuthority
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy, TrustedIdp, Workload
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.tokens.dpop import DpopKey
+from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
+from isthmus.auth.tokens.protocol import (
+    CLIENT_ASSERTION_TYPE,
+    CLIENT_CREDENTIALS_GRANT,
+    JWT_BEARER_GRANT,
+)
+from isthmus.auth.tokens.secret import Secret
+from support.auth.documents import DocumentShelf
+from support.auth.small_authority import ISSUER, OTHER, RESOURCE, SmallAuthority
 
 pytestmark = pytest.mark.covers("auth.threat.t34-assertion-replay")
 
@@ -23,13 +27,13 @@ SIGNER = RegisteredClient(
     client_id="nightly",
     auth_method="private_key_jwt",
     jwks={"keys": [dict(KEY.jwk)]},
-    grant_types=(MACHINE, JWT_BEARER),
+    grant_types=(CLIENT_CREDENTIALS_GRANT, JWT_BEARER_GRANT),
 )
 DESK = RegisteredClient(
     client_id="desk", auth_method="client_secret_post", secret=Secret("d" * 32),
-    grant_types=(JWT_BEARER,),
+    grant_types=(JWT_BEARER_GRANT,),
 )  # fmt: skip
-ROBOT = RegisteredClient(client_id="robot", grant_types=(JWT_BEARER,))
+ROBOT = RegisteredClient(client_id="robot", grant_types=(JWT_BEARER_GRANT,))
 
 
 def authority(**more):
@@ -47,13 +51,13 @@ def authority(**more):
 def assertion(now, key=KEY, typ="JWT", **claims):
     usual = {"iss": "nightly", "sub": "nightly", "aud": ISSUER, "iat": int(now),
              "exp": int(now) + 60, "jti": "j1", **claims}  # fmt: skip
-    return sign({k: v for k, v in usual.items() if v is not None}, key, typ=typ)
+    return sign_jwt({k: v for k, v in usual.items() if v is not None}, key, typ=typ)
 
 
 async def machine(small, text, **fields):
     return await small.post(
         "/token",
-        {"grant_type": "client_credentials", "client_assertion_type": CLIENT_ASSERTION,
+        {"grant_type": "client_credentials", "client_assertion_type": CLIENT_ASSERTION_TYPE,
          "client_assertion": text, **fields},
     )  # fmt: skip
 
@@ -121,7 +125,7 @@ def id_jag(now, **claims):
 
 async def presenting(small, text, **fields):
     named = {"client_id": "desk", "client_secret": "d" * 32, **fields}
-    return await small.post("/token", {"grant_type": JWT_BEARER, "assertion": text, **named})
+    return await small.post("/token", {"grant_type": JWT_BEARER_GRANT, "assertion": text, **named})
 
 
 @pytest.mark.covers("auth.extension.enterprise-authority")
@@ -177,7 +181,8 @@ async def test_an_id_jag_that_is_not_right_is_no_token(change, fields, error):
         kept = {k: v for k, v in named.items() if v is not None}
         text = id_jag(small.clock.now, **change)
         answer = await small.post(
-            "/token", {"grant_type": JWT_BEARER, "assertion": text, "client_id": "desk", **kept}
+            "/token",
+            {"grant_type": JWT_BEARER_GRANT, "assertion": text, "client_id": "desk", **kept},
         )
 
         assert error == answer.json["error"]
@@ -200,7 +205,7 @@ async def test_an_id_jag_that_is_bound_to_a_key_is_for_who_shows_that():
 
         async def shown(jti, holder, **more):
             text = id_jag(now, jti=jti, cnf={"jkt": key.jkt, **more})
-            fields = {"grant_type": JWT_BEARER, "assertion": text, "client_id": "desk",
+            fields = {"grant_type": JWT_BEARER_GRANT, "assertion": text, "client_id": "desk",
                       "client_secret": "d" * 32}  # fmt: skip
             headers = {"dpop": holder.proof("POST", f"{ISSUER}/token", now=now)}
             return (await small.post("/token", fields, headers=headers)).status
@@ -243,7 +248,7 @@ async def test_a_workload_is_the_client_that_it_was_set_up_as():
     """Workload identity: issuer and subject name the client."""
     async with authority() as small:
         text = assertion(small.clock.now, iss=PLATFORM, sub="ns:robot", jti=None)
-        answer = await small.post("/token", {"grant_type": JWT_BEARER, "assertion": text})
+        answer = await small.post("/token", {"grant_type": JWT_BEARER_GRANT, "assertion": text})
 
         assert "robot" == (await small.verified(answer.json["access_token"])).client_id
 
@@ -265,14 +270,16 @@ async def test_another_workload_is_nobody(change, fields):
     async with authority() as small:
         usual = {"iss": PLATFORM, "sub": "ns:robot", **change}
         text = assertion(small.clock.now, **usual)
-        answer = await small.post("/token", {"grant_type": JWT_BEARER, "assertion": text, **fields})
+        answer = await small.post(
+            "/token", {"grant_type": JWT_BEARER_GRANT, "assertion": text, **fields}
+        )
 
         assert "invalid_grant" == answer.json["error"]
 
 
 async def test_keys_of_an_identity_provider_are_fetched_where_it_has_them():
     """Ours: and where they are not to be had, it is nobody's fault, and 503."""
-    shelf, uri = Shelf(), f"{IDP}/jwks"
+    shelf, uri = DocumentShelf(), f"{IDP}/jwks"
     async with SmallAuthority(
         registration=RegistrationPolicy(static=[DESK]),
         trusted_idps={IDP: TrustedIdp(issuer=IDP, jwks_uri=uri)},

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.settings import DcrPolicy, RegistrationPolicy
-from small_authority import BACK, SmallAuthority
+from isthmus.auth.authorization_server.core.settings import DcrPolicy, RegistrationPolicy
+from support.auth.small_authority import BACK, SmallAuthority
 
 pytestmark = pytest.mark.covers(
     "auth.threat.t35-registration-flood", "auth.authority.registers-clients"

@@ -4,10 +4,18 @@ import asyncio
 
 import pytest
 
-from house import PASSWORD, Visitor, action, form, house, people, request_url
 from isthmus.auth import Allowance, Limits, LoginPolicy
 from isthmus.errors import UsageError
 from isthmus.store.meter import Rate
+from support.auth.authority import (
+    PASSWORD,
+    Visitor,
+    form_action,
+    hidden_fields,
+    make_authority,
+    make_users,
+    request_url,
+)
 
 ISSUER = "https://login.example"
 WRONG = "wrong horse battery"
@@ -16,36 +24,36 @@ PROVES = pytest.mark.covers("auth.threat.t36-brute-force")
 
 @pytest.fixture
 async def authority(tmp_path):
-    users = people(tmp_path, "alice", "bob", "carol")
+    users = make_users(tmp_path, "alice", "bob", "carol")
     users.disable("carol")
-    made = house(ISSUER, users)
+    made = make_authority(ISSUER, users)
     yield made
     await made.close()
 
 
 async def attempt(visitor, account, password=WRONG):
     page = await visitor.follow(await visitor.get(request_url(ISSUER)))
-    fields = {**form(page), "account": account, "password": password}
-    return await visitor.post(action(page), fields)
+    fields = {**hidden_fields(page), "account": account, "password": password}
+    return await visitor.post(form_action(page), fields)
 
 
 async def test_how_often_one_may_try_and_how_long_a_login_lasts_are_settings(tmp_path):
     """Ours: an operator who knows better says so, and a setting that cannot be is told at once."""
     login = LoginPolicy(same_account_and_address=Allowance(2, 60), request_ttl=120)
-    made = house(ISSUER, people(tmp_path, "alice"), login=login)
+    made = make_authority(ISSUER, make_users(tmp_path, "alice"), login=login)
     mallory = Visitor(made, ISSUER)
     assert [403, 403, 429] == [(await attempt(mallory, "alice")).status for _ in range(3)]
     await made.close()
     with pytest.raises(UsageError, match="same_account"):
-        house(ISSUER, None, login=LoginPolicy(same_account=Allowance(0, 60)))
+        make_authority(ISSUER, None, login=LoginPolicy(same_account=Allowance(0, 60)))
     with pytest.raises(UsageError, match="idle"):
-        house(ISSUER, None, login=LoginPolicy(idle=0))
+        make_authority(ISSUER, None, login=LoginPolicy(idle=0))
 
 
 async def test_how_often_one_may_ask_is_a_setting(tmp_path):
     """Ours: the rates of addresses and clients, too."""
     limits = Limits(per_address=Rate(3, seconds=60))
-    made = house(ISSUER, people(tmp_path, "alice"), limits=limits)
+    made = make_authority(ISSUER, make_users(tmp_path, "alice"), limits=limits)
     bob = Visitor(made, ISSUER)
     assert [303, 303, 303, 429] == [(await bob.get(request_url(ISSUER))).status for _ in range(4)]
     await made.close()
@@ -54,7 +62,7 @@ async def test_how_often_one_may_ask_is_a_setting(tmp_path):
 def without_tokens(page):
     """A page as it is for everybody."""
     text = page.body.decode()
-    for value in form(page).values():
+    for value in hidden_fields(page).values():
         text = text.replace(value, "…")
     return text
 

@@ -5,10 +5,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
 
-from isthmus.auth.client.store import FileTokenStore
-from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.client.vault import StoreBroken
-from isthmus.auth.secret import Secret
+from isthmus.auth.client.store.file_store import FileTokenStore
+from isthmus.auth.client.store.records import Tokens
+from isthmus.auth.client.store.vault import StoreBroken
+from isthmus.auth.tokens.secret import Secret
 
 KEY = "0123456789abcdef0123456789abcdef"
 

@@ -7,9 +7,9 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import Loopback, MemoryTokenStore, OAuth
-from isthmus.auth.client.callback import port_of
+from isthmus.auth.client.redirect import parse_port
 from isthmus.errors import AuthRequired
-from oauth_town import Browser, town
+from support.auth.oauth_town import TownBrowser, open_town
 
 
 async def spoken(port, text):
@@ -24,11 +24,11 @@ async def spoken(port, text):
 @pytest.mark.covers("auth.threat.t38-callback-race")
 async def test_a_port_that_is_taken_is_an_error_before_the_browser_opens():
     """Ours: whoever has it would get the code."""
-    browser = Browser()
+    browser = TownBrowser()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         redirect = Loopback(port=taken.getsockname()[1])
         auth = OAuth(open_browser=browser, redirect=redirect, store=MemoryTokenStore())
-        async with town() as here:
+        async with open_town() as here:
             with pytest.raises(AuthRequired, match=r"port \d+ is taken"):
                 await Client(here.url, auth=auth).open()
             assert [] == here.authority.registered
@@ -40,10 +40,10 @@ async def test_the_port_is_ours_before_the_browser_opens_and_closed_after_it_cam
     """Ours: nobody can step in between."""
     bound = []
 
-    class Looking(Browser):
+    class Looking(TownBrowser):
         async def __call__(self, url):
             self.visited.append(url)
-            port = port_of(self.params()["redirect_uri"])
+            port = parse_port(self.params()["redirect_uri"])
             self.visited.pop()
             with pytest.raises(OSError, match="in use"):
                 socket.create_server(("127.0.0.1", port))
@@ -51,7 +51,7 @@ async def test_the_port_is_ours_before_the_browser_opens_and_closed_after_it_cam
             await super().__call__(url)
 
     auth = OAuth(open_browser=Looking(), store=MemoryTokenStore())
-    async with town() as here, Client(here.url, auth=auth):
+    async with open_town() as here, Client(here.url, auth=auth):
         with pytest.raises(OSError, match=r"refused|failed"):
             await spoken(bound[0], "GET / HTTP/1.1\r\n\r\n")
 
@@ -61,11 +61,11 @@ async def test_what_is_not_the_browsers_answer_is_answered_and_passed_over():
     """Ours: other names, paths, methods and sizes; and each gets the same page as everybody."""
     told = []
 
-    class Crowded(Browser):
+    class Crowded(TownBrowser):
         async def __call__(self, url):
             self.visited.append(url)
             asked = self.params()
-            port = port_of(asked["redirect_uri"])
+            port = parse_port(asked["redirect_uri"])
             host = f"Host: 127.0.0.1:{port}\r\n\r\n"
             target = f"/callback?code=x&state={asked['state']}"
             texts = (
@@ -83,7 +83,7 @@ async def test_what_is_not_the_browsers_answer_is_answered_and_passed_over():
             await super().__call__(url)
 
     auth = OAuth(open_browser=Crowded(), store=MemoryTokenStore())
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         assert "hello" == (await client.call_tool("hello")).text
         assert 1 == len(here.authority.forms)
     codes = [line.split(" ")[1] if line else "" for line in told]
@@ -95,6 +95,6 @@ async def test_nobody_is_waited_for_for_ever():
     auth = OAuth(
         open_browser=lambda _url: None, redirect=Loopback(wait=0.01), store=MemoryTokenStore()
     )
-    async with town() as here:
+    async with open_town() as here:
         with pytest.raises(AuthRequired, match="nobody has logged in within"):
             await Client(here.url, auth=auth).open()

@@ -5,12 +5,19 @@ import functools
 
 import pytest
 
-from asgi_driver import Exchange, fetch
-from http_wire import modern_body, modern_head
 from isthmus import Context, Server
 from isthmus.auth import StaticTokens
 from isthmus.testing import VirtualLoop
-from protected import bearer, guard, old_head, opened, person, tool_call
+from support.auth.protected_server import (
+    bearer_header,
+    legacy_head_as,
+    legacy_tool_call,
+    make_guard,
+    make_person,
+    open_session_as,
+)
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import modern_body, modern_head
 
 LATE = 60.0
 """Seconds by which a stream may outlive its token."""
@@ -43,11 +50,11 @@ class Slow:
     def __init__(self, expires_at=None):
         clock = asyncio.get_running_loop().time
         people = {
-            "token-of-ada": person("ada", "files:read", expires_at=expires_at),
-            "token-of-renewed": person("ada", "files:read", expires_at=2000.0),
+            "token-of-ada": make_person("ada", "files:read", expires_at=expires_at),
+            "token-of-renewed": make_person("ada", "files:read", expires_at=2000.0),
         }
         self.verifier = Revocable(people, clock=clock)
-        auth = guard(verifier=self.verifier, clock=clock, sse="http://localhost:8000/sse")
+        auth = make_guard(verifier=self.verifier, clock=clock, sse="http://localhost:8000/sse")
         self.server = Server("slow", auth=auth)
         self.cancelled = asyncio.Event()
 
@@ -67,22 +74,22 @@ class Slow:
 
 async def standing(slow, revision):
     """The stream of a session."""
-    session = await opened(slow.app, "ada", revision)
-    head = old_head(session, "ada", revision, accept="text/event-stream")
+    session = await open_session_as(slow.app, "ada", revision)
+    head = legacy_head_as(session, "ada", revision, accept="text/event-stream")
     return Exchange(slow.app, "GET", headers=head)
 
 
 async def answering(slow, revision):
     """The stream of a call."""
-    session = await opened(slow.app, "ada", revision)
-    message = tool_call("work")
+    session = await open_session_as(slow.app, "ada", revision)
+    message = legacy_tool_call("work")
     message["params"]["_meta"] = {"progressToken": 1}
-    return Exchange(slow.app, headers=old_head(session, "ada", revision), body=message)
+    return Exchange(slow.app, headers=legacy_head_as(session, "ada", revision), body=message)
 
 
 async def older(slow, _revision):
     """The stream of HTTP+SSE."""
-    head = {"host": "localhost:8000", "accept": "text/event-stream", **bearer("ada")}
+    head = {"host": "localhost:8000", "accept": "text/event-stream", **bearer_header("ada")}
     return Exchange(slow.app, "GET", "/sse", headers=head)
 
 
@@ -90,14 +97,18 @@ async def newer(slow, _revision):
     """The stream of a call since 2026-07-28."""
     params = {"name": "work", "arguments": {}}
     body = modern_body(params=params, progressToken=1)
-    return Exchange(slow.app, headers={**modern_head(name="work"), **bearer("ada")}, body=body)
+    return Exchange(
+        slow.app, headers={**modern_head(name="work"), **bearer_header("ada")}, body=body
+    )
 
 
 async def listening(slow, _revision):
     """The stream of changes since 2026-07-28."""
     method = "subscriptions/listen"
     body = modern_body(method, {"notifications": {"toolsListChanged": True}})
-    return Exchange(slow.app, headers={**modern_head(method, None), **bearer("ada")}, body=body)
+    return Exchange(
+        slow.app, headers={**modern_head(method, None), **bearer_header("ada")}, body=body
+    )
 
 
 STREAMS = [
@@ -153,18 +164,18 @@ async def test_a_stream_ends_within_a_minute_after_its_token_expired(way, revisi
 async def test_a_call_whose_stream_ended_goes_on_and_a_better_token_gets_the_rest():
     """Ours: where streams can be resumed nothing is lost by a token that had to be renewed."""
     slow = Slow(expires_at=500.0)
-    session = await opened(slow.app, "ada")
-    message = tool_call("work")
+    session = await open_session_as(slow.app, "ada")
+    message = legacy_tool_call("work")
     message["params"]["_meta"] = {"progressToken": 1}
-    stream = Exchange(slow.app, headers=old_head(session, "ada"), body=message)
+    stream = Exchange(slow.app, headers=legacy_head_as(session, "ada"), body=message)
     await stream.started.wait()
     await asyncio.sleep(499.0)
     await stream.complete.wait()
     assert not slow.cancelled.is_set()
 
-    head = old_head(session, "ada", accept="text/event-stream", last_event_id=stream.ids[-1])
+    head = legacy_head_as(session, "ada", accept="text/event-stream", last_event_id=stream.ids[-1])
     expired = await fetch(slow.app, "GET", headers=head)
-    slow.verifier.__init__({"token-of-ada": person("ada", "files:read")}, clock=lambda: 0.0)
+    slow.verifier.__init__({"token-of-ada": make_person("ada", "files:read")}, clock=lambda: 0.0)
     rest = Exchange(slow.app, "GET", headers=head)
     await asyncio.sleep(3600 * 2)
 
@@ -184,7 +195,11 @@ async def test_the_stream_of_2024_11_05_lasts_as_long_as_its_users_newest_token(
     stream = await older(slow, "2024-11-05")
     await stream.bytes_sent(b"session_id=")
     query = stream.body.partition(b"?")[2].partition(b"\n")[0].strip()
-    head = {"host": "localhost:8000", "content-type": "application/json", **bearer("renewed")}
+    head = {
+        "host": "localhost:8000",
+        "content-type": "application/json",
+        **bearer_header("renewed"),
+    }
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     await asyncio.sleep(490.0)
     said = await fetch(

@@ -3,15 +3,15 @@
 import pytest
 
 from isthmus import Server
-from isthmus.client.cache import Caching, Responses, Store
+from isthmus.client.cache import Caching, ResponseCache, ResponseStore
 from isthmus.errors import UsageError
 from isthmus.types import ListToolsResult, Tool
-from protected import WRITE, Files, ask, guard
+from support.auth.protected_server import WRITE, Files, begin_request_as, make_guard
 
 
 async def listed(app, name, method="tools/list", member="tools"):
     """What somebody is shown: names, and who may share the list."""
-    answer = await ask(app, name, method, {}).done()
+    answer = await begin_request_as(app, name, method, {}).done()
     result = answer.json["result"]
     return [item["name"] for item in result[member]], result["cacheScope"]
 
@@ -20,7 +20,9 @@ async def listed(app, name, method="tools/list", member="tools"):
 @pytest.mark.parametrize("order", [("ada", "eve"), ("eve", "ada"), ("ada", "eve", "ada", "root")])
 async def test_a_list_that_depends_on_its_reader_is_private_and_made_for_each(order):
     """Spec 2026-07-28 server/utilities/caching#choosing-a-cache-scope: MUST be private."""
-    files = Files(guard(list_visibility="granted"), list_cache_scope="public", list_ttl_ms=60_000)
+    files = Files(
+        make_guard(list_visibility="granted"), list_cache_scope="public", list_ttl_ms=60_000
+    )
     short = ["read", "publish", "whoami"]
     expected = {
         "ada": short,
@@ -42,7 +44,7 @@ async def test_a_list_that_depends_on_its_reader_is_private_and_made_for_each(or
 )
 async def test_prompts_and_resources_are_listed_by_what_was_granted_too(method, member, few, all_):
     """Ours: in every list there is."""
-    files = Files(guard(list_visibility="granted"))
+    files = Files(make_guard(list_visibility="granted"))
 
     assert (few, "private") == await listed(files.app, "ada", method, member)
     assert (all_, "private") == await listed(files.app, "eve", method, member)
@@ -60,7 +62,7 @@ async def test_lists_are_the_same_for_everybody_unless_told_otherwise():
 @pytest.mark.covers("auth.threat.t40-shared-cache", "auth.resource.private-lists")
 def test_what_takes_scopes_cannot_be_public():
     """Ours: a cache between would give it to who lacks them."""
-    server = Server("files", auth=guard())
+    server = Server("files", auth=make_guard())
 
     with pytest.raises(UsageError, match="shares it with those who lack its scopes"):
         server.add_resource(
@@ -72,9 +74,9 @@ def test_what_takes_scopes_cannot_be_public():
 async def test_what_a_guarded_server_says_of_itself_is_private_unless_told_otherwise():
     """Ours: who has no token learns nothing from a cache either."""
     said = [
-        (await ask(Files(**more).app, "ada", "server/discover", {}).done()).json["result"][
-            "cacheScope"
-        ]
+        (await begin_request_as(Files(**more).app, "ada", "server/discover", {}).done()).json[
+            "result"
+        ]["cacheScope"]
         for more in ({}, {"list_cache_scope": {"server/discover": "public"}})
     ]
 
@@ -84,8 +86,8 @@ async def test_what_a_guarded_server_says_of_itself_is_private_unless_told_other
 @pytest.mark.covers("auth.threat.t40-shared-cache")
 def test_clients_give_private_answers_to_nobody_else():
     """Spec 2026-07-28 server/utilities/caching#cache-scope-field: MUST NOT be shared across authorizations."""
-    shared = Store(1_000_000)
-    ada, bob = (Responses(Caching(), "https://one.example", "2026-07-28", shared) for _ in "ab")
+    shared = ResponseStore(1_000_000)
+    ada, bob = (ResponseCache(Caching(), "https://one.example", "2026-07-28", shared) for _ in "ab")
     tools = ListToolsResult(
         tools=[Tool(name="write", input_schema={"type": "object"})],
         ttl_ms=60_000,
@@ -104,8 +106,8 @@ def test_clients_give_private_answers_to_nobody_else():
 def test_other_tokens_get_no_private_answers_that_were_given_for_the_former(scope):
     """Spec 2026-07-28 server/utilities/caching#cache-scope-field: a different access token requires a different cache."""
     tokens = ["first"]
-    kept = Responses(
-        Caching(), "https://one.example", "2026-07-28", Store(1_000_000), lambda: tokens[0]
+    kept = ResponseCache(
+        Caching(), "https://one.example", "2026-07-28", ResponseStore(1_000_000), lambda: tokens[0]
     )
     tools = ListToolsResult(tools=[], ttl_ms=60_000, cache_scope=scope)
     kept.keep("tools/list", None, tools, kept.changes("tools/list"))

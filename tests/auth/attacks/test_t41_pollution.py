@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from small_authority import OTHER, RESOURCE, SmallAuthority, sent
+from support.auth.small_authority import OTHER, RESOURCE, SmallAuthority, redirect_parameters
 
 pytestmark = pytest.mark.covers("auth.threat.t41-parameter-pollution")
 
@@ -70,8 +70,8 @@ async def test_resource_may_come_twice_if_it_says_the_same():
         same = await small.ask(client_id, resource=[RESOURCE, RESOURCE])
         two = await small.ask(client_id, resource=[RESOURCE, OTHER])
 
-        assert "code" in sent(same)
-        assert "invalid_target" == sent(two)["error"]
+        assert "code" in redirect_parameters(same)
+        assert "invalid_target" == redirect_parameters(two)["error"]
 
 
 @pytest.mark.parametrize(

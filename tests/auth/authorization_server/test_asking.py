@@ -2,7 +2,7 @@
 
 import pytest
 
-from small_authority import SmallAuthority
+from support.auth.small_authority import SmallAuthority
 
 
 @pytest.mark.parametrize(

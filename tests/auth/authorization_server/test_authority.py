@@ -5,28 +5,34 @@ import base64
 
 import pytest
 
-from asgi_driver import Exchange
 from isthmus import Server
-from isthmus.auth.authorization_server.authority import AuthorizationServer
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.limits import Limits
-from isthmus.auth.authorization_server.requests import Asked
-from isthmus.auth.authorization_server.settings import RegistrationPolicy
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.authorization_server.users import User
-from isthmus.auth.dpop import DpopKey
-from isthmus.auth.jose import read_token
-from isthmus.auth.names import MACHINE
-from isthmus.auth.resource_server.scopes import ScopeModel
-from isthmus.auth.secret import Secret
+from isthmus.auth.authorization_server.core.requests import Limits, OAuthParameters
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.server import AuthorizationServer
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from isthmus.auth.authorization_server.users.users import User
+from isthmus.auth.resource_server.resource_auth import ScopeModel
+from isthmus.auth.tokens.dpop import DpopKey
+from isthmus.auth.tokens.jose import read_token
+from isthmus.auth.tokens.protocol import CLIENT_CREDENTIALS_GRANT
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, UsageError
 from isthmus.store.meter import Rate
 from isthmus.transports.http.app import HttpApp
-from small_authority import BACK, ISSUER, OTHER, RESOURCE, SmallAuthority, sent
+from support.auth.small_authority import (
+    BACK,
+    ISSUER,
+    OTHER,
+    RESOURCE,
+    SmallAuthority,
+    redirect_parameters,
+)
+from support.http.asgi_driver import Exchange
 
 MACHINE_CLIENT = RegisteredClient(
     client_id="a b+c", auth_method="client_secret_basic", secret=Secret("p:%w d" + "x" * 20),
-    grant_types=(MACHINE,), scopes=("read",),
+    grant_types=(CLIENT_CREDENTIALS_GRANT,), scopes=("read",),
 )  # fmt: skip
 
 
@@ -112,7 +118,7 @@ async def test_an_answer_names_the_issuer_whether_it_is_yes_or_no():
     """RFC 9207 2: success and error alike, byte for byte."""
     async with SmallAuthority() as small:
         client_id = await small.public()
-        yes = sent(await small.ask(client_id))
+        yes = redirect_parameters(await small.ask(client_id))
         pending = await small.app.ask(asked_for(small, client_id))
         no = await small.app.deny(pending)
 
@@ -121,7 +127,7 @@ async def test_an_answer_names_the_issuer_whether_it_is_yes_or_no():
 
 
 def asked_for(small, client_id, **params):
-    return Asked(method="GET", pairs=tuple(small.request(client_id, **params).items()))
+    return OAuthParameters(method="GET", pairs=tuple(small.request(client_id, **params).items()))
 
 
 async def test_a_request_is_answered_once_whoever_is_first():
@@ -199,7 +205,7 @@ async def test_a_machine_authenticates_in_the_header_both_halves_form_encoded():
 
 async def test_a_public_client_is_no_machine():
     """RFC 6749 4.4: client credentials take credentials."""
-    client = RegisteredClient(client_id="open", grant_types=(MACHINE,))
+    client = RegisteredClient(client_id="open", grant_types=(CLIENT_CREDENTIALS_GRANT,))
     async with SmallAuthority(registration=RegistrationPolicy(static=[client])) as small:
         fields = {"grant_type": "client_credentials", "client_id": "open"}
 

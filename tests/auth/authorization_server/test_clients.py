@@ -2,17 +2,17 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.clients import Known, RegisteredClient
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.names import CODE
-from isthmus.auth.secret import Secret
+from isthmus.auth.authorization_server.storage.clients import AuthlibClient, RegisteredClient
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from isthmus.auth.tokens.protocol import AUTHORIZATION_CODE_GRANT
+from isthmus.auth.tokens.secret import Secret
 
 OFFERED = ("read", "write", "admin")
 
 
 def known(**of):
     client = RegisteredClient(client_id="c", **of)
-    return Known(client, digest=None, matches=None, offered=OFFERED, usual=("read",))
+    return AuthlibClient(client, digest=None, matches=None, offered=OFFERED, usual=("read",))
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_a_client_without_a_secret_has_none_that_fits():
 
 def test_only_codes_are_given_at_the_authorization_endpoint():
     """OAuth 2.1 10: the implicit grant is gone."""
-    assert known(grant_types=(CODE,)).check_response_type("code")
-    assert not known(grant_types=(CODE,)).check_response_type("token")
+    assert known(grant_types=(AUTHORIZATION_CODE_GRANT,)).check_response_type("code")
+    assert not known(grant_types=(AUTHORIZATION_CODE_GRANT,)).check_response_type("token")
     assert not known(grant_types=("client_credentials",)).check_response_type("code")
 
 

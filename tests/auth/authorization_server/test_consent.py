@@ -2,9 +2,17 @@
 
 import pytest
 
-from house import Visitor, action, answer, form, house, people, request_url
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.consent import target_of
+from isthmus.auth.authorization_server.pages.consent import describe_target
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from support.auth.authority import (
+    Visitor,
+    client_answer,
+    form_action,
+    hidden_fields,
+    make_authority,
+    make_users,
+    request_url,
+)
 
 ISSUER = "https://login.example"
 
@@ -26,12 +34,12 @@ ISSUER = "https://login.example"
 @pytest.mark.covers("auth.authority.redirect-host-shown")
 def test_a_redirect_uri_is_shown_as_whom_it_leads_to(uri, target, local):
     """The specification demands the host, and a warning where that is this computer."""
-    assert (target, local) == target_of(uri)
+    assert (target, local) == describe_target(uri)
 
 
 @pytest.fixture
 async def authority(tmp_path):
-    made = house(ISSUER, people(tmp_path))
+    made = make_authority(ISSUER, make_users(tmp_path))
     yield made
     await made.close()
 
@@ -46,7 +54,7 @@ async def test_a_yes_is_a_code_for_the_client(alice):
     sent = await alice.decide(await alice.log_in(request_url(ISSUER)))
     assert 303 == sent.status
     assert str(sent.header("location")).startswith("https://notes.example/cb?")
-    told = answer(sent)
+    told = client_answer(sent)
     assert {"code", "state", "iss"} == told.keys()
     assert ("s1", ISSUER) == (told["state"], told["iss"])
 
@@ -54,7 +62,7 @@ async def test_a_yes_is_a_code_for_the_client(alice):
 async def test_a_no_is_an_error_for_the_client(alice):
     """The specification demands that errors reach the client, with iss."""
     sent = await alice.decide(await alice.log_in(request_url(ISSUER)), "deny")
-    told = answer(sent)
+    told = client_answer(sent)
     assert ("access_denied", "s1", ISSUER) == (told["error"], told["state"], told["iss"])
     assert "code" not in told
 
@@ -65,7 +73,7 @@ async def test_anything_else_is_neither(alice, decision):
     page = await alice.log_in(request_url(ISSUER))
     refused = await alice.decide(page, decision)
     assert (400, None) == (refused.status, refused.header("location"))
-    assert "code" in answer(await alice.decide(page))
+    assert "code" in client_answer(await alice.decide(page))
 
 
 async def test_two_answers_at_once_are_one(alice):
@@ -101,5 +109,5 @@ async def test_a_client_that_nobody_vouches_for_is_shown_as_such(alice, authorit
 async def test_the_page_can_be_opened_again(alice):
     """We demand that reloading a page asks the same question."""
     page = await alice.log_in(request_url(ISSUER))
-    again = await alice.get(f"{action(page)}?request={form(page)['request']}")
-    assert (200, form(page)) == (again.status, form(again))
+    again = await alice.get(f"{form_action(page)}?request={hidden_fields(page)['request']}")
+    assert (200, hidden_fields(page)) == (again.status, hidden_fields(again))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.auth.authorization_server.requests import Asked
-from isthmus.auth.authorization_server.store import SQLiteAuthStore
-from small_authority import SmallAuthority
+from isthmus.auth.authorization_server.core.requests import OAuthParameters
+from isthmus.auth.authorization_server.storage.store import SQLiteAuthStore
+from support.auth.small_authority import SmallAuthority
 
 pytestmark = pytest.mark.timeout(120)  # processes are made by the dozen
 
@@ -164,7 +164,7 @@ async def test_what_waits_for_its_user_waits_over_a_restart(tmp_path):
 
 
 def asked(small, client_id):
-    return Asked(method="GET", pairs=tuple(small.request(client_id).items()))
+    return OAuthParameters(method="GET", pairs=tuple(small.request(client_id).items()))
 
 
 if __name__ == "__main__":

@@ -2,17 +2,25 @@
 
 import pytest
 
-from house import PASSWORD, Visitor, action, form, house, people, request_url
-from isthmus.auth.authorization_server.desk import Desk, Opened
-from isthmus.auth.authorization_server.pending import Pending
-from isthmus.auth.authorization_server.users import User
+from isthmus.auth.authorization_server.pages.login import BrowserSessions, OpenedRequest
+from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.users.users import User
+from support.auth.authority import (
+    PASSWORD,
+    Visitor,
+    form_action,
+    hidden_fields,
+    make_authority,
+    make_users,
+    request_url,
+)
 
 ISSUER = "https://login.example"
 
 
 @pytest.fixture
 async def authority(tmp_path):
-    made = house(ISSUER, people(tmp_path))
+    made = make_authority(ISSUER, make_users(tmp_path))
     yield made
     await made.close()
 
@@ -24,13 +32,13 @@ def opened(**changed):
         "created_at": 0.0, "expires_at": 1.0,
     }  # fmt: skip
     binding = changed.pop("binding", "b")
-    return Opened(Pending(**{**pending, **changed}), "h", binding, None, None)
+    return OpenedRequest(PendingAuthorization(**{**pending, **changed}), "h", binding, None, None)
 
 
 @pytest.mark.covers("auth.authority.consent-page")
 async def test_a_form_is_proved_for_one_form_request_browser_client_place_and_user(authority):
     """The security best practices demand that what a form carries is bound to the client."""
-    desk = Desk(authority, 60, 60)
+    desk = BrowserSessions(authority, 60, 60)
     tokens = [
         await desk.token("consent", opened()),
         await desk.token("login", opened()),
@@ -47,8 +55,8 @@ async def test_a_form_is_proved_for_one_form_request_browser_client_place_and_us
 
 async def test_two_servers_do_not_believe_each_others_forms(authority, tmp_path):
     """We demand that a proof takes the key of the store."""
-    other = house(ISSUER, people(tmp_path, "bob"))
-    here, there = Desk(authority, 60, 60), Desk(other, 60, 60)
+    other = make_authority(ISSUER, make_users(tmp_path, "bob"))
+    here, there = BrowserSessions(authority, 60, 60), BrowserSessions(other, 60, 60)
     assert await here.token("consent", opened()) != await there.token("consent", opened())
     await other.close()
 
@@ -59,8 +67,8 @@ async def test_a_login_takes_the_place_of_the_one_before(authority):
     forms = [await alice.follow(await alice.get(request_url(ISSUER))) for _ in range(2)]
     sessions = []
     for page in forms:
-        fields = {**form(page), "account": "alice", "password": PASSWORD}
-        await alice.post(action(page), fields)
+        fields = {**hidden_fields(page), "account": "alice", "password": PASSWORD}
+        await alice.post(form_action(page), fields)
         sessions.append(alice.cookies["__Host-isthmus-session"])
     assert sessions[0] != sessions[1]
     found = [await authority.store.read(lambda records, s=s: records.session(s)) for s in sessions]

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from document_shelf import Shelf
-from isthmus.auth.authorization_server.documents import Documents, Unreachable
-from isthmus.auth.authorization_server.policy import Unacceptable
-from isthmus.auth.authorization_server.settings import CimdPolicy
-from isthmus.auth.dialling import NetworkRefused
-from isthmus.auth.jose import PrivateKey, sign
-from isthmus.auth.names import CLIENT_ASSERTION
-from small_authority import BACK, ISSUER, SmallAuthority
+from isthmus.auth.authorization_server.core.lookups import ClientDocuments, DocumentUnreachable
+from isthmus.auth.authorization_server.core.settings import CimdPolicy
+from isthmus.auth.authorization_server.storage.clients import UnacceptableClient
+from isthmus.auth.net.addresses import NetworkRefused
+from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
+from isthmus.auth.tokens.protocol import CLIENT_ASSERTION_TYPE
+from support.auth.documents import DocumentShelf
+from support.auth.small_authority import BACK, ISSUER, SmallAuthority
 
 ID = "https://app.example/client.json"
 GOOD = {
@@ -24,9 +24,9 @@ GOOD = {
 
 async def test_those_who_ask_at_the_same_time_share_one_request():
     """Ours: a popular client's site is not asked by each of its users."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     shelf.put(ID, GOOD, cache_control="no-store")
-    documents = Documents(CimdPolicy(), shelf)
+    documents = ClientDocuments(CimdPolicy(), shelf)
     found = await asyncio.gather(*(documents.find(ID) for _ in range(10)))
 
     assert 1 == len({id(one) for one in found})
@@ -35,9 +35,9 @@ async def test_those_who_ask_at_the_same_time_share_one_request():
 
 async def test_who_gives_up_waiting_takes_nothing_from_the_others():
     """Ours: the request goes on."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     shelf.put(ID, GOOD)
-    documents = Documents(CimdPolicy(), shelf)
+    documents = ClientDocuments(CimdPolicy(), shelf)
     first = asyncio.ensure_future(documents.find(ID))
     second = asyncio.ensure_future(documents.find(ID))
     await asyncio.sleep(0)
@@ -48,9 +48,9 @@ async def test_who_gives_up_waiting_takes_nothing_from_the_others():
 
 async def test_a_client_whose_document_is_out_of_reach_goes_on_for_a_day():
     """Ours: the outage of its site does not log its users out."""
-    shelf, now = Shelf(), [0.0]
+    shelf, now = DocumentShelf(), [0.0]
     shelf.put(ID, GOOD)
-    documents = Documents(CimdPolicy(), shelf, clock=lambda: now[0])
+    documents = ClientDocuments(CimdPolicy(), shelf, clock=lambda: now[0])
     await documents.find(ID)
     shelf.pages.clear()
     now[0] += 3600
@@ -58,33 +58,33 @@ async def test_a_client_whose_document_is_out_of_reach_goes_on_for_a_day():
     now[0] += 86_400
 
     assert ID == later.client_id
-    with pytest.raises(Unacceptable):
+    with pytest.raises(UnacceptableClient):
         await documents.find(ID)
 
 
 async def test_a_document_that_became_bad_is_no_client_any_more():
     """Ours: it was reached, and says so."""
-    shelf, now = Shelf(), [0.0]
+    shelf, now = DocumentShelf(), [0.0]
     shelf.put(ID, GOOD)
-    documents = Documents(CimdPolicy(), shelf, clock=lambda: now[0])
+    documents = ClientDocuments(CimdPolicy(), shelf, clock=lambda: now[0])
     await documents.find(ID)
     shelf.put(ID, GOOD | {"redirect_uris": ["javascript:1"]})
     now[0] += 3600
 
-    with pytest.raises(Unacceptable):
+    with pytest.raises(UnacceptableClient):
         await documents.find(ID)
 
 
 async def test_a_client_that_cannot_be_looked_up_is_not_called_unknown():
     """Ours: 503 has it try again; invalid_client would have it register anew."""
-    shelf = Shelf()
+    shelf = DocumentShelf()
     async with SmallAuthority(network=shelf) as small:
         answer = await small.refresh("rt.x.0.y", ID)
 
         assert (503, "temporarily_unavailable") == (answer.status, answer.json["error"])
 
 
-class Slow(Shelf):
+class Slow(DocumentShelf):
     """A shelf that hands out nothing until it is told to."""
 
     def __init__(self):
@@ -113,13 +113,13 @@ def begun(documents, name, count, address):
 async def test_only_so_many_documents_are_fetched_at_a_time():
     """Ours: whoever comes beyond that tries again, and is not called unknown."""
     shelf = Slow()
-    documents = Documents(CimdPolicy(fetches=20), shelf)
+    documents = ClientDocuments(CimdPolicy(fetches=20), shelf)
     tasks = begun(documents, "slow", 21, "")
     await turns()
     shelf.go.set()
     done = await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert {Unreachable} == {type(one) for one in done}
+    assert {DocumentUnreachable} == {type(one) for one in done}
     assert 20 == len(shelf.asked)
 
 
@@ -127,18 +127,18 @@ async def test_slow_documents_of_one_address_keep_nobody_else_waiting():
     """Ours: each address has a share of what is fetched at a time; of IPv6 it is a whole /64."""
     shelf = Slow()
     shelf.put(ID, GOOD)
-    documents = Documents(CimdPolicy(fetches=20, fetches_per_address=4), shelf)
+    documents = ClientDocuments(CimdPolicy(fetches=20, fetches_per_address=4), shelf)
     tasks = begun(documents, "slow", 30, "2001:db8::1") + begun(
         documents, "slow2", 9, "2001:db8::2"
     )
     await turns()
     assert 4 == len(shelf.asked)
     assert ID == (await documents.find(ID, "192.0.2.1")).client_id
-    with pytest.raises(Unreachable, match="too many"):
+    with pytest.raises(DocumentUnreachable, match="too many"):
         await documents.find("https://app.example/other.json", "2001:db8::3")
     shelf.go.set()
     await asyncio.gather(*tasks, return_exceptions=True)
-    with pytest.raises(Unreachable, match="cannot be fetched"):
+    with pytest.raises(DocumentUnreachable, match="cannot be fetched"):
         await documents.find("https://app.example/other.json", "2001:db8::3")
 
 
@@ -146,7 +146,7 @@ async def test_a_known_client_goes_on_where_all_slots_are_taken():
     """Ours: its document is asked for again when there is room."""
     shelf, now = Slow(), [0.0]
     shelf.put(ID, GOOD)
-    documents = Documents(CimdPolicy(fetches=2), shelf, clock=lambda: now[0])
+    documents = ClientDocuments(CimdPolicy(fetches=2), shelf, clock=lambda: now[0])
     await documents.find(ID)
     tasks = begun(documents, "slow", 2, "")
     await turns()
@@ -159,7 +159,7 @@ async def test_a_known_client_goes_on_where_all_slots_are_taken():
 async def test_what_may_not_and_what_cannot_be_fetched_are_one_answer():
     """Ours: the answer tells nobody which addresses there are in our network."""
 
-    class Guarded(Shelf):
+    class Guarded(DocumentShelf):
         async def fetch(self, method, url, **more):
             if "inside" in url:
                 raise NetworkRefused("10.0.0.1 is private")
@@ -187,10 +187,10 @@ async def test_slow_keys_of_one_address_keep_nobody_else_waiting():
 
         def asking(at):
             url = f"https://app.example/{at}.json"
-            signed = sign({"iss": url, "sub": url, "aud": ISSUER, "exp": 2e9, "jti": "1"}, key)
+            signed = sign_jwt({"iss": url, "sub": url, "aud": ISSUER, "exp": 2e9, "jti": "1"}, key)
             form = {
                 "grant_type": "refresh_token", "refresh_token": "rt.x.0.y",
-                "client_assertion": signed, "client_assertion_type": CLIENT_ASSERTION,
+                "client_assertion": signed, "client_assertion_type": CLIENT_ASSERTION_TYPE,
             }  # fmt: skip
             return asyncio.ensure_future(small.post("/token", form))
 

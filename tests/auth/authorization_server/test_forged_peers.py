@@ -3,11 +3,11 @@
 import aiohttp
 import pytest
 
-from house import house, request_url
 from isthmus import Server
 from isthmus.auth import HeaderUsers
-from isthmus.testing.connect import bound
+from isthmus.testing.connect import run_until_left
 from isthmus.transports.http.serve import serve
+from support.auth.authority import make_authority, request_url
 
 
 @pytest.mark.covers("auth.threat.t36-brute-force")
@@ -16,11 +16,11 @@ async def test_a_local_program_is_not_the_proxy_by_saying_so(forged):
     """Ours: X-Forwarded-For lets nobody be anybody; uvicorn would have believed it here."""
     issuer = "http://127.0.0.1:8000"
     users = HeaderUsers("X-Forwarded-User", trusted_proxies=["10.0.0.7"])
-    authority = house(issuer, users)
+    authority = make_authority(issuer, users)
     app = Server("files", auth=authority.resource_auth(f"{issuer}/mcp")).asgi()
     headers = {"X-Forwarded-For": forged, "X-Forwarded-User": "root", "X-Forwarded-Proto": "https"}
     async with (
-        bound(lambda told: serve(app, port=0, on_bound=told)) as url,
+        run_until_left(lambda told: serve(app, port=0, on_bound=told)) as url,
         aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session,
     ):
         asked = request_url(url.removesuffix("/mcp"))

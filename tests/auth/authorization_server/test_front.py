@@ -4,16 +4,23 @@ import logging
 
 import pytest
 
-from asgi_driver import fetch
-from house import Visitor, action, form, house, people, request_url
-from isthmus.auth.authorization_server.style import STYLE, STYLE_NAME
+from isthmus.auth.authorization_server.pages.templates import STYLE_NAME, STYLE_SHEET
+from support.auth.authority import (
+    Visitor,
+    form_action,
+    hidden_fields,
+    make_authority,
+    make_users,
+    request_url,
+)
+from support.http.asgi_driver import fetch
 
 ISSUER = "https://login.example/tenant"
 
 
 @pytest.fixture
 async def authority(tmp_path):
-    made = house(ISSUER, people(tmp_path))
+    made = make_authority(ISSUER, make_users(tmp_path))
     yield made
     await made.close()
 
@@ -31,7 +38,7 @@ async def test_the_pages_are_under_the_issuers_own_path(authority):
 async def test_the_style_sheet_is_kept_for_good(authority):
     """We demand that pages come at once."""
     sheet = await fetch(authority, "GET", f"/tenant/auth/{STYLE_NAME}")
-    assert (200, STYLE) == (sheet.status, sheet.body)
+    assert (200, STYLE_SHEET) == (sheet.status, sheet.body)
     assert "immutable" in sheet.header("cache-control")
     assert "text/css; charset=utf-8" == sheet.header("content-type")
 
@@ -40,7 +47,7 @@ async def test_a_way_through_the_pages_works_under_a_path(authority):
     """We demand that links and forms know where they are."""
     alice = Visitor(authority, "https://login.example")
     page = await alice.log_in(request_url(ISSUER))
-    assert "/tenant/auth/consent" == action(page)
+    assert "/tenant/auth/consent" == form_action(page)
     assert "code=" in str((await alice.decide(page)).header("location"))
 
 
@@ -48,7 +55,7 @@ class Broken:
     """Users in a database that is gone."""
 
     async def begin(self, request):
-        from isthmus.auth.authorization_server.users import LoginPage
+        from isthmus.auth.authorization_server.users.users import LoginPage
 
         return LoginPage()
 
@@ -61,11 +68,13 @@ class Broken:
 
 async def test_a_failure_of_ours_is_a_page_that_tells_nothing_and_a_log_that_tells_all(caplog):
     """We demand that what fails inside is for the operator to read."""
-    authority = house(ISSUER, Broken())
+    authority = make_authority(ISSUER, Broken())
     alice = Visitor(authority, "https://login.example")
     page = await alice.follow(await alice.get(request_url(ISSUER)))
     with caplog.at_level(logging.ERROR, "isthmus.auth"):
-        failed = await alice.post(action(page), {**form(page), "account": "a", "password": "b"})
+        failed = await alice.post(
+            form_action(page), {**hidden_fields(page), "account": "a", "password": "b"}
+        )
     assert 500 == failed.status
     assert b"10.0.0.5" not in failed.body
     assert "10.0.0.5" in caplog.text
@@ -75,7 +84,7 @@ async def test_a_failure_of_ours_is_a_page_that_tells_nothing_and_a_log_that_tel
 
 async def test_a_server_for_machines_has_no_login():
     """We demand that without users nobody can log in, and that this is said."""
-    authority = house(ISSUER, None)
+    authority = make_authority(ISSUER, None)
     alice = Visitor(authority, "https://login.example")
     answered = await alice.get(request_url(ISSUER))
     assert answered.status in {303, 400, 403, 404}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.keys import Keyring, stored
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from small_authority import Clock
+from isthmus.auth.authorization_server.core.tokens import Keyring, load_keys
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from support.auth.small_authority import Clock
 
 
 @pytest.mark.parametrize("alg", ["ES256", "RS256", "EdDSA"])
@@ -12,7 +12,7 @@ async def test_the_first_use_makes_the_current_and_the_next(alg):
     """Ours: any of the usual algorithms."""
     store, ring = MemoryAuthStore(), Keyring(alg, life=100, overlap=10)
     key = await store.write(ring.signing)
-    states = {one.kid: one.state for one in await store.read(stored)}
+    states = {one.kid: one.state for one in await store.read(load_keys)}
     await store.close()
 
     assert alg == key.alg

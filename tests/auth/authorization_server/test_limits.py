@@ -2,12 +2,13 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.limits import Limits, TooMany, network_of
-from isthmus.auth.authorization_server.settings import RegistrationPolicy
-from isthmus.auth.secret import Secret
+from isthmus.auth.authorization_server.core.requests import Limits, TooManyRequests
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.net.addresses import address_block
+from isthmus.auth.tokens.secret import Secret
 from isthmus.store.meter import Rate
-from small_authority import SmallAuthority
+from support.auth.small_authority import SmallAuthority
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ from small_authority import SmallAuthority
 )
 def test_of_ipv6_a_whole_network_counts_as_one(address, network):
     """Ours: everybody has 2**64 addresses there, and would change one to go on."""
-    assert network == network_of(address)
+    assert network == address_block(address)
 
 
 def test_addresses_and_clients_are_counted_for_themselves():
@@ -35,7 +36,7 @@ def test_addresses_and_clients_are_counted_for_themselves():
     limits.address("192.0.2.8")
 
     for again in (limits.address, limits.client, limits.registration):
-        with pytest.raises(TooMany) as refused:
+        with pytest.raises(TooManyRequests) as refused:
             again("192.0.2.7")
         assert refused.value.retry_after > 0
 

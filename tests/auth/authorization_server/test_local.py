@@ -2,12 +2,12 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.settings import RegistrationPolicy
-from isthmus.auth.authorization_server.store import SQLiteAuthStore
-from isthmus.auth.jose import PrivateKey, read_token, sign
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.store import SQLiteAuthStore
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
-from small_authority import BACK, ISSUER, OTHER, RESOURCE, SmallAuthority
+from isthmus.auth.tokens.jose import PrivateKey, read_token, sign_jwt
+from support.auth.small_authority import BACK, ISSUER, OTHER, RESOURCE, SmallAuthority
 
 KEY = "k" * 43
 
@@ -40,7 +40,7 @@ async def test_a_token_of_another_key_is_nobodys():
     async with SmallAuthority() as small:
         tokens = await small.tokens(await small.public())
         parsed = read_token(tokens["access_token"])
-        forged = sign(parsed.claims, PrivateKey.generate("ES256"), headers=parsed.header)
+        forged = sign_jwt(parsed.claims, PrivateKey.generate("ES256"), headers=parsed.header)
 
         assert await small.verified(forged) is None
 

@@ -6,16 +6,16 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from isthmus.auth.authorization_server import locked, passwords
-from isthmus.auth.authorization_server import store as storing
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.front import BrowserFront
-from isthmus.auth.authorization_server.locked import StoreLocked
-from isthmus.auth.authorization_server.passwords import PasswordUsers
-from isthmus.auth.authorization_server.settings import RegistrationPolicy
-from isthmus.auth.authorization_server.store import SQLiteAuthStore
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.pages.front import BrowserFront
+from isthmus.auth.authorization_server.storage import store
+from isthmus.auth.authorization_server.storage import store as storing
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.store import SQLiteAuthStore, StoreLocked
+from isthmus.auth.authorization_server.users import passwords
+from isthmus.auth.authorization_server.users.passwords import PasswordUsers
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
-from small_authority import BACK, RESOURCE, SmallAuthority, sent
+from support.auth.small_authority import BACK, RESOURCE, SmallAuthority, redirect_parameters
 
 KEY = "k" * 43
 WEB = "https://app.example/back"
@@ -24,8 +24,8 @@ WEB = "https://app.example/back"
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     """Nobody waits long in here."""
-    monkeypatch.setattr(storing, "PATIENCE", 0.05)
-    monkeypatch.setattr(passwords, "PATIENCE", 0.1)
+    monkeypatch.setattr(storing, "LOCK_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(passwords, "LOCK_TIMEOUT_S", 0.1)
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def held(path, how="BEGIN IMMEDIATE"):
 
 def test_nobody_waits_for_longer_than_a_few_seconds():
     """Ours: who asks is gone after ten."""
-    assert 1 <= locked.PATIENCE <= 3
+    assert 1 <= store.LOCK_TIMEOUT_S <= 3
 
 
 async def test_programs_are_told_to_come_back(tmp_path, caplog):
@@ -67,7 +67,7 @@ async def test_a_browser_takes_the_news_to_the_client(tmp_path):
     async with SmallAuthority(store=SQLiteAuthStore(path, key=KEY)) as small:
         client_id = await small.public()
         with held(path):
-            answer = sent(await small.ask(client_id))
+            answer = redirect_parameters(await small.ask(client_id))
 
     assert ["temporarily_unavailable", "s1"] == [answer["error"], answer["state"]]
 

@@ -2,12 +2,24 @@
 
 import pytest
 
-from house import PASSWORD, Visitor, action, form, house, people, request_url
-from isthmus.auth.authorization_server.front import BrowserFront
-from isthmus.auth.authorization_server.login import too_many
-from isthmus.auth.authorization_server.proxy_users import HeaderUsers
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.authorization_server.users import LoginRedirect, LoginRefused, User
+from isthmus.auth.authorization_server.pages.front import BrowserFront
+from isthmus.auth.authorization_server.pages.login import make_throttled_page
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from isthmus.auth.authorization_server.users.users import (
+    HeaderUsers,
+    LoginRedirect,
+    LoginRefused,
+    User,
+)
+from support.auth.authority import (
+    PASSWORD,
+    Visitor,
+    form_action,
+    hidden_fields,
+    make_authority,
+    make_users,
+    request_url,
+)
 
 ISSUER = "https://login.example"
 
@@ -28,7 +40,7 @@ async def hosting():
     made = []
 
     def make(users, **options):
-        made.append(house(ISSUER, users, **options))
+        made.append(make_authority(ISSUER, users, **options))
         return made[-1]
 
     yield make
@@ -38,24 +50,24 @@ async def hosting():
 
 async def test_the_page_names_the_client_and_goes_on_after_a_mistake(hosting, tmp_path):
     """We demand a login page that says why one is there."""
-    alice = Visitor(hosting(people(tmp_path)), ISSUER)
+    alice = Visitor(hosting(make_users(tmp_path)), ISSUER)
     page = await alice.follow(await alice.get(request_url(ISSUER)))
     assert b"<bdi>Notes</bdi> asks for access" in page.body
-    fields = {**form(page), "account": "alice", "password": "wrong horse battery"}
-    wrong = await alice.post(action(page), fields)
-    assert (403, form(page)) == (wrong.status, form(wrong))
+    fields = {**hidden_fields(page), "account": "alice", "password": "wrong horse battery"}
+    wrong = await alice.post(form_action(page), fields)
+    assert (403, hidden_fields(page)) == (wrong.status, hidden_fields(wrong))
     assert b'role="alert"' in wrong.body
-    right = await alice.post(action(wrong), {**fields, "password": PASSWORD})
+    right = await alice.post(form_action(wrong), {**fields, "password": PASSWORD})
     assert 303 == right.status
 
 
 async def test_who_is_logged_in_is_not_asked_again(hosting, tmp_path):
     """We demand one login for several clients."""
-    alice = Visitor(hosting(people(tmp_path)), ISSUER)
+    alice = Visitor(hosting(make_users(tmp_path)), ISSUER)
     await alice.log_in(request_url(ISSUER))
     assert b"Allow" in (await alice.follow(await alice.get(request_url(ISSUER)))).body
     page = await alice.follow(await alice.get(request_url(ISSUER)))
-    link = f"/auth/login?request={form(page)['request']}"
+    link = f"/auth/login?request={hidden_fields(page)['request']}"
     assert b"Allow" in (await alice.follow(await alice.get(link))).body
 
 
@@ -67,7 +79,7 @@ async def test_a_login_ends_when_it_is_not_used_and_after_a_day_in_any_case(host
         return BrowserFront(authority, idle=100, life=250)
 
     authority = hosting(
-        people(tmp_path), store=MemoryAuthStore(clock=clock), clock=clock, front=front
+        make_users(tmp_path), store=MemoryAuthStore(clock=clock), clock=clock, front=front
     )
     alice = Visitor(authority, ISSUER)
     await alice.log_in(request_url(ISSUER))
@@ -84,11 +96,11 @@ async def test_a_login_ends_when_it_is_not_used_and_after_a_day_in_any_case(host
 
 async def test_logging_out_is_a_form_of_its_own(hosting, tmp_path):
     """We demand that a link or a picture cannot log anybody out."""
-    alice = Visitor(hosting(people(tmp_path)), ISSUER)
+    alice = Visitor(hosting(make_users(tmp_path)), ISSUER)
     await alice.log_in(request_url(ISSUER))
     page = await alice.get("/auth/logout")
     assert b"You are signed in as alice" in page.body
-    out = await alice.post(action(page), form(page))
+    out = await alice.post(form_action(page), hidden_fields(page))
     assert b"You may close this page" in out.body
     assert "__Host-isthmus-session" not in alice.cookies
     assert b"You are not signed in" in (await alice.get("/auth/logout")).body
@@ -103,9 +115,9 @@ async def test_a_user_of_a_proxy_is_asked_at_once_and_each_page_believes_the_pro
     page = await alice.get(where, **{"x-user": "alice"})
     assert b"Signed in as <strong><bdi>alice</bdi></strong>" in page.body
     assert b"Sign out" not in page.body
-    fields = {**form(page), "decision": "allow"}
-    assert 403 == (await alice.post(action(page), fields, **{"x-user": "bob"})).status
-    sent = await alice.post(action(page), fields, **{"x-user": "alice"})
+    fields = {**hidden_fields(page), "decision": "allow"}
+    assert 403 == (await alice.post(form_action(page), fields, **{"x-user": "bob"})).status
+    sent = await alice.post(form_action(page), fields, **{"x-user": "alice"})
     assert "code=" in str(sent.header("location"))
     assert "__Host-isthmus-session" not in alice.cookies
 
@@ -161,5 +173,5 @@ async def test_a_backend_may_send_people_elsewhere(hosting):
 @pytest.mark.parametrize(("wait", "span"), [(1, "a minute"), (60, "a minute"), (61, "2 minutes")])
 def test_who_has_to_wait_is_told_how_long(wait, span):
     """We demand a time that people can read, rounded up."""
-    assert span in too_many("alice", wait).notice
-    assert wait == too_many("alice", wait).retry_after
+    assert span in make_throttled_page("alice", wait).notice
+    assert wait == make_throttled_page("alice", wait).retry_after

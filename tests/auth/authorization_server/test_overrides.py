@@ -5,14 +5,16 @@ import logging
 
 import pytest
 
-from small_authority import BACK, ISSUER, RESOURCE, SmallAuthority, sent
+from support.auth.small_authority import BACK, ISSUER, RESOURCE, SmallAuthority, redirect_parameters
 
 
 async def test_no_code_is_issued_without_a_challenge():
     """Ours, 1: the stock endpoint issues codes without PKCE."""
     async with SmallAuthority() as small:
         client_id = await small.public()
-        answer = sent(await small.ask(client_id, code_challenge=None, code_challenge_method=None))
+        answer = redirect_parameters(
+            await small.ask(client_id, code_challenge=None, code_challenge_method=None)
+        )
 
         assert "invalid_request" == answer["error"]
 
@@ -34,7 +36,7 @@ async def test_a_challenge_is_of_s256_and_says_so(method):
     """Ours, 3: a challenge that does not say how it was made is plain, and taken, by default."""
     async with SmallAuthority() as small:
         client_id = await small.public()
-        answer = sent(await small.ask(client_id, code_challenge_method=method))
+        answer = redirect_parameters(await small.ask(client_id, code_challenge_method=method))
 
         assert "invalid_request" == answer["error"]
 

@@ -5,20 +5,21 @@ from html.parser import HTMLParser
 
 import pytest
 
-from isthmus.auth.authorization_server.pages import (
+from isthmus.auth.authorization_server.pages.templates import (
     CSP,
-    HEADERS,
+    PAGE_HEADERS,
+    STYLE_NAME,
+    STYLE_SHEET,
     ConsentView,
     LoginView,
-    Places,
-    consent_page,
-    login_page,
-    message_page,
-    shown,
+    PagePaths,
+    clean_text,
+    render_consent_page,
+    render_login_page,
+    render_message_page,
 )
-from isthmus.auth.authorization_server.style import STYLE, STYLE_NAME
 
-PLACES = Places("/tenant")
+PLACES = PagePaths("/tenant")
 NASTY = "<script>alert(1)</script>\"'&\u202egnp.exe\u200b\x00\x1b[2J\r\nSet-Cookie: a=b"
 
 
@@ -73,9 +74,9 @@ def all_pages():
     nasty = consent(
         **everything, scopes={NASTY: NASTY}, provider_scopes=(NASTY,), domain=NASTY, local=True
     )
-    yield login_page(login, PLACES)
-    yield consent_page(nasty, PLACES)
-    yield message_page(PLACES, NASTY, NASTY, NASTY, logout="l")
+    yield render_login_page(login, PLACES)
+    yield render_consent_page(nasty, PLACES)
+    yield render_message_page(PLACES, NASTY, NASTY, NASTY, logout="l")
 
 
 @pytest.mark.parametrize("page", list(all_pages()), ids=["login", "consent", "message"])
@@ -98,9 +99,11 @@ def test_nothing_is_loaded_but_our_own_style_sheet(page):
 
 def test_the_policy_of_content_allows_our_style_sheet_and_nothing_else():
     """The security best practices demand that consent cannot be framed; the rest we demand."""
-    assert (b"content-security-policy", CSP.encode()) in HEADERS
+    assert (b"content-security-policy", CSP.encode()) in PAGE_HEADERS
     assert "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'" == CSP
-    assert {b"x-frame-options", b"referrer-policy", b"cache-control"} <= {k for k, _ in HEADERS}
+    assert {b"x-frame-options", b"referrer-policy", b"cache-control"} <= {
+        k for k, _ in PAGE_HEADERS
+    }
 
 
 @pytest.mark.parametrize(
@@ -124,32 +127,32 @@ def test_the_policy_of_content_allows_our_style_sheet_and_nothing_else():
 )
 def test_foreign_text_is_cut_and_rid_of_what_hides_or_reorders(text, seen):
     """We demand that a client's name cannot pass for another by invisible means."""
-    assert seen == shown(text, 10)
+    assert seen == clean_text(text, 10)
 
 
 @pytest.mark.parametrize("name", ["\u200b\u202e", "\u3164\u3164", "\u2800"])
 def test_a_client_without_a_visible_name_is_called_so(name):
     """We demand that consent always names somebody."""
-    assert b"A program without a name" in consent_page(consent(client=name), PLACES)
+    assert b"A program without a name" in render_consent_page(consent(client=name), PLACES)
 
 
 @pytest.mark.parametrize("quotes", ['x" autofocus onfocus="alert(1)', "x' onfocus='alert(1)"])
 def test_what_was_typed_does_not_leave_its_attribute(quotes):
     """We demand that quotes in a name end no attribute of the form."""
     view = LoginView(place="mcp.example", client="Notes", handle=quotes, token="k", account=quotes)
-    found = Elements(login_page(view, PLACES)).found
+    found = Elements(render_login_page(view, PLACES)).found
     fields = [attrs for tag, attrs in found if tag == "input" and attrs.get("value") == quotes]
 
     assert ["request", "account"] == [attrs["name"] for attrs in fields]
     assert all("onfocus" not in attrs for _, attrs in found)
-    assert b"'" not in login_page(view, PLACES)
+    assert b"'" not in render_login_page(view, PLACES)
 
 
 @pytest.mark.covers("auth.authority.redirect-host-shown")
 def test_consent_shows_where_the_browser_goes_and_warns_of_programs_on_this_computer():
     """The specification demands the redirect host, and an additional warning for loopback ones."""
-    remote = consent_page(consent(), PLACES)
-    local = consent_page(consent(target="127.0.0.1:4000", local=True), PLACES)
+    remote = render_consent_page(consent(), PLACES)
+    local = render_consent_page(consent(target="127.0.0.1:4000", local=True), PLACES)
     assert b"<strong>notes.example</strong>" in remote
     assert b"a program on this computer" not in remote
     assert b"<strong>127.0.0.1:4000</strong>" in local
@@ -159,7 +162,7 @@ def test_consent_shows_where_the_browser_goes_and_warns_of_programs_on_this_comp
 @pytest.mark.covers("auth.authority.consent-page")
 def test_consent_names_the_client_its_scopes_where_it_goes_what_for_and_who_is_asked():
     """The security best practices demand client, scopes, redirect URI and a token in the form."""
-    page = consent_page(consent(provider="Hub", provider_scopes=("repo",)), PLACES).decode()
+    page = render_consent_page(consent(provider="Hub", provider_scopes=("repo",)), PLACES).decode()
     for text in ("Notes", "c1", "Read your files", "files:read", "https://notes.example/cb"):
         assert text in page
     for text in ("https://mcp.example/mcp", "alice", "Hub", "repo", 'name="token" value="k"'):
@@ -172,14 +175,14 @@ def test_consent_names_the_client_its_scopes_where_it_goes_what_for_and_who_is_a
 )
 def test_consent_says_who_vouches_for_the_client(kind, said):
     """We demand that a name somebody gave themselves is not taken for a verified one."""
-    page = consent_page(consent(kind=kind, domain="app.example"), PLACES).decode()
+    page = render_consent_page(consent(kind=kind, domain="app.example"), PLACES).decode()
     assert [said] == [s for s in ("Not verified", "Published by app.example", "Known") if s in page]
 
 
 def test_a_scope_without_text_is_shown_by_its_name():
     """We demand that nothing asked for is left out for want of words."""
-    assert b"<code>x:y</code>" in consent_page(consent(scopes={"x:y": ""}), PLACES)
-    assert b"nothing else" in consent_page(consent(scopes={}), PLACES)
+    assert b"<code>x:y</code>" in render_consent_page(consent(scopes={"x:y": ""}), PLACES)
+    assert b"nothing else" in render_consent_page(consent(scopes={}), PLACES)
 
 
 def test_every_field_has_a_label_and_every_page_a_language_and_a_heading():
@@ -195,7 +198,9 @@ def test_every_field_has_a_label_and_every_page_a_language_and_a_heading():
 
 def test_no_field_asks_for_the_wrong_kind_of_help():
     """We demand that browsers can fill the login in, and do not spell-check it."""
-    page = login_page(LoginView(place="p", client="c", handle="h", token="k"), PLACES).decode()
+    page = render_login_page(
+        LoginView(place="p", client="c", handle="h", token="k"), PLACES
+    ).decode()
     assert 'autocomplete="username"' in page
     assert 'autocomplete="current-password"' in page
     assert 'autocapitalize="none"' in page
@@ -204,7 +209,7 @@ def test_no_field_asks_for_the_wrong_kind_of_help():
 def test_a_failed_login_is_announced_and_goes_on_at_the_password():
     """We demand that who mistyped a password need not type the name again."""
     view = LoginView(place="p", client="c", handle="h", token="k", account="alice", notice="No.")
-    page = login_page(view, PLACES).decode()
+    page = render_login_page(view, PLACES).decode()
     assert 'role="alert">No.<' in page
     assert re.search(r'id="password"[^>]* autofocus', page)
     assert 'value="alice"' in page
@@ -226,7 +231,7 @@ def contrast(one, other):
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_text_stands_out_from_what_is_behind_it(scheme):
     """We demand the contrast of WCAG's AAA for text, and of AA for borders of fields and focus."""
-    blocks = STYLE.decode().split(":root {")[1:]
+    blocks = STYLE_SHEET.decode().split(":root {")[1:]
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[scheme].split("}")[0]))
     for text, ground in (
         ("text", "ground"), ("text", "card"), ("text", "well"), ("soft", "card"), ("soft", "well"),
@@ -241,5 +246,5 @@ def test_text_stands_out_from_what_is_behind_it(scheme):
 def test_the_style_sheet_has_a_name_of_its_own_content_and_loads_nothing():
     """We demand that browsers may keep it for good, and that it fetches nothing."""
     assert re.fullmatch(r"style-[0-9a-f]{12}\.css", STYLE_NAME)
-    assert b"url(" not in STYLE
-    assert b"@import" not in STYLE
+    assert b"url(" not in STYLE_SHEET
+    assert b"@import" not in STYLE_SHEET

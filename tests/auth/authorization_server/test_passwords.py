@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from isthmus.auth.authorization_server import passwords
-from isthmus.auth.authorization_server.passwords import PasswordUsers
-from isthmus.auth.authorization_server.users import LoginPage, LoginRequest, User
-from isthmus.auth.secret import Secret
+from isthmus.auth.authorization_server.users import passwords
+from isthmus.auth.authorization_server.users.passwords import PasswordUsers
+from isthmus.auth.authorization_server.users.users import LoginPage, LoginRequest, User
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 
 CHEAP = {"memory": 64, "rounds": 1, "lanes": 1}
@@ -51,7 +51,7 @@ async def test_the_answer_does_not_tell_what_was_wrong(users):
         await tried(users, "alice", "x" * 5000),
     ]
     assert {LoginPage} == {type(answer) for answer in answers}
-    assert {(passwords.WRONG, 403)} == {(a.notice, a.status) for a in answers}
+    assert {(passwords.WRONG_LOGIN_TEXT, 403)} == {(a.notice, a.status) for a in answers}
 
 
 @pytest.mark.covers("auth.threat.t36-brute-force")
@@ -174,7 +174,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
 
 async def test_more_logins_than_can_wait_are_told_to_come_back(users, monkeypatch):
     """We demand that a flood of logins takes bounded memory."""
-    monkeypatch.setattr(passwords, "WAITING", 3)
+    monkeypatch.setattr(passwords, "MAX_WAITING_LOGINS", 3)
     logins = [tried(users, "alice", "wrong horse battery") for _ in range(10)]
     answers = await asyncio.gather(*logins)
     assert {403, 503} == {answer.status for answer in answers}

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.auth.authorization_server.policy import (
-    Unacceptable,
+from isthmus.auth.authorization_server.storage.clients import (
+    UnacceptableClient,
     check_jwks,
     check_redirect,
-    fitting_grants,
+    choose_grants,
     is_app_redirect,
 )
-from isthmus.auth.jose import PrivateKey
+from isthmus.auth.tokens.jose import PrivateKey
 
 KEY = PrivateKey.generate("ES256")
 
@@ -42,7 +42,7 @@ KEY = PrivateKey.generate("ES256")
 )
 def test_nobody_is_sent_where_something_is_run_or_read_along(uri):
     """Ours: what a browser runs, what a file is, what others on the way can read."""
-    with pytest.raises(Unacceptable) as refused:
+    with pytest.raises(UnacceptableClient) as refused:
         check_redirect(uri, ("cursor",))
 
     assert "invalid_redirect_uri" == refused.value.error
@@ -71,7 +71,7 @@ def test_any_text_is_taken_or_refused(text):
     """Ours: what a stranger registers raises nothing else."""
     try:
         check_redirect(text, ())
-    except Unacceptable:
+    except UnacceptableClient:
         return
     assert text.isascii()
     is_app_redirect(text)
@@ -81,7 +81,7 @@ def test_grants_that_there_are_not_are_left_out():
     """RFC 7591 2: the answer says what was registered."""
     wanted = ["implicit", "refresh_token", "authorization_code", "refresh_token"]
 
-    assert ("refresh_token", "authorization_code") == fitting_grants(wanted)
+    assert ("refresh_token", "authorization_code") == choose_grants(wanted)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_grants_that_there_are_not_are_left_out():
 )
 def test_a_set_of_keys_has_public_ones_alone(keys):
     """Ours: a client that publishes its private key is told so."""
-    with pytest.raises(Unacceptable):
+    with pytest.raises(UnacceptableClient):
         check_jwks({"keys": keys})
 
 

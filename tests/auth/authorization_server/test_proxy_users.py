@@ -4,8 +4,12 @@ import logging
 
 import pytest
 
-from isthmus.auth.authorization_server.proxy_users import HeaderUsers
-from isthmus.auth.authorization_server.users import LoginRefused, LoginRequest, User
+from isthmus.auth.authorization_server.users.users import (
+    HeaderUsers,
+    LoginRefused,
+    LoginRequest,
+    User,
+)
 from isthmus.errors import UsageError
 
 

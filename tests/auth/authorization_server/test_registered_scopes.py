@@ -2,10 +2,10 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.core.settings import RegistrationPolicy
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
 from isthmus.errors import UsageError
-from small_authority import BACK, SmallAuthority, sent
+from support.auth.small_authority import BACK, SmallAuthority, redirect_parameters
 
 
 async def test_a_client_that_registered_itself_may_ask_for_more_later():
@@ -22,7 +22,7 @@ async def test_a_client_that_was_set_up_is_held_to_its_scopes():
     """Ours: what an operator wrote down is a limit."""
     known = RegisteredClient(client_id="desk", redirect_uris=(BACK,), scopes=("read",))
     async with SmallAuthority(registration=RegistrationPolicy(static=[known])) as small:
-        refused = sent(await small.ask("desk", scope="read write"))
+        refused = redirect_parameters(await small.ask("desk", scope="read write"))
         first = await small.tokens("desk")
 
     assert ("invalid_scope", "read") == (refused["error"], first["scope"])

@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgi_driver import Exchange
-from isthmus.auth.authorization_server import requests
-from isthmus.auth.authorization_server.requests import Unfit, parameters, read_basic
-from small_authority import FORM, SmallAuthority, sent
+from isthmus.auth.authorization_server.core import requests
+from isthmus.auth.authorization_server.core.requests import (
+    RequestRefused,
+    parse_parameters,
+    read_basic,
+)
+from support.auth.small_authority import FORM, SmallAuthority, redirect_parameters
+from support.http.asgi_driver import Exchange
 
 BODY = [b"grant_type=pass", b"word"]
 
@@ -33,7 +37,7 @@ def test_an_id_and_a_secret_may_have_any_characters(text):
 @pytest.mark.parametrize("value", ["Basic", "Basic %%%", "Basic YWRh", "Basic OnB3", "Basic /w=="])
 def test_credentials_that_cannot_be_read_are_no_credentials(value):
     """RFC 6749 5.2: 401, since the header was there."""
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(RequestRefused) as refused:
         read_basic([value])
 
     assert (401, "invalid_client") == (refused.value.status, refused.value.error)
@@ -47,16 +51,16 @@ def test_another_scheme_is_none_of_ours():
 
 def test_a_parameter_without_a_value_counts_as_left_out():
     """OAuth 2.1 3.1: but it is there for being there twice."""
-    assert (("a", "1"),) == parameters(b"a=1&b=&c")
-    with pytest.raises(Unfit):
-        parameters(b"b=&b=")
+    assert (("a", "1"),) == parse_parameters(b"a=1&b=&c")
+    with pytest.raises(RequestRefused):
+        parse_parameters(b"b=&b=")
 
 
 @pytest.mark.parametrize("text", [b"a=%ff", b"\xff=1", b"&".join(b"a%d=1" % n for n in range(65))])
 def test_what_is_no_form_is_refused(text):
     """Ours: other encodings than UTF-8, bytes that have to be escaped, too many of them."""
-    with pytest.raises(Unfit):
-        parameters(text)
+    with pytest.raises(RequestRefused):
+        parse_parameters(text)
 
 
 async def test_a_body_may_come_in_pieces():
@@ -81,7 +85,7 @@ async def test_a_body_that_ends_early_is_no_request():
 
 async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
     """Ours: a quarter of a minute at most."""
-    monkeypatch.setattr(requests, "TIME", 0.01)
+    monkeypatch.setattr(requests, "BODY_TIMEOUT_S", 0.01)
     async with SmallAuthority() as small:
         exchange = Exchange(
             small.app, "POST", "/token", headers={"content-type": FORM}, body=BODY, whole=False
@@ -131,7 +135,7 @@ async def test_a_request_without_its_response_type_is_an_invalid_request():
         id = await small.public()
         answer = await small.ask(id, response_type="")
 
-    assert "invalid_request" == sent(answer)["error"]
+    assert "invalid_request" == redirect_parameters(answer)["error"]
 
 
 async def test_a_grant_type_that_nobody_serves_is_told_as_that():

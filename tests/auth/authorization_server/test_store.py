@@ -6,13 +6,13 @@ import stat
 
 import pytest
 
-from isthmus.auth.authorization_server.clients import RegisteredClient
-from isthmus.auth.authorization_server.pending import PENDING_LIFE, Pending
-from isthmus.auth.authorization_server.records import MOST_KEPT
-from isthmus.auth.authorization_server.store import MemoryAuthStore, SQLiteAuthStore
-from isthmus.auth.secret import Secret
+from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.authorization_server.storage.pending import PENDING_LIFE_S, PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import MAX_KEPT_ROWS
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore, SQLiteAuthStore
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
-from small_authority import BACK, SmallAuthority
+from support.auth.small_authority import BACK, SmallAuthority
 
 KEY = "k" * 43
 NEW = "n" * 43
@@ -194,9 +194,11 @@ async def test_what_anybody_can_begin_takes_only_so_much_room():
     async with SmallAuthority() as small:
 
         def fill(records):
-            rows = [(f"{n}", b"", records.now + n / 1e6) for n in range(MOST_KEPT)]
+            rows = [(f"{n}", b"", records.now + n / 1e6) for n in range(MAX_KEPT_ROWS)]
             records.db.executemany("INSERT INTO pending VALUES (?, ?, ?)", rows)
-            rows = [("k", f"{n}".encode(), b"", records.now + n / 1e6) for n in range(MOST_KEPT)]
+            rows = [
+                ("k", f"{n}".encode(), b"", records.now + n / 1e6) for n in range(MAX_KEPT_ROWS)
+            ]
             records.db.executemany("INSERT INTO ticket VALUES (?, ?, ?, ?)", rows)
             records.put_ticket("mine", "name", b"it", records.now + 600)
             records.save_pending(pending(records.now))
@@ -207,11 +209,11 @@ async def test_what_anybody_can_begin_takes_only_so_much_room():
                 records.pending("txn").txn,
             ]
 
-        assert [MOST_KEPT, MOST_KEPT, b"it", "txn"] == await small.app.store.write(fill)
+        assert [MAX_KEPT_ROWS, MAX_KEPT_ROWS, b"it", "txn"] == await small.app.store.write(fill)
 
 
 def pending(now):
-    return Pending(
+    return PendingAuthorization(
         txn="txn",
         client_id="app",
         client_name="App",
@@ -221,7 +223,7 @@ def pending(now):
         resource="",
         query=(),
         created_at=now,
-        expires_at=now + PENDING_LIFE,
+        expires_at=now + PENDING_LIFE_S,
     )
 
 

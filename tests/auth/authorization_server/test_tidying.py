@@ -1,8 +1,8 @@
 """Housekeeping: what is over goes, a little at a time, and nothing else does."""
 
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.authorization_server.tidying import AT_A_TIME, tidy
-from small_authority import Clock, SmallAuthority
+from isthmus.auth.authorization_server.storage.records import CLEANUP_BATCH_ROWS, delete_expired
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from support.auth.small_authority import Clock, SmallAuthority
 
 TABLES = ("pending", "jti", "ticket", "login_session", "client", "code", "grant_")
 
@@ -23,14 +23,14 @@ async def test_what_is_over_is_forgotten_and_what_holds_is_kept():
         client_id = await small.public()
         tokens = await small.tokens(client_id)
         await small.code(client_id)
-        await small.app.store.write(tidy)
+        await small.app.store.write(delete_expired)
         before = await counts(small.app.store)
         small.clock.now += 3600
-        await small.app.store.write(tidy)
+        await small.app.store.write(delete_expired)
         later = await counts(small.app.store)
         refreshed = await small.refresh(tokens["refresh_token"], client_id)
         small.clock.now += 60 * 86_400
-        await small.app.store.write(tidy)
+        await small.app.store.write(delete_expired)
         end = await counts(small.app.store)
 
         assert (2, 2) == (before["grant_"], before["code"])
@@ -45,15 +45,19 @@ async def test_one_round_is_bounded():
     store = MemoryAuthStore(clock=clock)
 
     def fill(records):
-        for at in range(AT_A_TIME + 10):
+        for at in range(CLEANUP_BATCH_ROWS + 10):
             records.first_use("x", str(at), records.now)
 
     await store.write(fill)
     clock.now += 100
-    gone = [await store.write(tidy), await store.write(tidy), await store.write(tidy)]
+    gone = [
+        await store.write(delete_expired),
+        await store.write(delete_expired),
+        await store.write(delete_expired),
+    ]
     await store.close()
 
-    assert [AT_A_TIME, 10, 0] == gone
+    assert [CLEANUP_BATCH_ROWS, 10, 0] == gone
 
 
 async def test_it_happens_by_itself():

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.auth.authorization_server.tokens import (
+from isthmus.auth.authorization_server.core.tokens import (
     TokenAnswer,
-    genuine,
-    read_refresh,
-    refresh_token,
+    is_genuine,
+    make_refresh_token,
+    parse_refresh_token,
 )
 
 KEY = b"m" * 32
@@ -17,26 +17,26 @@ KEY = b"m" * 32
 @given(st.text("abc-_019", min_size=1, max_size=22), st.integers(0, 10**9), st.text(max_size=20))
 def test_what_we_made_is_genuine_for_its_client_alone(grant, gen, client):
     """Ours: any grant, any generation, any client."""
-    presented = read_refresh(refresh_token(KEY, grant, gen, client).reveal())
+    presented = parse_refresh_token(make_refresh_token(KEY, grant, gen, client).reveal())
 
     assert (grant, gen) == (presented.grant_id, presented.gen)
-    assert genuine(KEY, presented, client)
-    assert not genuine(KEY, presented, client + "x")
-    assert not genuine(b"n" * 32, presented, client)
+    assert is_genuine(KEY, presented, client)
+    assert not is_genuine(KEY, presented, client + "x")
+    assert not is_genuine(b"n" * 32, presented, client)
 
 
 @given(st.text(max_size=100))
 def test_anything_else_is_none_or_not_genuine(text):
     """Ours: bytes that anybody can send."""
-    presented = read_refresh(text)
+    presented = parse_refresh_token(text)
 
-    assert presented is None or not genuine(KEY, presented, "c")
+    assert presented is None or not is_genuine(KEY, presented, "c")
 
 
 @pytest.mark.parametrize("gen", ["-1", "+1", "1.0", "", "¹", "9" * 12, " 1"])
 def test_a_generation_is_a_plain_number(gen):
     """Ours: one spelling of each."""
-    assert read_refresh(f"rt.g.{gen}.m") is None
+    assert parse_refresh_token(f"rt.g.{gen}.m") is None
 
 
 def test_an_answer_shows_the_names_in_it():

@@ -5,7 +5,7 @@ import pytest
 from isthmus import Client
 from isthmus.auth import BearerToken, Secret
 from isthmus.errors import AuthRefused, ConnectFailed, ScopeShortfall, UsageError
-from oauth_town import respond, town
+from support.auth.oauth_town import open_town, respond
 
 TOKEN = "a-token-of-somebody-elses"
 
@@ -13,7 +13,7 @@ TOKEN = "a-token-of-somebody-elses"
 @pytest.fixture
 async def place():
     """A town that knows the token."""
-    async with town() as here:
+    async with open_town() as here:
         here.authority.tokens[TOKEN] = frozenset({"read"})
         yield here
 

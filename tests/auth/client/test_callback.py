@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from isthmus.auth import ByHand, Loopback, Secret
-from isthmus.auth.client.callback import AT_ONCE, parsed, port_of
+from isthmus.auth.client.redirect import MAX_CONNECTIONS, parse_params, parse_port
 from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
 
 
@@ -61,11 +61,11 @@ async def test_the_port_of_the_time_before_is_used_again_if_it_is_free():
 async def test_whoever_says_nothing_keeps_no_browser_out(caplog):
     """Ours: anybody on this machine can open connections; the oldest one makes room."""
     landing = await Loopback().open()
-    address = ("127.0.0.1", port_of(landing.uri))
+    address = ("127.0.0.1", parse_port(landing.uri))
     idle = [socket.create_connection(address) for _ in range(40)]
     async with aiohttp.ClientSession() as session, session.get(landing.uri) as page:
         assert 400 == page.status
-    assert len(landing._connections) <= AT_ONCE
+    assert len(landing._connections) <= MAX_CONNECTIONS
     for one in idle:
         one.close()
     await landing.close()
@@ -86,7 +86,7 @@ async def test_a_name_whose_other_address_is_taken_is_not_listened_for():
         with pytest.raises(AuthRequired, match="is taken"):
             await Loopback("localhost", port).open()
         landing = await Loopback("localhost").open(f"http://localhost:{port}/callback")
-        assert port != port_of(landing.uri)
+        assert port != parse_port(landing.uri)
         await landing.close()
 
 
@@ -119,7 +119,7 @@ def test_users_come_back_to_this_machine_alone(place):
 )
 def test_a_parameter_is_there_once(query, expected):
     """RFC 6749 3.1: parameters must not be included more than once."""
-    assert expected == parsed(query)
+    assert expected == parse_params(query)
 
 
 async def test_what_is_brought_by_hand_is_a_whole_address():

@@ -7,9 +7,9 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from isthmus import Client
 from isthmus.auth import ClientCredentials, PrivateKey, Secret, StaticClient
-from isthmus.auth.jose import verify
+from isthmus.auth.tokens.jose import verify_jwt
 from isthmus.errors import AuthRequired, UsageError
-from machine_grants import working_town
+from support.auth.oauth_town import open_machine_town
 
 RSA = RSAKey.generate_key(2048)
 KEYS = {
@@ -23,7 +23,7 @@ KEYS = {
 @pytest.fixture
 async def place():
     """A town whose authorization server gives machines what they ask for."""
-    async with working_town() as here:
+    async with open_machine_town() as here:
         yield here
 
 
@@ -37,7 +37,7 @@ async def test_a_signature_says_who_the_client_is(place, alg):
     async with Client(place.url, auth=ClientCredentials("job", key=key)) as client:
         await client.call_tool("hello")
     forms = place.authority.forms
-    claims = [verify(f["client_assertion"], [key.jwk], algorithms=[alg]) for f in forms]
+    claims = [verify_jwt(f["client_assertion"], [key.jwk], algorithms=[alg]) for f in forms]
 
     assert {("job", "job", place.authority.issuer)} == {
         (c["iss"], c["sub"], c["aud"]) for c in claims

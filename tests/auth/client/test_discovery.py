@@ -7,9 +7,9 @@ import pytest
 
 from isthmus.auth import Compat, NetworkFailed, NetworkPolicy
 from isthmus.auth.client import discovery
-from isthmus.auth.client.discovery import Discovery, Place, ServerMetadata
-from isthmus.auth.network import Fetched
-from isthmus.auth.urls import metadata_urls
+from isthmus.auth.client.discovery import Discovery, DiscoveryResult, ServerMetadata
+from isthmus.auth.net.network import Fetched
+from isthmus.auth.net.urls import metadata_urls
 from isthmus.errors import AuthUnsafe, DiscoveryFailed
 
 URL = "https://mcp.example/mcp"
@@ -209,7 +209,7 @@ async def test_a_page_for_people_is_no_metadata():
 
 async def test_servers_that_never_answer_hold_nobody_up(monkeypatch):
     """Ours: while tokens are got no call times out, so that this has a limit of its own."""
-    monkeypatch.setattr(discovery, "PATIENCE", 0.01)
+    monkeypatch.setattr(discovery, "DISCOVERY_TIMEOUT_S", 0.01)
     finder, shelf = found({PRM: resource("https://login.example")})
 
     async def never(*_args, **_more):
@@ -252,8 +252,8 @@ def test_whoever_says_no_s256_is_not_used():
         issuer="https://login.example", code_challenge_methods_supported=["plain"]
     )
 
-    discovery.proves_code(Place(resource=URL, server=silent))
+    discovery.proves_code(DiscoveryResult(resource=URL, server=silent))
     with pytest.raises(AuthUnsafe, match="S256"):
-        discovery.proves_code(Place(resource=URL, server=plain))
+        discovery.proves_code(DiscoveryResult(resource=URL, server=plain))
     with pytest.raises(AuthUnsafe, match="S256"):
-        found({})[0].proves_code(Place(resource=URL, server=silent))
+        found({})[0].proves_code(DiscoveryResult(resource=URL, server=silent))

@@ -4,10 +4,10 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import EnterpriseManaged, StaticClient
-from isthmus.auth.client.jwt_bearer import JWT_BEARER
+from isthmus.auth.client.grants.jwt_bearer import JWT_BEARER_GRANT
 from isthmus.errors import AuthRefused, AuthUnsafe, UsageError
-from loopback_pages import as_json, pages
-from machine_grants import working_town
+from support.auth.oauth_town import open_machine_town
+from support.http.loopback_pages import json_page, serve_pages
 
 JAG = "urn:ietf:params:oauth:token-type:id-jag"
 SAID = "what-the-provider-said-of-alice"
@@ -17,16 +17,16 @@ GRANT = "the-grant-for-the-mcp-server"
 @pytest.fixture
 async def place():
     """A town whose authorization server gives machines what they ask for."""
-    async with working_town() as here:
+    async with open_machine_town() as here:
         yield here
 
 
 @pytest.fixture
 async def provider():
     """A company's identity provider."""
-    async with pages() as made:
+    async with serve_pages() as made:
         made.answer_ = {"access_token": GRANT, "issued_token_type": JAG, "token_type": "N_A"}
-        made.pages["/token"] = lambda _: as_json(made.answer_)
+        made.pages["/token"] = lambda _: json_page(made.answer_)
         yield made
 
 
@@ -64,7 +64,7 @@ async def test_the_login_becomes_a_grant_and_the_grant_a_token(place, provider, 
         "subject_token": SAID,
         "subject_token_type": f"urn:ietf:params:oauth:token-type:{kind}",
     }.items() <= exchange.items()
-    assert (JWT_BEARER, GRANT, place.url) == (
+    assert (JWT_BEARER_GRANT, GRANT, place.url) == (
         form["grant_type"], form["assertion"], form["resource"],
     )  # fmt: skip
     assert form["Authorization"].startswith("Basic ")
@@ -84,7 +84,7 @@ async def test_scopes_that_the_company_left_out_are_not_asked_for(place, provide
 async def test_a_company_that_says_no_is_believed(place, provider):
     """1.4: the refusal is told, and the server's authorization server hears of nothing."""
     refusal = {"error": "invalid_grant", "error_description": "not this one"}
-    provider.pages["/token"] = lambda _: as_json(refusal, 400)
+    provider.pages["/token"] = lambda _: json_page(refusal, 400)
     with pytest.raises(AuthRefused, match="not this one"):
         async with Client(place.url, auth=employee(provider)):
             pass

@@ -2,10 +2,10 @@
 
 import pytest
 
-from isthmus.auth.client.client_credentials import ClientCredentials
 from isthmus.auth.client.discovery import Compat
-from isthmus.auth.client.oauth import OAuth
-from isthmus.auth.client.tokens import MemoryTokenStore
+from isthmus.auth.client.grants.client_credentials import ClientCredentials
+from isthmus.auth.client.grants.oauth import OAuth
+from isthmus.auth.client.store.records import MemoryTokenStore
 from isthmus.errors import AuthUnsafe
 
 

@@ -4,15 +4,15 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import JwtBearer, StaticClient
-from isthmus.auth.client.jwt_bearer import JWT_BEARER
+from isthmus.auth.client.grants.jwt_bearer import JWT_BEARER_GRANT
 from isthmus.errors import AuthRefused, UsageError
-from machine_grants import working_town
+from support.auth.oauth_town import open_machine_town
 
 
 @pytest.fixture
 async def place():
     """A town whose authorization server gives machines what they ask for."""
-    async with working_town() as here:
+    async with open_machine_town() as here:
         yield here
 
 
@@ -38,7 +38,7 @@ async def test_each_token_is_had_for_a_jwt_of_its_own(place):
     forms = place.authority.forms
 
     assert 1 < len(forms) == len({form["assertion"] for form in forms})
-    assert {(JWT_BEARER, "workload", place.url)} == {
+    assert {(JWT_BEARER_GRANT, "workload", place.url)} == {
         (form["grant_type"], form["client_id"], form["resource"]) for form in forms
     }
     assert {place.authority.issuer} == set(platform.asked)
@@ -47,7 +47,7 @@ async def test_each_token_is_had_for_a_jwt_of_its_own(place):
 @pytest.mark.covers("auth.extension.workload-client")
 async def test_a_refused_jwt_is_never_presented_again(place):
     """1.4: the refusal is told, no other grant is tried, and trying again sends nothing."""
-    place.authority.refusal = {JWT_BEARER: "invalid_grant"}
+    place.authority.refusal = {JWT_BEARER_GRANT: "invalid_grant"}
     auth = JwtBearer(Platform("the-only-workload-jwt"), client="workload")
     for words in ("invalid_grant", "not presented again"):
         with pytest.raises(AuthRefused, match=words) as caught:
@@ -55,12 +55,12 @@ async def test_a_refused_jwt_is_never_presented_again(place):
                 pass
         assert "invalid_grant" == caught.value.error
 
-    assert {JWT_BEARER: 1} == place.authority.counts
+    assert {JWT_BEARER_GRANT: 1} == place.authority.counts
 
 
 async def test_a_new_jwt_is_a_new_chance(place):
     """Ours: what runs for days is not shut out by one refusal, once its platform vouches anew."""
-    place.authority.refusal = {JWT_BEARER: "invalid_grant"}
+    place.authority.refusal = {JWT_BEARER_GRANT: "invalid_grant"}
     auth = JwtBearer(Platform())
     with pytest.raises(AuthRefused):
         async with Client(place.url, auth=auth):

@@ -7,7 +7,7 @@ import pytest
 from isthmus import Client
 from isthmus.auth import Loopback, MemoryTokenStore, OAuth, Tokens, desktop
 from isthmus.errors import AuthError, AuthRefused, IsthmusError
-from oauth_town import Browser, town
+from support.auth.oauth_town import TownBrowser, open_town
 
 PROXY = {"error": "access_denied", "message": "blocked by the gateway"}
 
@@ -15,7 +15,7 @@ PROXY = {"error": "access_denied", "message": "blocked by the gateway"}
 def oauth(browser=None, **options):
     """A way to log in that keeps what it gets in memory."""
     options.setdefault("store", MemoryTokenStore())
-    return OAuth("desk", open_browser=browser or Browser(), **options)
+    return OAuth("desk", open_browser=browser or TownBrowser(), **options)
 
 
 def answering(here, kind, answer):
@@ -38,8 +38,8 @@ async def kept(store):
 )
 async def test_a_page_in_place_of_the_token_endpoint_ends_no_login(answer):
     """RFC 6749 5.2: only an error says that a refresh token is over; afterwards it is used again."""
-    browser, store = Browser(), MemoryTokenStore()
-    async with town() as here, Client(here.url, auth=oauth(browser, store=store)) as client:
+    browser, store = TownBrowser(), MemoryTokenStore()
+    async with open_town() as here, Client(here.url, auth=oauth(browser, store=store)) as client:
         here.revoked |= set(here.authority.tokens)
         token = answering(here, "refresh_token", answer)
         with pytest.raises(IsthmusError):
@@ -54,9 +54,9 @@ async def test_a_page_in_place_of_the_token_endpoint_ends_no_login(answer):
 @pytest.mark.parametrize("answer", [(403, {}), (404, {}), (400, {}), (401, {})])
 async def test_a_renewal_in_time_that_meets_a_page_is_tried_again(answer):
     """Ours: nobody refused the old token, so that it goes on, and its renewal is only put off."""
-    browser, store = Browser(), MemoryTokenStore()
+    browser, store = TownBrowser(), MemoryTokenStore()
     auth = oauth(browser, store=store)
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         token = answering(here, "refresh_token", answer)
         session = next(iter(auth._shared.values())).session
         session._now = lambda: time.time() + 3590  # of 3600
@@ -71,8 +71,8 @@ async def test_a_renewal_in_time_that_meets_a_page_is_tried_again(answer):
 @pytest.mark.parametrize("status", [400, 401])
 async def test_a_refusal_without_its_error_leads_to_the_user_and_deletes_nothing(status):
     """Ours: some servers refuse a refresh token without the JSON of RFC 6749 5.2."""
-    browser, store = Browser(), MemoryTokenStore()
-    async with town() as here, Client(here.url, auth=oauth(browser, store=store)) as client:
+    browser, store = TownBrowser(), MemoryTokenStore()
+    async with open_town() as here, Client(here.url, auth=oauth(browser, store=store)) as client:
         here.revoked |= set(here.authority.tokens)
         answering(here, "refresh_token", (status, {}))
         here.authority.response = lambda p: {
@@ -95,7 +95,7 @@ async def test_only_the_error_about_the_token_deletes_it(error, left):
     def nobody(_url):
         raise AuthRefused("nobody is there")
 
-    async with town() as here:
+    async with open_town() as here:
         async with Client(here.url, auth=oauth(store=store)):
             pass
         here.revoked |= set(here.authority.tokens)
@@ -107,8 +107,8 @@ async def test_only_the_error_about_the_token_deletes_it(error, left):
 
 async def test_a_token_endpoint_that_has_moved_is_found_again():
     """Ours: a refresh token goes where the metadata of its issuer now say."""
-    browser = Browser()
-    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+    browser = TownBrowser()
+    async with open_town() as here, Client(here.url, auth=oauth(browser)) as client:
         authority, page = here.authority, here.page
         authority.metadata["token_endpoint"] = f"{authority.issuer}/v2/token"
 
@@ -126,8 +126,8 @@ async def test_a_token_endpoint_that_has_moved_is_found_again():
 
 async def test_metadata_that_name_another_issuer_delete_nothing_until_a_login_there():
     """Ours: a wrong answer to one request must not cost a login."""
-    browser, store = Browser(), MemoryTokenStore()
-    async with town() as here, Client(here.url, auth=oauth(browser, store=store)) as client:
+    browser, store = TownBrowser(), MemoryTokenStore()
+    async with open_town() as here, Client(here.url, auth=oauth(browser, store=store)) as client:
         second, first = here.found("/second"), here.authority
         here.resource["authorization_servers"] = [second.issuer]
         second.metadata["registration_endpoint"] = None
@@ -141,7 +141,7 @@ async def test_metadata_that_name_another_issuer_delete_nothing_until_a_login_th
 async def test_a_login_that_nobody_finished_costs_no_other_login_its_registration():
     """Ours: it may be that the server forgot the client, and then what it granted ends by its word."""
     store = MemoryTokenStore()
-    async with town() as here, town() as other:
+    async with open_town() as here, open_town() as other:
         other.resource["authorization_servers"] = [here.authority.issuer]
         async with Client(here.url, auth=oauth(store=store)):
             pass

@@ -15,11 +15,15 @@ from keyring.backend import KeyringBackend
 from keyring.backends import fail
 from keyring.errors import KeyringLocked
 
-from isthmus.auth.client.keyring_store import DefaultTokenStore, default_store, state_folder
-from isthmus.auth.client.store import FileTokenStore
-from isthmus.auth.client.tokens import Key, MemoryTokenStore, Tokens
-from isthmus.auth.client.vault import StoreBroken
-from isthmus.auth.secret import Secret
+from isthmus.auth.client.store.file_store import FileTokenStore
+from isthmus.auth.client.store.keyring_store import (
+    DefaultTokenStore,
+    default_store,
+    find_state_folder,
+)
+from isthmus.auth.client.store.records import Key, MemoryTokenStore, Tokens
+from isthmus.auth.client.store.vault import StoreBroken
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 
 TOKENS = Tokens(
@@ -253,7 +257,7 @@ def test_one_store_serves_several_loops(tmp_path):
 def test_making_the_default_store_looks_at_nothing():
     """Ours: neither keyring nor filelock nor cryptography is imported before a token is asked for."""
     code = (
-        "import sys; from isthmus.auth.client.keyring_store import default_store; default_store();"
+        "import sys; from isthmus.auth.client.store.keyring_store import default_store; default_store();"
         "print(sorted({'keyring', 'filelock', 'cryptography'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -268,7 +272,7 @@ def test_a_silent_keyring_keeps_no_program_alive(tmp_path):
 import asyncio, sys, threading, keyring
 from pathlib import Path
 from keyring.backend import KeyringBackend
-from isthmus.auth.client.keyring_store import DefaultTokenStore
+from isthmus.auth.client.store.keyring_store import DefaultTokenStore
 class Silent(KeyringBackend):
     priority = 5
     def get_password(self, service, username): threading.Event().wait()
@@ -299,4 +303,4 @@ asyncio.run(main())
 )
 def test_each_system_has_its_place_for_state(platform, environ, expected):
     """Ours: files stand where the system's users and backups expect them."""
-    assert Path.home() / expected == state_folder(environ, platform)
+    assert Path.home() / expected == find_state_folder(environ, platform)

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from isthmus.auth.client.locks import StoreBusy, held, held_by_thread
+from isthmus.auth.client.store.file_store import StoreBusy, hold_lock, hold_lock_in_thread
 from isthmus.errors import AuthError
 
 HOLDER = """
 import sys
 from pathlib import Path
-from isthmus.auth.client.locks import held_by_thread
+from isthmus.auth.client.store.file_store import held_by_thread
 with held_by_thread(Path(sys.argv[1]), 10):
     print("held", flush=True)
     sys.stdin.read()
@@ -33,9 +33,9 @@ def holder(tmp_path):
 async def test_another_program_holds_it(holder, tmp_path):
     """Ours: a lock holds against other programs, and waiting for it ends."""
     with pytest.raises(StoreBusy, match="another program has held"):
-        async with held(tmp_path / "lock", 0.05):
+        async with hold_lock(tmp_path / "lock", 0.05):
             pass
-    with pytest.raises(StoreBusy), held_by_thread(tmp_path / "lock", 0.05):
+    with pytest.raises(StoreBusy), hold_lock_in_thread(tmp_path / "lock", 0.05):
         pass
 
 
@@ -44,7 +44,7 @@ async def test_a_lock_ends_with_a_program_that_is_killed(holder, tmp_path):
     """T13: nobody is locked out by a program that came to a bad end while it renewed."""
     holder.kill()
     holder.wait()
-    async with held(tmp_path / "lock", 10.0):
+    async with hold_lock(tmp_path / "lock", 10.0):
         entered = True
 
     assert entered
@@ -56,7 +56,7 @@ async def test_tasks_take_turns(tmp_path):
 
     async def enter():
         nonlocal inside, most, entered
-        async with held(tmp_path / "lock", 30.0):
+        async with hold_lock(tmp_path / "lock", 30.0):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)
@@ -72,7 +72,7 @@ async def test_who_stops_waiting_leaves_nothing_locked(tmp_path):
     """Ours: a task that is cancelled while it waits, or while it holds the lock, holds nothing."""
 
     async def enter(then):
-        async with held(tmp_path / "lock", 30.0):
+        async with hold_lock(tmp_path / "lock", 30.0):
             then.set()
             await asyncio.Event().wait()
 
@@ -84,7 +84,7 @@ async def test_who_stops_waiting_leaves_nothing_locked(tmp_path):
     for task in (waiting, holding):
         task.cancel()
     await asyncio.gather(waiting, holding, return_exceptions=True)
-    async with held(tmp_path / "lock", 0.0):
+    async with hold_lock(tmp_path / "lock", 0.0):
         entered = True
 
     assert entered
@@ -95,6 +95,6 @@ async def test_a_place_that_cannot_be_locked_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     begun = time.monotonic()
     with pytest.raises(AuthError, match="cannot be locked"):
-        async with held(tmp_path / "file" / "lock", 60.0):
+        async with hold_lock(tmp_path / "file" / "lock", 60.0):
             pass
     assert time.monotonic() - begun < 60

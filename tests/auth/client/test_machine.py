@@ -14,13 +14,13 @@ from isthmus.errors import (
     ScopeShortfall,
     UsageError,
 )
-from machine_grants import employ, working_town
+from support.auth.oauth_town import open_machine_town, take_machine_grants
 
 
 @pytest.fixture
 async def place():
     """A town whose authorization server gives machines what they ask for."""
-    async with working_town() as here:
+    async with open_machine_town() as here:
         yield here
 
 
@@ -191,7 +191,7 @@ async def test_metadata_without_a_token_endpoint_are_of_no_use(place):
 async def test_an_issuer_that_was_named_is_the_only_one_asked(place):
     """Ours: with authorization_server= the resource's metadata are not looked at."""
     other = place.found("/other")
-    employ(other)
+    take_machine_grants(other)
     async with Client(place.url, auth=job(authorization_server=other.issuer)):
         pass
 

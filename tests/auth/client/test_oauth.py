@@ -21,8 +21,8 @@ from isthmus.auth import (
     Secret,
     Tokens,
 )
-from isthmus.auth.client.static import StaticClient
-from isthmus.auth.dpop import DpopKey
+from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.tokens.dpop import DpopKey
 from isthmus.errors import (
     AuthRefused,
     AuthRequired,
@@ -33,7 +33,7 @@ from isthmus.errors import (
     ScopeShortfall,
     UsageError,
 )
-from oauth_town import Browser, small, town
+from support.auth.oauth_town import TownBrowser, make_small_server, open_town
 
 ERAS = pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
 
@@ -41,7 +41,7 @@ ERAS = pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11
 def oauth(browser=None, **options):
     """A way to log in that keeps what it gets in memory."""
     options.setdefault("store", MemoryTokenStore())
-    return OAuth("desk", open_browser=browser or Browser(), **options)
+    return OAuth("desk", open_browser=browser or TownBrowser(), **options)
 
 
 def aged(auth, seconds):
@@ -69,8 +69,11 @@ async def until(holds):
 )  # fmt: skip
 async def test_a_user_logs_in_once_and_every_request_carries_the_token(revision):
     """The spec: 401 starts it; the token is in each further request, in the header alone."""
-    browser = Browser()
-    async with town() as here, Client(here.url, auth=oauth(browser), revision=revision) as client:
+    browser = TownBrowser()
+    async with (
+        open_town() as here,
+        Client(here.url, auth=oauth(browser), revision=revision) as client,
+    ):
         assert "hello" == (await client.call_tool("hello")).text
         assert "written" == (await client.call_tool("write")).text
         assert 1 == len(browser.visited)
@@ -87,8 +90,8 @@ async def test_a_user_logs_in_once_and_every_request_carries_the_token(revision)
 )  # fmt: skip
 async def test_both_requests_carry_pkce_and_the_resource():
     """The spec: S256, one resource in both, and the redirect URI that was registered."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         async with Client(here.url, auth=oauth(browser)):
             pass
         asked, form = here.authority.asked[0], here.authority.forms[0]
@@ -106,7 +109,7 @@ async def test_both_requests_carry_pkce_and_the_resource():
 @pytest.mark.covers("auth.client.server-metadata", "auth.client.resource-metadata-leads")
 async def test_endpoints_are_where_the_metadata_say_and_nowhere_else(revision):
     """The spec: neither at the usual paths nor below the issuer, where there are others to fall for."""
-    async with town() as here:
+    async with open_town() as here:
         issuer, elsewhere = here.found("/issuer"), here.found("/deep/within")
         here.resource["authorization_servers"] = [issuer.issuer]
         names = ("authorization_endpoint", "token_endpoint", "registration_endpoint")
@@ -121,8 +124,8 @@ async def test_endpoints_are_where_the_metadata_say_and_nowhere_else(revision):
 @pytest.mark.covers("auth.client.pkce-s256", "auth.client.state-checked")
 async def test_every_login_has_a_challenge_and_a_state_of_its_own():
     """The spec: what was seen of one login is worth nothing in the next."""
-    browser = Browser()
-    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+    browser = TownBrowser()
+    async with open_town() as here, Client(here.url, auth=oauth(browser)) as client:
         here.needs["write"] = {"admin"}
         await client.call_tool("write")
         verifiers = [form["code_verifier"] for form in here.authority.forms]
@@ -140,8 +143,8 @@ async def test_every_login_has_a_challenge_and_a_state_of_its_own():
 )
 async def test_scopes_are_the_challenges_or_the_resources_or_none(challenged, listed, asked):
     """The spec: in that order, and no parameter where nobody names any."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         here.scope = challenged
         if listed is not None:
             here.resource["scopes_supported"] = listed
@@ -153,8 +156,8 @@ async def test_scopes_are_the_challenges_or_the_resources_or_none(challenged, li
 @pytest.mark.parametrize(("listed", "asked"), [(True, "offline_access read"), (False, "read")])
 async def test_offline_access_is_asked_for_where_it_is_listed(listed, asked):
     """The spec: nowhere else."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         if listed:
             here.authority.metadata["scopes_supported"] = ["read", "offline_access"]
         async with Client(here.url, auth=oauth(browser)):
@@ -164,8 +167,8 @@ async def test_offline_access_is_asked_for_where_it_is_listed(listed, asked):
 @pytest.mark.covers("auth.client.step-up", "auth.client.step-up-union")
 async def test_more_scopes_are_asked_for_together_with_those_of_before():
     """The spec: the union, once, and the call goes on."""
-    browser = Browser()
-    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+    browser = TownBrowser()
+    async with open_town() as here, Client(here.url, auth=oauth(browser)) as client:
         here.needs["write"] = {"admin"}
         assert "written" == (await client.call_tool("write")).text
         assert ["read", "admin read"] == [browser.params(n)["scope"] for n in range(2)]
@@ -175,14 +178,14 @@ async def test_more_scopes_are_asked_for_together_with_those_of_before():
 
 async def test_the_application_may_refuse_scopes():
     """Ours: before its user is asked for them."""
-    heard, browser = [], Browser()
+    heard, browser = [], TownBrowser()
 
     def careful(request: ScopeRequest):
         heard.append(request)
         return "admin" not in request.scopes
 
     auth = oauth(browser, approve_scopes=careful)
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         here.needs["write"] = {"admin"}
         with pytest.raises(ScopeShortfall, match="does not ask its user for admin") as caught:
             await client.call_tool("write")
@@ -197,8 +200,8 @@ async def test_some_scopes_may_be_left_out():
     async def fewer(request):
         return request.scopes - {"b"}
 
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         here.scope, here.resource["scopes_supported"] = "", ["a", "b"]
         async with Client(here.url, auth=oauth(browser, approve_scopes=fewer)):
             assert "a" == browser.params()["scope"]
@@ -210,9 +213,9 @@ async def test_some_scopes_may_be_left_out():
 @pytest.mark.covers("auth.client.resource-always")
 async def test_tokens_are_renewed_before_they_end_and_without_the_browser():
     """Ours: a minute before, or at 80 % of a short life."""
-    browser, auth = Browser(), None
+    browser, auth = TownBrowser(), None
     auth = oauth(browser)
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         aged(auth, 3600 - 61)
         await client.call_tool("hello")
         assert 0 == here.authority.counts["refresh_token"]
@@ -225,8 +228,8 @@ async def test_tokens_are_renewed_before_they_end_and_without_the_browser():
 
 async def test_a_restart_with_an_old_token_and_a_good_refresh_token_asks_nobody():
     """Ours: pain 1 of users: other clients go to the browser."""
-    store, browser = MemoryTokenStore(), Browser()
-    async with town() as here:
+    store, browser = MemoryTokenStore(), TownBrowser()
+    async with open_town() as here:
         async with Client(here.url, auth=oauth(browser, store=store)):
             pass
         later = oauth(browser, store=store)
@@ -240,8 +243,8 @@ async def test_a_restart_with_an_old_token_and_a_good_refresh_token_asks_nobody(
 
 async def test_a_token_that_the_server_forgot_is_renewed_without_the_browser():
     """Ours: 401 tries the refresh token first."""
-    browser = Browser()
-    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+    browser = TownBrowser()
+    async with open_town() as here, Client(here.url, auth=oauth(browser)) as client:
         here.revoked |= set(here.authority.tokens)
         assert "hello" == (await client.call_tool("hello")).text
         assert 1 == here.authority.counts["refresh_token"]
@@ -250,8 +253,8 @@ async def test_a_token_that_the_server_forgot_is_renewed_without_the_browser():
 
 async def test_twenty_calls_with_an_old_token_make_one_refresh():
     """Ours: single flight, so that a rotating server logs nobody out."""
-    browser = Browser()
-    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+    browser = TownBrowser()
+    async with open_town() as here, Client(here.url, auth=oauth(browser)) as client:
         here.revoked |= set(here.authority.tokens)
         await asyncio.gather(*(client.call_tool("hello") for _ in range(20)))
         assert 1 == here.authority.counts["refresh_token"]
@@ -260,8 +263,8 @@ async def test_twenty_calls_with_an_old_token_make_one_refresh():
 
 async def test_a_refused_refresh_token_leads_to_the_user():
     """Ours: after invalid_grant the tokens are dropped, and the flow begins anew."""
-    browser, store = Browser(), MemoryTokenStore()
-    async with town() as here, Client(here.url, auth=oauth(browser, store=store)) as client:
+    browser, store = TownBrowser(), MemoryTokenStore()
+    async with open_town() as here, Client(here.url, auth=oauth(browser, store=store)) as client:
         here.revoked |= set(here.authority.tokens)
         here.authority.refreshes.clear()
         assert "hello" == (await client.call_tool("hello")).text
@@ -270,8 +273,8 @@ async def test_a_refused_refresh_token_leads_to_the_user():
 
 async def test_an_authorization_server_that_is_ill_does_not_lead_to_the_user():
     """Ours: a failure of the moment is no reason to log in again."""
-    browser = Browser()
-    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+    browser = TownBrowser()
+    async with open_town() as here, Client(here.url, auth=oauth(browser)) as client:
         here.revoked |= set(here.authority.tokens)
         here.authority.refusal["refresh_token"] = "temporarily_unavailable"
         with pytest.raises(AuthRefused, match="temporarily_unavailable"):
@@ -284,7 +287,7 @@ async def test_an_authorization_server_that_is_ill_does_not_lead_to_the_user():
 async def test_an_early_renewal_that_fails_harms_nobody():
     """Ours: the token is good for a while; it is tried again later."""
     auth = oauth()
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         here.authority.refusal["refresh_token"] = "server_error"
         aged(auth, 3600 - 30)
         assert "hello" == (await client.call_tool("hello")).text
@@ -294,9 +297,9 @@ async def test_an_early_renewal_that_fails_harms_nobody():
 
 async def test_a_server_that_keeps_its_refresh_token_keeps_it():
     """RFC 6749 6: an answer without one leaves the old one good."""
-    browser, auth = Browser(), None
+    browser, auth = TownBrowser(), None
     auth = oauth(browser)
-    async with town() as here:
+    async with open_town() as here:
         issued = here.authority.issued
         async with Client(here.url, auth=auth) as client:
             here.authority.rotates = False
@@ -315,9 +318,9 @@ async def test_a_server_that_keeps_its_refresh_token_keeps_it():
 
 async def test_many_first_calls_open_one_browser():
     """Ours: whoever needs a token waits for the same login."""
-    browser, auth = Browser(), None
+    browser, auth = TownBrowser(), None
     auth = oauth(browser)
-    async with town() as here:
+    async with open_town() as here:
         clients = [Client(here.url, auth=auth) for _ in range(5)]
         await asyncio.gather(*(client.open() for client in clients))
         await asyncio.gather(*(client.close() for client in clients))
@@ -336,16 +339,16 @@ async def test_calls_run_beside_one_another():
         await all_here.wait()
         return "met"
 
-    async with town(server) as here, Client(here.url, auth=oauth()) as client:
+    async with open_town(server) as here, Client(here.url, auth=oauth()) as client:
         answers = await asyncio.gather(*(client.call_tool("meet") for _ in range(5)))
     assert ["met"] * 5 == [answer.text for answer in answers]
 
 
 async def test_a_cancelled_call_leaves_the_login_to_the_others():
     """Ours: the flow goes on as long as somebody waits for it."""
-    browser = Browser()
+    browser = TownBrowser()
     auth = oauth(browser)
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         here.revoked |= set(here.authority.tokens)
         here.authority.refreshes.clear()
         browser.hold = asyncio.Event()
@@ -364,8 +367,8 @@ async def test_a_cancelled_call_leaves_the_login_to_the_others():
 
 async def test_a_login_ends_with_the_last_who_waits_for_it():
     """Ours: nobody listens on the port any more."""
-    browser = Browser(hold=asyncio.Event())
-    async with town() as here:
+    browser = TownBrowser(hold=asyncio.Event())
+    async with open_town() as here:
         opening = asyncio.create_task(Client(here.url, auth=oauth(browser)).open())
         await browser.opened.wait()
         uri = browser.params()["redirect_uri"]
@@ -380,8 +383,8 @@ async def test_a_login_ends_with_the_last_who_waits_for_it():
 @pytest.mark.parametrize("kind", [str, HttpSse, lambda url: url.replace("http", "ws")])
 async def test_closing_a_client_ends_its_login(kind):
     """Ours: whoever opened it hears why, and nobody listens any more."""
-    browser = Browser(hold=asyncio.Event())
-    async with town() as here:
+    browser = TownBrowser(hold=asyncio.Event())
+    async with open_town() as here:
         client = Client(kind(here.url), auth=oauth(browser))
         opening = asyncio.create_task(client.open())
         await browser.opened.wait()
@@ -400,8 +403,8 @@ async def test_closing_a_client_ends_its_login(kind):
 @pytest.mark.covers("auth.client.registration-order", "auth.client.preregistered")
 async def test_a_client_that_was_registered_beforehand_registers_no_more():
     """The spec: pre-registered first; its secret goes by Basic."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         client = StaticClient("known", secret=Secret("s:e c"))
         auth = oauth(browser, clients={here.authority.issuer: client})
         async with Client(here.url, auth=auth):
@@ -414,9 +417,9 @@ async def test_a_client_that_was_registered_beforehand_registers_no_more():
 @pytest.mark.covers("auth.client.registration-order", "auth.client.metadata-document")
 async def test_a_client_with_a_document_names_that_where_it_may():
     """The spec: before it registers; and the document has what it must have."""
-    browser, document = Browser(), "https://desk.example/client.json"
+    browser, document = TownBrowser(), "https://desk.example/client.json"
     auth = oauth(browser, client_metadata_url=document)
-    async with town() as here:
+    async with open_town() as here:
         here.authority.metadata["client_id_metadata_document_supported"] = True
         async with Client(here.url, auth=auth):
             pass
@@ -429,7 +432,7 @@ async def test_a_document_may_come_with_a_key():
     """The spec: private_key_jwt is allowed; the assertion is for the issuer, once."""
     document, key = "https://desk.example/client.json", PrivateKey.generate("ES256")
     auth = oauth(client_metadata_url=document, client_key=key)
-    async with town() as here:
+    async with open_town() as here:
         here.authority.metadata["client_id_metadata_document_supported"] = True
         async with Client(here.url, auth=auth):
             pass
@@ -450,8 +453,8 @@ def test_a_document_stands_at_https_with_a_path(url):
 @pytest.mark.covers("auth.client.registration-order")
 async def test_where_nothing_else_helps_the_user_is_told_what_to_give():
     """The spec: with the redirect URI and the issuer."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         del here.authority.metadata["registration_endpoint"]
         with pytest.raises(AuthRequired, match=r"registers no client by itself.*clients=") as error:
             await Client(here.url, auth=oauth(browser)).open()
@@ -462,7 +465,7 @@ async def test_where_nothing_else_helps_the_user_is_told_what_to_give():
 @pytest.mark.covers("auth.client.application-type")
 async def test_a_refused_registration_says_why():
     """The spec: with the server's reason, and what to do."""
-    async with town() as here:
+    async with open_town() as here:
         refusal = {"error": "invalid_redirect_uri", "error_description": "no loopback here"}
         here.authority.register = lambda _: (400, refusal)
         with pytest.raises(
@@ -474,8 +477,8 @@ async def test_a_refused_registration_says_why():
 @pytest.mark.covers("divergences.client.forgotten")
 async def test_a_client_that_the_server_has_forgotten_registers_anew_once():
     """Ours: invalid_client is the server's word for it."""
-    store, browser = MemoryTokenStore(), Browser()
-    async with town() as here:
+    store, browser = MemoryTokenStore(), TownBrowser()
+    async with open_town() as here:
         async with Client(here.url, auth=oauth(browser, store=store)):
             pass
         for key in await store.keys():
@@ -496,8 +499,8 @@ async def test_a_client_that_the_server_has_forgotten_registers_anew_once():
 
 async def test_a_registration_is_used_again_on_the_port_it_was_made_for():
     """Ours: strict servers compare the port, too."""
-    store, browser = MemoryTokenStore(), Browser()
-    async with town() as here:
+    store, browser = MemoryTokenStore(), TownBrowser()
+    async with open_town() as here:
         for _ in range(2):
             async with Client(here.url, auth=oauth(browser, store=store)):
                 pass
@@ -511,8 +514,8 @@ async def test_a_registration_is_used_again_on_the_port_it_was_made_for():
 @pytest.mark.covers("auth.client.credentials-by-issuer", "auth.client.servers-kept-apart")
 async def test_another_authorization_server_is_told_nothing_of_the_first():
     """The spec: the client registers anew there, and the first one's tokens are dropped."""
-    browser = Browser()
-    async with town() as here, Client(here.url, auth=oauth(browser)) as client:
+    browser = TownBrowser()
+    async with open_town() as here, Client(here.url, auth=oauth(browser)) as client:
         second = here.found("/second")
         here.resource["authorization_servers"] = [second.issuer]
         here.revoked |= set(here.authority.tokens)
@@ -527,7 +530,7 @@ async def test_another_authorization_server_is_told_nothing_of_the_first():
 @pytest.mark.covers("auth.client.credentials-by-issuer")
 async def test_a_client_registered_by_hand_stays_with_its_server():
     """The spec: an error, rather than another's credentials."""
-    async with town() as here:
+    async with open_town() as here:
         auth = oauth(clients={here.authority.issuer: StaticClient("known")})
         async with Client(here.url, auth=auth) as client:
             second = here.found("/second")
@@ -544,7 +547,7 @@ async def test_a_client_registered_by_hand_stays_with_its_server():
 
 async def test_a_user_who_says_no_is_an_error_that_says_so():
     """Ours: with the authorization server's code."""
-    async with town() as here:
+    async with open_town() as here:
         here.authority.response = lambda p: {
             "error": "access_denied", "state": p["state"], "iss": p["iss"],
         }  # fmt: skip
@@ -566,7 +569,7 @@ async def test_a_program_without_a_browser_brings_back_the_address_by_hand():
             return page.headers["Location"]
 
     auth = oauth(redirect=ByHand("https://app.example/callback", visit))
-    async with town() as here, Client(here.url, auth=auth) as client:
+    async with open_town() as here, Client(here.url, auth=auth) as client:
         assert "hello" == (await client.call_tool("hello")).text
         assert "web" == here.authority.registered[0]["application_type"]
     assert 1 == len(shown)
@@ -576,7 +579,7 @@ async def test_hosts_are_told_of_each_step():
     """Ours: so that they can say what they wait for."""
     steps = []
     auth = oauth(on_status=steps.append)
-    async with town() as here, Client(here.url, auth=auth):
+    async with open_town() as here, Client(here.url, auth=auth):
         pass
     assert ["discovering", "registering", "authorizing", "exchanging", "ready"] == [
         status.step for status in steps
@@ -588,7 +591,7 @@ async def test_a_logout_leaves_nothing():
     """Ours: neither here nor, where it takes that, with the authorization server."""
     store = MemoryTokenStore()
     auth = oauth(store=store)
-    async with town() as here:
+    async with open_town() as here:
         async with Client(here.url, auth=auth):
             pass
         assert 1 == await auth.logout(here.url)
@@ -605,7 +608,7 @@ async def test_a_logout_leaves_nothing():
 @pytest.mark.parametrize("metadata", [True, False])
 async def test_a_server_without_metadata_has_its_endpoints_at_its_origin(metadata):
     """2025-03-26: metadata first, at the origin, and then the three default paths."""
-    async with town() as here:
+    async with open_town() as here:
         here.resource = None
         here.announces = False
         if not metadata:
@@ -622,7 +625,7 @@ async def test_a_server_without_metadata_has_its_endpoints_at_its_origin(metadat
 
 async def test_old_rules_may_be_switched_off():
     """Ours: then the user is told what to name."""
-    async with town() as here:
+    async with open_town() as here:
         here.resource, here.announces = None, False
         auth = oauth(compat=Compat(legacy=False))
         with pytest.raises(Exception, match="authorization_server="):
@@ -631,8 +634,8 @@ async def test_old_rules_may_be_switched_off():
 
 async def test_the_application_may_name_the_authorization_server():
     """Ours: then the MCP server is not asked."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         here.resource = None
         auth = oauth(browser, authorization_server=here.authority.issuer)
         async with Client(here.url, auth=auth):
@@ -644,8 +647,8 @@ async def test_the_application_may_name_the_authorization_server():
 
 async def test_a_token_that_nobody_accepts_is_not_asked_for_for_ever():
     """Ours: the browser opens once."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         here.authority.tokens = NoTokens()
         with pytest.raises(AuthRefused, match="does not let in a token that"):
             await Client(here.url, auth=oauth(browser)).open()
@@ -661,14 +664,14 @@ class NoTokens(dict):
 
 async def test_a_refusal_that_asks_for_no_token_opens_no_browser():
     """Ours: a gateway in between may want something else."""
-    browser = Browser()
+    browser = TownBrowser()
 
     async def guarded(scope, receive, send):
         start = {"type": "http.response.start", "status": 401}
         await send({**start, "headers": [(b"www-authenticate", b'Basic realm="gate"')]})
         await send({"type": "http.response.body", "body": b""})
 
-    async with town() as here:
+    async with open_town() as here:
         here.gate = lambda scope, receive, send, _headers: guarded(scope, receive, send)
         with pytest.raises(Exception, match="401"):
             await Client(here.url, auth=oauth(browser)).open()
@@ -678,7 +681,7 @@ async def test_a_refusal_that_asks_for_no_token_opens_no_browser():
 @pytest.mark.covers("auth.client.own-tokens-only")
 async def test_a_redirect_to_another_origin_gets_no_token():
     """The spec: tokens go to the server they were issued for."""
-    async with town() as here, town() as other:
+    async with open_town() as here, open_town() as other:
         async with Client(here.url, auth=oauth()) as client:
             moved = [(b"location", other.url.encode())]
 
@@ -694,7 +697,7 @@ async def test_a_redirect_to_another_origin_gets_no_token():
 
 async def test_dpop_may_be_demanded():
     """Ours: a token that is bound to nothing is not used then."""
-    async with town() as here:
+    async with open_town() as here:
         with pytest.raises(AuthUnsafe, match="bound the token to no key"):
             await Client(here.url, auth=oauth(dpop="require")).open()
     with pytest.raises(UsageError, match="dpop='sometimes'"):
@@ -704,7 +707,7 @@ async def test_dpop_may_be_demanded():
 @pytest.mark.covers("auth.client.version-header")
 async def test_discovery_says_which_revision_it_is_for():
     """2025-03-26: a server may answer by it."""
-    async with town() as here, Client(here.url, auth=oauth()):
+    async with open_town() as here, Client(here.url, auth=oauth()):
         pass
     asked = [headers for _, path, headers in here.seen if path.startswith("/.well-known/")]
     assert {"2026-07-28"} == {headers.get("mcp-protocol-version") for headers in asked}
@@ -712,14 +715,14 @@ async def test_discovery_says_which_revision_it_is_for():
 
 def test_the_server_of_these_tests_needs_no_token_by_itself():
     """Ours: the gate is the town's."""
-    assert isinstance(small(), Server)
+    assert isinstance(make_small_server(), Server)
 
 
 @pytest.mark.covers("auth.all.other-transports")
 async def test_the_handshake_of_a_websocket_has_the_token():
     """Ours: it is a request like others, and is made again once there is one."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         url = here.url.replace("http", "ws")
         here.announces = False
         async with Client(url, auth=oauth(browser)) as client:
@@ -734,8 +737,8 @@ async def test_the_handshake_of_a_websocket_has_the_token():
 @pytest.mark.covers("auth.all.other-transports")
 async def test_both_halves_of_http_sse_have_the_token():
     """Ours: the stream that opens the session, and every message."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         here.resource["resource"] = f"{here.origin}/sse"
         here.place, here.announces = "/sse", False
         async with Client(HttpSse(f"{here.origin}/sse"), auth=oauth(browser)) as client:
@@ -749,8 +752,8 @@ async def test_both_halves_of_http_sse_have_the_token():
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_closing_with_tokens_that_are_over_asks_nobody_and_raises_nothing(revision):
     """Ours: the end of a session, and what goes on by itself, is no reason to log in."""
-    browser = Browser()
-    async with town() as here:
+    browser = TownBrowser()
+    async with open_town() as here:
         client = Client(here.url, auth=oauth(browser), revision=revision)
         await client.open()
         here.revoked |= set(here.authority.tokens)
@@ -763,10 +766,10 @@ async def test_closing_with_tokens_that_are_over_asks_nobody_and_raises_nothing(
 
 async def test_metadata_lead_to_no_address_that_nobody_has_named():
     """The spec: the guard stands at the connection; nobody is connected to."""
-    browser, visitors = Browser(), []
+    browser, visitors = TownBrowser(), []
     elsewhere = await asyncio.start_server(lambda r, w: visitors.append(w), "127.0.0.1", 0)
     port = elsewhere.sockets[0].getsockname()[1]
-    async with elsewhere, town() as here:
+    async with elsewhere, open_town() as here:
         policy = NetworkPolicy(origins=frozenset({here.origin}))
         for issuer in (
             f"http://127.0.0.1:{port}",
@@ -785,7 +788,7 @@ async def test_a_logout_is_told_where_the_server_takes_that():
     """RFC 7009: the refresh token is revoked, by the client it was issued to."""
     store, told = MemoryTokenStore(), []
     auth = oauth(store=store)
-    async with town() as here:
+    async with open_town() as here:
         here.authority.metadata["revocation_endpoint"] = f"{here.authority.issuer}/revoke"
         page = here.page
 
@@ -819,7 +822,7 @@ async def test_without_a_browser_a_client_does_not_register_again_and_again():
         raise AuthRequired("there is no browser here")
 
     auth = oauth(none)
-    async with town() as here:
+    async with open_town() as here:
         for _ in range(3):
             with pytest.raises(AuthRequired, match="no browser"):
                 await Client(here.url, auth=auth).open()
@@ -837,7 +840,7 @@ async def test_without_a_browser_a_client_does_not_register_again_and_again():
 async def test_a_renewed_token_is_of_a_kind_that_was_agreed_to(kind, dpop, words):
     """Ours: an answer to a renewal is held to what an answer to a login is."""
     auth = oauth(dpop=dpop)
-    async with town() as here:
+    async with open_town() as here:
         authority, issued = here.authority, here.authority.issued
         if dpop == "require":
             authority.metadata["dpop_signing_alg_values_supported"] = ["ES256"]

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from isthmus.auth import ByHand, Key, Loopback, MemoryTokenStore, PrivateKey, Registration, Secret
-from isthmus.auth.client.discovery import Place, ServerMetadata
-from isthmus.auth.client.registration import Program, Registrar
-from isthmus.auth.client.static import StaticClient
-from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.network import Fetched
+from isthmus.auth.client.discovery import DiscoveryResult, ServerMetadata
+from isthmus.auth.client.registration import ClientProfile, Registrar, StaticClient
+from isthmus.auth.client.store.records import Tokens
+from isthmus.auth.net.network import Fetched
 from isthmus.errors import AuthRefused, AuthUnsafe
 
 ISSUER, LANDING = "https://login.example", "http://127.0.0.1:4711/callback"
@@ -33,12 +32,12 @@ class Desk:
 
 def place(**more):
     server = ServerMetadata(issuer=ISSUER, registration_endpoint=f"{ISSUER}/register", **more)
-    return Place(resource="https://mcp.example", server=server)
+    return DiscoveryResult(resource="https://mcp.example", server=server)
 
 
 def registrar(desk, store=None, redirect=None, **program):
     return Registrar(
-        Program(name="desk", **program),
+        ClientProfile(name="desk", **program),
         redirect or Loopback(),
         store or MemoryTokenStore(),
         desk,

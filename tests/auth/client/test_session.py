@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from isthmus.auth.client.session import AuthSession, Want
-from isthmus.auth.client.step_up import StepUps
-from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.network import NetworkFailed
-from isthmus.auth.secret import Secret
+from isthmus.auth.client.session import AuthSession, StepUps, TokenDemand
+from isthmus.auth.client.store.records import Tokens
+from isthmus.auth.net.network import NetworkFailed
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, ConnectionLost, ScopeShortfall
 
 URL = "https://mcp.example/mcp"
@@ -125,7 +124,7 @@ async def test_all_who_need_tokens_wait_for_one_flight():
     """Ours: and get the same ones, or the same error."""
     one = session(desk := Desk())
     desk.gate.clear()
-    waiting = [asyncio.create_task(one.renewed(Want())) for _ in range(5)]
+    waiting = [asyncio.create_task(one.renewed(TokenDemand())) for _ in range(5)]
     await turns()
     desk.gate.set()
     assert {Secret("new")} == {(await task).access for task in waiting}
@@ -134,7 +133,7 @@ async def test_all_who_need_tokens_wait_for_one_flight():
     desk.next["obtain"] = AuthRefused("no", "access_denied")
     other = session(desk)
     desk.gate.clear()
-    waiting = [asyncio.create_task(other.renewed(Want())) for _ in range(3)]
+    waiting = [asyncio.create_task(other.renewed(TokenDemand())) for _ in range(3)]
     await turns()
     desk.gate.set()
     assert [AuthRefused] * 3 == [
@@ -146,11 +145,11 @@ async def test_whoever_comes_while_a_flight_is_cancelled_begins_another():
     """Ours: somebody else's cancellation is not theirs."""
     one = session(desk := Desk())
     desk.gate.clear()
-    first = asyncio.create_task(one.renewed(Want()))
+    first = asyncio.create_task(one.renewed(TokenDemand()))
     await turns()
     first.cancel()
     await asyncio.sleep(0)
-    second = asyncio.create_task(one.renewed(Want()))
+    second = asyncio.create_task(one.renewed(TokenDemand()))
     await turns()
     desk.gate.set()
 
@@ -163,12 +162,12 @@ async def test_whoever_cannot_wait_for_a_user_does_not():
     one = session(desk := Desk(kept=tokens("old", refresh=None)))
     old = await one.ready()
 
-    assert await one.renewed(Want(before=old), patient=False) is None
+    assert await one.renewed(TokenDemand(before=old), patient=False) is None
     assert "obtain" not in desk.said
     desk.gate.clear()
-    waiting = asyncio.create_task(one.renewed(Want(before=old)))
+    waiting = asyncio.create_task(one.renewed(TokenDemand(before=old)))
     await turns()
-    assert await one.renewed(Want(before=old), patient=False) is None
+    assert await one.renewed(TokenDemand(before=old), patient=False) is None
     desk.gate.set()
     assert Secret("new") == (await waiting).access
 
@@ -177,14 +176,14 @@ async def test_a_token_that_was_just_refreshed_and_refused_leads_to_the_user():
     """Ours: and one that was just obtained to an error, not to another login."""
     one = session(desk := Desk(kept=tokens("old")))
     desk.next["refresh"] = tokens("newer")
-    newer = await one.renewed(Want(before=await one.ready()))
+    newer = await one.renewed(TokenDemand(before=await one.ready()))
     assert Secret("newer") == newer.access
-    new = await one.renewed(Want(before=newer))
+    new = await one.renewed(TokenDemand(before=newer))
     assert Secret("new") == new.access
     with pytest.raises(AuthRefused, match="does not let in a token that i has just issued"):
-        await one.renewed(Want(before=new))
+        await one.renewed(TokenDemand(before=new))
     one.worked(new)
-    assert Secret("newer") == (await one.renewed(Want(before=new))).access
+    assert Secret("newer") == (await one.renewed(TokenDemand(before=new))).access
     assert ["load", "refresh", "obtain", "refresh"] == desk.said
 
 
@@ -192,7 +191,7 @@ async def test_closing_ends_a_flight_and_everybody_who_waits():
     """Ours: nothing is left running."""
     one = session(desk := Desk())
     desk.gate.clear()
-    waiting = asyncio.create_task(one.renewed(Want()))
+    waiting = asyncio.create_task(one.renewed(TokenDemand()))
     await turns()
     await one.close()
     with pytest.raises(ConnectionLost, match="closed while it got authorization"):
@@ -216,7 +215,7 @@ async def test_more_scopes_that_somebody_else_got_are_taken():
     desk.next["obtain"] = many
     ups = StepUps(one, URL)
     await one.ready()
-    want = Want(before=few, scopes=frozenset("b"), more=True, operation="tools/call x")
+    want = TokenDemand(before=few, scopes=frozenset("b"), more=True, operation="tools/call x")
     first, second = await asyncio.gather(ups.tokens(want), ups.tokens(want))
 
     assert many is first is second
@@ -231,7 +230,7 @@ async def test_operations_that_are_remembered_are_bounded():
     ups = StepUps(one, URL)
     await one.ready()
     for number in range(1100):
-        want = Want(before=few, scopes=frozenset("b"), more=True, operation=f"x{number}")
+        want = TokenDemand(before=few, scopes=frozenset("b"), more=True, operation=f"x{number}")
         desk.next["obtain"] = tokens(f"few{number}", scopes=frozenset("a"))
         with pytest.raises(ScopeShortfall):
             await ups.tokens(want)

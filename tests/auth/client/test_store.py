@@ -8,11 +8,10 @@ import sys
 
 import pytest
 
-from isthmus.auth.client.locks import StoreBusy
-from isthmus.auth.client.store import FileTokenStore
-from isthmus.auth.client.tokens import Key, Registration, Tokens
-from isthmus.auth.client.vault import StoreBroken
-from isthmus.auth.secret import Secret
+from isthmus.auth.client.store.file_store import FileTokenStore, StoreBusy
+from isthmus.auth.client.store.records import Key, Registration, Tokens
+from isthmus.auth.client.store.vault import StoreBroken
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 
 KEY = "k" * 43

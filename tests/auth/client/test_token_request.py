@@ -5,14 +5,17 @@ import json
 import pytest
 
 from isthmus.auth import PrivateKey, Secret
-from isthmus.auth.client.proofs import Proofs
-from isthmus.auth.client.token_request import request_token
-from isthmus.auth.client.tokens import Tokens
-from isthmus.auth.client_identity import Identity, authenticated, method_of
-from isthmus.auth.dpop import DpopKey
-from isthmus.auth.foreign import said
-from isthmus.auth.jose import read_token, verify
-from isthmus.auth.network import Fetched
+from isthmus.auth.client.store.records import Tokens
+from isthmus.auth.client.token_request import DpopProofs, request_token
+from isthmus.auth.net.network import Fetched
+from isthmus.auth.tokens.dpop import DpopKey
+from isthmus.auth.tokens.jose import read_token, verify_jwt
+from isthmus.auth.tokens.protocol import (
+    ClientIdentity,
+    authenticate_form,
+    choose_auth_method,
+    quote_foreign,
+)
 from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe
 
 ISSUER, ENDPOINT = "https://login.example", "https://login.example/token"
@@ -36,7 +39,7 @@ class Till:
 
 def asked(till, identity=None, **options):
     return request_token(
-        till, ENDPOINT, {"grant_type": "x"}, identity or Identity(client_id="c"), issuer=ISSUER,
+        till, ENDPOINT, {"grant_type": "x"}, identity or ClientIdentity(client_id="c"), issuer=ISSUER,
         **options,
     )  # fmt: skip
 
@@ -61,18 +64,18 @@ SECRET, KEY = Secret("s3:c /r+t"), None
 )
 def test_a_client_takes_the_best_way_that_the_server_takes(identity, methods, expected):
     """Ours: with what it has; what cannot be is an error that says what is missing."""
-    one = Identity(client_id="c", **identity)
+    one = ClientIdentity(client_id="c", **identity)
     if expected is None:
         with pytest.raises(AuthRequired, match="lets clients authenticate by"):
-            method_of(one, methods)
+            choose_auth_method(one, methods)
     else:
-        assert expected == method_of(one, methods)
+        assert expected == choose_auth_method(one, methods)
 
 
 def test_basic_encodes_both_parts():
     """RFC 6749 2.3.1: as in a form, before they are put together."""
-    identity = Identity(client_id="a:b", secret=SECRET)
-    form, headers = authenticated({"x": "y"}, identity, issuer=ISSUER)
+    identity = ClientIdentity(client_id="a:b", secret=SECRET)
+    form, headers = authenticate_form({"x": "y"}, identity, issuer=ISSUER)
 
     assert {"x": "y", "client_id": "a:b"} == form
     assert {"Authorization": "Basic YSUzQWI6czMlM0FjKyUyRnIlMkJ0"} == headers
@@ -80,9 +83,9 @@ def test_basic_encodes_both_parts():
 
 def test_a_secret_in_the_form_is_in_the_form_alone():
     """RFC 6749 2.3: one method for each request."""
-    identity = Identity(client_id="c", secret=Secret("s"), method="client_secret_post")
+    identity = ClientIdentity(client_id="c", secret=Secret("s"), method="client_secret_post")
 
-    assert ({"client_id": "c", "client_secret": "s"}, {}) == authenticated(
+    assert ({"client_id": "c", "client_secret": "s"}, {}) == authenticate_form(
         {}, identity, issuer=ISSUER
     )
 
@@ -90,9 +93,9 @@ def test_a_secret_in_the_form_is_in_the_form_alone():
 def test_an_assertion_is_for_the_issuer_and_good_once():
     """RFC 7523: who, for whom, until when, and an id of its own."""
     key = PrivateKey.generate("ES256")
-    identity = Identity(client_id="c", key=key)
-    forms = [authenticated({}, identity, issuer=ISSUER)[0] for _ in range(2)]
-    claims = [verify(form["client_assertion"], [key.jwk]) for form in forms]
+    identity = ClientIdentity(client_id="c", key=key)
+    forms = [authenticate_form({}, identity, issuer=ISSUER)[0] for _ in range(2)]
+    claims = [verify_jwt(form["client_assertion"], [key.jwk]) for form in forms]
 
     assert {"c"} == {claims[0]["iss"], claims[0]["sub"], forms[0]["client_id"]}
     assert ISSUER == claims[0]["aud"]
@@ -104,7 +107,7 @@ def test_an_assertion_is_for_the_issuer_and_good_once():
 def test_a_method_without_what_it_takes_is_an_error(method):
     """Ours: it says what to give."""
     with pytest.raises(AuthRequired, match="and has no"):
-        authenticated({}, Identity(client_id="c", method=method), issuer=ISSUER)
+        authenticate_form({}, ClientIdentity(client_id="c", method=method), issuer=ISSUER)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +172,9 @@ async def test_a_refusal_says_what_the_server_said(answer, code, words):
 
 def test_words_of_others_are_short_and_of_one_line():
     """Ours: an error is no place for a server's control characters."""
-    assert "a b" == said("a\nb")
-    assert 200 == len(said("x" * 999))
-    assert "None" == said(None)
+    assert "a b" == quote_foreign("a\nb")
+    assert 200 == len(quote_foreign("x" * 999))
+    assert "None" == quote_foreign(None)
 
 
 # --- proofs -----------------------------------------------------------------------------------
@@ -180,7 +183,7 @@ def test_words_of_others_are_short_and_of_one_line():
 @pytest.mark.covers("auth.extension.dpop-client")
 async def test_a_proof_goes_along_and_again_with_the_nonce_that_is_wanted():
     """RFC 9449 8: once more, with another jti."""
-    proofs = Proofs(DpopKey.generate())
+    proofs = DpopProofs(DpopKey.generate())
     wanted = (400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n1"})
     till = Till(wanted, {**GOOD, "token_type": "DPoP"}, GOOD)
     granted = await asked(till, proofs=proofs)
@@ -199,7 +202,7 @@ async def test_a_server_that_wants_nonce_after_nonce_is_refused():
         *((400, {"error": "use_dpop_nonce"}, {"dpop-nonce": f"n{n}"}) for n in range(5)),
     )
     with pytest.raises(AuthRefused, match="use_dpop_nonce"):
-        await asked(till, proofs=Proofs(DpopKey.generate()))
+        await asked(till, proofs=DpopProofs(DpopKey.generate()))
     assert 2 == len(till.forms)
 
 
@@ -211,7 +214,7 @@ def test_a_bound_token_is_shown_with_a_proof_of_its_own_key():
         access=Secret("a"), issuer="i", client_id="c", resource="r", kind="DPoP",
         proof_key=key.secret_jwk(),
     )  # fmt: skip
-    proofs = Proofs()
+    proofs = DpopProofs()
     proofs.learn(url, {"DPoP-Nonce": "n1"})
     shown = [proofs.presented(tokens, "GET", url) for _ in range(2)]
     claims = [read_token(one["DPoP"]).claims for one in shown]
@@ -225,7 +228,7 @@ def test_a_bound_token_is_shown_with_a_proof_of_its_own_key():
 @pytest.mark.parametrize("nonce", ["", "x" * 2000, "a\nb", "ü"])
 def test_what_is_no_nonce_is_not_remembered(nonce):
     """Ours: it would stand in a header of ours."""
-    proofs = Proofs(DpopKey.generate())
+    proofs = DpopProofs(DpopKey.generate())
     proofs.learn(ENDPOINT, {"DPoP-Nonce": nonce})
 
     assert {} == proofs._serving
@@ -236,4 +239,4 @@ def test_words_of_others_repeat_no_secret():
     """Ours: a server may say which code or refresh token it does not know."""
     secret = Secret("rt-5f0c1d2e3b4a")
 
-    assert "unknown token [redacted]" == said(f"unknown token {secret.reveal()}")
+    assert "unknown token [redacted]" == quote_foreign(f"unknown token {secret.reveal()}")

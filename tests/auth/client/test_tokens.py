@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from isthmus.auth import Key, MemoryTokenStore, Registration, Secret, Tokens
-from isthmus.auth.client.tokens import pack, unpack
+from isthmus.auth.client.store.records import pack_record, unpack_record
 
 TOKENS = Tokens(
     access=Secret("access-1"), refresh=Secret("refresh-1"), issuer="https://i", client_id="c",
@@ -18,7 +18,7 @@ REGISTRATION = Registration(issuer="https://i", client_id="c", redirect="r", sec
 @pytest.mark.parametrize("record", [TOKENS, REGISTRATION])
 def test_records_come_out_as_they_went_in(record):
     """Ours: secrets included, which nothing else shows."""
-    assert record == unpack(pack(record))
+    assert record == unpack_record(pack_record(record))
     assert "-1" not in f"{record} {record!r}"
 
 
@@ -26,7 +26,7 @@ def test_records_come_out_as_they_went_in(record):
 def test_what_is_no_record_is_refused(data):
     """Ours: a store may have been written by something else."""
     with pytest.raises(msgspec.ValidationError):
-        unpack(data)
+        unpack_record(data)
 
 
 def test_each_key_is_another_text():

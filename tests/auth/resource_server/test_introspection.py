@@ -5,11 +5,11 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from isthmus.auth.resource_server.introspection import AT_ONCE, IntrospectionVerifier
+from isthmus.auth.resource_server.introspection import MAX_PENDING_TOKENS, IntrospectionVerifier
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
-from local_web import answer, as_json, serving
+from support.http.local_web import make_json_response, make_response, serve_responses
 
 ISSUER, RESOURCE, NOW = "https://login.example", "https://mcp.example/mcp", 1_800_000_000.0
 ACTIVE = {
@@ -40,7 +40,7 @@ class Issuer:
 
     def __call__(self, asked):
         said = {name: value for name, value in self.said.items() if value is not ...}
-        return self.raw or as_json(said)
+        return self.raw or make_json_response(said)
 
 
 def judge(web, clock=None, **options):
@@ -51,7 +51,7 @@ def judge(web, clock=None, **options):
 
 async def test_an_active_token_is_its_users():
     """RFC 7662 2.2: what the issuer says of it, and nothing of the token."""
-    async with serving(Issuer(cnf={"jkt": "print"}, username="Ada")) as web:
+    async with serve_responses(Issuer(cnf={"jkt": "print"}, username="Ada")) as web:
         principal = await judge(web).verify(TOKEN, RESOURCE)
 
     assert (ISSUER, "ada", "desk", {"a", "b"}, NOW + 600, "print", "Ada") == (
@@ -71,7 +71,7 @@ async def test_an_active_token_is_its_users():
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
 async def test_we_say_who_asks(method):
     """RFC 7662 2.1, RFC 6749 2.3.1: both halves are form-encoded before they are put together."""
-    async with serving(Issuer()) as web:
+    async with serve_responses(Issuer()) as web:
         await judge(web, method=method).verify(TOKEN, RESOURCE)
 
     asked = web.requests[0]
@@ -102,32 +102,32 @@ async def test_we_say_who_asks(method):
 )
 async def test_a_token_that_is_not_active_here_is_nobodys(changes):
     """RFC 7662 4: the resource server holds the answer against itself."""
-    async with serving(Issuer(**changes)) as web:
+    async with serve_responses(Issuer(**changes)) as web:
         assert None is await judge(web).verify(TOKEN, RESOURCE)
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        answer(status=401),
-        answer(status=500),
-        as_json([]),
-        answer(b"x"),
-        as_json({"active": True}, status=302),
+        make_response(status=401),
+        make_response(status=500),
+        make_json_response([]),
+        make_response(b"x"),
+        make_json_response({"active": True}, status=302),
     ],
 )
 async def test_an_issuer_that_cannot_be_asked_is_no_bad_token(raw):
     """Ours: a wrong secret of ours, or an outage of theirs, is 503 and not 401."""
     issuer = Issuer()
     issuer.raw = raw
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         with pytest.raises(VerifierUnavailable, match="introspection"):
             await judge(web).verify(TOKEN, RESOURCE)
 
 
 async def test_requests_with_one_token_at_once_ask_once():
     """Ours: a client that opens with twenty requests makes one of its issuer."""
-    async with serving(Issuer()) as web:
+    async with serve_responses(Issuer()) as web:
         verifier = judge(web)
         principals = await asyncio.gather(*(verifier.verify(TOKEN, RESOURCE) for _ in range(20)))
         asked = len(web.requests)
@@ -138,23 +138,25 @@ async def test_requests_with_one_token_at_once_ask_once():
 
 async def test_a_flood_of_made_up_tokens_opens_so_many_requests_and_no_more():
     """Ours: what is beyond that is told to come back, and is no bad token."""
-    async with serving(Issuer(active=False)) as web:
+    async with serve_responses(Issuer(active=False)) as web:
         verifier = judge(web)
-        made_up = [Presented("bearer", Secret(f"made-up-{i}")) for i in range(AT_ONCE + 20)]
+        made_up = [
+            Presented("bearer", Secret(f"made-up-{i}")) for i in range(MAX_PENDING_TOKENS + 20)
+        ]
         told = await asyncio.gather(
             *(verifier.verify(one, RESOURCE) for one in made_up), return_exceptions=True
         )
         asked = len(web.requests)
 
-    assert AT_ONCE == asked
-    assert [None] * AT_ONCE == told[:AT_ONCE]
-    assert {VerifierUnavailable} == {type(one) for one in told[AT_ONCE:]}
+    assert MAX_PENDING_TOKENS == asked
+    assert [None] * MAX_PENDING_TOKENS == told[:MAX_PENDING_TOKENS]
+    assert {VerifierUnavailable} == {type(one) for one in told[MAX_PENDING_TOKENS:]}
 
 
 async def test_an_answer_is_believed_for_a_minute_at_most():
     """Ours: a revoked token is good for sixty seconds more, and never longer than it would have been."""
     clock, issuer = Clock(), Issuer()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         first = await verifier.verify(TOKEN, RESOURCE)
         issuer.said["active"] = False
@@ -173,7 +175,7 @@ async def test_an_answer_is_believed_for_a_minute_at_most():
 
 async def test_nothing_is_remembered_across_resources_nor_with_fresh_0():
     """Ours: an answer is for one resource, and who wants to hear of each revocation at once can."""
-    async with serving(Issuer()) as web:
+    async with serve_responses(Issuer()) as web:
         verifier, careful = judge(web), judge(web, fresh=0)
         await verifier.verify(TOKEN, RESOURCE)
         assert None is await verifier.verify(TOKEN, "https://other.example/mcp")
@@ -188,14 +190,14 @@ async def test_nothing_is_remembered_across_resources_nor_with_fresh_0():
 async def test_a_stream_lasts_while_its_token_is_active():
     """Ours: a revoked token ends what it opened, an issuer's outage does not."""
     clock, issuer = Clock(), Issuer()
-    async with serving(issuer) as web:
+    async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         first = await verifier.verify(TOKEN, RESOURCE)
         clock.now += 61
         assert await verifier.lasts(first)
         assert first is await verifier.verify(TOKEN, RESOURCE), "the same, so that it is known"
         clock.now += 61
-        issuer.raw = answer(status=500)
+        issuer.raw = make_response(status=500)
         assert await verifier.lasts(first)
         issuer.raw, issuer.said["active"] = None, False
         assert not await verifier.lasts(first)

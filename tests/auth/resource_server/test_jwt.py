@@ -2,10 +2,10 @@
 
 import pytest
 
-from isthmus.auth.jose import Keys, PrivateKey, sign
 from isthmus.auth.resource_server.jwt import JWTVerifier
 from isthmus.auth.resource_server.verifier import Presented
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.jose import Keys, PrivateKey, sign_jwt
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 
 ISSUER, RESOURCE, NOW = "https://login.example/", "https://mcp.example/mcp", 1_800_000_000.0
@@ -29,7 +29,7 @@ def judge(clock=None, **options):
 def presented(typ="at+jwt", without=(), **claims):
     """A token."""
     said = {name: value for name, value in {**CLAIMS, **claims}.items() if name not in without}
-    return Presented("bearer", Secret(sign(said, KEY, typ=typ)))
+    return Presented("bearer", Secret(sign_jwt(said, KEY, typ=typ)))
 
 
 @pytest.mark.covers("auth.resource.audience-checked")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from asgi_driver import fetch
-from isthmus.auth.resource_server.metadata import places
-from protected import ISSUER, RESOURCE, Files, guard
+from isthmus.auth.resource_server.metadata import list_metadata_paths
+from support.auth.protected_server import ISSUER, RESOURCE, Files, make_guard
+from support.http.asgi_driver import fetch
 
 PATH = "/.well-known/oauth-protected-resource"
 HEAD = {"host": "localhost:8000", "origin": "https://page.example"}
@@ -27,7 +27,10 @@ async def test_it_names_the_resource_its_issuers_and_the_least_scopes(path):
 
 async def test_it_says_how_tokens_are_bound():
     """RFC 9728 2: for DPoP."""
-    allowed, required = guard(dpop="allow").metadata, guard(dpop="require", name="Files").metadata
+    allowed, required = (
+        make_guard(dpop="allow").metadata,
+        make_guard(dpop="require", name="Files").metadata,
+    )
 
     assert "ES256" in allowed["dpop_signing_alg_values_supported"]
     assert "dpop_bound_access_tokens_required" not in allowed
@@ -67,7 +70,7 @@ async def test_it_is_not_served_under_a_name_that_is_not_ours():
 )
 def test_it_is_between_host_and_path_and_at_the_root_of_who_is_alone(resource, alone, expected):
     """RFC 9728 3.1."""
-    assert expected == places(resource, alone=alone)
+    assert expected == list_metadata_paths(resource, alone=alone)
 
 
 async def test_further_pages_are_served_beside_it():
@@ -77,7 +80,7 @@ async def test_further_pages_are_served_beside_it():
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": scope["path"].encode()})
 
-    app = Files(guard(routes={"/authorize": page})).app
+    app = Files(make_guard(routes={"/authorize": page})).app
 
     found = [
         (await fetch(app, "GET", path, headers=HEAD)).body for path in ("/authorize", "/authorize/")

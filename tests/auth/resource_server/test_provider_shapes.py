@@ -4,12 +4,11 @@ import time
 
 import pytest
 
-import doc_blocks
-from doc_blocks import ROOT, blocks
-from isthmus.auth.jose import sign
-from isthmus.auth.jwk import Keys, PrivateKey
 from isthmus.auth.resource_server.verifier import Presented
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.jose import Keys, PrivateKey, sign_jwt
+from isthmus.auth.tokens.secret import Secret
+from support.docs import blocks
+from support.docs.blocks import ROOT, list_blocks
 
 PAGE = ROOT / "docs" / "guide" / "auth-external-providers.md"
 RESOURCE = "https://mcp.example.com/mcp"
@@ -22,8 +21,8 @@ API = "66666666-7777-8888-9999-000000000000"
 async def page():
     """What the page's own blocks make."""
     namespace = {}
-    for block in blocks(PAGE, "python"):
-        await doc_blocks.run_python(block, namespace)
+    for block in list_blocks(PAGE, "python"):
+        await blocks.run_python(block, namespace)
     return namespace
 
 
@@ -56,7 +55,7 @@ def entra(**changed):
 async def judged(auth, key, claims, typ="JWT"):
     """Whom the page's settings take a token for."""
     auth._verifier._keys = Keys([key.jwk])
-    token = Secret(sign({k: v for k, v in claims.items() if v is not None}, key, typ=typ))
+    token = Secret(sign_jwt({k: v for k, v in claims.items() if v is not None}, key, typ=typ))
     return await auth._verifier.verify(Presented("bearer", token), RESOURCE)
 
 

@@ -5,14 +5,14 @@ import stat
 
 import pytest
 
-from asgi_driver import fetch
-from house import house
-from http_wire import modern_body, modern_head
 from isthmus.auth import KVReplays, SQLiteAuthStore, SQLiteReplays
-from isthmus.auth.dpop import DpopKey
+from isthmus.auth.tokens.dpop import DpopKey
 from isthmus.errors import UsageError
 from isthmus.store.kv import MemoryKV
-from protected import READ, RESOURCE, Files, guard, person
+from support.auth.authority import make_authority
+from support.auth.protected_server import READ, RESOURCE, Files, make_guard, make_person
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 NOW = 1_800_000_000.0
 KEY = DpopKey.generate()
@@ -20,8 +20,8 @@ KEY = DpopKey.generate()
 
 def bound(replays):
     """A server that takes tokens bound to a key, as a process of its own would have it."""
-    people = {"bound": person("ada", READ, jkt=KEY.jkt)}
-    return Files(guard(people, clock=lambda: NOW, dpop="require", replays=replays))
+    people = {"bound": make_person("ada", READ, jkt=KEY.jkt)}
+    return Files(make_guard(people, clock=lambda: NOW, dpop="require", replays=replays))
 
 
 async def show(files, proof):
@@ -90,7 +90,7 @@ async def test_a_store_that_cannot_be_asked_is_503(tmp_path):
 async def test_an_authorization_server_with_a_file_keeps_the_proofs_of_its_resources(tmp_path):
     """Ours: nobody has to think of it where there is a file."""
     store = SQLiteAuthStore(tmp_path / "auth.db", key="k" * 43)
-    authority = house("http://localhost:8000", None, store=store)
+    authority = make_authority("http://localhost:8000", None, store=store)
     auth = authority.resource_auth(RESOURCE, dpop="allow")
     assert "SQLiteReplays" in repr(auth._stored_replays)
     assert str(tmp_path / "auth.db.proofs") in repr(auth._stored_replays)
@@ -101,4 +101,4 @@ async def test_an_authorization_server_with_a_file_keeps_the_proofs_of_its_resou
 def test_what_is_no_store_of_proofs_is_refused_when_it_is_given():
     """Ours: with what to give in its place."""
     with pytest.raises(UsageError, match="SQLiteReplays"):
-        guard({}, dpop="allow", replays="proofs.db")
+        make_guard({}, dpop="allow", replays="proofs.db")

@@ -2,8 +2,6 @@
 
 import pytest
 
-from asgi_driver import fetch
-from http_wire import modern_body, modern_head
 from isthmus import Server
 from isthmus.auth import (
     AuthorizationServer,
@@ -13,26 +11,28 @@ from isthmus.auth import (
     StaticTokens,
     VerifierUnavailable,
 )
-from isthmus.auth.challenge import parse_challenges
-from isthmus.auth.dpop import DpopKey, Nonces
+from isthmus.auth.net.challenge import parse_challenges
+from isthmus.auth.tokens.dpop import DpopKey, Nonces
 from isthmus.errors import UsageError
-from protected import (
+from support.auth.protected_server import (
     ISSUER,
     METADATA,
     PEOPLE,
     RESOURCE,
     WRITE,
     Files,
-    ask,
-    bearer,
-    call,
-    challenges,
-    guard,
-    old_head,
-    opened,
-    person,
-    tool_call,
+    bearer_header,
+    begin_request_as,
+    call_tool_as,
+    legacy_head_as,
+    legacy_tool_call,
+    list_challenges,
+    make_guard,
+    make_person,
+    open_session_as,
 )
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 LEGACY = ("2025-03-26", "2025-06-18", "2025-11-25")
 NOW = 1_800_000_000.0
@@ -40,7 +40,7 @@ NOW = 1_800_000_000.0
 
 def only(exchange):
     """The one challenge of an answer."""
-    (challenge,) = parse_challenges(challenges(exchange))
+    (challenge,) = parse_challenges(list_challenges(exchange))
     return challenge
 
 
@@ -62,7 +62,7 @@ async def with_header(value, files=None):
 )
 async def test_no_token_is_401_without_an_error_and_with_the_least_scopes():
     """Spec 2025-11-25 basic/authorization#error-handling; RFC 6750 3.1: no error code for nobody."""
-    answer = await call(Files().app, None, "read", path="a")
+    answer = await call_tool_as(Files().app, None, "read", path="a")
 
     challenge = only(answer)
     assert (401, "bearer") == (answer.status, challenge.scheme)
@@ -73,12 +73,12 @@ async def test_no_token_is_401_without_an_error_and_with_the_least_scopes():
 async def test_a_token_that_is_not_good_is_401_with_the_reason():
     """Spec 2025-11-25 basic/authorization#token-handling: invalid or expired tokens MUST be 401."""
     clock = iter([NOW]).__next__
-    old = person("ada", "files:read", expires_at=NOW - 1)
-    files = Files(guard(verifier=StaticTokens({"token-of-ada": old}, clock=clock)))
+    old = make_person("ada", "files:read", expires_at=NOW - 1)
+    files = Files(make_guard(verifier=StaticTokens({"token-of-ada": old}, clock=clock)))
 
     for answer in (
-        await call(Files().app, "unknown", "read"),
-        await call(files.app, "ada", "read"),
+        await call_tool_as(Files().app, "unknown", "read"),
+        await call_tool_as(files.app, "ada", "read"),
     ):
         challenge = only(answer)
 
@@ -141,9 +141,9 @@ async def test_an_outage_of_the_verifier_is_503_and_no_reason_to_log_in():
         async def verify(self, presented, resource):
             raise VerifierUnavailable("the keys cannot be fetched", 12.0)
 
-    answer = await call(Files(guard(verifier=Out())).app, "ada", "read")
+    answer = await call_tool_as(Files(make_guard(verifier=Out())).app, "ada", "read")
 
-    assert (503, "12", []) == (answer.status, answer.header("retry-after"), challenges(answer))
+    assert (503, "12", []) == (answer.status, answer.header("retry-after"), list_challenges(answer))
 
 
 async def test_a_verifier_is_told_what_came_and_what_for():
@@ -155,7 +155,7 @@ async def test_a_verifier_is_told_what_came_and_what_for():
             seen.append((presented, resource))
 
     head = {**modern_head(name="read"), "host": "127.0.0.1:9", "authorization": "Bearer some-token"}
-    await fetch(Files(guard(verifier=Ours())).app, headers=head, body=modern_body())
+    await fetch(Files(make_guard(verifier=Ours())).app, headers=head, body=modern_body())
 
     ((presented, resource),) = seen
     assert (RESOURCE, "bearer", "POST", RESOURCE) == (
@@ -174,12 +174,12 @@ async def test_a_verifier_is_told_what_came_and_what_for():
 @pytest.mark.parametrize("revision", LEGACY)
 async def test_until_2025_a_challenge_has_what_is_needed_and_what_was_granted(revision):
     """Spec 2025-11-25 basic/authorization#runtime-insufficient-scope-errors: existing ones as well."""
-    everything = person("eve", "files:read", "files:write", "openid", "offline_access")
-    files = Files(guard({"token-of-eve": everything}))
-    session = await opened(files.app, "eve", revision)
-    body = tool_call("publish", project="x")
+    everything = make_person("eve", "files:read", "files:write", "openid", "offline_access")
+    files = Files(make_guard({"token-of-eve": everything}))
+    session = await open_session_as(files.app, "eve", revision)
+    body = legacy_tool_call("publish", project="x")
 
-    answer = await fetch(files.app, headers=old_head(session, "eve", revision), body=body)
+    answer = await fetch(files.app, headers=legacy_head_as(session, "eve", revision), body=body)
 
     challenge = only(answer)
     assert (403, "insufficient_scope") == (answer.status, challenge.params["error"])
@@ -191,12 +191,12 @@ async def test_until_2025_a_challenge_has_what_is_needed_and_what_was_granted(re
 @pytest.mark.covers("auth.resource.scope-403", "auth.resource.scopes-all-at-once")
 async def test_since_2026_a_challenge_has_what_the_operation_needs():
     """Spec 2026-07-28 basic/authorization#runtime-insufficient-scope-errors: of this operation alone."""
-    wide = person("eve", "files:read", "files:write", "project:other")
-    server = Server("files", auth=guard({"token-of-eve": wide}))
+    wide = make_person("eve", "files:read", "files:write", "project:other")
+    server = Server("files", auth=make_guard({"token-of-eve": wide}))
     server.add_tool(lambda: "x", name="other", scopes={"project:other"})
     server.add_tool(lambda: "x", name="act", scopes={"project:x"})
 
-    answer = await call(server.asgi(), "eve", "act")
+    answer = await call_tool_as(server.asgi(), "eve", "act")
 
     assert {"files:read", "project:x"} == only(answer).scopes
 
@@ -205,7 +205,7 @@ async def test_since_2026_a_challenge_has_what_the_operation_needs():
 @pytest.mark.parametrize(("name", "status"), [("root", 200), ("eve", 200), ("ada", 403)])
 async def test_a_broader_scope_counts_for_what_it_implies(name, status):
     """Spec 2026-07-28 basic/authorization#step-up-authorization-flow: the hierarchy is honoured."""
-    assert status == (await call(Files().app, name, "write", path="a")).status
+    assert status == (await call_tool_as(Files().app, name, "write", path="a")).status
 
 
 @pytest.mark.covers("auth.resource.scope-403")
@@ -213,8 +213,8 @@ async def test_every_request_takes_the_base_scopes():
     """Ours: a token that allows nothing here allows not even to look around."""
     files = Files()
     answers = [
-        await ask(files.app, "guest", "server/discover", {}).done(),
-        await ask(files.app, "guest", "tools/list", {}).done(),
+        await begin_request_as(files.app, "guest", "server/discover", {}).done(),
+        await begin_request_as(files.app, "guest", "tools/list", {}).done(),
     ]
 
     assert [403, 403] == [one.status for one in answers]
@@ -224,8 +224,8 @@ async def test_every_request_takes_the_base_scopes():
 @pytest.mark.parametrize(
     "declare",
     [
-        lambda: guard(scopes={"offline_access"}),
-        lambda: guard(scopes=ScopeModel({"a"}, implies={"a": {"offline_access"}})),
+        lambda: make_guard(scopes={"offline_access"}),
+        lambda: make_guard(scopes=ScopeModel({"a"}, implies={"a": {"offline_access"}})),
         lambda: Server("x").add_tool(lambda: 1, name="x", scopes={"offline_access"}),
     ],
 )
@@ -240,10 +240,10 @@ def test_offline_access_is_no_scope_of_a_server(declare):
 
 async def test_what_is_open_to_everybody_needs_no_token_and_a_wrong_one_is_wrong():
     """Ours: methods, not tools, and nothing that takes scopes."""
-    files = Files(guard(anonymous={"server/discover", "tools/list", "tools/call"}))
+    files = Files(make_guard(anonymous={"server/discover", "tools/list", "tools/call"}))
 
     async def status(name, method, params):
-        return (await ask(files.app, name, method, params).done()).status
+        return (await begin_request_as(files.app, name, method, params).done()).status
 
     assert 200 == await status(None, "tools/list", {})
     assert 200 == await status(None, "tools/call", {"name": "whoami", "arguments": {}})
@@ -255,21 +255,21 @@ async def test_what_is_open_to_everybody_needs_no_token_and_a_wrong_one_is_wrong
 
 async def test_an_anonymous_session_is_nobodys_until_its_end():
     """Ours: whoever logs in opens a session of their own."""
-    files = Files(guard(anonymous={"initialize", "tools/list"}))
-    session = await opened(files.app, None)
+    files = Files(make_guard(anonymous={"initialize", "tools/list"}))
+    session = await open_session_as(files.app, None)
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
     statuses = [
-        (await fetch(files.app, headers=old_head(session, name), body=body)).status
+        (await fetch(files.app, headers=legacy_head_as(session, name), body=body)).status
         for name, body in (
             (None, note),
             (None, listing),
             ("ada", listing),
-            (None, tool_call("read")),
+            (None, legacy_tool_call("read")),
         )
     ]
-    ended = await fetch(files.app, "DELETE", headers=old_head(session, None))
+    ended = await fetch(files.app, "DELETE", headers=legacy_head_as(session, None))
 
     assert ([202, 200, 404, 401], 200) == (statuses, ended.status)
     await files.app.close()
@@ -283,8 +283,8 @@ BOUND = "token-bound"
 
 def bound(**options):
     """A server that takes bound tokens."""
-    people = {**PEOPLE, "token-bound": person("ada", "files:read", jkt=KEY.jkt)}
-    return Files(guard(people, clock=lambda: NOW, **{"dpop": "allow", **options}))
+    people = {**PEOPLE, "token-bound": make_person("ada", "files:read", jkt=KEY.jkt)}
+    return Files(make_guard(people, clock=lambda: NOW, **{"dpop": "allow", **options}))
 
 
 async def prove(files, scheme="DPoP", token=BOUND, proof=None, key=KEY, **claims):
@@ -305,7 +305,7 @@ async def test_a_bound_token_is_good_with_a_proof_and_each_proof_once():
     first, again = await prove(files, proof=proof), await prove(files, proof=proof)
 
     assert (200, 401) == (first.status, again.status)
-    dpop = next(c for c in parse_challenges(challenges(again)) if c.scheme == "dpop")
+    dpop = next(c for c in parse_challenges(list_challenges(again)) if c.scheme == "dpop")
     assert "invalid_dpop_proof" == dpop.params["error"]
 
 
@@ -327,7 +327,7 @@ async def test_a_bound_token_without_its_key_is_401(more, error):
     answer = await prove(files, **more)
 
     assert (401, []) == (answer.status, files.done)
-    assert error in {c.params.get("error") for c in parse_challenges(challenges(answer))}
+    assert error in {c.params.get("error") for c in parse_challenges(list_challenges(answer))}
 
 
 @pytest.mark.covers("auth.extension.dpop-resource")
@@ -339,8 +339,8 @@ async def test_a_challenge_has_the_schemes_that_are_taken(dpop, schemes, bearers
     """RFC 9449 7.1: a DPoP challenge says which algorithms."""
     files = bound(dpop=dpop)
 
-    found = parse_challenges(challenges(await call(files.app, None, "read")))
-    plain = await call(files.app, "ada", "read", path="a")
+    found = parse_challenges(list_challenges(await call_tool_as(files.app, None, "read")))
+    plain = await call_tool_as(files.app, "ada", "read", path="a")
 
     assert schemes == [one.scheme for one in found]
     assert all("ES256" in one.params["algs"] for one in found if one.scheme == "dpop")
@@ -355,7 +355,7 @@ async def test_a_nonce_that_is_asked_for_is_given_with_the_refusal():
     refused = await prove(files)
     served = await prove(files, nonce=refused.header("dpop-nonce"))
 
-    errors = {c.params.get("error") for c in parse_challenges(challenges(refused))}
+    errors = {c.params.get("error") for c in parse_challenges(list_challenges(refused))}
     assert (401, True, 200) == (refused.status, "use_dpop_nonce" in errors, served.status)
 
 
@@ -395,13 +395,13 @@ def test_what_verifies_nothing_is_refused_when_it_is_declared(verifier):
 def test_a_choice_that_is_none_is_refused(options):
     """Ours: a misspelt guard is no guard."""
     with pytest.raises(UsageError):
-        guard(**options)
+        make_guard(**options)
 
 
 @pytest.mark.covers("auth.resource.metadata-served")
 async def test_http_sse_can_have_metadata_of_its_own():
     """RFC 9728 3.3: a client believes metadata of the very URL that it knows; the root stays the endpoint's."""
-    app = Files(guard(sse="http://localhost:8000/sse")).app
+    app = Files(make_guard(sse="http://localhost:8000/sse")).app
     places = [f"/.well-known/oauth-protected-resource{end}" for end in ("/mcp", "/sse", "")]
     pages = [await fetch(app, "GET", place, headers={"host": "localhost"}) for place in places]
 
@@ -417,7 +417,7 @@ async def test_http_sse_can_have_metadata_of_its_own():
 def test_http_sse_is_at_another_url_of_the_same_origin(sse):
     """Ours: anything else would be another server, or the same endpoint twice."""
     with pytest.raises(UsageError, match="sse"):
-        guard(sse=sse)
+        make_guard(sse=sse)
 
 
 def test_a_server_takes_an_authorizer_and_nothing_else():
@@ -438,7 +438,7 @@ def test_a_server_takes_an_authorizer_and_nothing_else():
 def test_a_tcp_socket_is_no_way_around_it():
     """Ours: nothing on it asks who is there."""
     with pytest.raises(UsageError, match="everybody on this machine"):
-        Server("files", auth=guard()).run("tcp", port=9)
+        Server("files", auth=make_guard()).run("tcp", port=9)
 
 
 async def test_what_is_behind_a_server_is_reached_as_told():
@@ -447,17 +447,17 @@ async def test_what_is_behind_a_server_is_reached_as_told():
     async def way(principal, name):
         return principal.subject, name
 
-    assert ("ada", "mail") == await guard(upstream=way).upstream(person("ada"), "mail")
+    assert ("ada", "mail") == await make_guard(upstream=way).upstream(make_person("ada"), "mail")
     with pytest.raises(UsageError, match="no service 'mail'"):
-        await guard().upstream(person("ada"), "mail")
+        await make_guard().upstream(make_person("ada"), "mail")
 
 
 def test_what_tools_take_and_what_is_granted_is_compared_with_all_it_implies():
     """Ours: for lists, which hold what one may use."""
-    auth = guard()
+    auth = make_guard()
 
     found = [auth.allows(one, frozenset({WRITE})) for one in (None, *PEOPLE.values())]
 
     assert [False, False, False, True, True, False] == found
     assert auth.allows(None, frozenset())
-    assert bearer("ada")
+    assert bearer_header("ada")

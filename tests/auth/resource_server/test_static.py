@@ -2,12 +2,10 @@
 
 import pytest
 
-from isthmus.auth.jose import PrivateKey, sign
-from isthmus.auth.resource_server.issuers import ByIssuer
 from isthmus.auth.resource_server.jwt import JWTVerifier
-from isthmus.auth.resource_server.static import StaticTokens
-from isthmus.auth.resource_server.verifier import Presented
-from isthmus.auth.secret import Secret
+from isthmus.auth.resource_server.verifier import ByIssuer, Presented, StaticTokens
+from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
+from isthmus.auth.tokens.secret import Secret
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
@@ -66,7 +64,7 @@ def judge(**options):
 
 def token(issuer, key):
     claims = {"iss": issuer, "aud": RESOURCE, "sub": "ada", "client_id": "c", "exp": NOW + 9}
-    return presented(sign(claims, key, typ="at+jwt"))
+    return presented(sign_jwt(claims, key, typ="at+jwt"))
 
 
 @pytest.mark.covers("auth.threat.t22-forged-tokens")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.upstream.connections import Connections
-from upstream_flow import Clock, known
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from isthmus.auth.upstream.connections import UpstreamConnections
+from support.auth.upstream_flow import Clock, make_upstream
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def clock():
 @pytest.fixture
 async def acme(remote, clock):
     """That provider as our server knows it."""
-    provider = known(remote, clock)
+    provider = make_upstream(remote, clock)
     yield provider
     await provider.close()
 
@@ -25,5 +25,5 @@ async def acme(remote, clock):
 async def connections(acme, clock):
     """Upstream tokens in a store of their own."""
     store = MemoryAuthStore(clock=clock)
-    yield Connections(store, [acme])
+    yield UpstreamConnections(store, [acme])
     await store.close()

@@ -2,21 +2,26 @@
 
 import pytest
 
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream.api import Fixed, Upstream
-from isthmus.auth.upstream.connections import RowTokens
-from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamFailed, UpstreamUnavailable
+from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.upstream.api import (
+    FixedToken,
+    Upstream,
+    UpstreamDenied,
+    UpstreamFailed,
+    UpstreamUnavailable,
+)
+from isthmus.auth.upstream.connections import StoredTokenSource
 from isthmus.errors import UsageError
-from upstream_flow import known, logged_in
-from upstream_provider import RUDE, UpstreamProvider
+from support.auth.upstream_flow import log_in_user, make_upstream
+from support.auth.upstream_provider import RUDE, UpstreamProvider
 
 
 @pytest.fixture
 async def api(remote, acme, connections):
     """The API as Alice."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
     await connections.add("login-1", "alice", tokens)
-    return Upstream(acme, RowTokens(connections, "login-1"), "id-of-alice")
+    return Upstream(acme, StoredTokenSource(connections, "login-1"), "id-of-alice")
 
 
 async def test_requests_carry_the_providers_own_token(remote, api):
@@ -117,7 +122,7 @@ async def test_a_login_that_is_over_says_so(remote, api):
 
 async def test_a_provider_without_an_api_says_what_to_set(remote, clock):
     """Ours: the error names the setting."""
-    provider = known(remote, clock, api=[])
+    provider = make_upstream(remote, clock, api=[])
 
     with pytest.raises(UsageError, match="api="):
-        await Upstream(provider, Fixed(Secret("x"))).get("/user")
+        await Upstream(provider, FixedToken(Secret("x"))).get("/user")

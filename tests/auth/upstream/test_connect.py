@@ -5,17 +5,24 @@ import re
 
 import pytest
 
-from chromium import serving
-from house import PASSWORD, action, form, house, people, request_url
 from isthmus import Accepted, Cancelled, Client, Context, Declined, Principal, Server
 from isthmus.auth import StaticTokens
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.client.bearer_token import BearerToken
-from isthmus.auth.upstream.faults import UpstreamDenied
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from isthmus.auth.client.grants.bearer_token import BearerToken
+from isthmus.auth.upstream.api import UpstreamDenied
 from isthmus.auth.upstream.login import UpstreamLogin
 from isthmus.errors import ToolFailed, UsageError
-from upstream_flow import Traveller, known, redeemed
-from upstream_provider import RUDE
+from support.auth.authority import (
+    PASSWORD,
+    form_action,
+    hidden_fields,
+    make_authority,
+    make_users,
+    request_url,
+)
+from support.auth.upstream_flow import Traveller, make_upstream, redeem_code
+from support.auth.upstream_provider import RUDE
+from support.browser.chromium import serve_in_browser
 
 REVISIONS = ("2025-11-25", "2026-07-28")
 LINK = re.compile(r"http://[^ ]+/auth/connect\?ticket=[\w-]+")
@@ -27,7 +34,7 @@ class Rig:
     def __init__(self, url, users, provider, clock):
         self.issuer, self.provider = url, provider
         store = MemoryAuthStore(clock=clock)
-        self.authority = house(url, users, providers=[provider], store=store, clock=clock)
+        self.authority = make_authority(url, users, providers=[provider], store=store, clock=clock)
         self.server = server = Server("s", auth=self.authority.resource_auth(f"{url}/mcp"))
         self.questions = []
 
@@ -46,7 +53,7 @@ class Rig:
         """Log in with a password, consent, and get an access token of ours."""
         page = await browser.log_in(request_url(self.issuer), account=account)
         sent = await browser.decide(page)
-        return (await redeemed(self.authority, self.issuer, sent)).json["access_token"]
+        return (await redeem_code(self.authority, self.issuer, sent)).json["access_token"]
 
     async def call(self, token, revision, visit=None):
         """Call the tool as a client; ``visit`` is what its user does about a link."""
@@ -74,7 +81,7 @@ async def connect(browser, url):
     """Open a link, agree, and go through the provider; our last page."""
     page = await browser.follow(await browser.get(url))
     assert page.status == 200, page.body
-    sent = await browser.post(action(page), {**form(page), "decision": "allow"})
+    sent = await browser.post(form_action(page), {**hidden_fields(page), "decision": "allow"})
     return await browser.get(await browser.abroad(sent.header("location")))
 
 
@@ -90,10 +97,10 @@ async def rig(tmp_path, acme, clock):
     holder = []
 
     def make(url):
-        holder.append(Rig(url, people(tmp_path, "alice", "mallory"), acme, clock))
+        holder.append(Rig(url, make_users(tmp_path, "alice", "mallory"), acme, clock))
         return holder[0].app
 
-    async with serving(make):
+    async with serve_in_browser(make):
         yield holder[0]
         await holder[0].authority.close()
 
@@ -156,8 +163,10 @@ async def test_the_form_of_one_browser_is_worth_nothing_in_another(rig, remote):
     await rig.token(other)
     page = await alice.get(url)
 
-    forged = await other.post(action(page), {**form(page), "decision": "allow"})
-    foreign = await alice.post(action(page), {**form(page), "decision": "allow"}, site="cross-site")
+    forged = await other.post(form_action(page), {**hidden_fields(page), "decision": "allow"})
+    foreign = await alice.post(
+        form_action(page), {**hidden_fields(page), "decision": "allow"}, site="cross-site"
+    )
 
     assert (403, 403, []) == (forged.status, foreign.status, remote.authorizations)
 
@@ -205,8 +214,8 @@ async def test_who_is_not_logged_in_logs_in_and_goes_on(rig):
     browser = rig.browser()
 
     page = await browser.follow(await browser.get(url))
-    fields = {**form(page), "account": "alice", "password": PASSWORD}
-    page = await browser.follow(await browser.post(action(page), fields))
+    fields = {**hidden_fields(page), "account": "alice", "password": PASSWORD}
+    page = await browser.follow(await browser.post(form_action(page), fields))
 
     assert b"Let " in page.body
     assert b"your account at Acme" in page.body
@@ -218,8 +227,8 @@ async def test_a_login_for_a_link_approves_no_client(rig):
     url = await link_of(rig, await rig.token(rig.browser()))
     browser = rig.browser()
     page = await browser.follow(await browser.get(url))
-    fields = {**form(page), "account": "alice", "password": PASSWORD}
-    sent = await browser.post(action(page), fields)
+    fields = {**hidden_fields(page), "account": "alice", "password": PASSWORD}
+    sent = await browser.post(form_action(page), fields)
 
     consent = await browser.get(sent.header("location"))
 
@@ -232,7 +241,7 @@ async def test_who_cancels_connects_nothing(rig, remote):
     url = await link_of(rig, await rig.token(browser))
     page = await browser.get(url)
 
-    done = await browser.post(action(page), {**form(page), "decision": "deny"})
+    done = await browser.post(form_action(page), {**hidden_fields(page), "decision": "deny"})
 
     assert b"was not connected" in done.body
     assert (410, []) == ((await browser.get(url)).status, remote.authorizations)
@@ -257,9 +266,9 @@ async def test_a_provider_that_says_no_connects_nothing_and_is_not_quoted(rig, r
 
 async def test_a_call_that_nobody_answers_in_time_says_what_to_do(rig, monkeypatch):
     """Ours: the user agreed to open the page, and did nothing there."""
-    from isthmus.server import upstream
+    from isthmus.server.asking import upstream
 
-    monkeypatch.setattr(upstream, "PATIENCE", 0.05)
+    monkeypatch.setattr(upstream, "CONNECT_TIMEOUT_S", 0.05)
     token = await rig.token(rig.browser())
 
     async def agree(_url):
@@ -344,19 +353,19 @@ async def test_with_users_of_a_provider_the_other_account_is_connected_by_the_sa
     tmp_path, remote, clock
 ):
     """Ours: who is at the browser is asked of the provider of logins, and compared."""
-    staff = known(remote, clock, name="staff", title="Staff")
-    extra = known(remote, clock)
+    staff = make_upstream(remote, clock, name="staff", title="Staff")
+    extra = make_upstream(remote, clock)
     holder = []
 
     def make(url):
         holder.append(Rig(url, UpstreamLogin(staff), extra, clock))
         return holder[0].app
 
-    async with serving(make):
+    async with serve_in_browser(make):
         rig = holder[0]
         browser = rig.browser()
         sent = await browser.log_in_upstream(request_url(rig.issuer))
-        token = (await redeemed(rig.authority, rig.issuer, sent)).json["access_token"]
+        token = (await redeem_code(rig.authority, rig.issuer, sent)).json["access_token"]
         url = await link_of(rig, token)
 
         remote.user = "mallory"
@@ -366,7 +375,7 @@ async def test_with_users_of_a_provider_the_other_account_is_connected_by_the_sa
 
         remote.user = "alice"
         page = await through(browser, url)
-        sent = await browser.post(action(page), {**form(page), "decision": "allow"})
+        sent = await browser.post(form_action(page), {**hidden_fields(page), "decision": "allow"})
         done = await browser.get(await browser.abroad(sent.header("location")))
         assert b"is connected" in done.body
         assert "alice" == await rig.call(token, "2026-07-28")
@@ -382,9 +391,9 @@ async def through(browser, url):
 @pytest.mark.parametrize("auth", ["none", "other"])
 async def test_without_what_it_takes_there_is_an_error_that_says_so(auth, remote):
     """Ours: no authorization at all, and one that has no providers."""
-    from asgi_driver import fetch
-    from http_wire import modern_body, modern_head
     from isthmus.auth import ResourceAuth
+    from support.http.asgi_driver import fetch
+    from support.http.messages import modern_body, modern_head
 
     mallory = Principal(issuer="https://a.example", subject="m", client_id="c")
     guard = ResourceAuth(

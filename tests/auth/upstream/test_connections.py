@@ -5,19 +5,19 @@ import asyncio
 import msgspec
 import pytest
 
-from isthmus.auth.authorization_server.records import Grant
-from isthmus.auth.authorization_server.store import MemoryAuthStore, SQLiteAuthStore
-from isthmus.auth.upstream import rows
-from isthmus.auth.upstream.connections import Connections
-from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.authorization_server.storage.records import ClientGrant
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore, SQLiteAuthStore
+from isthmus.auth.upstream import token_rows
+from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.connections import UpstreamConnections
 from isthmus.errors import UsageError
-from upstream_flow import known, logged_in
+from support.auth.upstream_flow import log_in_user, make_upstream
 
 
 @pytest.fixture
 async def login(remote, acme, connections):
     """Alice's tokens, with a grant that stands on them."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
     await connections.add("login-1", "alice", tokens)
     await connections._store.write(lambda records: records.add_grant(grant(records.now)))
     return tokens
@@ -25,7 +25,7 @@ async def login(remote, acme, connections):
 
 def grant(now, id="g1", upstream_id="login-1"):
     """A grant that stands on a login."""
-    return Grant(
+    return ClientGrant(
         id=id,
         client_id="c",
         user_id="alice",
@@ -109,9 +109,9 @@ async def test_a_provider_that_is_down_ends_nothing(remote, connections, login, 
 
 async def test_a_token_is_looked_at_again_after_the_interval(remote, clock):
     """Ours: check_interval asks the provider, by introspection."""
-    provider = known(remote, clock, check_interval=60)
-    connections = Connections(_memory(clock), [provider])
-    tokens, _, _ = await logged_in(remote, provider)
+    provider = make_upstream(remote, clock, check_interval=60)
+    connections = UpstreamConnections(_memory(clock), [provider])
+    tokens, _, _ = await log_in_user(remote, provider)
     await connections.add("login-1", "alice", tokens)
 
     assert await connections.stands("login-1")
@@ -128,9 +128,9 @@ async def test_a_token_is_looked_at_again_after_the_interval(remote, clock):
 
 async def test_a_session_that_is_over_is_not_renewed(remote, clock):
     """Ours: session= ends a login however good its refresh token is."""
-    provider = known(remote, clock, session=100)
-    connections = Connections(_memory(clock), [provider])
-    tokens, _, _ = await logged_in(remote, provider)
+    provider = make_upstream(remote, clock, session=100)
+    connections = UpstreamConnections(_memory(clock), [provider])
+    tokens, _, _ = await log_in_user(remote, provider)
     await connections.add("login-1", "alice", tokens)
     clock.ahead = 101
 
@@ -143,10 +143,12 @@ async def test_two_processes_renew_a_token_once(remote, clock, tmp_path):
     """Ours: a refresh token that is used twice looks stolen, so processes take turns."""
     path, key = tmp_path / "auth.db", "k" * 43
     both = [
-        Connections(SQLiteAuthStore(path, key=key, clock=clock), [known(remote, clock)])
+        UpstreamConnections(
+            SQLiteAuthStore(path, key=key, clock=clock), [make_upstream(remote, clock)]
+        )
         for _ in range(2)
     ]
-    tokens, _, _ = await logged_in(remote, both[0].providers["acme"])
+    tokens, _, _ = await log_in_user(remote, both[0].providers["acme"])
     await both[0].add("login-1", "alice", tokens)
     clock.ahead = 3600
     remote.hold = asyncio.Event()
@@ -188,7 +190,7 @@ async def test_ending_a_login_takes_it_back_at_the_provider(remote, connections,
 async def test_a_provider_hears_of_the_end_with_the_last_login_there(remote, acme, connections):
     """Ours: many providers end all that a user granted us; another client's login goes on."""
     for id in ("login-1", "login-2"):
-        tokens, _, _ = await logged_in(remote, acme)
+        tokens, _, _ = await log_in_user(remote, acme)
         await connections.add(id, "alice", tokens, waits=True)
 
     await connections.end("login-1")
@@ -201,14 +203,14 @@ async def test_a_provider_hears_of_the_end_with_the_last_login_there(remote, acm
 
 async def test_a_renewal_is_not_written_over_a_newer_login(remote, acme, connections, clock):
     """Ours: somebody connects anew while an old token is being renewed."""
-    id = rows.connection_id("alice", "acme")
-    await connections.add(id, "alice", (await logged_in(remote, acme))[0])
+    id = token_rows.make_connection_id("alice", "acme")
+    await connections.add(id, "alice", (await log_in_user(remote, acme))[0])
     clock.ahead, remote.hold = 3600, asyncio.Event()
     renewing = asyncio.ensure_future(connections.usable(id))
     await remote.held.wait()
     remote.hold.set()
     remote.user = "bob"
-    newer = (await logged_in(remote, acme))[0]
+    newer = (await log_in_user(remote, acme))[0]
     await connections.end(id)
     await connections.add(id, "alice", newer)
     await asyncio.gather(renewing, return_exceptions=True)
@@ -218,7 +220,7 @@ async def test_a_renewal_is_not_written_over_a_newer_login(remote, acme, connect
 
 async def test_a_login_that_got_no_grant_is_not_kept(remote, acme, connections, clock):
     """Ours: a crash before our code was issued leaves tokens that nobody can use, and they go."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
     await connections.add("login-2", "alice", tokens, waits=True)
     await connections.sweep()
     assert await connections.get("login-2") is not None
@@ -242,8 +244,8 @@ async def test_a_login_whose_grant_stands_is_kept(connections, login, clock):
 
 async def test_what_somebody_connected_ends_with_all_that_is_theirs(remote, acme, connections):
     """Ours: a user who is revoked, from the command line too, has no account elsewhere any more."""
-    tokens, _, _ = await logged_in(remote, acme)
-    id = rows.connection_id("alice", "acme")
+    tokens, _, _ = await log_in_user(remote, acme)
+    id = token_rows.make_connection_id("alice", "acme")
     await connections.add(id, "alice", tokens)
     assert "acme" == (await connections.usable(id)).provider
 
@@ -252,7 +254,9 @@ async def test_what_somebody_connected_ends_with_all_that_is_theirs(remote, acme
     assert await connections.get(id) is None
     with pytest.raises(UpstreamDenied):
         await connections.usable(id)
-    assert [] == await connections._store.read(lambda records: rows.rows_of(records, "alice"))
+    assert [] == await connections._store.read(
+        lambda records: token_rows.list_user_rows(records, "alice")
+    )
     await connections.sweep()
     await connections.settled()
     assert {} == remote.refresh
@@ -263,8 +267,8 @@ async def test_what_somebody_connected_ends_with_all_that_is_theirs(remote, acme
 async def test_nothing_of_a_token_is_in_the_file(remote, acme, clock, tmp_path):
     """Spec: third-party credentials are stored securely."""
     store = SQLiteAuthStore(tmp_path / "auth.db", key="k" * 43, clock=clock)
-    connections = Connections(store, [acme])
-    tokens, _, _ = await logged_in(remote, acme)
+    connections = UpstreamConnections(store, [acme])
+    tokens, _, _ = await log_in_user(remote, acme)
     await connections.add("login-1", "alice", tokens)
     await store.close()
 
@@ -287,11 +291,11 @@ async def test_tokens_cannot_be_given_to_another_user(connections, login):
 async def test_tokens_of_a_provider_that_is_configured_no_more_say_so(remote, acme, clock):
     """Ours: the error names the provider."""
     store = _memory(clock)
-    tokens, _, _ = await logged_in(remote, acme)
-    await Connections(store, [acme]).add("login-1", "alice", tokens)
+    tokens, _, _ = await log_in_user(remote, acme)
+    await UpstreamConnections(store, [acme]).add("login-1", "alice", tokens)
 
     with pytest.raises(UsageError, match="'acme'"):
-        await Connections(store, []).usable("login-1")
+        await UpstreamConnections(store, []).usable("login-1")
     await store.close()
 
 

@@ -5,18 +5,18 @@ import time
 import msgspec
 import pytest
 
-from isthmus.auth.authorization_server.users import User
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream.endpoints import Endpoints
-from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.identity import alive, identify, user_of
-from upstream_flow import known, logged_in
-from upstream_provider import UpstreamProvider
+from isthmus.auth.authorization_server.users.users import User
+from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.identity import identify, is_token_alive, make_user
+from isthmus.auth.upstream.provider import Endpoints
+from support.auth.upstream_flow import log_in_user, make_upstream
+from support.auth.upstream_provider import UpstreamProvider
 
 
 async def test_an_id_token_says_who_it_is(remote, acme):
     """Ours: OpenID Connect: the subject, and what to call them."""
-    tokens, told, nonce = await logged_in(remote, acme)
+    tokens, told, nonce = await log_in_user(remote, acme)
 
     assert ("id-of-alice", "Alice") == await identify(acme, tokens, told, nonce)
 
@@ -43,7 +43,7 @@ async def test_an_id_token_says_who_it_is(remote, acme):
 async def test_an_id_token_that_is_not_ours_in_every_respect_lets_nobody_in(remote, acme, claims):
     """Ours: OpenID Connect Core 3.1.3.7, claim by claim."""
     remote.claims = claims
-    tokens, told, nonce = await logged_in(remote, acme)
+    tokens, told, nonce = await log_in_user(remote, acme)
 
     with pytest.raises(UpstreamDenied):
         await identify(acme, tokens, told, nonce)
@@ -54,7 +54,7 @@ async def test_an_id_token_signed_by_another_key_lets_nobody_in(remote, acme):
     from joserfc import jwt
     from joserfc.jwk import ECKey
 
-    tokens, told, nonce = await logged_in(remote, acme)
+    tokens, told, nonce = await log_in_user(remote, acme)
     key = ECKey.generate_key("P-256")
     claims = {
         "iss": remote.url,
@@ -71,7 +71,7 @@ async def test_an_id_token_signed_by_another_key_lets_nobody_in(remote, acme):
 
 async def test_an_openid_provider_that_gives_no_id_token_lets_nobody_in(remote, acme):
     """Ours: where we asked for one, leaving it out is no way around its checks."""
-    tokens, told, nonce = await logged_in(remote, acme)
+    tokens, told, nonce = await log_in_user(remote, acme)
     told = {name: value for name, value in told.items() if name != "id_token"}
 
     with pytest.raises(UpstreamDenied):
@@ -80,8 +80,8 @@ async def test_an_openid_provider_that_gives_no_id_token_lets_nobody_in(remote, 
 
 async def test_without_openid_the_user_info_endpoint_says_who_it_is(remote, clock):
     """Ours: a provider with userinfo and no ID tokens."""
-    provider = known(remote, clock, scopes=["files"])
-    tokens, told, nonce = await logged_in(remote, provider)
+    provider = make_upstream(remote, clock, scopes=["files"])
+    tokens, told, nonce = await log_in_user(remote, provider)
 
     assert ("id-of-alice", "Alice") == await identify(provider, tokens, told, nonce)
     await provider.close()
@@ -94,7 +94,7 @@ def github(remote, clock, **more):
         return (await api.json("/user"))["login"]
 
     endpoints = Endpoints(authorize=f"{remote.url}/authorize", token=f"{remote.url}/token")
-    return known(
+    return make_upstream(
         remote,
         clock,
         **{"issuer": None, "endpoints": endpoints, "scopes": ["repo"], "user_id": user_id, **more},
@@ -105,7 +105,7 @@ async def test_a_function_says_who_it_is_where_the_provider_has_no_openid(clock)
     """Ours: as with GitHub, by an Upstream with the new token."""
     async with UpstreamProvider(oidc=False) as remote:
         provider = github(remote, clock)
-        tokens, told, nonce = await logged_in(remote, provider)
+        tokens, told, nonce = await log_in_user(remote, provider)
 
         assert ("alice", "") == await identify(provider, tokens, told, nonce)
         assert [tokens.access.reveal()] == remote.bearers
@@ -116,7 +116,7 @@ async def test_a_function_that_fails_says_nothing_about_the_user(clock):
     """Ours: an API that is down lets nobody in, and ends nobody's login."""
     async with UpstreamProvider(oidc=False) as remote:
         provider = github(remote, clock)
-        tokens, told, nonce = await logged_in(remote, provider)
+        tokens, told, nonce = await log_in_user(remote, provider)
         remote.api_status = 502
 
         with pytest.raises(UpstreamUnavailable):
@@ -128,7 +128,7 @@ async def test_a_provider_that_names_nobody_is_refused_with_what_helps(clock):
     """Ours: without openid, userinfo or user_id= a login has no user."""
     async with UpstreamProvider(oidc=False) as remote:
         provider = github(remote, clock, user_id=None)
-        tokens, told, nonce = await logged_in(remote, provider)
+        tokens, told, nonce = await log_in_user(remote, provider)
 
         with pytest.raises(UpstreamDenied, match="give the provider user_id="):
             await identify(provider, tokens, told, nonce)
@@ -138,11 +138,11 @@ async def test_a_provider_that_names_nobody_is_refused_with_what_helps(clock):
 
 async def test_whether_a_token_is_alive_is_asked_by_introspection_first(remote, acme):
     """Ours: RFC 7662 where it is offered."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
 
-    assert await alive(acme, tokens)
+    assert await is_token_alive(acme, tokens)
     remote.revoke_all()
-    assert not await alive(acme, tokens)
+    assert not await is_token_alive(acme, tokens)
     assert 2 == remote.count("POST /introspect")
 
 
@@ -150,11 +150,11 @@ async def test_whether_a_token_is_alive_is_asked_by_the_function_else(clock):
     """Ours: an API that refuses the token has ended the login; another user's is not this one."""
     async with UpstreamProvider(oidc=False) as remote:
         provider = github(remote, clock)
-        tokens, _, _ = await logged_in(remote, provider)
+        tokens, _, _ = await log_in_user(remote, provider)
 
-        assert await alive(provider, tokens)
+        assert await is_token_alive(provider, tokens)
         remote.revoke_all()
-        assert not await alive(provider, tokens)
+        assert not await is_token_alive(provider, tokens)
         await provider.close()
 
 
@@ -162,26 +162,28 @@ async def test_a_token_of_another_user_is_not_alive_for_this_one(clock):
     """Ours: a provider that honours it, but for somebody else, does not honour this login."""
     async with UpstreamProvider(oidc=False) as remote:
         provider = github(remote, clock)
-        tokens, told, nonce = await logged_in(remote, provider)
+        tokens, told, nonce = await log_in_user(remote, provider)
         subject, _ = await identify(provider, tokens, told, nonce)
 
-        assert await alive(provider, msgspec.structs.replace(tokens, subject=subject))
-        assert not await alive(provider, msgspec.structs.replace(tokens, subject="mallory"))
+        assert await is_token_alive(provider, msgspec.structs.replace(tokens, subject=subject))
+        assert not await is_token_alive(
+            provider, msgspec.structs.replace(tokens, subject="mallory")
+        )
         await provider.close()
 
 
 def test_users_of_two_providers_are_never_the_same(acme, remote, clock):
     """Ours: (issuer, subject) is who somebody is."""
-    other = known(remote, clock, issuer="https://other.example")
+    other = make_upstream(remote, clock, issuer="https://other.example")
 
-    assert user_of(acme, "7", "A").id != user_of(other, "7", "A").id
-    assert User(id=f"{remote.url}|7", name="A") == user_of(acme, "7", "A")
-    assert 255 >= len(user_of(acme, "7" * 255, "").id)
+    assert make_user(acme, "7", "A").id != make_user(other, "7", "A").id
+    assert User(id=f"{remote.url}|7", name="A") == make_user(acme, "7", "A")
+    assert 255 >= len(make_user(acme, "7" * 255, "").id)
 
 
 async def test_the_nonce_of_a_login_is_its_own(remote, acme):
     """Ours: an ID token of another login is not taken."""
-    tokens, told, _ = await logged_in(remote, acme)
+    tokens, told, _ = await log_in_user(remote, acme)
 
     with pytest.raises(UpstreamDenied):
         await identify(acme, tokens, told, Secret.random())
@@ -195,10 +197,10 @@ async def test_a_page_in_place_of_the_user_info_endpoint_ends_no_login(remote, c
         token=f"{remote.url}/token",
         userinfo=f"{remote.url}/userinfo",
     )
-    provider = known(remote, clock, issuer=None, endpoints=endpoints, scopes=["files"])
-    tokens, _, _ = await logged_in(remote, provider)
+    provider = make_upstream(remote, clock, issuer=None, endpoints=endpoints, scopes=["files"])
+    tokens, _, _ = await log_in_user(remote, provider)
     remote.fault = status
 
     with pytest.raises(UpstreamUnavailable):
-        await alive(provider, tokens)
+        await is_token_alive(provider, tokens)
     await provider.close()

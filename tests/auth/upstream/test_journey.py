@@ -4,11 +4,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from isthmus.auth.authorization_server.browser import Cookies, Visit
-from isthmus.auth.authorization_server.requests import Unfit
-from isthmus.auth.authorization_server.store import MemoryAuthStore
-from isthmus.auth.upstream.journey import Journeys
-from upstream_flow import BACK, known
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.pages.browser import BrowserCookies, BrowserRequest
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from isthmus.auth.upstream.redirects import ProviderRedirects
+from support.auth.upstream_flow import BACK, make_upstream
 
 ISSUER = "https://mcp.example"
 
@@ -17,14 +17,14 @@ ISSUER = "https://mcp.example"
 async def journeys(clock):
     """Journeys of a server with https."""
     store = MemoryAuthStore(clock=clock)
-    yield Journeys(store, Cookies(ISSUER))
+    yield ProviderRedirects(store, BrowserCookies(ISSUER))
     await store.close()
 
 
 def visit(cookies, **fields):
     """A browser that comes back."""
     held = dict(cookie.partition(";")[0].split("=", 1) for cookie in cookies)
-    return Visit("GET", fields, {}, held, "192.0.2.1")
+    return BrowserRequest("GET", fields, {}, held, "192.0.2.1")
 
 
 async def left(journeys, acme, **more):
@@ -88,14 +88,14 @@ async def test_what_does_not_fit_is_thrown_away_with_its_state(
         name, value = cookies[0].partition("=")[0], others[0].partition("=")[2]
         held = (f"{name}={value}",)
     elif wrong == "another provider":
-        provider = known(remote, clock, name="other")
+        provider = make_upstream(remote, clock, name="other")
     else:
         fields = {"code": "c"}
 
-    with pytest.raises(Unfit):
+    with pytest.raises(RequestRefused):
         await journeys.end(provider, visit(held, **fields))
     if wrong != "no state":
-        with pytest.raises(Unfit):
+        with pytest.raises(RequestRefused):
             await journeys.end(acme, visit(cookies, state=state, code="c"))
 
 

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from asgi_driver import fetch
-from house import answer, house, request_url
-from http_wire import modern_body, modern_head
 from isthmus import Context, Server
-from isthmus.auth.authorization_server.store import MemoryAuthStore
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
 from isthmus.auth.upstream.login import UpstreamLogin
 from isthmus.errors import UsageError
-from upstream_flow import Traveller, known, posted, redeemed
-from upstream_provider import NASTY, RUDE, UpstreamProvider
+from support.auth.authority import client_answer, make_authority, request_url
+from support.auth.upstream_flow import Traveller, make_upstream, post_form, redeem_code
+from support.auth.upstream_provider import NASTY, RUDE, UpstreamProvider
+from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 ISSUER = "http://127.0.0.1:8000"
 
@@ -23,7 +23,7 @@ class Rig:
     def __init__(self, remote, provider, clock, **options):
         self.remote, self.provider, self.clock = remote, provider, clock
         login = UpstreamLogin(provider, allow=options.pop("allow", None))
-        self.authority = house(
+        self.authority = make_authority(
             ISSUER, login, store=MemoryAuthStore(clock=clock), clock=clock, **options
         )
         self.server = Server("s", auth=self.authority.resource_auth(f"{ISSUER}/mcp"))
@@ -45,7 +45,7 @@ class Rig:
     async def tokens(self):
         """Log in, and get what the client gets."""
         sent = await self.browser.log_in_upstream(request_url(ISSUER))
-        return (await redeemed(self.authority, ISSUER, sent)).json
+        return (await redeem_code(self.authority, ISSUER, sent)).json
 
     async def call(self, token, tool="whoami"):
         """Call a tool."""
@@ -60,7 +60,7 @@ class Rig:
             "refresh_token": tokens["refresh_token"],
             "client_id": "app",
         }
-        return await posted(self.authority, ISSUER, "/token", fields)
+        return await post_form(self.authority, ISSUER, "/token", fields)
 
     async def close(self):
         """Let go of everything."""
@@ -131,7 +131,7 @@ async def test_nothing_of_the_provider_is_touched_before_approval(rig, remote):
     assert 200 == page.status
     assert not [name for name in rig.browser.cookies if "upstream" in name]
     denied = await rig.browser.decide(page, "deny")
-    assert "access_denied" == answer(denied)["error"]
+    assert "access_denied" == client_answer(denied)["error"]
     assert [] == remote.authorizations
 
 
@@ -190,7 +190,7 @@ async def test_an_answer_of_another_provider_is_thrown_away(rig, remote, iss):
 
     sent = await rig.browser.log_in_upstream(request_url(ISSUER))
 
-    assert ("server_error", 0) == (answer(sent)["error"], remote.count("POST /token"))
+    assert ("server_error", 0) == (client_answer(sent)["error"], remote.count("POST /token"))
 
 
 async def test_an_answer_without_an_issuer_where_one_is_promised_is_thrown_away(rig, remote):
@@ -201,12 +201,12 @@ async def test_an_answer_without_an_issuer_where_one_is_promised_is_thrown_away(
 
     sent = await rig.browser.log_in_upstream(request_url(ISSUER))
 
-    assert ("server_error", 0) == (answer(sent)["error"], remote.count("POST /token"))
+    assert ("server_error", 0) == (client_answer(sent)["error"], remote.count("POST /token"))
 
 
 async def test_the_answer_of_one_provider_is_none_of_another(remote, acme, clock):
     """Ours: each provider has a callback of its own."""
-    other = known(remote, clock, name="other")
+    other = make_upstream(remote, clock, name="other")
     rig = Rig(remote, acme, clock, providers=[other])
     sent = await rig.browser.consent(request_url(ISSUER))
     back = await rig.browser.abroad(sent.header("location"))
@@ -235,7 +235,7 @@ async def test_the_client_hears_that_it_failed_and_none_of_the_providers_words(
 
     sent = await rig.browser.log_in_upstream(request_url(ISSUER))
 
-    assert {"error": heard, "state": "s1", "iss": ISSUER} == answer(sent)
+    assert {"error": heard, "state": "s1", "iss": ISSUER} == client_answer(sent)
     assert RUDE not in f"{sent.headers}{caplog.text}"
 
 
@@ -255,7 +255,7 @@ async def test_a_failed_exchange_leaves_nothing(rig, remote, caplog, change, hea
 
     sent = await rig.browser.log_in_upstream(request_url(ISSUER))
 
-    assert heard == answer(sent)["error"]
+    assert heard == client_answer(sent)["error"]
     assert RUDE not in caplog.text
     assert 0 == await rows(rig, "upstream")
     assert 0 == await rows(rig, "grant_")
@@ -273,7 +273,7 @@ async def test_a_provider_that_is_down_when_the_login_begins_is_told_to_the_clie
 
     sent = await rig.browser.consent(request_url(ISSUER))
 
-    assert "temporarily_unavailable" == answer(sent)["error"]
+    assert "temporarily_unavailable" == client_answer(sent)["error"]
 
 
 async def test_who_is_not_one_of_ours_is_not_let_in(remote, acme, clock):
@@ -281,10 +281,10 @@ async def test_who_is_not_one_of_ours_is_not_let_in(remote, acme, clock):
     rig = Rig(remote, acme, clock, allow=lambda user: user.name == "Bob")
 
     sent = await rig.browser.log_in_upstream(request_url(ISSUER))
-    assert "access_denied" == answer(sent)["error"]
+    assert "access_denied" == client_answer(sent)["error"]
     remote.user = "bob"
     sent = await rig.browser.log_in_upstream(request_url(ISSUER))
-    assert "code" in answer(sent)
+    assert "code" in client_answer(sent)
     await rig.close()
 
 
@@ -376,7 +376,7 @@ async def test_a_provider_that_is_down_is_503_and_no_login(rig, remote, clock):
 async def test_the_end_of_a_session_there_ends_the_grant_here(clock):
     """Ours: what cannot be renewed there is not renewed here."""
     async with UpstreamProvider(refreshes=False, lifetime=300) as remote:
-        provider = known(remote, clock)
+        provider = make_upstream(remote, clock)
         rig = Rig(remote, provider, clock)
         tokens = await rig.tokens()
 
@@ -392,7 +392,7 @@ async def test_revoking_ours_revokes_the_providers(rig, remote):
     """Spec: one lifecycle: RFC 7009 at our endpoint ends in RFC 7009 at the provider's."""
     tokens = await rig.tokens()
 
-    done = await posted(
+    done = await post_form(
         rig.authority,
         ISSUER,
         "/revoke",
@@ -422,14 +422,14 @@ async def test_two_logins_in_one_browser_do_not_disturb_each_other(rig):
 
     for sent, state in ((second, "two"), (first, "one")):
         back = await rig.browser.abroad(sent.header("location"))
-        assert state == answer(await rig.browser.get(back))["state"]
+        assert state == client_answer(await rig.browser.get(back))["state"]
     assert not [name for name in rig.browser.cookies if "upstream" in name]
 
 
 def test_a_login_is_of_one_authorization_server(acme):
     """Ours: used twice, its tokens would lie in the wrong store."""
     login = UpstreamLogin(acme)
-    house(ISSUER, login)
+    make_authority(ISSUER, login)
 
     with pytest.raises(UsageError):
-        house(ISSUER, login)
+        make_authority(ISSUER, login)

@@ -4,18 +4,17 @@ import asyncio
 
 import pytest
 
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream.endpoints import Endpoints, read_metadata
-from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.provider import Provider
+from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.provider import Endpoints, Provider, read_metadata
 from isthmus.errors import UsageError
-from upstream_flow import BACK, authorized, known, logged_in
-from upstream_provider import RUDE, UpstreamProvider
+from support.auth.upstream_flow import BACK, authorize_user, log_in_user, make_upstream
+from support.auth.upstream_provider import RUDE, UpstreamProvider
 
 
 async def test_a_code_becomes_tokens_with_our_secret_and_our_verifier(remote, acme):
     """Ours: the code flow with PKCE, as any client of the provider's."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
 
     assert "alice" == remote.access[tokens.access.reveal()]["user"]
     assert ("openid", "files") == tokens.scopes
@@ -25,7 +24,7 @@ async def test_a_code_becomes_tokens_with_our_secret_and_our_verifier(remote, ac
 
 async def test_a_code_is_worth_nothing_with_another_verifier(remote, acme):
     """Ours: PKCE is in force upstream, too, and the refusal is the provider's word for no."""
-    back, _, _ = await authorized(remote, acme)
+    back, _, _ = await authorize_user(remote, acme)
 
     with pytest.raises(UpstreamDenied) as denied:
         await acme.exchange(Secret(back["code"]), Secret.random(), BACK)
@@ -36,7 +35,7 @@ async def test_a_code_is_worth_nothing_with_another_verifier(remote, acme):
 async def test_what_a_provider_says_in_its_errors_is_not_repeated(remote, acme, caplog):
     """Ours: a provider's text may be anybody's, so no exception and no log has it."""
     remote.refresh_error = "temporarily_unavailable"
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
 
     with pytest.raises(UpstreamUnavailable) as caught:
         await acme.renew(tokens)
@@ -48,7 +47,7 @@ async def test_what_a_provider_says_in_its_errors_is_not_repeated(remote, acme, 
 async def test_an_error_code_that_nobody_knows_is_not_repeated(remote, acme, caplog):
     """Ours: an unregistered code is text like any other."""
     remote.refresh_error = RUDE
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
 
     with pytest.raises(UpstreamUnavailable):
         await acme.renew(tokens)
@@ -70,7 +69,7 @@ async def test_an_error_code_that_nobody_knows_is_not_repeated(remote, acme, cap
 )
 async def test_only_a_provider_that_means_the_user_ends_their_login(remote, acme, error, kind):
     """Ours: a wrong secret of our own, or a broken provider, sends nobody into a login again."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
     remote.refresh_error = error
 
     with pytest.raises(kind):
@@ -80,7 +79,7 @@ async def test_only_a_provider_that_means_the_user_ends_their_login(remote, acme
 @pytest.mark.parametrize("status", [500, 503, 429, 404])
 async def test_a_provider_that_is_broken_is_unavailable(remote, acme, status):
     """Ours: whatever it answers without a code of OAuth says nothing about the user."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
     remote.fault = status
 
     with pytest.raises(UpstreamUnavailable):
@@ -89,7 +88,7 @@ async def test_a_provider_that_is_broken_is_unavailable(remote, acme, status):
 
 async def test_a_provider_that_is_gone_is_unavailable(remote, acme):
     """Ours: no answer says nothing about the user."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
     await remote.stop()
 
     with pytest.raises(UpstreamUnavailable):
@@ -98,7 +97,7 @@ async def test_a_provider_that_is_gone_is_unavailable(remote, acme):
 
 async def test_a_refresh_rotates_and_keeps_whose_tokens_they_are(remote, acme):
     """Ours: after a refresh there is the next refresh token; the one before is used up."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
 
     renewed = await acme.renew(tokens)
 
@@ -110,7 +109,7 @@ async def test_a_refresh_rotates_and_keeps_whose_tokens_they_are(remote, acme):
 
 async def test_a_refresh_without_a_new_refresh_token_keeps_the_old_one(remote, acme):
     """Ours: RFC 6749 6: the provider may leave it out."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
     remote.refreshes = False
 
     assert tokens.refresh == (await acme.renew(tokens)).refresh
@@ -119,8 +118,8 @@ async def test_a_refresh_without_a_new_refresh_token_keeps_the_old_one(remote, a
 async def test_without_refresh_token_the_session_ends_with_the_access_token(clock):
     """Ours: what cannot be renewed caps what we issue."""
     async with UpstreamProvider(refreshes=False, lifetime=100) as remote:
-        provider = known(remote, clock)
-        tokens, _, _ = await logged_in(remote, provider)
+        provider = make_upstream(remote, clock)
+        tokens, _, _ = await log_in_user(remote, provider)
         await provider.close()
 
     assert tokens.ends_at == tokens.expires_at
@@ -128,8 +127,8 @@ async def test_without_refresh_token_the_session_ends_with_the_access_token(cloc
 
 async def test_a_session_limit_is_not_prolonged_by_renewing(remote, clock):
     """Ours: session= counts from the login."""
-    provider = known(remote, clock, session=1000)
-    tokens, _, _ = await logged_in(remote, provider)
+    provider = make_upstream(remote, clock, session=1000)
+    tokens, _, _ = await log_in_user(remote, provider)
     clock.ahead = 500
 
     renewed = await provider.renew(tokens)
@@ -140,7 +139,7 @@ async def test_a_session_limit_is_not_prolonged_by_renewing(remote, clock):
 
 async def test_metadata_of_another_issuer_are_not_used(remote, clock):
     """Ours: RFC 8414 3.3, upstream as well."""
-    provider = known(remote, clock, issuer=f"{remote.url}/.")
+    provider = make_upstream(remote, clock, issuer=f"{remote.url}/.")
 
     with pytest.raises(UpstreamUnavailable):
         await provider.endpoints()
@@ -165,7 +164,7 @@ def test_metadata_that_name_another_issuer_are_refused_though_they_were_found(na
 @pytest.mark.parametrize("told", [{"token_type": "mac"}, {"token_type": "DPoP"}, {"token_type": 5}])
 async def test_a_token_that_is_no_bearer_token_is_not_used_as_one(remote, acme, told):
     """Ours: RFC 6749 7.1: a type that is not understood must not be used."""
-    back, verifier, _ = await authorized(remote, acme)
+    back, verifier, _ = await authorize_user(remote, acme)
     remote.told = told
 
     with pytest.raises(UpstreamUnavailable):
@@ -181,7 +180,7 @@ async def test_metadata_are_asked_for_once_by_many(remote, acme):
 
 async def test_revoking_takes_both_tokens_back(remote, acme):
     """Ours: RFC 7009: nothing that we got is good afterwards."""
-    tokens, _, _ = await logged_in(remote, acme)
+    tokens, _, _ = await log_in_user(remote, acme)
 
     await acme.revoke(tokens)
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream.tokens import UpstreamTokens, pack, unpack
+from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.upstream.token_rows import UpstreamTokens, decode_tokens, encode_tokens
 
 TOKENS = UpstreamTokens(
     provider="acme",
@@ -24,7 +24,7 @@ def test_tokens_come_back_as_they_were(change):
     """Ours: what is written down is all there is."""
     tokens = msgspec.structs.replace(TOKENS, **change)
 
-    assert tokens == unpack(pack(tokens))
+    assert tokens == decode_tokens(encode_tokens(tokens))
 
 
 def test_tokens_do_not_show_themselves():
@@ -52,4 +52,4 @@ def test_without_times_nothing_ends():
 def test_what_is_no_tokens_is_refused():
     """Ours: a store that was changed does not become a token."""
     with pytest.raises(msgspec.ValidationError):
-        unpack(b'{"provider": 1}')
+        decode_tokens(b'{"provider": 1}')

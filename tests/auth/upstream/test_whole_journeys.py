@@ -4,13 +4,13 @@ import contextlib
 
 import pytest
 
-from chromium import serving
-from house import SCOPES, house
 from isthmus import Client, Context, Server
 from isthmus.auth import MemoryTokenStore, OAuth
-from isthmus.auth.authorization_server.store import MemoryAuthStore
+from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
 from isthmus.auth.upstream.login import UpstreamLogin
 from isthmus.testing.person import Person
+from support.auth.authority import SCOPES, make_authority
+from support.browser.chromium import serve_in_browser
 
 READ, WRITE = SCOPES
 
@@ -20,7 +20,7 @@ class Journey:
 
     def __init__(self, origin, acme, clock):
         url, older = f"{origin}/mcp", f"{origin}/sse"
-        self.authority = house(
+        self.authority = make_authority(
             origin, UpstreamLogin(acme), resources=[url, older],
             store=MemoryAuthStore(clock=clock), clock=clock,
         )  # fmt: skip
@@ -48,7 +48,7 @@ class Journey:
 @pytest.fixture
 async def journey(acme, clock):
     """The whole of it: its origin, and what serves it."""
-    async with serving(lambda origin: Journey(origin, acme, clock)) as found:
+    async with serve_in_browser(lambda origin: Journey(origin, acme, clock)) as found:
         yield found
         await found[1].authority.close()
 

@@ -6,15 +6,23 @@ from contextlib import closing
 
 import pytest
 
-from audit_rows import BASE, Clock, intent, logging, outcome, rechain, sql
-from isthmus.host.audit.columns import COLUMNS
-from isthmus.host.audit.row import Row
-from isthmus.host.audit.writer import SEGMENT
+from isthmus.host.audit.row_columns import COLUMNS
+from isthmus.host.audit.writer import SEGMENT_ROWS
+from isthmus.host.model.row import AuditRow
+from support.host.audit_rows import (
+    BASE,
+    Clock,
+    intent_row,
+    open_audit_log,
+    outcome_row,
+    query_state,
+    rechain,
+)
 
 
 async def filled(log, rows=6):
     for n in range(rows):
-        log.note(Row(kind="decision", call=f"c{n}", arguments={"n": n}, **BASE))
+        log.note(AuditRow(kind="decision", call=f"c{n}", arguments={"n": n}, **BASE))
     await log.flush()
 
 
@@ -36,7 +44,7 @@ async def meddled(log, *statements):
 )
 async def test_the_table_only_grows(tmp_path, statement):
     """Ours: by a trigger, whoever writes."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log)
         with pytest.raises(sqlite3.IntegrityError, match="audit log"):
             await log.state.write(lambda db: db.execute(statement))
@@ -70,7 +78,7 @@ MEDDLING = {
 async def test_meddling_is_found_and_where(tmp_path, how):
     """Ours: at the first row that is not as it was written."""
     statements, seq, what = MEDDLING[how]
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log)
         found = await meddled(log, *statements)
 
@@ -82,9 +90,9 @@ async def test_meddling_is_found_and_where(tmp_path, how):
 @pytest.mark.covers("hostaudit.checkpoint.signed", "hostaudit.chain.tampering")
 async def test_a_chain_that_was_made_anew_does_not_fit_what_was_signed(tmp_path):
     """Ours: whoever has the file and not the key can compute no hash of a row."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log)
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log, 2)
         rechain(log.state.database.path, 3, "UPDATE event SET effect = 'deny' WHERE seq = 3")
         found = await log.verify()
@@ -97,9 +105,9 @@ async def test_a_chain_that_was_made_anew_does_not_fit_what_was_signed(tmp_path)
 @pytest.mark.covers("hostaudit.chain.tampering")
 async def test_a_row_put_in_between_is_found(tmp_path):
     """Ours: also where the hashes were made to fit, as soon as something after it was signed."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log)
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         names = ", ".join(name for name in COLUMNS if name != "seq")
         path = log.state.database.path
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -122,7 +130,7 @@ async def test_a_row_put_in_between_is_found(tmp_path):
 @pytest.mark.covers("hostaudit.chain.truncated")
 async def test_rows_cut_off_at_the_end_are_missed(tmp_path):
     """Ours: by the checkpoint that was signed after them; one that was changed to fit does not hold."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log)
         await log.state.write(log._writer.end)
         cut = await meddled(log, "DELETE FROM event WHERE seq > 4")
@@ -142,7 +150,7 @@ async def meddled_again(log, statement):
 @pytest.mark.covers("hostaudit.chain.anchor")
 async def test_an_anchor_kept_elsewhere_finds_what_no_checkpoint_tells(tmp_path):
     """Ours: it is printed by every check; an older log may be put back with its head, but not it."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log)
         before = await log.verify()
         anchor = f"{before.last}:{before.head}"
@@ -165,15 +173,15 @@ async def test_an_anchor_kept_elsewhere_finds_what_no_checkpoint_tells(tmp_path)
 @pytest.mark.covers("hostaudit.chain.processes")
 async def test_several_processes_append_to_one_chain(tmp_path):
     """Ours: every row follows the one before it, whoever wrote that."""
-    async with logging(tmp_path) as one, logging(tmp_path) as other:
+    async with open_audit_log(tmp_path) as one, open_audit_log(tmp_path) as other:
         one.state.database.patience = other.state.database.patience = 5.0
-        await asyncio.gather(*(log.intent(intent()) for log in [one, other] * 20))
+        await asyncio.gather(*(log.intent(intent_row()) for log in [one, other] * 20))
         for log in [one, other] * 20:
-            log.note(intent())
+            log.note(intent_row())
             await asyncio.sleep(0)
         await asyncio.gather(one.flush(), other.flush())
         found = await one.verify()
-        nodes = await sql(one, "SELECT count(DISTINCT node) FROM event")
+        nodes = await query_state(one, "SELECT count(DISTINCT node) FROM event")
 
     assert (80, (), [(2,)]) == (found.rows, found.faults, nodes)
 
@@ -181,16 +189,18 @@ async def test_several_processes_append_to_one_chain(tmp_path):
 @pytest.mark.covers("hostaudit.checkpoint.signed")
 async def test_it_is_signed_now_and_then_and_at_the_end(tmp_path, monkeypatch):
     """Ours: after so many rows, after an hour, and when the log is closed."""
-    assert SEGMENT <= 1000
-    monkeypatch.setattr("isthmus.host.audit.writer.SEGMENT", 10)
+    assert SEGMENT_ROWS <= 1000
+    monkeypatch.setattr("isthmus.host.audit.writer.SEGMENT_ROWS", 10)
     clock = Clock()
-    async with logging(tmp_path, clock=clock) as log:
+    async with open_audit_log(tmp_path, clock=clock) as log:
         await filled(log, 25)
         clock.now += 7200
         await filled(log, 1)
         await filled(log, 1)
-        before = [row[0] for row in await sql(log, "SELECT seq FROM checkpoint ORDER BY seq")]
-    async with logging(tmp_path) as log:
+        before = [
+            row[0] for row in await query_state(log, "SELECT seq FROM checkpoint ORDER BY seq")
+        ]
+    async with open_audit_log(tmp_path) as log:
         found = await log.verify()
 
     assert [10, 20, 26] == before
@@ -199,10 +209,10 @@ async def test_it_is_signed_now_and_then_and_at_the_end(tmp_path, monkeypatch):
 
 async def test_another_key_signs_nothing_of_ours(tmp_path):
     """Ours: a log that was brought from elsewhere, or whose key was exchanged."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log)
     (tmp_path / "host.key").write_bytes(bytes(32))
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         found = await log.verify()
 
     assert {"changed", "checkpoint", "truncated"} == {fault.what for fault in found.faults}
@@ -210,7 +220,7 @@ async def test_another_key_signs_nothing_of_ours(tmp_path):
 
 async def test_an_empty_log_is_good():
     """Ours: nothing was changed in it."""
-    async with logging() as log:
+    async with open_audit_log() as log:
         found = await log.verify()
 
     assert (0, 0, 0, True) == (found.rows, found.first, found.last, found.good)
@@ -218,7 +228,7 @@ async def test_an_empty_log_is_good():
 
 async def test_no_more_faults_are_told_than_anybody_reads(tmp_path):
     """Ours: a hundred."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         await filled(log, 300)
         found = await meddled(log, "UPDATE event SET effect = 'deny'")
 
@@ -227,11 +237,11 @@ async def test_no_more_faults_are_told_than_anybody_reads(tmp_path):
 
 async def test_an_outcome_closes_its_call():
     """Ours: nobody is told later that nobody knows."""
-    async with logging() as log:
-        await log.intent(intent("c1"))
-        await log.intent(intent("c2"))
-        log.note(outcome("c1"))
+    async with open_audit_log() as log:
+        await log.intent(intent_row("c1"))
+        await log.intent(intent_row("c2"))
+        log.note(outcome_row("c1"))
         await log.flush()
-        left = await sql(log, "SELECT call_id FROM open_call")
+        left = await query_state(log, "SELECT call_id FROM open_call")
 
     assert [("c2",)] == left

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.host.audit.detectors import cleaned, names_a_secret, random_looking
+from isthmus.core.redaction.patterns import looks_random, names_secret, redact_patterns
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJlLWhlcmU"
 SECRETS = [
@@ -29,7 +29,7 @@ SECRETS = [
 )
 def test_what_looks_like_a_secret_is_taken_out(secret, around):
     """Ours: wherever in a text it stands."""
-    assert secret not in cleaned(around.format(secret))
+    assert secret not in redact_patterns(around.format(secret))
 
 
 @pytest.mark.covers("hostaudit.redaction.forms")
@@ -38,8 +38,8 @@ def test_a_private_key_is_taken_out_whole():
     begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
     body = "MIIEow\nIBAA\n"
 
-    assert "a [redacted] b" == cleaned(f"a {begin}\n{body}{end} b")
-    assert "a [redacted]" == cleaned(f"a {begin}\n{body}")
+    assert "a [redacted] b" == redact_patterns(f"a {begin}\n{body}{end} b")
+    assert "a [redacted]" == redact_patterns(f"a {begin}\n{body}")
 
 
 @pytest.mark.covers("hostaudit.redaction.addresses")
@@ -55,7 +55,7 @@ def test_a_private_key_is_taken_out_whole():
 )  # fmt: skip
 def test_addresses_keep_neither_users_nor_secret_parameters(address, kept):
     """Ours: userinfo and query are where keys are put."""
-    assert kept == cleaned(address)
+    assert kept == redact_patterns(address)
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_addresses_keep_neither_users_nor_secret_parameters(address, kept):
 )
 def test_what_is_called_a_secret_is_taken_out_of_texts(text):
     """Ours: by its name, whatever it looks like."""
-    assert "[redacted]" in cleaned(text)
+    assert "[redacted]" in redact_patterns(text)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Fix the thing in the parser, line 12 of src/isthmus/host/audit/detectors.py",
+        "Fix the thing in the parser, line 12 of src/isthmus/core/redaction/patterns.py",
         "get_user_preferences_for_account",
         "ContextForgeGatewayConfigurationManager",
         "report-2024-11-05-final-version",
@@ -91,7 +91,7 @@ def test_what_is_called_a_secret_is_taken_out_of_texts(text):
 )
 def test_ordinary_words_paths_and_ids_stay(text):
     """Ours: a log that hides everything shows nothing."""
-    assert text == cleaned(text)
+    assert text == redact_patterns(text)
 
 
 def test_names_are_known_however_they_are_spelt():
@@ -99,11 +99,11 @@ def test_names_are_known_however_they_are_spelt():
     secret = ["password", "X-Api-Key", "githubToken", "AWS_SECRET_ACCESS_KEY", "otp", "Set-Cookie"]
     plain = ["tokens_in", "progressToken", "nextPageToken", "secretary", "name", "key", "x" * 500]
 
-    assert [] == [name for name in secret if not names_a_secret(name)]
-    assert [] == [name for name in plain if names_a_secret(name)]
+    assert [] == [name for name in secret if not names_secret(name)]
+    assert [] == [name for name in plain if names_secret(name)]
 
 
 def test_only_the_beginning_of_a_long_run_is_looked_at():
     """Ours: chance shows early."""
-    assert not random_looking("a" * 300 + "xK3" * 100)
-    assert random_looking("xK3pQ9" * 200)
+    assert not looks_random("a" * 300 + "xK3" * 100)
+    assert looks_random("xK3pQ9" * 200)

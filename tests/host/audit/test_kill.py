@@ -6,17 +6,17 @@ import sys
 
 import pytest
 
-from audit_rows import logging, sql
-from isthmus.host.audit.presence import UNKNOWN
+from isthmus.host.audit.writer import OUTCOME_UNKNOWN
+from support.host.audit_rows import open_audit_log, query_state
 
 ROUNDS = 6
 
 WRITES = """
 import asyncio, sys
-from isthmus.host.attempt import new_id
+from isthmus.host.model.attempt import new_id
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.audit.row import Row
-from isthmus.host.state import HostState
+from isthmus.host.model.row import Row
+from isthmus.host.state.database import HostState
 
 def said(kind, call):
     sys.stdout.write(f"{kind} {call}\\n")
@@ -61,17 +61,17 @@ async def test_a_process_that_is_killed_loses_nothing_that_it_was_told_was_writt
     chance = random.Random(5)  # noqa: S311 - for moments, not for secrets
     for _ in range(ROUNDS):
         said |= await killed(tmp_path, chance.randint(1, 120))
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         log.state.database.patience = 5.0
         await log.open()
         found = await log.verify()
-        rows = await sql(log, "SELECT kind, call_id, error_class FROM event")
-        left = await sql(log, "SELECT * FROM open_call")
+        rows = await query_state(log, "SELECT kind, call_id, error_class FROM event")
+        left = await query_state(log, "SELECT * FROM open_call")
 
     there = {(kind, call) for kind, call, _ in rows}
     intents = [call for kind, call, _ in rows if kind == "intent"]
     outcomes = [call for kind, call, _ in rows if kind == "outcome"]
-    unknown = {call for _, call, error in rows if error == UNKNOWN}
+    unknown = {call for _, call, error in rows if error == OUTCOME_UNKNOWN}
     assert set() == said - there
     assert found.good, found.faults
     assert sorted(intents) == sorted(outcomes)

@@ -7,20 +7,28 @@ from contextlib import closing
 
 import pytest
 
-from audit_rows import Clock, intent, kinds, logging, outcome, sql, until
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.audit.row import Row
-from isthmus.host.errors import AuditUnavailable
-from isthmus.host.state import HostState
+from isthmus.host.model.errors import AuditUnavailable
+from isthmus.host.model.row import AuditRow
+from isthmus.host.state.database import HostState
+from support.host.audit_rows import (
+    Clock,
+    intent_row,
+    open_audit_log,
+    outcome_row,
+    query_state,
+    read_kinds,
+    wait_until,
+)
 
 
 @pytest.mark.covers("hostaudit.intent.committed")
 @pytest.mark.parametrize("durability", ["normal", "full"])
 async def test_an_intent_is_committed_when_it_returns(tmp_path, durability):
     """Ours: another process sees it."""
-    async with logging(tmp_path, durability=durability) as log:
-        await log.intent(intent("c1"))
+    async with open_audit_log(tmp_path, durability=durability) as log:
+        await log.intent(intent_row("c1"))
         with closing(sqlite3.connect(tmp_path / "host.db")) as other:
             found = other.execute("SELECT kind, call_id, server, object FROM event").fetchall()
 
@@ -30,29 +38,29 @@ async def test_an_intent_is_committed_when_it_returns(tmp_path, durability):
 @pytest.mark.covers("hostaudit.note.order")
 async def test_rows_stand_in_the_order_in_which_they_were_given(tmp_path):
     """Ours: notes, too, which nobody waits for."""
-    async with logging(tmp_path) as log:
-        log.note(Row(kind="server", action="server.connect", server="github"))
-        await log.intent(intent("c1"))
-        log.note(outcome("c1"))
-        await log.write(Row(kind="grant", action="tool.call", grant="g1"))
+    async with open_audit_log(tmp_path) as log:
+        log.note(AuditRow(kind="server", action="server.connect", server="github"))
+        await log.intent(intent_row("c1"))
+        log.note(outcome_row("c1"))
+        await log.write(AuditRow(kind="grant", action="tool.call", grant="g1"))
 
-        assert ["server", "intent", "outcome", "grant"] == await kinds(log)
+        assert ["server", "intent", "outcome", "grant"] == await read_kinds(log)
 
 
 async def test_a_note_is_written_without_anybody_waiting(tmp_path):
     """Ours: within milliseconds."""
-    async with logging(tmp_path) as log:
-        log.note(intent("c1"))
-        await until(lambda: kinds(log))
+    async with open_audit_log(tmp_path) as log:
+        log.note(intent_row("c1"))
+        await wait_until(lambda: read_kinds(log))
 
-        assert ["intent"] == await kinds(log)
+        assert ["intent"] == await read_kinds(log)
 
 
 async def test_what_happens_to_arguments_afterwards_is_of_no_consequence():
     """Ours: a row is what it was when it was handed over."""
-    async with logging() as log:
+    async with open_audit_log() as log:
         arguments = {"title": "before"}
-        row = intent("c1", arguments=arguments)
+        row = intent_row("c1", arguments=arguments)
         log.note(row)
         arguments["title"] = "after"
         told = await log.tail(1)
@@ -62,9 +70,9 @@ async def test_what_happens_to_arguments_afterwards_is_of_no_consequence():
 
 async def test_a_line_says_what_the_row_said():
     """Ours: every member comes back, in the units that it had."""
-    async with logging(clock=Clock(1_795_000_000.5), node="me") as log:
+    async with open_audit_log(clock=Clock(1_795_000_000.5), node="me") as log:
         await log.write(
-            Row(
+            AuditRow(
                 kind="outcome", call="c1", parent="c0", run="r", principal="user:ada",
                 action="tool.call", server="s", identity="i", object="o", fingerprint="f",
                 era="2025-11-25", transport="stdio", origin="local", effect="allow", rule="ru",
@@ -92,9 +100,9 @@ async def test_a_line_says_what_the_row_said():
 
 async def test_equal_arguments_have_equal_digests():
     """Ours: and nobody guesses them without the state's key."""
-    async with logging() as log, logging() as other:
+    async with open_audit_log() as log, open_audit_log() as other:
         for one in (log, log, other):
-            await one.intent(intent())
+            await one.intent(intent_row())
         mine = {line.arguments_hash for line in await log.tail()}
         theirs = {line.arguments_hash for line in await other.tail()}
 
@@ -113,12 +121,12 @@ async def test_equal_arguments_have_equal_digests():
 )  # fmt: skip
 async def test_whatever_arguments_are_they_are_written_down(value):
     """Ours: a call with strange arguments is no way around the log."""
-    async with logging() as log:
-        await log.intent(intent("c1", arguments=value, result=value, detail=value))
-        await log.intent(intent("c2"))
+    async with open_audit_log() as log:
+        await log.intent(intent_row("c1", arguments=value, result=value, detail=value))
+        await log.intent(intent_row("c2"))
 
         assert (await log.verify()).good
-        assert ["intent", "intent"] == await kinds(log)
+        assert ["intent", "intent"] == await read_kinds(log)
 
 
 def nested(depth):
@@ -134,10 +142,10 @@ def nested(depth):
 async def test_no_depth_of_a_value_holds_up_the_log(bodies):
     """Ours: what one thread can write another may not be able to read; the row is there all the same."""
     depths = range(880, 1000)
-    async with logging(bodies=bodies) as log:
+    async with open_audit_log(bodies=bodies) as log:
         for depth in depths:
-            log.note(outcome(f"d{depth}", result=nested(depth), arguments=nested(depth)))
-        await log.intent(intent("after"))
+            log.note(outcome_row(f"d{depth}", result=nested(depth), arguments=nested(depth)))
+        await log.intent(intent_row("after"))
         verdict, lines = await log.verify(), await log.tail(len(depths) + 1)
 
     assert (True, len(depths) + 1) == (verdict.good, verdict.rows)
@@ -164,9 +172,9 @@ class Untold(dict):
 )  # fmt: skip
 async def test_a_row_that_is_not_as_it_should_be_is_written_as_far_as_it_is(odd):
     """Ours: a mistake in one row must not keep all after it from being written."""
-    async with logging() as log:
-        log.note(outcome("odd", **odd))
-        await log.intent(intent("after"))
+    async with open_audit_log() as log:
+        log.note(outcome_row("odd", **odd))
+        await log.intent(intent_row("after"))
 
         assert (await log.verify()).good
         assert ["odd", "after"] == [line.call for line in await log.tail()]
@@ -175,10 +183,10 @@ async def test_a_row_that_is_not_as_it_should_be_is_written_as_far_as_it_is(odd)
 @pytest.mark.covers("hostaudit.row.brief")
 async def test_a_long_name_is_cut_where_it_holds_no_secret():
     """Ours: a server that names a page with ten million letters fills no disk, and hides nothing."""
-    async with logging() as log:
+    async with open_audit_log() as log:
         held = Secret("correct horse")
         await log.intent(
-            intent(object="a " * 1_995 + f"{held.reveal()} " * 1_000_000, run="r" * 9_999)
+            intent_row(object="a " * 1_995 + f"{held.reveal()} " * 1_000_000, run="r" * 9_999)
         )
         (line,) = await log.tail()
 
@@ -189,9 +197,9 @@ async def test_a_long_name_is_cut_where_it_holds_no_secret():
 
 async def test_long_arguments_are_cut_and_say_so():
     """Ours: rows have a limit, and their digest is that of the whole."""
-    async with logging() as log:
-        await log.intent(intent(arguments={"text": "word " * 100_000}))
-        await log.intent(intent(arguments={f"k{n}": n for n in range(100_000)}))
+    async with open_audit_log() as log:
+        await log.intent(intent_row(arguments={"text": "word " * 100_000}))
+        await log.intent(intent_row(arguments={f"k{n}": n for n in range(100_000)}))
         cut, omitted = await log.tail()
 
     assert "(500000 characters)" in cut.arguments["text"]
@@ -261,18 +269,18 @@ async def spoiled(log):
 @pytest.mark.parametrize("trouble", [full, read_only, locked, gone, spoiled])
 async def test_nothing_is_done_while_the_log_cannot_be_written(tmp_path, trouble):
     """Ours: each intent is refused, notes wait, and all is well when the store is."""
-    async with logging(tmp_path) as log:
-        await log.intent(intent("before"))
+    async with open_audit_log(tmp_path) as log:
+        await log.intent(intent_row("before"))
         await log.flush()
         again = await trouble(log)
         for n in range(3):
-            log.note(outcome(f"noted{n}", arguments={"x": "word " * 8000}))
+            log.note(outcome_row(f"noted{n}", arguments={"x": "word " * 8000}))
             with pytest.raises(AuditUnavailable, match="nothing is done"):
-                await log.intent(intent(f"refused{n}", arguments={"x": "word " * 8000}))
+                await log.intent(intent_row(f"refused{n}", arguments={"x": "word " * 8000}))
         assert log.trouble
         await again()
-        await log.intent(intent("after"))
-        calls = [row[0] for row in await sql(log, "SELECT call_id FROM event ORDER BY seq")]
+        await log.intent(intent_row("after"))
+        calls = [row[0] for row in await query_state(log, "SELECT call_id FROM event ORDER BY seq")]
         found = await log.verify()
 
     assert ["before", "noted0", "noted1", "noted2", "after"] == calls
@@ -284,34 +292,34 @@ async def test_notes_that_wait_are_written_by_themselves_when_the_store_is_back(
     tmp_path, monkeypatch
 ):
     """Ours: nobody has to call anything."""
-    monkeypatch.setattr("isthmus.host.audit.log.RETRY", 0.01)
-    async with logging(tmp_path) as log:
-        await log.intent(intent("c1"))
+    monkeypatch.setattr("isthmus.host.audit.log.RETRY_S", 0.01)
+    async with open_audit_log(tmp_path) as log:
+        await log.intent(intent_row("c1"))
         again = await locked(log)
-        log.note(outcome("c1"))
-        await until(lambda: log.trouble)
+        log.note(outcome_row("c1"))
+        await wait_until(lambda: log.trouble)
         await again()
-        await until(lambda: ended(log))
+        await wait_until(lambda: ended(log))
 
-        assert ["intent", "outcome"] == await kinds(log)
+        assert ["intent", "outcome"] == await read_kinds(log)
 
 
 async def ended(log):
-    return "outcome" in await kinds(log)
+    return "outcome" in await read_kinds(log)
 
 
 async def test_notes_that_are_too_many_are_counted(tmp_path, monkeypatch):
     """Ours: memory is bounded, and the log says how many rows it lacks."""
-    monkeypatch.setattr("isthmus.host.audit.waiting.MOST", 10)
-    async with logging(tmp_path) as log:
-        await log.intent(intent("c1"))
+    monkeypatch.setattr("isthmus.host.audit.row_queue.MAX_QUEUED_ROWS", 10)
+    async with open_audit_log(tmp_path) as log:
+        await log.intent(intent_row("c1"))
         again = await locked(log)
         for n in range(25):
-            log.note(outcome(f"n{n}"))
+            log.note(outcome_row(f"n{n}"))
         with pytest.raises(AuditUnavailable):
             await log.flush()
         for n in range(5):
-            log.note(outcome(f"m{n}"))
+            log.note(outcome_row(f"m{n}"))
         await again()
         await log.flush()
         lines = await log.tail()
@@ -324,14 +332,14 @@ async def test_rows_that_were_lost_are_told_though_the_first_telling_was_undone(
     tmp_path, monkeypatch
 ):
     """Ours: what a transaction said is lost is said again where that transaction was rolled back."""
-    monkeypatch.setattr("isthmus.host.audit.waiting.MOST", 10)
-    monkeypatch.setattr("isthmus.host.audit.waiting.TOGETHER", 2)
+    monkeypatch.setattr("isthmus.host.audit.row_queue.MAX_QUEUED_ROWS", 10)
+    monkeypatch.setattr("isthmus.host.audit.row_queue.MAX_BATCH_ROWS", 2)
     spoil = "CREATE TRIGGER spoil BEFORE INSERT ON event WHEN NEW.call_id = 'n24' BEGIN SELECT RAISE(ABORT, 'no'); END"
-    async with logging(tmp_path) as log:
-        await log.intent(intent("c1"))
+    async with open_audit_log(tmp_path) as log:
+        await log.intent(intent_row("c1"))
         again = await locked(log)
         for n in range(25):
-            log.note(outcome(f"n{n}"))
+            log.note(outcome_row(f"n{n}"))
         with pytest.raises(AuditUnavailable):
             await log.flush()
         await again()
@@ -351,14 +359,14 @@ async def test_rows_that_were_lost_are_told_though_the_first_telling_was_undone(
 
 async def test_an_intent_that_nobody_waits_for_any_more_leaves_the_log_whole(tmp_path):
     """Ours: it is written or it is not, and nothing after it is lost."""
-    async with logging(tmp_path) as log:
-        await log.intent(intent("c1"))
-        task = asyncio.ensure_future(log.intent(intent("c2")))
+    async with open_audit_log(tmp_path) as log:
+        await log.intent(intent_row("c1"))
+        task = asyncio.ensure_future(log.intent(intent_row("c2")))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await log.intent(intent("c3"))
-        calls = [row[0] for row in await sql(log, "SELECT call_id FROM event ORDER BY seq")]
+        await log.intent(intent_row("c3"))
+        calls = [row[0] for row in await query_state(log, "SELECT call_id FROM event ORDER BY seq")]
 
     assert calls in (["c1", "c3"], ["c1", "c2", "c3"])
 
@@ -376,9 +384,9 @@ async def test_a_log_may_be_closed_without_having_been_used(tmp_path):
 @pytest.mark.covers("hostaudit.redaction.live")
 async def test_a_secret_that_is_gone_when_the_row_is_written_is_still_taken_out(tmp_path):
     """Ours: what counts is what was secret when the row was handed over."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         held = Secret("correct horse")
-        log.note(intent("c1", arguments={"say": "the correct horse"}))
+        log.note(intent_row("c1", arguments={"say": "the correct horse"}))
         del held
         told = await log.tail()
 

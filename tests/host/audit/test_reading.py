@@ -2,29 +2,36 @@
 
 import pytest
 
-from audit_rows import Clock, intent, logging, outcome
 from isthmus.errors import UsageError
-from isthmus.host.audit.reading import Filters, attempts, lines, opened, stats, words
-from isthmus.host.audit.row import Row
-from isthmus.store.database import StoreUnusable
+from isthmus.host.audit.queries import (
+    AuditFilters,
+    make_search_query,
+    open_log,
+    read_attempts,
+    read_lines,
+    read_sums,
+)
+from isthmus.host.model.row import AuditRow
+from isthmus.store.sqlite import StoreUnusable
+from support.host.audit_rows import Clock, intent_row, open_audit_log, outcome_row
 
 
 async def told(log, filters, **options):
-    return await log.state.read(lambda db: list(lines(db, filters, **options)))
+    return await log.state.read(lambda db: list(read_lines(db, filters, **options)))
 
 
 async def some(log, clock):
     """Three calls: one was done, one failed, one was denied."""
-    await log.intent(intent("c1", arguments={"title": "Fix the parser"}))
-    log.note(Row(kind="decision", call="c1", action="tool.call", approver="tty", wait=2.0))
-    log.note(outcome("c1", tokens_in=10, tokens_out=5, cost=7))
+    await log.intent(intent_row("c1", arguments={"title": "Fix the parser"}))
+    log.note(AuditRow(kind="decision", call="c1", action="tool.call", approver="tty", wait=2.0))
+    log.note(outcome_row("c1", tokens_in=10, tokens_out=5, cost=7))
     clock.now += 3600
     await log.intent(
-        intent("c2", server="files", object="read", run="r2", arguments={"path": "/etc"})
+        intent_row("c2", server="files", object="read", run="r2", arguments={"path": "/etc"})
     )
-    log.note(outcome("c2", server="files", object="read", run="r2", failed=True, seconds=0.5))
+    log.note(outcome_row("c2", server="files", object="read", run="r2", failed=True, seconds=0.5))
     log.note(
-        outcome(
+        outcome_row(
             "c3",
             arguments={"title": "No"},
             effect="deny",
@@ -60,38 +67,38 @@ async def some(log, clock):
 async def test_rows_are_found_by_what_they_are_about(filters, expected):
     """Ours: every filter narrows, words are looked for in objects, arguments and details."""
     clock = Clock()
-    async with logging(clock=clock) as log:
+    async with open_audit_log(clock=clock) as log:
         await some(log, clock)
 
-        assert expected == [line.seq for line in await told(log, Filters(**filters))]
+        assert expected == [line.seq for line in await told(log, AuditFilters(**filters))]
 
 
 async def test_the_newest_are_given_in_their_order():
     """Ours: as many as are wanted."""
     clock = Clock()
-    async with logging(clock=clock) as log:
+    async with open_audit_log(clock=clock) as log:
         await some(log, clock)
 
-        assert [5, 6] == [line.seq for line in await told(log, Filters(), newest=2)]
+        assert [5, 6] == [line.seq for line in await told(log, AuditFilters(), newest=2)]
 
 
 def test_what_has_no_word_in_it_cannot_be_searched_for():
     """Ours: and nothing that is searched for is taken as the index's own language."""
     with pytest.raises(UsageError, match="no word"):
-        words("*-)")
-    assert '"a" "OR" "b"*' == words('a" OR b*')
+        make_search_query("*-)")
+    assert '"a" "OR" "b"*' == make_search_query('a" OR b*')
 
 
 @pytest.mark.covers("hostaudit.reading.attempts")
 async def test_every_attempt_of_the_past_can_be_decided_anew():
     """Ours: once each, with what redaction left of its arguments, and what was decided then."""
     clock = Clock()
-    async with logging(clock=clock) as log:
+    async with open_audit_log(clock=clock) as log:
         await some(log, clock)
-        await log.write(Row(kind="server", action="server.connect", server="files"))
-        found = await log.state.read(lambda db: list(attempts(db)))
+        await log.write(AuditRow(kind="server", action="server.connect", server="files"))
+        found = await log.state.read(lambda db: list(read_attempts(db)))
         files = await log.state.read(
-            lambda db: list(attempts(db, Filters(server="files", kind="x")))
+            lambda db: list(read_attempts(db, AuditFilters(server="files", kind="x")))
         )
 
     assert [("c1", "allow"), ("c2", "allow"), ("c3", "deny")] == [
@@ -107,15 +114,15 @@ async def test_every_attempt_of_the_past_can_be_decided_anew():
 @pytest.mark.covers("hostaudit.reading.streams")
 async def test_a_long_log_is_not_read_at_once(tmp_path, monkeypatch):
     """Ours: whoever replays a year of it holds a thousand rows at a time."""
-    monkeypatch.setattr("isthmus.host.audit.reading.AT_ONCE", 3)
-    async with logging(tmp_path) as log:
+    monkeypatch.setattr("isthmus.host.audit.queries.READ_BATCH_ROWS", 3)
+    async with open_audit_log(tmp_path) as log:
         for n in range(50):
-            log.note(intent(f"c{n}"))
+            log.note(intent_row(f"c{n}"))
         await log.flush()
-        with opened(tmp_path) as db:
+        with open_log(tmp_path) as db:
             steps = []
             db.set_progress_handler(lambda: steps.append(1), 100)
-            reading = attempts(db)
+            reading = read_attempts(db)
             first = next(reading)
             few = len(steps)
             rest = list(reading)
@@ -129,9 +136,9 @@ async def test_a_long_log_is_not_read_at_once(tmp_path, monkeypatch):
 async def test_sums_count_calls_failures_waits_tokens_and_cost():
     """Ours: by server, tool and effect, the most used first."""
     clock = Clock()
-    async with logging(clock=clock) as log:
+    async with open_audit_log(clock=clock) as log:
         await some(log, clock)
-        found = await log.state.read(stats)
+        found = await log.state.read(read_sums)
 
     told = {(one.server, one.object, one.effect): one for one in found}
     done = told["github", "create_issue", "allow"]
@@ -147,8 +154,8 @@ async def test_sums_count_calls_failures_waits_tokens_and_cost():
 
 def test_a_folder_without_a_log_is_told(tmp_path):
     """Ours: in words; nothing is made there."""
-    with pytest.raises(StoreUnusable, match="nothing was done there yet"), opened(tmp_path):
+    with pytest.raises(StoreUnusable, match="nothing was done there yet"), open_log(tmp_path):
         pass
     (tmp_path / "host.db").write_bytes(b"x" * 5000)
-    with pytest.raises(StoreUnusable, match="cannot be read"), opened(tmp_path):
+    with pytest.raises(StoreUnusable, match="cannot be read"), open_log(tmp_path):
         pass

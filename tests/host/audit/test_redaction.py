@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 from isthmus.host.audit.redaction import Redactor, forms
 
 R = "[redacted]"

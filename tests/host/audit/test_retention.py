@@ -2,26 +2,26 @@
 
 import pytest
 
-from audit_rows import Clock, intent, logging, outcome, sql
-from isthmus.host.audit.bodies import body
 from isthmus.host.audit.keys import AuditKeys, CannotOpen
-from isthmus.host.audit.reading import Filters, lines
+from isthmus.host.audit.queries import AuditFilters, read_lines
+from isthmus.host.audit.writer import read_body
+from support.host.audit_rows import Clock, intent_row, open_audit_log, outcome_row, query_state
 
 DAY = 86400.0
 
 
 @pytest.fixture(autouse=True)
 def _short_segments(monkeypatch):
-    monkeypatch.setattr("isthmus.host.audit.writer.SEGMENT", 10)
-    monkeypatch.setattr("isthmus.host.audit.retention.AT_ONCE", 7)
+    monkeypatch.setattr("isthmus.host.audit.writer.SEGMENT_ROWS", 10)
+    monkeypatch.setattr("isthmus.host.audit.writer.SWEEP_BATCH_ROWS", 7)
 
 
 async def aged(log, clock, days=4, rows=12):
     """So many rows each day, the calls of all of them done."""
     for day in range(days):
         for n in range(rows // 2):
-            log.note(intent(f"d{day}n{n}", arguments={"word": f"day{day}"}))
-            log.note(outcome(f"d{day}n{n}"))
+            log.note(intent_row(f"d{day}n{n}", arguments={"word": f"day{day}"}))
+            log.note(outcome_row(f"d{day}n{n}"))
         await log.flush()
         clock.now += DAY
 
@@ -30,12 +30,12 @@ async def aged(log, clock, days=4, rows=12):
 async def test_old_segments_are_dropped_and_the_rest_still_verifies(tmp_path):
     """Ours: a segment goes when its last row is too old; the chain begins at a signature."""
     clock = Clock()
-    async with logging(tmp_path, clock=clock, retain=2.5 * DAY) as log:
+    async with open_audit_log(tmp_path, clock=clock, retain=2.5 * DAY) as log:
         await aged(log, clock)
         for _ in range(10):
             await log.flush()
         found = await log.verify()
-        first = (await sql(log, "SELECT min(seq) FROM event"))[0][0]
+        first = (await query_state(log, "SELECT min(seq) FROM event"))[0][0]
 
     assert found.good, found.faults
     assert (20, 21) == (found.dropped, first)
@@ -46,7 +46,7 @@ async def test_old_segments_are_dropped_and_the_rest_still_verifies(tmp_path):
 async def test_nothing_is_dropped_unless_somebody_said_so(tmp_path):
     """Ours: by default rows stay for ever."""
     clock = Clock()
-    async with logging(tmp_path, clock=clock) as log:
+    async with open_audit_log(tmp_path, clock=clock) as log:
         await aged(log, clock)
         found = await log.verify()
 
@@ -57,14 +57,14 @@ async def test_nothing_is_dropped_unless_somebody_said_so(tmp_path):
 async def test_a_drop_that_was_interrupted_leaves_a_chain_that_holds(tmp_path):
     """Ours: rows up to the signature may be there or not; what is searched for is found as before."""
     clock = Clock()
-    async with logging(tmp_path, clock=clock, retain=1.5 * DAY) as log:
+    async with open_audit_log(tmp_path, clock=clock, retain=1.5 * DAY) as log:
         await aged(log, clock, days=3)
         states = []
         for _ in range(12):
             await log.flush()
             states.append((await log.verify()).good)
-        found = await log.state.read(lambda db: list(lines(db, Filters(text="day2"))))
-        gone = await log.state.read(lambda db: list(lines(db, Filters(text="day0"))))
+        found = await log.state.read(lambda db: list(read_lines(db, AuditFilters(text="day2"))))
+        gone = await log.state.read(lambda db: list(read_lines(db, AuditFilters(text="day0"))))
 
     assert {True} == {*states}
     assert 6 == len(found)
@@ -75,7 +75,7 @@ async def test_a_drop_that_was_interrupted_leaves_a_chain_that_holds(tmp_path):
 async def test_rows_that_were_dropped_by_hand_are_missed(tmp_path):
     """Ours: only what a signature covers may go."""
     clock = Clock()
-    async with logging(tmp_path, clock=clock, retain=2.5 * DAY) as log:
+    async with open_audit_log(tmp_path, clock=clock, retain=2.5 * DAY) as log:
         await aged(log, clock)
         for _ in range(10):
             await log.flush()
@@ -95,15 +95,15 @@ async def test_rows_that_were_dropped_by_hand_are_missed(tmp_path):
 async def test_bodies_are_kept_as_the_settings_say(tmp_path, bodies, kept):
     """Ours: never by default; encrypted, so that the file shows nothing of them."""
     result = {"text": "sk-live-1234567890", "n": 1}
-    async with logging(tmp_path, bodies=bodies) as log:
-        log.note(outcome("c1", result=result))
-        log.note(outcome("c2", result=result))
+    async with open_audit_log(tmp_path, bodies=bodies) as log:
+        log.note(outcome_row("c1", result=result))
+        log.note(outcome_row("c2", result=result))
         await log.flush()
         line = (await log.tail())[-1]
         keys = AuditKeys(log.state.key())
         hash = bytes.fromhex(line.result_hash)
-        found = await log.state.read(lambda db: body(db, keys, hash))
-        count = (await sql(log, "SELECT count(*) FROM body"))[0][0]
+        found = await log.state.read(lambda db: read_body(db, keys, hash))
+        count = (await query_state(log, "SELECT count(*) FROM body"))[0][0]
     whole = b"".join(one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())
 
     assert kept == (found and found["text"])
@@ -115,14 +115,14 @@ async def test_bodies_are_kept_as_the_settings_say(tmp_path, bodies, kept):
 async def test_bodies_go_when_their_time_is_over(tmp_path):
     """Ours: their rows stay, with the digest."""
     clock = Clock()
-    async with logging(tmp_path, clock=clock, bodies="full", bodies_life=DAY) as log:
-        log.note(outcome("c1", result={"text": "x"}))
+    async with open_audit_log(tmp_path, clock=clock, bodies="full", bodies_life=DAY) as log:
+        log.note(outcome_row("c1", result={"text": "x"}))
         await log.flush()
         clock.now += 1.1 * DAY
-        log.note(intent("c2", arguments=None))
+        log.note(intent_row("c2", arguments=None))
         await log.flush()
         await log.flush()
-        count = await sql(log, "SELECT count(*) FROM body")
+        count = await query_state(log, "SELECT count(*) FROM body")
         found = await log.verify()
 
     assert [(0,)] == count
@@ -131,11 +131,11 @@ async def test_bodies_go_when_their_time_is_over(tmp_path):
 
 async def test_a_body_that_was_changed_or_moved_does_not_open(tmp_path):
     """Ours: what it shows is what was passed on, or nothing."""
-    async with logging(tmp_path, bodies="full") as log:
-        log.note(outcome("c1", result={"text": "x"}))
+    async with open_audit_log(tmp_path, bodies="full") as log:
+        log.note(outcome_row("c1", result={"text": "x"}))
         await log.flush()
         hash = bytes.fromhex((await log.tail())[-1].result_hash)
         keys = AuditKeys(log.state.key())
         await log.state.write(lambda db: db.execute("UPDATE body SET data = zeroblob(40)"))
         with pytest.raises(CannotOpen, match=r"host\.key"):
-            await log.state.read(lambda db: body(db, keys, hash))
+            await log.state.read(lambda db: read_body(db, keys, hash))

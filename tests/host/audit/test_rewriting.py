@@ -12,17 +12,17 @@ from contextlib import closing
 
 import pytest
 
-from audit_rows import BASE, Clock, logging, rechain, sql
-from isthmus.host.audit.chain import UNPROVED, sign_checkpoint, verify
-from isthmus.host.audit.head import HeadFile
+from isthmus.host.audit.hash_chain import UNPROVED, sign_checkpoint, verify_chain
+from isthmus.host.audit.head_file import HeadFile
 from isthmus.host.audit.keys import AuditKeys
-from isthmus.host.audit.row import Row
+from isthmus.host.model.row import AuditRow
+from support.host.audit_rows import BASE, Clock, open_audit_log, query_state, rechain
 
 KILLED = """
 import asyncio, os, sys
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.audit.row import Row
-from isthmus.host.state import HostState
+from isthmus.host.model.row import Row
+from isthmus.host.state.database import HostState
 
 async def main():
     log = AuditLog(HostState(sys.argv[1]))
@@ -36,9 +36,9 @@ asyncio.run(main())
 
 async def write(folder, rows=6):
     """Write rows, and close the log: a checkpoint stands at its end."""
-    async with logging(folder) as log:
+    async with open_audit_log(folder) as log:
         for n in range(rows):
-            log.note(Row(kind="decision", call=f"c{n}", arguments={"n": n}, **BASE))
+            log.note(AuditRow(kind="decision", call=f"c{n}", arguments={"n": n}, **BASE))
         await log.flush()
 
 
@@ -55,7 +55,7 @@ def check(folder, anchor=""):
     """What a check finds that nothing but reads."""
     keys = AuditKeys((folder / "host.key").read_bytes())
     with closing(sqlite3.connect(folder / "host.db", isolation_level=None)) as db:
-        return verify(db, keys, HeadFile(folder / "host.head", keys), anchor)
+        return verify_chain(db, keys, HeadFile(folder / "host.head", keys), anchor)
 
 
 def kinds(found):
@@ -230,9 +230,9 @@ async def test_a_checkpoint_that_was_sealed_by_hand_drops_nothing(tmp_path):
         tmp_path, "UPDATE checkpoint SET sealed = 1, ts_us = 1", "DELETE FROM event WHERE seq < 4"
     )
     before = check(tmp_path)
-    async with logging(tmp_path, retain=1.0) as log:
+    async with open_audit_log(tmp_path, retain=1.0) as log:
         await log.open()
-        left = await sql(log, "SELECT count(*) FROM event WHERE seq <= 6")
+        left = await query_state(log, "SELECT count(*) FROM event WHERE seq <= 6")
 
     assert {"missing", "checkpoint"} == kinds(before)
     assert [(3,)] == left
@@ -243,10 +243,10 @@ async def test_retention_drops_nothing_up_to_a_checkpoint_that_it_did_not_sign(t
     """Ours: a forged one would have the host itself drop the rows, and sign for it."""
     await write(tmp_path, 6)
     attack(tmp_path, "INSERT INTO checkpoint SELECT 4, 1, hash, 0, sig FROM checkpoint")
-    async with logging(tmp_path, clock=Clock(2e9), retain=1e9) as log:
+    async with open_audit_log(tmp_path, clock=Clock(2e9), retain=1e9) as log:
         for _ in range(3):
             await log.flush()
-        left = await sql(log, "SELECT count(*) FROM event WHERE seq <= 4")
+        left = await query_state(log, "SELECT count(*) FROM event WHERE seq <= 4")
 
     assert [(4,)] == left
 
@@ -254,12 +254,12 @@ async def test_retention_drops_nothing_up_to_a_checkpoint_that_it_did_not_sign(t
 @pytest.mark.covers("hostaudit.chain.head")
 async def test_rows_that_were_cut_off_while_the_host_runs_are_missed(tmp_path):
     """Ours: the next row of the host itself tells it, whichever process cut."""
-    async with logging(tmp_path) as log:
+    async with open_audit_log(tmp_path) as log:
         for n in range(6):
-            await log.write(Row(kind="decision", call=f"c{n}", **BASE))
+            await log.write(AuditRow(kind="decision", call=f"c{n}", **BASE))
         attack(tmp_path, "DELETE FROM event WHERE seq > 3")
         for n in range(6):
-            await log.write(Row(kind="decision", call=f"d{n}", **BASE))
+            await log.write(AuditRow(kind="decision", call=f"d{n}", **BASE))
         found = await log.verify()
 
     assert [("truncated", 4)] == [(fault.what, fault.seq) for fault in found.faults]
@@ -298,8 +298,8 @@ async def test_a_log_of_an_older_version_is_kept_and_unproved(tmp_path):
     before = check(tmp_path)
     await write(tmp_path, 3)
     after = check(tmp_path)
-    async with logging(tmp_path) as log:
-        rows = await sql(log, "SELECT seq, action FROM event WHERE seq > 5 ORDER BY seq")
+    async with open_audit_log(tmp_path) as log:
+        rows = await query_state(log, "SELECT seq, action FROM event WHERE seq > 5 ORDER BY seq")
 
     assert ("unproved", 6, ()) == (before.state, before.rows, before.faults)
     assert ("unproved", 10, ()) == (after.state, after.rows, after.faults)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from audit_rows import intent
-from isthmus.host.audit.settings import audit_log, audit_settings
-from isthmus.host.errors import ConfigError
-from isthmus.host.state import HostState
+from isthmus.host.audit.log import make_audit_log, parse_audit_settings
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.state.database import HostState
+from support.host.audit_rows import intent_row
 
 
 def test_durations_are_read_as_people_write_them():
     """Ours: and what is not said is careful."""
-    said = audit_settings(
+    said = parse_audit_settings(
         {"durability": "full", "bodies": "redacted", "retain": "90d", "bodiesLife": 60}
     )
 
@@ -18,8 +18,8 @@ def test_durations_are_read_as_people_write_them():
         said.durability, said.bodies, said.retain, said.bodies_life,
     )  # fmt: skip
     assert ("normal", "hash", None, ()) == (
-        audit_settings({}).durability, audit_settings({}).bodies, audit_settings({}).retain,
-        audit_settings({}).redact,
+        parse_audit_settings({}).durability, parse_audit_settings({}).bodies, parse_audit_settings({}).retain,
+        parse_audit_settings({}).redact,
     )  # fmt: skip
 
 
@@ -29,14 +29,14 @@ def test_durations_are_read_as_people_write_them():
 def test_what_cannot_be_is_told(said):
     """Ours: with what there is."""
     with pytest.raises(ConfigError, match=r"host\.audit: .*durability, bodies"):
-        audit_settings(said)
+        parse_audit_settings(said)
 
 
 async def test_a_log_is_made_as_the_settings_say(tmp_path):
     """Ours: pointers are redacted in every row."""
     state = HostState(tmp_path)
-    log = audit_log(state, {"durability": "full", "redact": ["/title"]}, node="me")
-    await log.intent(intent())
+    log = make_audit_log(state, {"durability": "full", "redact": ["/title"]}, node="me")
+    await log.intent(intent_row())
     line = (await log.tail())[0]
     await log.close()
     await state.close()

@@ -4,17 +4,17 @@ import pytest
 
 from isthmus import Server
 from isthmus.host import BadArguments, Denied, Host, Quarantined, Unknown
-from isthmus.host.catalog.metatools import META_TOOLS, SearchSettings, search_settings
-from isthmus.host.catalog.offer import tokens as size
-from isthmus.host.config.entries import HostConfig, HostOptions, ToolChoice
-from isthmus.host.conversation import Conversation
-from isthmus.host.errors import ConfigError
+from isthmus.host.catalog.metatools import META_TOOLS, SearchSettings, parse_search_settings
+from isthmus.host.chat.conversation import Conversation
+from isthmus.host.model.entries import HostConfig, HostOptions, ToolSelection
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.model.tokens import estimate_tokens as size
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.turns import ToolAsked, ToolDone
 from isthmus.wire import ToolUseContent
-from small_server import Small, tool
+from support.client.small_server import SmallServer, any_tool
 
 ALWAYS = HostConfig(options=HostOptions(search={"mode": "always"}))
 DENYING = """
@@ -174,7 +174,7 @@ async def test_a_person_is_asked_about_a_call_of_what_was_found():
 @pytest.mark.parametrize("name", ["notes__look", "call_tool", "search_tools", "notes__nothing", ""])
 async def test_what_is_not_offered_cannot_be_reached(name):
     """We demand: a tool that the configuration leaves out, the finding tools themselves, and nothing."""
-    async with hosted(tools=ToolChoice(exclude=("look",))) as host:
+    async with hosted(tools=ToolSelection(exclude=("look",))) as host:
         await host.catalog.load()
         inner = {"name": "notes__wipe", "arguments": {}}
         with pytest.raises(Unknown):
@@ -184,8 +184,8 @@ async def test_what_is_not_offered_cannot_be_reached(name):
 @pytest.mark.covers("hostcontext.search.no-way-round")
 async def test_a_page_of_an_app_keeps_its_tools_to_itself():
     """The spec: a tool whose visibility is the app alone is not for a model; nor is it found."""
-    own = tool("inside", meta={"ui": {"visibility": ["app"]}})
-    server = Small(tools=[own, tool("outside")])
+    own = any_tool("inside", meta={"ui": {"visibility": ["app"]}})
+    server = SmallServer(tools=[own, any_tool("outside")])
     host = Host(ALWAYS, approver=lambda _: True)
     host.add("pages", server)
     async with host:
@@ -207,7 +207,7 @@ async def test_a_tool_that_has_changed_is_neither_found_nor_called(tmp_path):
 
     def shop(about):
         host = Host(ALWAYS, approver=person, state=tmp_path)
-        host.add("shop", Small(tools=[tool("buy", description=about)]))
+        host.add("shop", SmallServer(tools=[any_tool("buy", description=about)]))
         return host
 
     async with shop("Buy.") as host:
@@ -312,7 +312,7 @@ async def test_without_searching_there_are_no_such_tools():
 def test_what_cannot_be_said_of_searching_is_told(said):
     """We demand: what is wrong, and what could stand there."""
     with pytest.raises(ConfigError, match="threshold"):
-        search_settings(said)
+        parse_search_settings(said)
 
 
 @pytest.mark.covers("hostcontext.search.conversation")
@@ -343,12 +343,12 @@ async def test_a_conversation_searches_reads_and_calls():
 
 async def test_the_index_follows_what_servers_say():
     """We demand: a tool that comes is found, and one that goes is not."""
-    server = Small(tools=[tool("paint")])
+    server = SmallServer(tools=[any_tool("paint")])
     host = Host(ALWAYS, approver=lambda _: True)
     host.add("art", server)
     async with host:
         before = await said(host, "search_tools", query="paint sing")
-        server.tools[:] = [tool("sing")]
+        server.tools[:] = [any_tool("sing")]
         await host.catalog.on_changed("art", "tools")
         after = await said(host, "search_tools", query="paint sing")
 

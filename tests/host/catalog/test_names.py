@@ -7,13 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isthmus.host.catalog.names import (
-    Naming,
-    Table,
+    ItemNaming,
+    NameTable,
     is_server_name,
-    joined,
-    namespace,
-    printable,
-    split,
+    join_uri,
+    make_name,
+    make_namespace,
+    split_uri,
 )
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -30,10 +30,10 @@ anything = st.text(max_size=80) | st.from_regex(r"[A-Za-z0-9_.-]{1,128}", fullma
 @example("My Server", "<script>alert(1)</script>")
 def test_every_name_is_legal_for_every_provider(server, own):
     """Ours: providers take letters, digits, underscore and hyphen, 64 at most."""
-    name = joined(server, own)
+    name = make_name(server, own)
 
     assert LEGAL.fullmatch(name)
-    assert namespace(server) == name.split("__", 1)[0]
+    assert make_namespace(server) == name.split("__", 1)[0]
 
 
 @pytest.mark.covers("hostchat.names.two-way")
@@ -41,7 +41,7 @@ def test_every_name_is_legal_for_every_provider(server, own):
 @given(st.lists(st.tuples(servers, anything), max_size=20, unique=True))
 def test_every_name_leads_back_to_its_server_and_tool(things):
     """Ours: what a model names is one tool of one server."""
-    table = Table(Naming(*thing) for thing in things)
+    table = NameTable(ItemNaming(*thing) for thing in things)
 
     assert {thing: thing for thing in things} == {
         thing: table.owners[table.names[thing]] for thing in things
@@ -56,7 +56,9 @@ def test_every_name_leads_back_to_its_server_and_tool(things):
 @example("a", "get!", "a", f"get_{'0' * 8}")
 def test_two_things_never_have_one_name(server, own, other, another):
     """Ours: a name is of one thing."""
-    assert ((server, own) == (other, another)) == (joined(server, own) == joined(other, another))
+    assert ((server, own) == (other, another)) == (
+        make_name(server, own) == make_name(other, another)
+    )
 
 
 @pytest.mark.covers("hostchat.names.stable")
@@ -67,7 +69,10 @@ def test_names_do_not_depend_on_who_came_first(things, random):
     mixed = list(things)
     random.shuffle(mixed)
 
-    assert Table(Naming(*t) for t in things).names == Table(Naming(*t) for t in mixed).names
+    assert (
+        NameTable(ItemNaming(*t) for t in things).names
+        == NameTable(ItemNaming(*t) for t in mixed).names
+    )
 
 
 @settings(max_examples=60)
@@ -77,13 +82,13 @@ def test_names_do_not_depend_on_who_came_first(things, random):
 @example("My_Shop", "file:///x")
 def test_a_printed_resource_leads_back_to_its_server_and_uri(server, uri):
     """Ours: a resource in one word can be typed and is understood."""
-    assert (server, uri) == split(printable(server, uri))
+    assert (server, uri) == split_uri(join_uri(server, uri))
 
 
 @pytest.mark.parametrize("text", ["", "file:///a", "a b+file:///a", "+x", "ui://x"])
 def test_what_names_no_server_is_no_printed_resource(text):
     """Ours: a plain URI stays one."""
-    assert split(text) is None
+    assert split_uri(text) is None
 
 
 @pytest.mark.parametrize(
@@ -99,13 +104,13 @@ def test_what_names_no_server_is_no_printed_resource(text):
 )
 def test_names_are_these(server, own, name):
     """Ours: names stand in grants, rules and logs, so they stay as they are from version to version."""
-    assert name == joined(server, own)
+    assert name == make_name(server, own)
 
 
 @pytest.mark.covers("hostchat.names.no-shadow")
 def test_what_would_have_the_same_name_has_none():
     """Ours: neither of two things stands in for the other."""
-    table = Table([Naming("a", "x"), Naming("a", "y", "x"), Naming("a", "z")])
+    table = NameTable([ItemNaming("a", "x"), ItemNaming("a", "y", "x"), ItemNaming("a", "z")])
 
     assert {"a__z": ("a", "z")} == table.owners
     assert [("a__x", (("a", "x"), ("a", "y")))] == [(c.name, c.of) for c in table.clashes]
@@ -120,7 +125,7 @@ def test_names_that_no_server_may_have(name):
 
 def test_a_name_is_kept_as_long_as_it_fits_and_cut_to_fit_otherwise():
     """Ours: to the last character that there is room for."""
-    fits, cut = joined("a", "b" * 61), joined("a", "b" * 62)
+    fits, cut = make_name("a", "b" * 61), make_name("a", "b" * 62)
 
     assert "a__" + "b" * 61 == fits
     assert (64, "a__" + "b" * 52 + "_") == (len(cut), cut[:56])

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from hosted_fleet import virtual
 from isthmus.errors import ConnectionLost
-from isthmus.host.catalog.renewing import RENEWALS, Renewing
+from isthmus.host.catalog.lists import RENEWAL_RATE, ListRenewal
 from isthmus.testing.faults import until
-from listed_shelf import Listing, Shelf, catalog, tool
+from support.host.fleet import run_virtual
+from support.host.listed_servers import ClientShelf, ListedServer, make_catalog, plain_tool
 
 
-class Restless(Listing):
+class Restless(ListedServer):
     """Says that its list is another one each time that it is listed."""
 
     changed = staticmethod(lambda: None)
@@ -26,8 +26,8 @@ def test_a_server_whose_list_always_changes_is_listed_every_other_second():
     """Ours: thirty times at once, and then no more than that in a minute; whoever waits is told."""
 
     async def main():
-        listing = Restless(tool("x"))
-        found = catalog(Shelf(a=listing))
+        listing = Restless(plain_tool("x"))
+        found = make_catalog(ClientShelf(a=listing))
         await found.on_ready("a", listing)
         tasks = set()
         listing.changed = lambda: tasks.add(asyncio.ensure_future(found.on_changed("a", "tools")))
@@ -40,16 +40,17 @@ def test_a_server_whose_list_always_changes_is_listed_every_other_second():
         await asyncio.gather(*tasks, return_exceptions=True)
         return listed
 
-    assert 1 + RENEWALS.amount + 600 * RENEWALS.amount / RENEWALS.seconds == pytest.approx(
-        virtual(main()), abs=2
+    assert (
+        1 + RENEWAL_RATE.amount + 600 * RENEWAL_RATE.amount / RENEWAL_RATE.seconds
+        == pytest.approx(run_virtual(main()), abs=2)
     )
 
 
 @pytest.mark.covers("hostchat.catalog.one-pending")
 async def test_however_often_a_server_says_so_one_round_is_pending():
     """Ours: a thousand notices make no thousand tasks, and the other servers wait for nothing."""
-    listing = Restless(tool("x"))
-    found = catalog(Shelf(a=listing))
+    listing = Restless(plain_tool("x"))
+    found = make_catalog(ClientShelf(a=listing))
     await found.on_ready("a", listing)
     before = len(asyncio.all_tasks())
     told = [found.changed("a", kind) for _ in range(1_000) for kind in ("tools", "resources")]
@@ -63,14 +64,14 @@ async def test_however_often_a_server_says_so_one_round_is_pending():
 
 async def test_a_list_that_is_what_it_was_is_put_together_no_second_time():
     """Ours: what a server repeats costs the views of all servers nothing, nor a write."""
-    listing = Listing(tool("x", meta={"a": 1}), tool("y"))
-    found = catalog(Shelf(a=listing))
+    listing = ListedServer(plain_tool("x", meta={"a": 1}), plain_tool("y"))
+    found = make_catalog(ClientShelf(a=listing))
     await found.on_ready("a", listing)
     view, listed = found.view(""), found.listed("a")
-    listing.tools = [tool("x", meta={"a": 1}), tool("y")]
+    listing.tools = [plain_tool("x", meta={"a": 1}), plain_tool("y")]
     await found.on_changed("a", "tools")
     same = found.view("") is view and found.listed("a") is listed
-    listing.tools = [tool("x", meta={"a": True}), tool("y")]
+    listing.tools = [plain_tool("x", meta={"a": True}), plain_tool("y")]
     await found.on_changed("a", "tools")
 
     assert same
@@ -81,8 +82,8 @@ async def test_a_list_that_is_what_it_was_is_put_together_no_second_time():
 async def test_a_list_is_settled_without_asking_unless_its_server_has_said_something():
     """Ours: one that never says so is asked where its list is older than half a minute."""
     now = [1_000.0]
-    listing = Listing(tool("x"))
-    found = catalog(Shelf(a=listing), clock=lambda: now[0])
+    listing = ListedServer(plain_tool("x"))
+    found = make_catalog(ClientShelf(a=listing), clock=lambda: now[0])
     await found.on_ready("a", listing)
     for _ in range(100):
         await found.settle("a", "tools", tells=True)
@@ -108,7 +109,7 @@ async def test_who_asks_while_a_round_is_under_way_waits_for_the_one_after_it():
         rounds.append(wanted)
         await gates[len(rounds) - 1].wait()
 
-    renewing = Renewing(fetch)
+    renewing = ListRenewal(fetch)
     first = asyncio.ensure_future(renewing.renew("tools"))
     await until(lambda: rounds)
     second = asyncio.ensure_future(renewing.renew("tools", "prompts"))
@@ -130,7 +131,7 @@ async def test_what_goes_wrong_is_told_to_those_who_wait_and_ends_nothing():
         if answer:
             raise answer
 
-    renewing = Renewing(fetch)
+    renewing = ListRenewal(fetch)
     with pytest.raises(ConnectionLost, match="gone"):
         await renewing.renew("tools")
     await renewing.renew("tools")
@@ -144,7 +145,7 @@ async def test_closing_ends_the_round_and_those_who_wait():
     async def fetch(_wanted):
         await asyncio.Event().wait()
 
-    renewing = Renewing(fetch)
+    renewing = ListRenewal(fetch)
     waiting = [asyncio.ensure_future(renewing.renew("tools"))]
     await asyncio.sleep(0)
     await asyncio.sleep(0)

@@ -2,18 +2,18 @@
 
 import pytest
 
-from isthmus.host.catalog.search import ToolIndex, words
+from isthmus.host.catalog.search import ToolIndex, split_words
 from isthmus.wire import Tool
-from tool_shelf import (
-    asked,
-    held_out,
-    measured,
-    misses,
-    real_held_out,
-    real_shelf,
-    real_tuned,
-    shelf,
-    tuned,
+from support.host.tool_corpus import (
+    find_misses,
+    load_held_out,
+    load_queries,
+    load_real_held_out,
+    load_real_tools,
+    load_real_tuned,
+    load_tools,
+    load_tuned,
+    measure_recall,
 )
 
 
@@ -86,35 +86,35 @@ def test_words_of_nothing_find_nothing(index):
 
 def test_names_fall_into_words():
     """Ours: the spelling of a name hides no word of it."""
-    assert "get URL From Page x" == words("getURLFromPage_x")
+    assert "get URL From Page x" == split_words("getURLFromPage_x")
 
 
 @pytest.fixture(scope="module")
 def library():
     """An index over some four hundred tools of forty servers."""
     found = ToolIndex()
-    for server, tools in shelf().items():
+    for server, tools in load_tools().items():
         found.replace(server, tools)
     yield found
     found.close()
 
 
 @pytest.mark.covers("hostcontext.search.recall")
-@pytest.mark.parametrize("queries", [tuned(), held_out()], ids=["chosen-by", "held-out"])
+@pytest.mark.parametrize("queries", [load_tuned(), load_held_out()], ids=["chosen-by", "held-out"])
 def test_what_is_meant_is_among_the_first_five(library, queries):
     """We demand: for nine queries of ten, paraphrases and slips among them, also of those held out."""
-    missed = misses(library, queries)
+    missed = find_misses(library, queries)
 
     assert len(missed) <= len(queries) // 10, missed
 
 
 def test_the_library_is_large_enough_to_say_something(library):
     """We demand: 200 queries over 300 tools at least, and every right answer is there."""
-    names = {name for tools in shelf().values() for name, _ in tools}
+    names = {name for tools in load_tools().values() for name, _ in tools}
 
     assert len(library) >= 300
-    assert len(asked()) >= 200
-    assert set() == {name for _, right in asked() for name in right} - names
+    assert len(load_queries()) >= 200
+    assert set() == {name for _, right in load_queries() for name in right} - names
 
 
 def test_one_index_serves_connections_of_their_own():
@@ -144,7 +144,7 @@ def test_what_is_forgotten_leaves_nothing_behind():
 def real():
     """An index over the tools of real servers."""
     found = ToolIndex()
-    for server, tools in real_shelf().items():
+    for server, tools in load_real_tools().items():
         found.replace(server, tools)
     yield found
     found.close()
@@ -153,11 +153,11 @@ def real():
 @pytest.mark.covers("hostcontext.search.real")
 def test_tools_of_real_servers_are_found_by_the_words_of_others(real):
     """We demand: no worse than it was measured, by names and parameters alone (bench/host_search.py)."""
-    names = {name for tools in real_shelf().values() for name, _ in tools}
-    queries = real_tuned() + real_held_out()
+    names = {name for tools in load_real_tools().values() for name, _ in tools}
+    queries = load_real_tuned() + load_real_held_out()
     servers = [{name.partition("__")[0] for _, right in part for name in right}
-               for part in (real_tuned(), real_held_out())]  # fmt: skip
-    one, five, mean = measured(real, real_held_out())
+               for part in (load_real_tuned(), load_real_held_out())]  # fmt: skip
+    one, five, mean = measure_recall(real, load_real_held_out())
 
     assert len(real) >= 300
     assert set() == {name for _, right in queries for name in right} - names

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isthmus.host.config.document import LARGEST, read, read_text
-from isthmus.host.errors import ConfigError
+from isthmus.host.config.files import MAX_FILE_BYTES, parse_document, read_document
+from isthmus.host.model.errors import ConfigError
 
 
 def test_json_and_toml_say_the_same(tmp_path):
@@ -11,13 +11,13 @@ def test_json_and_toml_say_the_same(tmp_path):
     (tmp_path / "a.json").write_text('{"mcpServers": {"x": {"args": ["1"]}}}')
     (tmp_path / "a.toml").write_text('[mcpServers.x]\nargs = ["1"]\n')
 
-    assert read(tmp_path / "a.json").value == read(tmp_path / "a.toml").value
+    assert read_document(tmp_path / "a.json").value == read_document(tmp_path / "a.toml").value
 
 
 def test_places_are_those_of_the_nearest_part_there_is(tmp_path):
     """Ours: what is missing is told where it is missing."""
     path = tmp_path / "a.json"
-    document = read_text(path, b'{\n "a": {"b": 1}}')
+    document = parse_document(path, b'{\n "a": {"b": 1}}')
 
     assert f"{path}:2:8" == document.place("a", "b")
     assert f"{path}:2:2" == document.place("a", "c", "d")
@@ -28,7 +28,7 @@ def test_toml_has_the_lines_of_its_tables_and_keys(tmp_path):
     """Ours: an error in TOML names its line, too."""
     path = tmp_path / "a.toml"
     text = b'# c\n[a]\nb = 1\n"c d".e = [\n  1]\n[[f]]\n[a."g.h"]\nx = """\n[no]\n"""\n'
-    document = read_text(path, text)
+    document = parse_document(path, text)
 
     assert [f"{path}:{n}" for n in (2, 3, 4, 7, 8)] == [
         document.place(*keys)
@@ -49,7 +49,7 @@ def test_toml_has_the_lines_of_its_tables_and_keys(tmp_path):
 def test_what_is_no_configuration_says_where(tmp_path, name, data, says):
     """Ours: the message has the file, the line and the column."""
     with pytest.raises(ConfigError, match=says):
-        read_text(tmp_path / name, data)
+        parse_document(tmp_path / name, data)
 
 
 @pytest.mark.covers("hostconfig.file.syntax-place")
@@ -72,7 +72,7 @@ def test_what_is_no_yaml_says_where(tmp_path, data, says):
     """Ours: nothing of a file makes an object of Python's."""
     pytest.importorskip("yaml")
     with pytest.raises(ConfigError, match=says):
-        read_text(tmp_path / "a.yaml", data)
+        parse_document(tmp_path / "a.yaml", data)
 
 
 def test_aliases_do_not_multiply_without_end(tmp_path):
@@ -81,35 +81,35 @@ def test_aliases_do_not_multiply_without_end(tmp_path):
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     with pytest.raises(ConfigError, match="too much in it"):
-        read_text(tmp_path / "a.yaml", "\n".join(lines).encode())
+        parse_document(tmp_path / "a.yaml", "\n".join(lines).encode())
 
 
 def test_yaml_is_read_by_its_core_schema(tmp_path):
     """Ours: a variable that is called NO is no truth value, and each part knows its line."""
     pytest.importorskip("yaml")
     text = b'a: {no: NO, yes: 1.5, n: 07, t: true, q: "1", e: , z: ~, h: 0x1F}\nb:\n  - one\n'
-    document = read_text(tmp_path / "a.yaml", text)
+    document = parse_document(tmp_path / "a.yaml", text)
 
     assert {
         "a": {"no": "NO", "yes": 1.5, "n": 7, "t": True, "q": "1", "e": None, "z": None, "h": 31},
         "b": ["one"],
     } == document.value
     assert f"{tmp_path / 'a.yaml'}:3:5" == document.place("b", 0)
-    assert {} == read_text(tmp_path / "a.yaml", b"# nothing\n").value
+    assert {} == parse_document(tmp_path / "a.yaml", b"# nothing\n").value
 
 
 def test_a_file_that_is_not_there_or_no_file_is_told(tmp_path):
     """Ours: nothing of Python shows."""
     with pytest.raises(ConfigError, match="there is no file"):
-        read(tmp_path / "none.json")
+        read_document(tmp_path / "none.json")
     with pytest.raises(ConfigError, match="cannot be read"):
-        read(tmp_path)
+        read_document(tmp_path)
 
 
 def test_a_file_is_bounded(tmp_path):
     """Ours: a configuration is no database."""
     with (tmp_path / "a.json").open("wb") as file:
-        file.truncate(LARGEST + 1)
+        file.truncate(MAX_FILE_BYTES + 1)
 
     with pytest.raises(ConfigError, match="it is no configuration"):
-        read(tmp_path / "a.json")
+        read_document(tmp_path / "a.json")

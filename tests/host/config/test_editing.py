@@ -2,8 +2,8 @@
 
 import pytest
 
-from isthmus.host.config.editing import removed, replaced
-from isthmus.host.config.jsonc import parse
+from isthmus.host.config.editing import remove_member, replace_member
+from isthmus.host.config.syntax import parse
 
 TEXT = """{
     // mine
@@ -34,20 +34,20 @@ def test_a_member_is_added_behind_the_others():
     },
     "other": [1,  2] // ours not
 }
-""" == replaced(TEXT, ("mcpServers", "c"), {"command": "z"})
+""" == replace_member(TEXT, ("mcpServers", "c"), {"command": "z"})
 
 
 @pytest.mark.covers("hostconfig.write.only-what-was-told")
 def test_a_value_is_put_in_the_place_of_another():
     """Ours: nothing besides moves."""
-    assert TEXT.replace('"x"', '"ü"') == replaced(TEXT, ("mcpServers", "a", "command"), "ü")
+    assert TEXT.replace('"x"', '"ü"') == replace_member(TEXT, ("mcpServers", "a", "command"), "ü")
 
 
 @pytest.mark.covers("hostconfig.write.only-what-was-told")
 def test_a_member_is_taken_out_with_its_comma():
     """Ours: the first, and the last; comments of others stay."""
-    without_a = removed(TEXT, ("mcpServers", "a"))
-    without_both = removed(without_a, ("mcpServers", "b"))
+    without_a = remove_member(TEXT, ("mcpServers", "a"))
+    without_both = remove_member(without_a, ("mcpServers", "b"))
 
     assert {"b": {"command": "y"}} == parse(without_a).value["mcpServers"]
     assert {} == parse(without_both).value["mcpServers"]
@@ -74,7 +74,7 @@ def test_a_member_is_taken_out_with_its_comma():
 )
 def test_whatever_the_file_looks_like(before, after):
     """Ours: tabs, one line, trailing commas, line ends of Windows."""
-    assert after == replaced(before, ("a", "b"), 1)
+    assert after == replace_member(before, ("a", "b"), 1)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_whatever_the_file_looks_like(before, after):
 )
 def test_a_member_goes_without_a_trace(before, after):
     """Ours: no comma too many, and no empty line."""
-    assert after == removed(before, ("a",))
+    assert after == remove_member(before, ("a",))
 
 
 def test_what_is_no_object_takes_no_member():
     """Ours: a list of servers is not overwritten."""
     with pytest.raises(KeyError, match="a"):
-        replaced('{"a": [1]}', ("a", "b"), 1)
+        replace_member('{"a": [1]}', ("a", "b"), 1)

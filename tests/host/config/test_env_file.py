@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.host.config.env_file import parse_env
+from isthmus.host.config.servers import parse_env
 
 
 def test_what_people_write_is_read():

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from isthmus.host.config.explain import explain, hidden, overview
-from isthmus.host.config.load import load_documents, read_layers
-from isthmus.host.errors import ConfigError
+from isthmus.host.config.explain import describe_server, explain_server, mask_entry
+from isthmus.host.config.load import merge_documents, read_config_layers
+from isthmus.host.model.errors import ConfigError
 
 ENTRY = {
     "command": "uvx",
@@ -21,13 +21,13 @@ def loaded(folder, **servers):
     path = folder / "mcp.json"
     path.write_text(json.dumps({"mcpServers": servers}))
     environ = {"TOKEN": "var-canary"}
-    layers, notes = read_layers(path, folder=folder, environ=environ, managed=folder / "m")
-    return load_documents(layers, notes, folder=folder, environ=environ)
+    layers, notes = read_config_layers(path, folder=folder, environ=environ, managed=folder / "m")
+    return merge_documents(layers, notes, folder=folder, environ=environ)
 
 
 def test_every_member_has_its_place(tmp_path):
     """Ours: in the file, or that it is the default."""
-    lines = {line.name: line for line in explain(loaded(tmp_path, a=ENTRY), "a")}
+    lines = {line.name: line for line in explain_server(loaded(tmp_path, a=ENTRY), "a")}
     path = tmp_path / "mcp.json"
 
     assert f"{path}:1:23" == lines["command"].place
@@ -52,7 +52,11 @@ def test_no_secret_is_explained(tmp_path):
         },
     )
     shown = repr(
-        [explain(found, "a"), explain(found, "b"), *map(overview, found.config.servers.values())]
+        [
+            explain_server(found, "a"),
+            explain_server(found, "b"),
+            *map(describe_server, found.config.servers.values()),
+        ]
     )
 
     assert "canary" not in shown
@@ -62,7 +66,9 @@ def test_no_secret_is_explained(tmp_path):
 
 def test_a_broken_server_is_explained_with_its_fault(tmp_path):
     """Ours: this is where one looks for it."""
-    lines = {line.name: line.value for line in explain(loaded(tmp_path, a={"args": []}), "a")}
+    lines = {
+        line.name: line.value for line in explain_server(loaded(tmp_path, a={"args": []}), "a")
+    }
 
     assert 'needs "command" or "url"' in lines["broken"]
 
@@ -70,7 +76,7 @@ def test_a_broken_server_is_explained_with_its_fault(tmp_path):
 def test_a_server_that_is_not_there_is_told_with_those_that_are(tmp_path):
     """Ours: the message is the help."""
     with pytest.raises(ConfigError, match="there is no server 'b'; there are: a"):
-        explain(loaded(tmp_path, a=ENTRY), "b")
+        explain_server(loaded(tmp_path, a=ENTRY), "b")
 
 
 @pytest.mark.covers("hostconfig.variables.no-leak")
@@ -82,7 +88,7 @@ def test_an_entry_that_is_shown_has_no_secret():
         "keys": ["k-canary"],
         "x": {"secret": "s-canary"},
     }
-    said = hidden({**ENTRY, "host": {"auth": auth | {"clientId": "me", "scopes": ["a"]}}})
+    said = mask_entry({**ENTRY, "host": {"auth": auth | {"clientId": "me", "scopes": ["a"]}}})
 
     assert "canary" not in repr(said)
     assert ("static", "me", ["a"]) == tuple(

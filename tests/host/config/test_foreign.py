@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
-from isthmus.host.catalog.merged import chosen
-from isthmus.host.config import foreign
-from isthmus.host.config.document import Document
-from isthmus.host.config.forms import Misfit
-from isthmus.host.config.importing import take, write_taken
-from isthmus.host.config.load import load
-from isthmus.host.config.servers import Reading, exposures, server
-from isthmus.host.config.shapes import Raw, inputs_of, servers_of
-from isthmus.host.config.variables import Scope, Unfilled
+from isthmus.host.catalog.names import is_chosen
+from isthmus.host.config import translation
+from isthmus.host.config.files import ConfigDocument
+from isthmus.host.config.forms import BadMember
+from isthmus.host.config.importing import import_servers, write_imported
+from isthmus.host.config.layouts import RawServer, find_servers, read_inputs
+from isthmus.host.config.load import load_config
+from isthmus.host.config.servers import ServerReading, list_exposures, read_server
+from isthmus.host.config.variables import UnresolvedVariable, VariableScope
 
 TOOLS = ("read", "write", "delete")
 BEFORE = {"A_TOKEN": "the-canary", "B": "b"}
@@ -36,17 +36,17 @@ def read(path, text):
     """What a file says that is read directly."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text if isinstance(text, str) else json.dumps(text))
-    return load(path, folder=path.parent, environ=BEFORE, managed=path.parent / "none")
+    return load_config(path, folder=path.parent, environ=BEFORE, managed=path.parent / "none")
 
 
 def read_both(folder, text, name="other.json"):
     """What a file says that is read directly, and what it says once it was imported."""
     direct = read(folder / name, text)
     ours = folder / "ours.json"
-    taken = take(folder / name)
-    write_taken(taken, ours)
+    taken = import_servers(folder / name)
+    write_imported(taken, ours)
     again = (
-        load(ours, folder=folder, environ=BEFORE, managed=folder / "none").servers
+        load_config(ours, folder=folder, environ=BEFORE, managed=folder / "none").servers
         if taken.servers
         else {}
     )
@@ -57,7 +57,7 @@ def read_both(folder, text, name="other.json"):
 
 def chosen_of(entry):
     """The tools that an entry leaves of all."""
-    return tuple(tool for tool in TOOLS if chosen(entry.options.tools, tool))
+    return tuple(tool for tool in TOOLS if is_chosen(entry.options.tools, tool))
 
 
 @pytest.mark.parametrize(
@@ -346,8 +346,8 @@ def test_relative_places_are_where_they_were_after_an_import(tmp_path):
     path = tmp_path / "their" / ".vscode" / "mcp.json"
     path.parent.mkdir()
     path.write_text(json.dumps(whole))
-    write_taken(take(path), tmp_path / "ours.json")
-    again = load(tmp_path / "ours.json", folder=tmp_path, environ={}, managed=tmp_path / "m")
+    write_imported(import_servers(path), tmp_path / "ours.json")
+    again = load_config(tmp_path / "ours.json", folder=tmp_path, environ={}, managed=tmp_path / "m")
 
     assert str(tmp_path / "their" / "sub") == again.servers["x"].cwd
     assert {"V": "1"} == again.servers["x"].env
@@ -484,7 +484,7 @@ mcpServers:
 """
     path = tmp_path / "assistant.yaml"
     direct = read(path, text)
-    taken = take(path)
+    taken = import_servers(path)
 
     assert (("npx", "-y", "x"), 2.0) == (
         direct.servers["My-Browser"].command,
@@ -510,8 +510,8 @@ def test_a_sandbox_of_vs_code_holds_here(tmp_path):
 
 def test_a_files_own_login_is_shown_without_its_secrets(tmp_path):
     """Ours: words of other programs have keys in them, too."""
-    from isthmus.host.config.explain import explain
-    from isthmus.host.config.load import load_documents, read_layers
+    from isthmus.host.config.explain import explain_server
+    from isthmus.host.config.load import merge_documents, read_config_layers
 
     path = tmp_path / "a.json"
     entry = {
@@ -520,9 +520,9 @@ def test_a_files_own_login_is_shown_without_its_secrets(tmp_path):
         "http_headers": {"X-Key": "canary"},
     }
     path.write_text(json.dumps({"mcpServers": {"x": entry}}))
-    layers, notes = read_layers(path, folder=tmp_path, environ={}, managed=tmp_path / "m")
+    layers, notes = read_config_layers(path, folder=tmp_path, environ={}, managed=tmp_path / "m")
 
-    assert "canary" not in repr(explain(load_documents(layers, notes, environ={}), "x"))
+    assert "canary" not in repr(explain_server(merge_documents(layers, notes, environ={}), "x"))
 
 
 def test_a_workspaces_address_hides_no_secret_in_a_name(tmp_path):
@@ -538,7 +538,7 @@ def test_a_workspaces_address_hides_no_secret_in_a_name(tmp_path):
         def allows(self, *_said):
             return True
 
-    config = load(
+    config = load_config(
         None, folder=tmp_path, environ=BEFORE | {"XDG_CONFIG_HOME": str(tmp_path / "c")},
         managed=tmp_path / "m", trusted=Trusting(),
     )  # fmt: skip
@@ -571,8 +571,14 @@ def test_a_token_of_the_users_is_named_with_its_destination(tmp_path):
 
 
 MEMBERS_OF_ALL = sorted(
-    {*foreign.CANONICAL, *foreign.SYNONYMS, *foreign.ONLY, *foreign.NOT, *foreign.OFF}
-    | {*foreign.MEMBERS, *foreign.HARMLESS, "toolFilter", "icon"}
+    {
+        *translation.COMMON_MEMBERS,
+        *translation.MEMBER_SYNONYMS,
+        *translation.ONLY_TOOLS_MEMBERS,
+        *translation.EXCLUDED_TOOLS_MEMBERS,
+        *translation.OFF_SWITCHES,
+    }
+    | {*translation.MEMBER_READERS, *translation.HARMLESS_MEMBERS, "toolFilter", "icon"}
 )
 PLAIN = strategies.recursive(
     strategies.none() | strategies.booleans() | strategies.integers() | strategies.text(max_size=8),
@@ -597,18 +603,18 @@ PROGRAMS = ["", "gemini", "claude", "opencode", "zed", "goose", "continue", "cod
 )
 def test_an_entry_of_any_shape_is_read_or_told_by_place(value, program):
     """Ours: a file may be wrong in every way, and costs its server alone."""
-    raw = Raw("x", value, ("mcpServers", "x"), program)
-    reading = Reading(
-        scope=Scope(environ={}), layer="user", source="f", base=Path("/"), notes=[], unknown=[],
+    raw = RawServer("x", value, ("mcpServers", "x"), program)
+    reading = ServerReading(
+        scope=VariableScope(environ={}), layer="user", source="f", base=Path("/"), notes=[], unknown=[],
         withheld=[], used={},
     )  # fmt: skip
     try:
-        keys = server(raw, reading) and raw.keys
-    except (Misfit, Unfilled) as error:
+        keys = read_server(raw, reading) and raw.keys
+    except (BadMember, UnresolvedVariable) as error:
         keys = error.keys
 
     assert raw.keys == keys[:2]
-    assert isinstance(exposures(raw), list)
+    assert isinstance(list_exposures(raw), list)
 
 
 @given(PLAIN, PLAIN)
@@ -616,6 +622,6 @@ def test_a_file_of_any_shape_has_its_servers_or_none(part, around):
     """Ours: lists of servers where nobody expects them are no trouble."""
     whole = {"mcpServers": part, "mcp": around, "disabledMcpServers": around, "tools": part}
     for name in ("a.json", "opencode.json", "a.yaml", ".mcp.json"):
-        document = Document(Path(name), "", {**whole, "inputs": part}, "")
-        assert all(isinstance(raw, Raw) for raw in servers_of(document, "/w"))
-        assert isinstance(inputs_of(document), dict)
+        document = ConfigDocument(Path(name), "", {**whole, "inputs": part}, "")
+        assert all(isinstance(raw, RawServer) for raw in find_servers(document, "/w"))
+        assert isinstance(read_inputs(document), dict)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from isthmus.host.config.entries import Sandbox, ServerOptions
-from isthmus.host.config.forms import Misfit, fitted
+from isthmus.host.config.forms import BadMember, convert_member
+from isthmus.host.model.entries import Sandbox, ServerOptions
 
 
 def options(said, unknown=None):
     """Options as a file says them."""
-    return fitted(ServerOptions, said, ("host",), [] if unknown is None else unknown)
+    return convert_member(ServerOptions, said, ("host",), [] if unknown is None else unknown)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_pin_is_a_digest():
 )
 def test_what_does_not_fit_is_told_with_the_way_to_it(said, keys, says):
     """Ours: which member, and what it may be."""
-    with pytest.raises(Misfit, match=says) as caught:
+    with pytest.raises(BadMember, match=says) as caught:
         options(said)
 
     assert ("host", *keys) == caught.value.keys
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_told_with_the_way_to_it(said, keys, says):
 @pytest.mark.parametrize("name", ["sandbx", "Sandbox", "sand_box", "trusst"])
 def test_a_mistyped_option_is_an_error(name):
     """Ours: a sandbox that is misspelt must not mean that there is none."""
-    with pytest.raises(Misfit, match="did you mean"):
+    with pytest.raises(BadMember, match="did you mean"):
         options({name: {}})
 
 

@@ -4,9 +4,14 @@ import json
 
 import pytest
 
-from isthmus.host.config.importing import SOURCES, source, take, write_taken
-from isthmus.host.config.load import load
-from isthmus.host.errors import ConfigError
+from isthmus.host.config.importing import (
+    IMPORT_SOURCES,
+    find_source,
+    import_servers,
+    write_imported,
+)
+from isthmus.host.config.load import load_config
+from isthmus.host.model.errors import ConfigError
 
 
 def file(folder, name="theirs.json", **whole):
@@ -17,7 +22,9 @@ def file(folder, name="theirs.json", **whole):
     return path
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if name not in {"goose", "codex"}])
+@pytest.mark.parametrize(
+    "name", [name for name in IMPORT_SOURCES if name not in {"goose", "codex"}]
+)
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
 def test_every_program_is_found_in_its_place(tmp_path, name, platform):
     """Ours: on each system, where the program keeps it."""
@@ -25,17 +32,17 @@ def test_every_program_is_found_in_its_place(tmp_path, name, platform):
     with pytest.raises(
         ConfigError, match=f"{name} has no configuration here: looked for"
     ) as caught:
-        source(name, environ, platform)
+        find_source(name, environ, platform)
     place = str(caught.value).partition("looked for ")[2].split(", ")[0]
     path = file(tmp_path, place, mcpServers={"a": {"command": "x"}})
 
-    assert path == source(name, environ, platform)
+    assert path == find_source(name, environ, platform)
 
 
 def test_what_is_neither_a_program_nor_a_file_is_told(tmp_path):
     """Ours: with those that are known."""
     with pytest.raises(ConfigError, match="is no file, and none of claude"):
-        source("emacs", {"HOME": str(tmp_path)})
+        find_source("emacs", {"HOME": str(tmp_path)})
 
 
 def test_words_of_others_become_ours(tmp_path):
@@ -50,7 +57,7 @@ def test_words_of_others_become_ours(tmp_path):
             "lost": {"command": "x", "timeout": 5},
         },
     )
-    taken = take(path)
+    taken = import_servers(path)
 
     assert {
         "My-Server": {"url": "https://x"},
@@ -74,7 +81,7 @@ def test_words_of_others_become_ours(tmp_path):
 
 def test_keys_in_clear_are_told_and_not_shown(tmp_path):
     """Ours: a good moment to move them."""
-    taken = take(
+    taken = import_servers(
         file(tmp_path, mcpServers={"a": {"command": "x", "env": {"K_TOKEN": "canary", "B": "1"}}})
     )
 
@@ -92,15 +99,15 @@ def test_servers_are_written_beside_those_that_are_there(tmp_path):
         servers={"a": {"command": "theirs"}, "b": {"command": "${input:x}"}},
         inputs=[{"id": "x", "default": "prog"}],
     )
-    taken = take(theirs)
-    written = write_taken(taken, ours)
-    config = load(ours, folder=tmp_path, environ={}, managed=tmp_path / "m")
+    taken = import_servers(theirs)
+    written = write_imported(taken, ours)
+    config = load_config(ours, folder=tmp_path, environ={}, managed=tmp_path / "m")
 
     assert ["b"] == written
     assert {"a": ("mine",), "b": ("prog",)} == {n: e.command for n, e in config.servers.items()}
     assert "// mine" in ours.read_text()
     assert "has a server 'a' already, which stays" in taken.notes[0]
-    assert [] == write_taken(taken, ours)
+    assert [] == write_imported(taken, ours)
 
 
 def test_a_file_of_ours_keeps_what_is_ours(tmp_path):
@@ -108,7 +115,7 @@ def test_a_file_of_ours_keeps_what_is_ours(tmp_path):
     options = {"host": {"start": "eager"}}
     vouched = {"host": {"start": "eager", "trust": "full"}}
     servers = {"a": {"command": "x"} | options, "b": {"command": "x"} | vouched}
-    taken = take(file(tmp_path, mcpServers=servers))
+    taken = import_servers(file(tmp_path, mcpServers=servers))
 
     assert [options | {"command": "x"}] * 2 == [taken.servers["a"], taken.servers["b"]]
     assert ["b: host.trust is left out: it is yours to say in your own file"] == taken.notes

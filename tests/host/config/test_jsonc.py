@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isthmus.host.config.jsonc import BadSyntax, at, parse, place
+from isthmus.host.config.syntax import BadSyntax, at, parse, place
 
 
 def test_comments_and_trailing_commas_are_read():

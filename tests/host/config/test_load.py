@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from isthmus.host.config.load import load
-from isthmus.host.config.places import config_folder
-from isthmus.host.errors import ConfigError
+from isthmus.host.config.files import get_config_folder
+from isthmus.host.config.load import load_config
+from isthmus.host.model.errors import ConfigError
 
 
 class All:
@@ -23,7 +23,7 @@ class Layers:
     def __init__(self, folder):
         self.managed = folder / "managed"
         self.environ = {"HOME": str(folder / "home"), "XDG_CONFIG_HOME": str(folder / "conf")}
-        self.user = config_folder(self.environ)
+        self.user = get_config_folder(self.environ)
         self.workspace = folder / "work"
         for one in (self.managed, self.user, self.workspace):
             one.mkdir(parents=True)
@@ -37,7 +37,7 @@ class Layers:
 
     def load(self, *paths, trusted=None):
         """The configuration."""
-        return load(
+        return load_config(
             paths or None,
             folder=self.workspace,
             environ=self.environ,

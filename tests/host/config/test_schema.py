@@ -3,9 +3,9 @@
 import jsonschema_rs
 import pytest
 
-from isthmus.host.config.entries import HostOptions, ServerOptions
-from isthmus.host.config.forms import type_of
-from isthmus.host.config.schema import schema
+from isthmus.host.config.forms import get_type
+from isthmus.host.config.json_schema import make_config_schema
+from isthmus.host.model.entries import HostOptions, ServerOptions
 
 GOOD = [
     {},
@@ -37,23 +37,23 @@ BAD = [
 @pytest.mark.parametrize("example", GOOD)
 def test_examples_fit(example):
     """Ours: what the reader takes, an editor does not underline."""
-    assert [] == list(jsonschema_rs.validator_for(schema()).iter_errors(example))
+    assert [] == list(jsonschema_rs.validator_for(make_config_schema()).iter_errors(example))
 
 
 @pytest.mark.covers("hostconfig.schema.examples")
 @pytest.mark.parametrize("example", BAD)
 def test_mistakes_do_not(example):
     """Ours: and what it does not take, it does."""
-    assert not jsonschema_rs.is_valid(schema(), example)
+    assert not jsonschema_rs.is_valid(make_config_schema(), example)
 
 
 @pytest.mark.covers("hostconfig.schema.examples")
 def test_every_option_is_in_it():
     """Ours: it is made from the structs that read the file."""
-    made = schema()
+    made = make_config_schema()
 
     for kind, part in (
         (HostOptions, made["properties"]["host"]),
         (ServerOptions, made["$defs"]["server"]["properties"]["host"]),
     ):
-        assert {field.encode_name for field in type_of(kind).fields} == set(part["properties"])
+        assert {field.encode_name for field in get_type(kind).fields} == set(part["properties"])

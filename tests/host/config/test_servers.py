@@ -5,14 +5,14 @@ import os
 
 import pytest
 
-from isthmus.host.config.load import load
+from isthmus.host.config.load import load_config
 
 
 def read(folder, entry, name="x", **environ):
     """The configuration of one server."""
     path = folder / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {name: entry}}))
-    return load(path, folder=folder, environ=environ, managed=folder / "managed")
+    return load_config(path, folder=folder, environ=environ, managed=folder / "managed")
 
 
 def one(folder, entry, **environ):
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path, entry, says):
     """Ours: file, line, member, and how to mend it; and the rest of the file works."""
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"x": entry, "good": {"command": "uvx"}}}, indent=1))
-    config = load(path, folder=tmp_path, environ={}, managed=tmp_path)
+    config = load_config(path, folder=tmp_path, environ={}, managed=tmp_path)
 
     assert ["good"] == list(config.servers)
     with pytest.raises(AssertionError, match=says):

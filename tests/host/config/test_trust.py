@@ -5,17 +5,17 @@ import json
 
 import pytest
 
-from isthmus.host.config.document import read
-from isthmus.host.config.load import load
-from isthmus.host.config.trust import Trust, TrustedIn, load_trusting
-from isthmus.host.config.watch import watch
-from isthmus.host.state import HostState
+from isthmus.host.config.files import read_document
+from isthmus.host.config.load import load_config
+from isthmus.host.config.trust import TrustReader, TrustStore, load_trusted_config
+from isthmus.host.config.watch import watch_config
+from isthmus.host.state.database import HostState
 
 
 @pytest.fixture
 async def trust():
     state = HostState(None)
-    yield Trust(state)
+    yield TrustStore(state)
     await state.close()
 
 
@@ -28,7 +28,7 @@ def write(folder, **servers):
 
 def trusted(folder, trust):
     """Which servers may start something."""
-    config = load(
+    config = load_config(
         folder=folder, environ={"HOME": str(folder / "home")}, managed=folder / "m", trusted=trust
     )
     return {name for name, entry in config.servers.items() if entry.trusted}
@@ -41,7 +41,7 @@ async def test_what_is_changed_or_new_is_inert_again(trust, tmp_path):
     work.mkdir()
     path = write(work, a={"command": "a"}, b={"command": "b"})
     before = trusted(work, trust)
-    await trust.trust(str(work), [read(path)])
+    await trust.trust(str(work), [read_document(path)])
     then = trusted(work, trust)
     write(work, a={"command": "a"}, b={"command": "evil"}, c={"command": "c"})
 
@@ -57,7 +57,7 @@ async def test_an_input_that_changes_counts_as_a_change(trust, tmp_path):
         "inputs": [{"id": "x", "default": "good"}],
     }
     path.write_text(json.dumps(whole))
-    await trust.trust(str(tmp_path), [read(path)])
+    await trust.trust(str(tmp_path), [read_document(path)])
     first = trusted(tmp_path, trust)
     whole["inputs"][0]["default"] = "evil"
     path.write_text(json.dumps(whole))
@@ -68,7 +68,7 @@ async def test_an_input_that_changes_counts_as_a_change(trust, tmp_path):
 async def test_trust_ends(trust, tmp_path):
     """Ours: what was given can be taken back, and nothing else is trusted by it."""
     path = write(tmp_path, a={"command": "a"})
-    await trust.trust(str(tmp_path), [read(path)])
+    await trust.trust(str(tmp_path), [read_document(path)])
 
     assert await trust.untrust(str(tmp_path))
     assert not await trust.untrust(str(tmp_path))
@@ -81,10 +81,10 @@ async def test_trust_outlives_the_host(tmp_path):
     path = write(tmp_path, a={"command": "a"})
     for step in ("trust", "look"):
         state = HostState(tmp_path / "state")
-        trust = Trust(state)
+        trust = TrustStore(state)
         await trust.load()
         if step == "trust":
-            await trust.trust(str(tmp_path), [read(path)])
+            await trust.trust(str(tmp_path), [read_document(path)])
         else:
             assert {"a"} == trusted(tmp_path, trust)
         await state.close()
@@ -97,12 +97,12 @@ async def test_a_host_that_runs_sees_what_is_trusted_meanwhile(tmp_path):
     work.mkdir()
     path = write(work, a={"command": "a"})
     state = HostState(tmp_path / "state")
-    found = TrustedIn(tmp_path / "state")
+    found = TrustReader(tmp_path / "state")
     where = {"folder": work, "environ": environ, "managed": tmp_path / "m", "trusted": found}
-    since = load(**where)
-    configs = watch(**where, since=since)
+    since = load_config(**where)
+    configs = watch_config(**where, since=since)
     following = asyncio.ensure_future(anext(configs))
-    await Trust(state).trust(str(work), [read(path)])
+    await TrustStore(state).trust(str(work), [read_document(path)])
     config = await following
     await configs.aclose()
     await state.close()
@@ -113,7 +113,7 @@ async def test_a_host_that_runs_sees_what_is_trusted_meanwhile(tmp_path):
 @pytest.mark.covers("hostconfig.trust.changed-inert")
 def test_where_trust_cannot_be_read_there_is_none(tmp_path):
     """Ours: no state yet, and one that is no database."""
-    trusted = TrustedIn(tmp_path)
+    trusted = TrustReader(tmp_path)
     assert not trusted.allows("/a", "b", "c")
     (tmp_path / "host.db").write_text("no database")
 
@@ -128,9 +128,9 @@ async def test_the_state_that_the_users_file_names_is_the_one_that_is_asked(tmp_
     path = write(work, a={"command": "a"})
     (conf / "mcp.json").write_text(json.dumps({"host": {"state": str(tmp_path / "state")}}))
     state = HostState(tmp_path / "state")
-    await Trust(state).trust(str(work), [read(path)])
+    await TrustStore(state).trust(str(work), [read_document(path)])
     await state.close()
     environ = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "conf")}
-    config, place = load_trusting(folder=work, environ=environ)
+    config, place = load_trusted_config(folder=work, environ=environ)
 
     assert (True, tmp_path / "state") == (config.servers["a"].trusted, place)

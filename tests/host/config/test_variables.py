@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.auth.secret import Secret
-from isthmus.host.config.variables import Scope, Unfilled, Variables, secretive
-from isthmus.host.errors import ConfigError
+from isthmus.auth.tokens.secret import Secret
+from isthmus.host.config.variables import (
+    UnresolvedVariable,
+    VariableFiller,
+    VariableScope,
+    is_secret_name,
+)
+from isthmus.host.model.errors import ConfigError
 
 
 class Kept:
@@ -25,7 +30,7 @@ class Kept:
 
 def scope(**more):
     """Where things are looked up."""
-    return Scope(
+    return VariableScope(
         environ={"HOST": "localhost", "EMPTY": "", "API_TOKEN": "env-secret"},
         secrets=Kept(files_token="kept-secret", input_gh="typed-secret", input_org="acme"),
         inputs={
@@ -60,12 +65,14 @@ def scope(**more):
 )
 def test_variables_are_filled_in(text, filled):
     """Ours: those of all programs whose files are read."""
-    assert filled == Variables(scope()).fill(text)
+    assert filled == VariableFiller(scope()).fill(text)
 
 
 def test_they_are_filled_in_at_any_depth():
     """Ours: every text of an entry."""
-    assert {"a": ["localhost", 1, None]} == Variables(scope()).fill({"a": ["${HOST}", 1, None]})
+    assert {"a": ["localhost", 1, None]} == VariableFiller(scope()).fill(
+        {"a": ["${HOST}", 1, None]}
+    )
 
 
 @pytest.mark.covers("hostconfig.variables.missing")
@@ -90,8 +97,8 @@ def test_they_are_filled_in_at_any_depth():
 )
 def test_what_cannot_be_filled_in_says_what_to_do(text, says):
     """Ours: nothing unresolved ever reaches a server."""
-    with pytest.raises(Unfilled, match=says) as caught:
-        Variables(scope()).fill([{"x": text}], "env")
+    with pytest.raises(UnresolvedVariable, match=says) as caught:
+        VariableFiller(scope()).fill([{"x": text}], "env")
 
     assert ("env", 0, "x") == caught.value.keys
 
@@ -99,7 +106,7 @@ def test_what_cannot_be_filled_in_says_what_to_do(text, says):
 @pytest.mark.covers("hostconfig.variables.no-leak")
 def test_what_is_secret_is_remembered_as_such():
     """Ours: so that no log and no error shows it."""
-    variables = Variables(scope())
+    variables = VariableFiller(scope())
     variables.fill("${secret:files/token} ${API_TOKEN} ${HOST} ${input:gh} ${input:org}")
 
     assert {"kept-secret", "env-secret", "typed-secret"} == {s.reveal() for s in variables.secrets}
@@ -108,16 +115,16 @@ def test_what_is_secret_is_remembered_as_such():
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "apiKey", "DB_PASSWORD", "Authorization", "PAT"])
 def test_names_of_secrets(name):
     """Ours: what is probably secret by its name."""
-    assert secretive(name)
+    assert is_secret_name(name)
 
 
 @pytest.mark.parametrize("name", ["HOME", "PATH", "TZ", "AUTHOR", "SPATIAL", "PWD", "URL"])
 def test_names_of_what_anybody_may_see(name):
     """Ours: a log without its paths is no help."""
-    assert not secretive(name)
+    assert not is_secret_name(name)
 
 
 def test_who_needs_no_secrets_needs_no_store():
     """Ours: no keyring is asked."""
-    with pytest.raises(Unfilled, match="is not there"):
-        Variables(Scope(environ={})).fill("${secret:a}")
+    with pytest.raises(UnresolvedVariable, match="is not there"):
+        VariableFiller(VariableScope(environ={})).fill("${secret:a}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.host.config.write import ConfigFile, add_server, remove_server, set_option
-from isthmus.host.errors import ConfigError
+from isthmus.host.model.errors import ConfigError
 
 
 def names(folder):

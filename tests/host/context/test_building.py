@@ -5,15 +5,15 @@ import pytest
 
 from isthmus import Command, Context, Server
 from isthmus.host import Host
-from isthmus.host.config.entries import Advertise, Labels
-from isthmus.host.conversation import Conversation
+from isthmus.host.chat.conversation import Conversation
 from isthmus.host.host import HostConfig
+from isthmus.host.model.entries import Advertise, Labels
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.sampling.models import Models
 from isthmus.types import Annotations, CallToolResult, ResourceLink, TextContent
-from sampling_desk import LARGE, SMALL
+from support.host.sampling_desk import LARGE, SMALL
 
 READING = """
 [[rule]]

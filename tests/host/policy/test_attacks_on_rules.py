@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from isthmus.host.attempt import Attempt
-from isthmus.host.policy.facts import Facts
-from isthmus.host.policy.places import canonical
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.facts import Facts
+from isthmus.host.policy.places import canonicalize_path
 from isthmus.host.policy.predicates import Predicate
 
 
@@ -66,10 +66,10 @@ def test_a_value_of_another_kind_cannot_be_judged(text, value):
 )
 def test_a_path_that_servers_read_otherwise_leads_nowhere_that_is_known(path):
     """Ours: blanks are often stripped, variables filled in, and /proc/self is another's."""
-    assert None is canonical(path, os.sep)
+    assert None is canonicalize_path(path, os.sep)
 
 
 @pytest.mark.parametrize("path", ["routes/$id.tsx", "a b.txt", "100%.txt", "x/proc/self"])
 def test_a_path_that_only_looks_odd_is_a_path(path):
     """Ours: what nobody reads otherwise is what it says."""
-    assert f"/nowhere/{path}" == canonical(path, "/nowhere")
+    assert f"/nowhere/{path}" == canonicalize_path(path, "/nowhere")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from host_policies import policy
-from isthmus.host.errors import PolicyError
+from isthmus.host.model.errors import PolicyError
 from isthmus.host.policy.cases import read_cases, run_cases
+from support.host.policies import make_policy
 
 RULE = '[[rule]]\nid = "no"\neffect = "deny"\nwhen = { tool = "rm" }\n'
 
@@ -25,7 +25,7 @@ def test_a_case_that_comes_out_another_way_is_told():
     assert [
         "c: expected deny, but it is ask by default: no rule is about it",
         "c: expected deny by other, but it is deny by no: rule 'no' (user) denies it",
-    ] == [str(failure) for failure in run_cases(policy(RULE), cases)]
+    ] == [str(failure) for failure in run_cases(make_policy(RULE), cases)]
 
 
 def test_a_case_can_have_every_circumstance():

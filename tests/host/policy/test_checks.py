@@ -2,23 +2,36 @@
 
 import pytest
 
-from isthmus.host.policy.checks import near, problems
-from isthmus.host.policy.rule import HINTS, Rule, When
+from isthmus.host.policy.rule import (
+    HINT_VALUES,
+    PolicyRule,
+    RuleCondition,
+    find_problems,
+    suggest_word,
+)
 
 
 @pytest.mark.parametrize("effect", ["allow", "ask", "deny"])
-@pytest.mark.parametrize("name", HINTS)
+@pytest.mark.parametrize("name", HINT_VALUES)
 @pytest.mark.covers("hostpolicy.trust.monotone")
 def test_what_allows_rests_on_harmless_hints_and_what_forbids_on_harmful_ones(effect, name):
     """Ours: so that nothing a server leaves out helps it."""
-    harmless, harmful = HINTS[name]
+    harmless, harmful = HINT_VALUES[name]
     good, bad = (harmless, harmful) if effect == "allow" else (harmful, harmless)
 
     assert [] == list(
-        problems(Rule(id="r", effect=effect, when=When(annotations=((name, good),))), "user")
+        find_problems(
+            PolicyRule(id="r", effect=effect, when=RuleCondition(annotations=((name, good),))),
+            "user",
+        )
     )
     assert 1 == len(
-        list(problems(Rule(id="r", effect=effect, when=When(annotations=((name, bad),))), "user"))
+        list(
+            find_problems(
+                PolicyRule(id="r", effect=effect, when=RuleCondition(annotations=((name, bad),))),
+                "user",
+            )
+        )
     )
 
 
@@ -26,13 +39,15 @@ def test_what_allows_rests_on_harmless_hints_and_what_forbids_on_harmful_ones(ef
 def test_what_is_stricter_rests_on_harmful_hints(effect):
     """Ours: unless makes stricter, whatever the rule does otherwise."""
     for value, wrong in ((False, 0), (True, 1)):
-        rule = Rule(id="r", effect=effect, unless=When(annotations=(("read_only", value),)))
-        assert wrong == len(list(problems(rule, "user")))
+        rule = PolicyRule(
+            id="r", effect=effect, unless=RuleCondition(annotations=(("read_only", value),))
+        )
+        assert wrong == len(list(find_problems(rule, "user")))
 
 
 def test_a_word_that_is_near_is_offered():
     """Ours: otherwise all there are."""
     assert ("did you mean 'server'?", "there are a, b") == (
-        near("sever", ("server", "tool")),
-        near("xyz", ("a", "b")),
+        suggest_word("sever", ("server", "tool")),
+        suggest_word("xyz", ("a", "b")),
     )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from host_policies import policy
-from isthmus.host.policy.lint import lint
+from isthmus.host.policy.lint import lint_policy
+from support.host.policies import make_policy
 
 
 def rule(id, effect, when="", more=""):
@@ -13,7 +13,7 @@ def rule(id, effect, when="", more=""):
 
 def codes(*rules, servers=None, **layers):
     """What is found: code and rule."""
-    return [(one.code, one.rule) for one in lint(policy(*rules, **layers), servers)]
+    return [(one.code, one.rule) for one in lint_policy(make_policy(*rules, **layers), servers)]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_names_that_nobody_has_are_found():
     assert [("unknown", "server"), ("unknown", "tool")] == codes(
         *rules, servers={"files": ["read"], "x": ()}
     )
-    (found, _) = lint(policy(*rules), {"files": ["read"]})
+    (found, _) = lint_policy(make_policy(*rules), {"files": ["read"]})
     assert "no server is called 'fils'; there are files" == found.text
 
 
@@ -123,8 +123,8 @@ LABELS = {"mail": ("private",), "web": ("untrusted", "pii")}
 )
 def test_a_label_that_nothing_has_is_found(label, says):
     """Ours: a guard that waits for it guards nothing."""
-    written = policy(rule("guard", "ask", f'action = "tool.call", labels = ["{label}"]'))
-    (found,) = lint(written, {"mail": (), "web": ()}, LABELS)
+    written = make_policy(rule("guard", "ask", f'action = "tool.call", labels = ["{label}"]'))
+    (found,) = lint_policy(written, {"mail": (), "web": ()}, LABELS)
 
     assert ("label", "guard") == (found.code, found.rule)
     assert says in found.text
@@ -133,17 +133,22 @@ def test_a_label_that_nothing_has_is_found(label, says):
 @pytest.mark.covers("hostpolicy.lint.labels")
 def test_a_label_is_not_doubted_where_something_has_it_or_nobody_knows():
     """Ours: the two of our own, those of the configuration, and any word without one."""
-    of = [policy(rule("guard", "ask", f'labels = ["{one}"]')) for one in ("private", "pii", "crm")]
+    of = [
+        make_policy(rule("guard", "ask", f'labels = ["{one}"]'))
+        for one in ("private", "pii", "crm")
+    ]
 
-    assert [] == lint(of[0], {}, {})
-    assert [] == lint(of[1], {}, LABELS)
-    assert [] == lint(of[2])
+    assert [] == lint_policy(of[0], {}, {})
+    assert [] == lint_policy(of[1], {}, LABELS)
+    assert [] == lint_policy(of[2])
 
 
 @pytest.mark.covers("hostpolicy.lint.labels")
 def test_a_mistyped_label_of_a_server_is_found():
     """Ours: private data that are called otherwise go where they like."""
-    found = lint(policy(), {"mail": ()}, {"mail": ("privat", "crm"), "web": ("untrusted",)})
+    found = lint_policy(
+        make_policy(), {"mail": ()}, {"mail": ("privat", "crm"), "web": ("untrusted",)}
+    )
 
     assert [("label", "server mail")] == [(one.code, one.rule) for one in found]
     assert "is 'private' meant" in found[0].text

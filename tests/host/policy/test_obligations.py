@@ -2,9 +2,8 @@
 
 import pytest
 
-from host_policies import call, facts, policy
-from isthmus.host.policy.obligations import together
-from isthmus.host.policy.trace import Obligations
+from isthmus.host.model.trace import Obligations, merge_obligations
+from support.host.policies import make_attempt, make_facts, make_policy
 
 ONE = Obligations(
     assurance="local_ui",
@@ -27,24 +26,24 @@ def test_the_strictest_of_what_rules_that_ask_demand_counts():
         redact=("/a", "/b"),
         remember=("once",),
         review="both",
-    ) == together([("ask", ONE), ("ask", TWO)], "ask")
+    ) == merge_obligations([("ask", ONE), ("ask", TWO)], "ask")
 
 
 @pytest.mark.covers("hostpolicy.obligations.strictest")
 def test_what_must_not_be_shown_counts_from_every_rule():
     """Ours: whatever those rules would have had."""
-    assert ("/a", "/b") == together([("allow", ONE), ("ask", TWO)], "allow").redact
-    assert "local_ui" == together([("allow", ONE), ("ask", TWO)], "allow").assurance
-    assert ONE is together([("ask", ONE), ("allow", Obligations())], "ask")
+    assert ("/a", "/b") == merge_obligations([("allow", ONE), ("ask", TWO)], "allow").redact
+    assert "local_ui" == merge_obligations([("allow", ONE), ("ask", TWO)], "allow").assurance
+    assert ONE is merge_obligations([("ask", ONE), ("allow", Obligations())], "ask")
 
 
 def test_a_rule_that_is_overruled_still_hides_what_it_hides():
     """Ours: in a decision as a whole."""
-    found = policy(
+    found = make_policy(
         '[[rule]]\nid = "yes"\neffect = "allow"\nwhen = { tool = "read" }\n'
         '[[rule]]\nid = "all"\neffect = "ask"\nobligations = { redact = ["/token"] }\n'
     )
 
     assert ("allow", ("/token",)) == (
-        found.decide(call(), facts()).effect, found.decide(call(), facts()).obligations.redact,
+        found.decide(make_attempt(), make_facts()).effect, found.decide(make_attempt(), make_facts()).obligations.redact,
     )  # fmt: skip

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from isthmus.host.policy.patterns import Globs, literal_prefix, overlaps, weight
+from isthmus.host.policy.patterns import Globs, covers_glob, get_literal_prefix, weigh_glob
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_the_glob_that_says_most_counts():
     assert [10, 5, -1] == [
         Globs(["read_file", "read_*"]).weigh(t) for t in ("read_file", "read_", "x")
     ]
-    assert (4, 5, 0) == (weight("read*"), weight("read"), weight("*read"))
-    assert "a" == literal_prefix("a?b*")
+    assert (4, 5, 0) == (weigh_glob("read*"), weigh_glob("read"), weigh_glob("*read"))
+    assert "a" == get_literal_prefix("a?b*")
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_the_glob_that_says_most_counts():
 )  # fmt: skip
 def test_what_covers_another_glob_is_never_said_wrongly(one, other, covers):
     """Ours: where it cannot be told, it is not said."""
-    assert covers is overlaps(one, other)
+    assert covers is covers_glob(one, other)

@@ -4,7 +4,14 @@ import os
 
 import pytest
 
-from isthmus.host.policy.places import canonical, expanded, host_fits, host_of, is_under, real
+from isthmus.host.policy.places import (
+    canonicalize_path,
+    expand_path,
+    host_matches,
+    is_under,
+    parse_host,
+    resolve_links,
+)
 
 
 @pytest.fixture
@@ -31,9 +38,9 @@ def tree(tmp_path):
 @pytest.mark.covers("hostpolicy.under.no-escape")
 def test_a_path_is_where_it_leads(tree, path, inside):
     """Ours: links are followed and .. is resolved before anything is compared."""
-    found = canonical(f"{tree}/{path}")
+    found = canonicalize_path(f"{tree}/{path}")
 
-    assert inside is is_under(found, canonical(str(tree / "code")))
+    assert inside is is_under(found, canonicalize_path(str(tree / "code")))
 
 
 @pytest.mark.parametrize(
@@ -45,16 +52,18 @@ def test_links_are_followed_as_the_standard_library_does(tree, path, monkeypatch
     (tree / "loop").symlink_to(tree / "loop")
     expected = os.path.realpath(tree / path)
 
-    assert expected == real(f"{tree}/{path}")
+    assert expected == resolve_links(f"{tree}/{path}")
     monkeypatch.delattr(os, "O_PATH", raising=False)
-    assert expected == real(f"{tree}/{path}")
+    assert expected == resolve_links(f"{tree}/{path}")
 
 
 def test_what_is_no_file_leads_where_the_standard_library_says():
     """Ours: the kernel calls a pipe by what it is, which is no path."""
     reader, writer = os.pipe()
     try:
-        assert os.path.realpath(f"/proc/self/fd/{reader}") == real(f"/proc/self/fd/{reader}")
+        assert os.path.realpath(f"/proc/self/fd/{reader}") == resolve_links(
+            f"/proc/self/fd/{reader}"
+        )
     finally:
         os.close(reader)
         os.close(writer)
@@ -65,7 +74,7 @@ def test_looking_where_paths_lead_keeps_nothing_open(tree):
     opened = os.open(tree, os.O_RDONLY)
     os.close(opened)
     for _ in range(100):
-        real(f"{tree}/code")
+        resolve_links(f"{tree}/code")
     again = os.open(tree, os.O_RDONLY)
     os.close(again)
 
@@ -80,22 +89,22 @@ def test_looking_where_paths_lead_keeps_nothing_open(tree):
 @pytest.mark.covers("hostpolicy.under.no-escape")
 def test_what_leads_nobody_knows_where_has_no_place(text):
     """Ours: it may be read one way here and another way in the server."""
-    assert canonical(text) is None
+    assert canonicalize_path(text) is None
 
 
 def test_a_file_uri_is_the_path_it_names(tree):
     """Ours: with its escapes, and with no host or this one."""
-    wanted = canonical(str(tree / "code/a b"))
+    wanted = canonicalize_path(str(tree / "code/a b"))
 
     assert [wanted] * 2 == [
-        canonical(f"{kind}{tree}/code/a%20b") for kind in ("file://", "FILE://localhost")
+        canonicalize_path(f"{kind}{tree}/code/a%20b") for kind in ("file://", "FILE://localhost")
     ]
 
 
 def test_a_relative_path_starts_in_the_servers_folder_where_that_is_known(tree):
     """Ours: otherwise nobody can tell what it names."""
-    assert canonical(str(tree / "code/a")) == canonical("code/a", str(tree))
-    assert canonical("a", "not/absolute") is None
+    assert canonicalize_path(str(tree / "code/a")) == canonicalize_path("code/a", str(tree))
+    assert canonicalize_path("a", "not/absolute") is None
 
 
 def test_what_forbids_folds_case_and_what_allows_does_not():
@@ -110,7 +119,7 @@ def test_the_workspace_and_the_home_are_filled_in(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
 
     assert ("/home/me/a", "/w/a", None, None) == (
-        expanded("~/a", ""), expanded("${workspace}/a", "/w"), expanded("${workspace}/a", ""), expanded("~nobody-there/a", ""),
+        expand_path("~/a", ""), expand_path("${workspace}/a", "/w"), expand_path("${workspace}/a", ""), expand_path("~nobody-there/a", ""),
     )  # fmt: skip
 
 
@@ -124,7 +133,7 @@ def test_the_workspace_and_the_home_are_filled_in(monkeypatch):
 )  # fmt: skip
 def test_an_address_has_its_host(url, host):
     """Ours: in small letters, without port and final point."""
-    assert host == host_of(url)
+    assert host == parse_host(url)
 
 
 @pytest.mark.parametrize(
@@ -137,11 +146,11 @@ def test_an_address_has_its_host(url, host):
 @pytest.mark.covers("hostpolicy.host-in.no-tricks")
 def test_an_address_that_readers_may_disagree_on_has_no_host(url):
     """Ours: one program sees the first name in it, another the second."""
-    assert host_of(url) is None
+    assert parse_host(url) is None
 
 
 def test_a_star_is_what_lies_below_and_not_the_host_itself():
     """Ours: and it ends at a point."""
     hosts = ("a.example.com", "a.b.example.com", "example.com", "evilexample.com", ".example.com")
 
-    assert [True, True, False, False, False] == [host_fits(h, "*.example.com") for h in hosts]
+    assert [True, True, False, False, False] == [host_matches(h, "*.example.com") for h in hosts]

@@ -2,13 +2,13 @@
 
 import pytest
 
-from host_policies import READS, call, facts, policy
-from isthmus.host.config.entries import HostOptions
-from isthmus.host.errors import PolicyError
+from isthmus.host.model.entries import HostOptions
+from isthmus.host.model.errors import PolicyError
+from isthmus.host.model.trace import Match
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.reading import read_layers
-from isthmus.host.policy.rule import PolicyLayer, Rule, When
-from isthmus.host.policy.trace import Match
+from isthmus.host.policy.rule import PolicyLayer, PolicyRule, RuleCondition
+from isthmus.host.policy.rule_file import read_layers
+from support.host.policies import READS, make_attempt, make_facts, make_policy
 
 
 def rule(id, effect, when="", **more):
@@ -32,13 +32,13 @@ class Yes:
 
 def effect(policy, attempt=None, circumstances=None, grants=None):
     """What is decided, and by which rule."""
-    trace = policy.decide(attempt or call(), circumstances or facts(), grants)
+    trace = policy.decide(attempt or make_attempt(), circumstances or make_facts(), grants)
     return trace.effect, trace.rule
 
 
 def test_without_a_rule_somebody_is_asked():
     """Ours: an empty policy is careful."""
-    assert ("ask", "default") == effect(policy())
+    assert ("ask", "default") == effect(make_policy())
 
 
 @pytest.mark.parametrize("layer", ["default", "managed", "user", "workspace", "session"])
@@ -46,9 +46,9 @@ def test_without_a_rule_somebody_is_asked():
 def test_a_denial_wins_from_any_layer(layer):
     """Ours: however particular what allows is."""
     particular = rule("yes", "allow", 'server = "files", tool = "read", principal = "user:local"')
-    found = policy(particular, **({layer: rule("no", "deny")} if layer != "user" else {}))
+    found = make_policy(particular, **({layer: rule("no", "deny")} if layer != "user" else {}))
     if layer == "user":
-        found = policy(particular, rule("no", "deny"))
+        found = make_policy(particular, rule("no", "deny"))
 
     assert ("deny", "no") == effect(found)
 
@@ -58,7 +58,7 @@ def test_a_managed_question_wins_over_what_the_user_allows():
     """Ours: and over what the managed layer itself allows."""
     particular = rule("yes", "allow", 'server = "files", tool = "read"')
 
-    assert ("ask", "m") == effect(policy(particular, managed=rule("m", "ask")))
+    assert ("ask", "m") == effect(make_policy(particular, managed=rule("m", "ask")))
 
 
 @pytest.mark.parametrize(
@@ -76,31 +76,31 @@ def test_a_managed_question_wins_over_what_the_user_allows():
 @pytest.mark.covers("hostpolicy.decision.order")
 def test_the_most_particular_rule_counts_whatever_the_order(one, other, winner):
     """Ours: by literal text, then by what it is particular about; of equal ones the one that asks."""
-    attempt = call("read", {"p": 1})
+    attempt = make_attempt("read", {"p": 1})
 
-    assert winner == effect(policy(one, other), attempt)[1]
-    assert winner == effect(policy(other, one), attempt)[1]
+    assert winner == effect(make_policy(one, other), attempt)[1]
+    assert winner == effect(make_policy(other, one), attempt)[1]
 
 
 @pytest.mark.covers("hostpolicy.decision.order")
 def test_the_later_layer_counts_between_equal_rules():
     """Ours: the user's own rule over one that a shipped policy brought."""
-    found = policy(
+    found = make_policy(
         rule("mine", "allow", 'tool = "read"'), default=rule("theirs", "ask", 'tool = "read"')
     )
 
     assert ("allow", "mine") == effect(found)
     assert (Match("mine", "user", "allow"), Match("theirs", "default", "ask")) == found.decide(
-        call(), facts()
+        make_attempt(), make_facts()
     ).matches
 
 
 @pytest.mark.parametrize("action", ["resource.read", "prompt.get", "sampling.request"])
 def test_a_rule_about_a_tool_is_about_nothing_else(action):
     """Ours: a resource called as a tool is none."""
-    found = policy(rule("t", "deny", 'tool = "read"'))
+    found = make_policy(rule("t", "deny", 'tool = "read"'))
 
-    assert ("ask", "default") == effect(found, call(action=action))
+    assert ("ask", "default") == effect(found, make_attempt(action=action))
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_a_rule_about_a_tool_is_about_nothing_else(action):
 )  # fmt: skip
 def test_each_circumstance_is_looked_at(when, circumstances, more):
     """Ours: all that a rule names must hold, and elsewhere the rule is not about it."""
-    found = policy(rule("r", "deny", when), rule("other", "deny", 'server = "elsewhere"'))
+    found = make_policy(rule("r", "deny", when), rule("other", "deny", 'server = "elsewhere"'))
 
-    assert ("deny", "r") == effect(found, call(**more), facts(**circumstances))
+    assert ("deny", "r") == effect(found, make_attempt(**more), make_facts(**circumstances))
     if "annotations" not in when and "object" not in when:
-        assert ("ask", "default") == effect(found, call(), facts())
+        assert ("ask", "default") == effect(found, make_attempt(), make_facts())
 
 
 @pytest.mark.parametrize(
@@ -137,74 +137,80 @@ def test_each_circumstance_is_looked_at(when, circumstances, more):
 @pytest.mark.covers("hostpolicy.annotations.trusted-only")
 def test_what_a_server_says_counts_where_it_is_trusted(trust, annotations, expected):
     """Spec: clients MUST consider tool annotations to be untrusted unless they come from trusted servers."""
-    found = policy(rule("r", "allow", "annotations = { read_only = true, open_world = false }"))
+    found = make_policy(
+        rule("r", "allow", "annotations = { read_only = true, open_world = false }")
+    )
 
-    assert expected == effect(found, None, facts(trust=trust, annotations=annotations))[0]
+    assert expected == effect(found, None, make_facts(trust=trust, annotations=annotations))[0]
 
 
 def test_unless_makes_a_rule_stricter_by_a_step():
     """Ours: what allows asks, and what asks denies."""
-    found = policy(rule("a", "allow", 'tool = "a"', unless='{ labels = ["untrusted"] }'),
+    found = make_policy(rule("a", "allow", 'tool = "a"', unless='{ labels = ["untrusted"] }'),
                    rule("b", "ask", 'tool = "b"', unless='{ egress = true, server = "files" }'))  # fmt: skip
-    untrusted = facts(labels=["untrusted"])
+    untrusted = make_facts(labels=["untrusted"])
 
-    assert ["allow", "ask"] == [effect(found, call("a"), f)[0] for f in (facts(), untrusted)]
-    assert ["ask", "deny"] == [
-        effect(found, call("b"), f)[0] for f in (facts(), facts(egress=True))
+    assert ["allow", "ask"] == [
+        effect(found, make_attempt("a"), f)[0] for f in (make_facts(), untrusted)
     ]
-    assert "ask" == effect(found, call("b", server="other"), facts(egress=True))[0]
+    assert ["ask", "deny"] == [
+        effect(found, make_attempt("b"), f)[0] for f in (make_facts(), make_facts(egress=True))
+    ]
+    assert "ask" == effect(found, make_attempt("b", server="other"), make_facts(egress=True))[0]
 
 
 @pytest.mark.covers("hostpolicy.max-calls.stricter")
 def test_a_rule_that_let_through_what_it_may_is_stricter():
     """Ours: after twenty calls of a run somebody is asked, and a rule that asks denies."""
-    found = policy(rule("a", "allow", 'tool = "a"', obligations="{ max_calls = 2 }"),
+    found = make_policy(rule("a", "allow", 'tool = "a"', obligations="{ max_calls = 2 }"),
                    rule("b", "ask", 'tool = "b"', obligations="{ max_calls = 2 }"))  # fmt: skip
 
     for name, expected in (("a", ["allow", "allow", "ask"]), ("b", ["ask", "ask", "deny"])):
-        assert expected == [effect(found, call(name), facts(calls={name: n}))[0] for n in (0, 1, 2)]
+        assert expected == [
+            effect(found, make_attempt(name), make_facts(calls={name: n}))[0] for n in (0, 1, 2)
+        ]
 
 
 @pytest.mark.covers("hostpolicy.unattended.never-asks")
 def test_where_nobody_can_be_asked_it_is_denied():
     """Ours: nor where nobody is there whose yes would be sure enough."""
-    found = policy(
+    found = make_policy(
         rule("r", "ask", 'tool = "sure"', obligations='{ assurance = "authenticated_web" }')
     )
 
     assert [("deny", "default"), ("deny", "r"), ("ask", "r")] == [
-        effect(found, None, facts(attended=False)),
-        effect(found, call("sure"), facts(assurance="local_ui")),
-        effect(found, call("sure"), facts(assurance="second_person")),
+        effect(found, None, make_facts(attended=False)),
+        effect(found, make_attempt("sure"), make_facts(assurance="local_ui")),
+        effect(found, make_attempt("sure"), make_facts(assurance="second_person")),
     ]
-    assert "nobody is there" in found.decide(call(), facts(attended=False)).reason
+    assert "nobody is there" in found.decide(make_attempt(), make_facts(attended=False)).reason
 
 
 @pytest.mark.covers("hostpolicy.grants.no-override")
 def test_a_grant_answers_a_question_and_nothing_else():
     """Ours: neither a denial, nor a managed question, nor the guard of data flow."""
-    found = policy(rule("no", "deny", 'tool = "no"'), rule("once", "ask", 'tool = "once"', obligations='{ remember = ["once", "session"], assurance = "local_ui" }'),
+    found = make_policy(rule("no", "deny", 'tool = "no"'), rule("once", "ask", 'tool = "once"', obligations='{ remember = ["once", "session"], assurance = "local_ui" }'),
                    managed=rule("m", "ask", 'tool = "managed"'))  # fmt: skip
     grants = Yes()
-    flowing = facts(egress=True, labels=["private", "untrusted"])
+    flowing = make_facts(egress=True, labels=["private", "untrusted"])
 
-    assert ("allow", "once") == effect(found, call("once"), None, grants)
+    assert ("allow", "once") == effect(found, make_attempt("once"), None, grants)
     assert [(("once", "session"), "local_ui")] == grants.asked
     assert [("deny", "no"), ("ask", "m"), ("ask", "data-flow")] == [
-        effect(found, call("no"), None, grants), effect(found, call("managed"), None, grants),
-        effect(found, call("once"), flowing, grants),
+        effect(found, make_attempt("no"), None, grants), effect(found, make_attempt("managed"), None, grants),
+        effect(found, make_attempt("once"), flowing, grants),
     ]  # fmt: skip
-    assert "g" == found.decide(call(), facts(attended=False), grants).grant
+    assert "g" == found.decide(make_attempt(), make_facts(attended=False), grants).grant
 
 
 @pytest.mark.covers("hostpolicy.labels.guard")
 def test_private_data_do_not_leave_unasked_once_somebody_else_has_had_a_say():
     """Ours: over a rule that allows, with the chain shown; what is denied stays denied."""
-    found = policy(rule("yes", "allow", 'tool = "*"'), rule("no", "deny", 'tool = "no"'))
-    flowing = facts(
+    found = make_policy(rule("yes", "allow", 'tool = "*"'), rule("no", "deny", 'tool = "no"'))
+    flowing = make_facts(
         egress=True, labels=["private", "untrusted"], chain=("private: a", "untrusted: b")
     )
-    trace = found.decide(call("send", server="mail"), flowing)
+    trace = found.decide(make_attempt("send", server="mail"), flowing)
 
     assert ("ask", "data-flow", ("once",)) == (trace.effect, trace.rule, trace.obligations.remember)
     assert (
@@ -213,14 +219,17 @@ def test_private_data_do_not_leave_unasked_once_somebody_else_has_had_a_say():
         "egress: tool.call 'send' of 'mail' sends it out",
     ) == trace.chain
     assert ["data-flow", "yes"] == [match.rule for match in trace.matches]
-    assert ("deny", "no") == effect(found, call("no"), flowing)
+    assert ("deny", "no") == effect(found, make_attempt("no"), flowing)
     assert ("deny", "data-flow") == effect(
-        found, None, facts(egress=True, labels=["private", "untrusted"], attended=False)
+        found, None, make_facts(egress=True, labels=["private", "untrusted"], attended=False)
     )
-    for less in (facts(egress=True, labels=["private"]), facts(labels=["private", "untrusted"])):
+    for less in (
+        make_facts(egress=True, labels=["private"]),
+        make_facts(labels=["private", "untrusted"]),
+    ):
         assert ("allow", "yes") == effect(found, None, less)
-    stopping = call("task", action="task.cancel")
-    assert ("ask", "default") == effect(policy(), stopping, flowing)
+    stopping = make_attempt("task", action="task.cancel")
+    assert ("ask", "default") == effect(make_policy(), stopping, flowing)
 
 
 @pytest.mark.parametrize(
@@ -229,11 +238,11 @@ def test_private_data_do_not_leave_unasked_once_somebody_else_has_had_a_say():
 @pytest.mark.covers("hostpolicy.names.exact")
 def test_odd_names_are_names_of_their_own(odd):
     """Ours: a Cyrillic letter, a turned direction or the name of something in another language."""
-    found = policy(rule("r", "allow", 'tool = "read"'))
+    found = make_policy(rule("r", "allow", 'tool = "read"'))
 
-    assert ("ask", "default") == effect(found, call(odd))
+    assert ("ask", "default") == effect(found, make_attempt(odd))
     assert ("deny", "odd") == effect(
-        policy(rule("odd", "deny", f'tool = "{odd or "?"}"')), call(odd or "x")
+        make_policy(rule("odd", "deny", f'tool = "{odd or "?"}"')), make_attempt(odd or "x")
     )
 
 
@@ -241,7 +250,7 @@ def test_odd_names_are_names_of_their_own(odd):
 @pytest.mark.parametrize("layer", ["workspace", "session"])
 def test_what_only_tightens_allows_nothing(layer):
     """Ours: neither by a rule, nor by leaving out a look at what a model wrote."""
-    for made in (Rule(id="r", effect="allow"),):
+    for made in (PolicyRule(id="r", effect="allow"),):
         with pytest.raises(PolicyError, match="can ask and deny"):
             Policy([PolicyLayer(name=layer, rules=(made,))])
     with pytest.raises(PolicyError, match="leave out a review"):
@@ -252,7 +261,9 @@ def test_what_only_tightens_allows_nothing(layer):
 
 def test_rules_made_in_a_program_are_held_to_the_same():
     """Ours: there is no way round what a file must not say."""
-    wrong = Rule(id="r", effect="allow", when=When(annotations=(("destructive", True),)))
+    wrong = PolicyRule(
+        id="r", effect="allow", when=RuleCondition(annotations=(("destructive", True),))
+    )
 
     with pytest.raises(PolicyError, match="cannot rest on destructive = true"):
         Policy([PolicyLayer(name="user", rules=(wrong,))])
@@ -264,15 +275,15 @@ def test_a_policy_that_cannot_be_read_locks_down(tmp_path):
     broken = tmp_path / "policy.toml"
     broken.write_text("[[rule]\n")
     missing = tmp_path / "gone.toml"
-    reading = facts(trust="full", annotations=READS)
+    reading = make_facts(trust="full", annotations=READS)
 
     for place in (broken, missing, tmp_path):
         found = Policy.load("personal-read-only", managed=str(place))
         assert str(place) in found.broken[0]
         assert ("ask", "each-time") == effect(found, None, reading)
-        assert ("deny", "no-changes") == effect(found, None, facts())
+        assert ("deny", "no-changes") == effect(found, None, make_facts())
         assert ("deny", "no-servants") == effect(
-            found, call("m", action="sampling.request"), reading
+            found, make_attempt("m", action="sampling.request"), reading
         )
 
 
@@ -291,6 +302,10 @@ def test_a_configuration_names_the_policies_of_its_layers(tmp_path):
 
 def test_the_version_is_a_digest_of_the_rules():
     """Ours: another rule is another policy, and the same rules are the same one."""
-    one, same, other = policy(rule("a", "ask")), policy(rule("a", "ask")), policy(rule("a", "deny"))
+    one, same, other = (
+        make_policy(rule("a", "ask")),
+        make_policy(rule("a", "ask")),
+        make_policy(rule("a", "deny")),
+    )
 
     assert one.version == same.version != other.version

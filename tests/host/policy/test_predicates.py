@@ -2,14 +2,16 @@
 
 import pytest
 
-from host_policies import call, facts
 from isthmus.host.policy import predicates
 from isthmus.host.policy.predicates import BadPredicate, Predicate
+from support.host.policies import make_attempt, make_facts
 
 
 def fits(text, arguments, *, forbids=False, **circumstances):
     """Whether a predicate fits."""
-    return Predicate(text).fits(call("t", arguments), facts(**circumstances), forbids=forbids)
+    return Predicate(text).fits(
+        make_attempt("t", arguments), make_facts(**circumstances), forbids=forbids
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,9 +49,9 @@ def test_a_path_names_a_value_by_dots_or_as_a_json_pointer(path, expected):
 
 def test_the_object_is_a_value_as_well():
     """Ours: a resource's URI can be looked at as an argument can."""
-    attempt = call("https://example.com/a", action="resource.read")
+    attempt = make_attempt("https://example.com/a", action="resource.read")
 
-    assert Predicate("object host-in 'example.com'").fits(attempt, facts(), forbids=False)
+    assert Predicate("object host-in 'example.com'").fits(attempt, make_facts(), forbids=False)
 
 
 def test_of_several_values_all_must_fit_what_allows_and_one_what_forbids():
@@ -116,7 +118,7 @@ def test_a_star_stands_for_every_argument():
 @pytest.mark.parametrize(("folds", "forbidden"), [(True, True), (False, False)])
 def test_case_is_folded_by_what_forbids_where_files_ignore_case(monkeypatch, folds, forbidden):
     """Ours: /TMP/X is another file on Linux, and the same one on macOS and Windows."""
-    monkeypatch.setattr(predicates, "FOLDS", folds)
+    monkeypatch.setattr(predicates, "CASE_INSENSITIVE", folds)
 
     assert (forbidden, False) == (
         fits("args.x under '/tmp'", {"x": "/TMP/X"}, forbids=True),

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from isthmus.host.errors import PolicyError
+from isthmus.host.model.errors import PolicyError
+from isthmus.host.model.trace import Obligations
 from isthmus.host.policy.predicates import Predicate
-from isthmus.host.policy.reading import load_layers, read_layers
-from isthmus.host.policy.trace import Obligations
+from isthmus.host.policy.rule_file import load_layers, read_layers
 
 WHOLE = """
 extends = "developer"

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from isthmus.host.policy.regex import LONGEST_TEXT, BadPattern, Expression
+from isthmus.host.policy.patterns import MAX_TEXT_CHARS, BadPattern, LinearRegex
 
 PATTERNS = [
     "a*b", "(a|b)+c{2,3}", "[^a-c]+x?", r"\d{2}-\w+", "(?i)ab+", "a(?:b|)c", ".*", "^ab$", "[]a]+", r"[a\]-]+",
@@ -16,7 +16,7 @@ PATTERNS = [
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_an_expression_fits_what_that_of_the_standard_library_does(pattern):
     """Ours: the part of the language that is there means what it means elsewhere."""
-    expression, other = Expression(pattern), re.compile(pattern, re.DOTALL | re.ASCII)
+    expression, other = LinearRegex(pattern), re.compile(pattern, re.DOTALL | re.ASCII)
     dice = random.Random(1)  # noqa: S311 - the same texts each time
     for _ in range(300):
         text = "".join(dice.choices("abcABC12-x]. ", k=dice.randint(0, 6)))
@@ -28,17 +28,17 @@ def test_an_expression_fits_what_that_of_the_standard_library_does(pattern):
 @pytest.mark.covers("hostpolicy.regex.linear")
 def test_what_keeps_others_busy_for_hours_ends_at_once(pattern):
     """Ours: all ways are followed together, so that none is tried again."""
-    expression = Expression(pattern)
+    expression = LinearRegex(pattern)
 
-    assert expression.fits("a" * (LONGEST_TEXT - 1)) is False
+    assert expression.fits("a" * (MAX_TEXT_CHARS - 1)) is False
 
 
 @pytest.mark.covers("hostpolicy.regex.linear")
 def test_a_text_that_fits_so_far_and_is_too_long_cannot_be_judged():
     """Ours: what does not fit is known at its first character, however long it is."""
-    long = "a" * (LONGEST_TEXT + 1)
+    long = "a" * (MAX_TEXT_CHARS + 1)
 
-    assert (None, False) == (Expression("a*").fits(long), Expression("b.*").fits(long))
+    assert (None, False) == (LinearRegex("a*").fits(long), LinearRegex("b.*").fits(long))
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_a_text_that_fits_so_far_and_is_too_long_cannot_be_judged():
 def test_what_cannot_be_had_is_refused_with_a_reason(pattern, why):
     """Ours: an expression is bounded when it is read, also one of a workspace that is hostile."""
     with pytest.raises(BadPattern, match=why):
-        Expression(pattern)
+        LinearRegex(pattern)

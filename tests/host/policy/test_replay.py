@@ -2,15 +2,15 @@
 
 import pytest
 
-from host_policies import READS, call, facts, policy
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.audit.reading import attempts
-from isthmus.host.audit.row import Row
-from isthmus.host.policy.record import facts_of, kept
-from isthmus.host.policy.replay import Difference, replay, was
-from isthmus.host.state import HostState
-from isthmus.host.view import AuditLine
+from isthmus.host.audit.queries import read_attempts
+from isthmus.host.model.facts import record_facts, restore_facts
+from isthmus.host.model.row import AuditRow
+from isthmus.host.model.view import AuditLine
+from isthmus.host.policy.replay import DecisionChange, read_past_effect, replay_policy
+from isthmus.host.state.database import HostState
 from isthmus.wire import ToolAnnotations
+from support.host.policies import READS, make_attempt, make_facts, make_policy
 
 CANDIDATE = """
 [[rule]]
@@ -31,7 +31,7 @@ obligations = { max_calls = 2 }
 
 def line(effect, *, number=1, tool="read", around=None, **more):
     """A row of the log."""
-    found = facts() if around is None else around
+    found = make_facts() if around is None else around
     more = {
         "kind": "intent",
         "call": str(number),
@@ -39,7 +39,7 @@ def line(effect, *, number=1, tool="read", around=None, **more):
         "server": "files",
         "principal": "user:local",
     } | more
-    return AuditLine(seq=number, at=1.0, effect=effect, object=tool, detail={"facts": kept(found)}, run="run",
+    return AuditLine(seq=number, at=1.0, effect=effect, object=tool, detail={"facts": record_facts(found)}, run="run",
                      labels=tuple(found.labels), identity=found.identity, fingerprint=found.fingerprint, **more)  # fmt: skip
 
 
@@ -48,10 +48,10 @@ class Past:
 
     def __init__(self, line):
         self.line = line
-        self.attempt = call(line.object)
+        self.attempt = make_attempt(line.object)
 
 
-READING = facts(trust="full", annotations=READS)
+READING = make_facts(trust="full", annotations=READS)
 
 
 @pytest.mark.covers("hostpolicy.replay.differences")
@@ -62,15 +62,15 @@ def test_what_would_be_another_way_is_counted():
         line("allow", around=READING, approver="terminal"), line("deny", tool="write"),
         line("allow", tool="write"), line("allow", tool="write", grant="g"), line("", kind="server"),
     ]  # fmt: skip
-    found = replay(policy(CANDIDATE), map(Past, past))
+    found = replay_policy(make_policy(CANDIDATE), map(Past, past))
 
     assert (7, 1) == (found.rows, found.skipped)
     about = ("tool.call", "files")
     assert {
-        Difference("allow", "deny", *about, "rm", "no"): 2,
-        Difference("ask", "allow", *about, "read", "reads"): 1,
-        Difference("deny", "ask", *about, "write", "default"): 1,
-        Difference("allow", "ask", *about, "write", "default"): 1,
+        DecisionChange("allow", "deny", *about, "rm", "no"): 2,
+        DecisionChange("ask", "allow", *about, "read", "reads"): 1,
+        DecisionChange("deny", "ask", *about, "write", "default"): 1,
+        DecisionChange("allow", "ask", *about, "write", "default"): 1,
     } == dict(found.differences)
     assert (2, 2, 1) == (found.newly("deny"), found.newly("ask"), found.newly("allow"))
     assert 2 == found.differences[0][1]
@@ -79,11 +79,11 @@ def test_what_would_be_another_way_is_counted():
 @pytest.mark.covers("hostpolicy.replay.differences")
 def test_calls_of_a_run_are_counted_as_they_were_made():
     """Ours: a rule that lets through two asks at the third."""
-    found = replay(
-        policy(CANDIDATE), [Past(line("allow", tool="twice", number=n)) for n in range(4)]
+    found = replay_policy(
+        make_policy(CANDIDATE), [Past(line("allow", tool="twice", number=n)) for n in range(4)]
     )
 
-    assert [(Difference("allow", "ask", "tool.call", "files", "twice", "twice"), 2)] == list(
+    assert [(DecisionChange("allow", "ask", "tool.call", "files", "twice", "twice"), 2)] == list(
         found.differences
     )
 
@@ -102,16 +102,16 @@ def test_calls_of_a_run_are_counted_as_they_were_made():
 )
 def test_where_a_person_answered_policy_had_asked(row, effect):
     """Ours: what is compared is policy with policy."""
-    assert effect == was(row)
+    assert effect == read_past_effect(row)
 
 
 @pytest.mark.parametrize(
     "around",
     [
-        facts(),
+        make_facts(),
         READING,
-        facts(trust="annotations", annotations=ToolAnnotations(destructive_hint=False)),
-        facts(
+        make_facts(trust="annotations", annotations=ToolAnnotations(destructive_hint=False)),
+        make_facts(
             labels=["a"], egress=True, reads=["private"], workspace="/w", cwd="/c", attended=False
         ),
     ],
@@ -122,17 +122,17 @@ async def test_the_log_keeps_what_a_decision_rests_on(around, tmp_path):
     state = HostState(tmp_path)
     log = AuditLog(state)
     await log.write(
-        Row(kind="intent", call="1", action="tool.call", principal="user:local", server="files", object="read", effect="allow",
+        AuditRow(kind="intent", call="1", action="tool.call", principal="user:local", server="files", object="read", effect="allow",
             identity=around.identity, fingerprint=around.fingerprint, labels=tuple(around.labels),
-            detail={"facts": kept(around)})
+            detail={"facts": record_facts(around)})
     )  # fmt: skip
-    (past,) = await state.read(lambda db: list(attempts(db)))
+    (past,) = await state.read(lambda db: list(read_attempts(db)))
     await log.close()
     await state.close()
-    again = facts_of(past.line)
+    again = restore_facts(past.line)
 
-    one = policy(CANDIDATE)
-    assert one.decide(call(), around).effect == one.decide(past.attempt, again).effect
+    one = make_policy(CANDIDATE)
+    assert one.decide(make_attempt(), around).effect == one.decide(past.attempt, again).effect
     assert (around.labels, around.target.egress, around.trust, around.attended, around.workspace) == (
         again.labels, again.target.egress, again.trust, again.attended, again.workspace,
     )  # fmt: skip
@@ -144,6 +144,6 @@ def test_a_row_that_tells_nothing_is_as_of_a_stranger():
 
     assert (
         "untrusted"
-        == facts_of(odd).trust
-        == facts_of(AuditLine(seq=1, at=1.0, kind="intent", detail="x")).trust
+        == restore_facts(odd).trust
+        == restore_facts(AuditLine(seq=1, at=1.0, kind="intent", detail="x")).trust
     )

@@ -4,17 +4,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fake_models import event, fake_models
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 from isthmus.host.providers.anthropic import Anthropic
-from isthmus.host.providers.failures import (
+from isthmus.host.providers.provider import (
     BadCredentials,
+    Completion,
+    Delta,
     ProviderBroke,
     ProviderRefused,
     ProviderUnavailable,
     TooLong,
 )
-from isthmus.host.providers.provider import Completion, Delta
 from isthmus.wire import (
     AudioContent,
     ImageContent,
@@ -25,6 +25,7 @@ from isthmus.wire import (
     ToolResultContent,
     ToolUseContent,
 )
+from support.host.fake_models import event, fake_models
 
 KEY = "ant-canary-4c2e"
 

@@ -3,15 +3,14 @@
 import pytest
 from msgspec import UNSET
 
-from isthmus.host.attempt import Attempt
-from isthmus.host.errors import Denied
-from isthmus.host.interaction import Decision
-from isthmus.host.pipeline import CURRENT
-from isthmus.host.providers.failures import ProviderBroke
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.errors import Denied
+from isthmus.host.model.interaction import Decision
+from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
 from isthmus.host.providers.manual import Manual
-from isthmus.host.providers.provider import Completion, Delta
+from isthmus.host.providers.provider import Completion, Delta, ProviderBroke
 from isthmus.wire import SamplingMessage, TextContent, Tool
-from sampling_desk import FREE, SMALL, desk, text_of
+from support.host.sampling_desk import FREE, SMALL, open_sampling_desk, read_written_text
 
 ASKED = Completion(
     model="by-hand",
@@ -91,10 +90,10 @@ async def test_a_person_may_refuse_to_write():
     parent = Attempt(
         id="p", action="sampling.request", principal="server:notes", server="notes", run="r"
     )
-    token = CURRENT.set(parent)
+    token = CURRENT_ATTEMPT.set(parent)
     with pytest.raises(Denied, match="nobody wants to write this"):
         await whole(provider)
-    CURRENT.reset(token)
+    CURRENT_ATTEMPT.reset(token)
     attempt = questions[0].attempt
     assert ("notes", "r", "p") == (attempt.server, attempt.run, attempt.parent)
 
@@ -104,7 +103,7 @@ async def test_what_a_person_wrote_is_not_shown_to_them_again():
     provider, questions = manual("mine")
     provider.name = "scripted"
     rules = FREE.replace('"none"', '"after"')
-    async with desk("deny", rules=rules, provider=provider, models=(SMALL,)) as at:
-        assert "mine" == text_of(await at.answer())
+    async with open_sampling_desk("deny", rules=rules, provider=provider, models=(SMALL,)) as at:
+        assert "mine" == read_written_text(await at.answer())
         assert [] == at.person.asked
     assert 1 == len(questions)

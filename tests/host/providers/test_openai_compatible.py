@@ -6,19 +6,19 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from fake_models import event, fake_models
-from isthmus.auth.secret import Secret
-from isthmus.host.errors import ConfigError
-from isthmus.host.providers.failures import (
+from isthmus.auth.tokens.secret import Secret
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.providers.openai_compatible import OpenAIAnswer, OpenAIChunk, OpenAICompatible
+from isthmus.host.providers.provider import (
     BadCredentials,
+    Completion,
+    Delta,
     ProviderBroke,
     ProviderRefused,
     ProviderUnavailable,
     RateLimited,
     TooLong,
 )
-from isthmus.host.providers.openai_compatible import Answer, Chunk, OpenAICompatible
-from isthmus.host.providers.provider import Completion, Delta
 from isthmus.wire import (
     AudioContent,
     ImageContent,
@@ -29,6 +29,7 @@ from isthmus.wire import (
     ToolResultContent,
     ToolUseContent,
 )
+from support.host.fake_models import event, fake_models
 
 KEY = "sk-canary-7d1f"
 
@@ -358,10 +359,10 @@ async def test_a_usage_that_cannot_be_counts_as_not_told(told):
 
 async def test_arguments_in_very_many_pieces_are_put_together_once():
     """Ours: a piece costs no more for those before it; 200,000 would take an hour otherwise."""
-    answer = Answer(asked(user(TextContent(text="?"))), {})
+    answer = OpenAIAnswer(asked(user(TextContent(text="?"))), {})
     pieces = ['{"text": "', *["x" * 100] * 200_000, '"}']
     for text in pieces:
         call = {"index": 0, "id": "1", "function": {"name": "a", "arguments": text}}
-        answer.add(msgspec.convert({"choices": [{"delta": {"tool_calls": [call]}}]}, Chunk))
+        answer.add(msgspec.convert({"choices": [{"delta": {"tool_calls": [call]}}]}, OpenAIChunk))
 
     assert {"text": "x" * 20_000_000} == answer.done("fake").result.content.input

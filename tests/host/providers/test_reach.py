@@ -2,15 +2,14 @@
 
 import pytest
 
-from isthmus.auth.secret import Secret
-from isthmus.host.errors import ConfigError
+from isthmus.auth.tokens.secret import Secret
+from isthmus.host.model.errors import ConfigError
 from isthmus.host.providers.anthropic import Anthropic
-from isthmus.host.providers.failures import BadCredentials
+from isthmus.host.providers.factory import make_providers
 from isthmus.host.providers.manual import Manual
 from isthmus.host.providers.openai_compatible import OpenAICompatible
-from isthmus.host.providers.provider import Completion
-from isthmus.host.providers.reach import reached
-from isthmus.host.sampling.models import EXAMPLE, Models, ProviderEntry
+from isthmus.host.providers.provider import BadCredentials, Completion, ProviderEntry
+from isthmus.host.sampling.models import EXAMPLE_FILE, Models
 
 URL = "http://127.0.0.1:1/v1"
 
@@ -31,7 +30,7 @@ async def test_each_kind_is_made():
         "c": ProviderEntry(kind="manual"),
         "d": ProviderEntry(base_url=URL),
     }
-    found = reached(entries, environ={"KEY": "k"}, secrets=Secrets(), ask=lambda _: None)
+    found = make_providers(entries, environ={"KEY": "k"}, secrets=Secrets(), ask=lambda _: None)
     kinds = [OpenAICompatible, Anthropic, Manual, OpenAICompatible]
     assert kinds == [type(found[name]) for name in "abcd"]
     assert list("abcd") == [provider.name for provider in found.values()]
@@ -44,7 +43,7 @@ async def test_a_missing_key_is_told_when_the_provider_is_needed():
         "b": ProviderEntry(kind="anthropic"),
         "c": ProviderEntry(base_url=URL, key="${secret:gone}"),
     }
-    found = reached(entries, environ={}, secrets=Secrets())
+    found = make_providers(entries, environ={}, secrets=Secrets())
     says = ["the variable GONE", "providers.b: it needs a key", "no secret 'gone'"]
     for provider, why in zip(found.values(), says, strict=True):
         with pytest.raises(BadCredentials, match=why):
@@ -66,11 +65,11 @@ async def test_a_missing_key_is_told_when_the_provider_is_needed():
 async def test_what_cannot_be_is_an_error_that_never_shows_a_key(entry, why):
     """We demand: keys stand in the environment or the keyring, and errors repeat none."""
     with pytest.raises(ConfigError, match=why) as error:
-        reached({"a": entry}, environ={})
+        make_providers({"a": entry}, environ={})
     assert "verbatim" not in str(error.value)
 
 
 async def test_the_example_needs_its_key_only():
     """We demand: the file that people start from works as it is, but for the key."""
-    found = reached(Models.read(EXAMPLE).providers, environ={"FARAWAY_API_KEY": "k"})
+    found = make_providers(Models.read(EXAMPLE_FILE).providers, environ={"FARAWAY_API_KEY": "k"})
     assert ["local", "faraway"] == list(found)

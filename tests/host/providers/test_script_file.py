@@ -5,9 +5,8 @@ import json
 import pytest
 
 from isthmus.errors import UsageError
-from isthmus.host.providers.failures import ProviderUnavailable
-from isthmus.host.providers.provider import Completion, Done
-from isthmus.host.providers.script_file import scripted_from
+from isthmus.host.providers.provider import Completion, Done, ProviderUnavailable
+from isthmus.host.providers.scripted import read_script
 from isthmus.wire import SamplingMessage, TextContent
 
 
@@ -35,7 +34,7 @@ async def test_a_file_is_played_in_order(tmp_path):
     ]
     file = tmp_path / "script.json"
     file.write_text(json.dumps(script))
-    provider = scripted_from(file)
+    provider = read_script(file)
 
     assert "Hello." == (await answer(provider))[0].text
     assert "It rains." == (await answer(provider, "how is the weather?"))[0].text
@@ -66,10 +65,10 @@ def test_what_is_no_script_says_where(tmp_path, text, wrong):
     file.write_text(text)
 
     with pytest.raises(UsageError, match=wrong):
-        scripted_from(file)
+        read_script(file)
 
 
 def test_a_script_that_is_not_there_is_said_to_be_so(tmp_path):
     """Ours: the file is named."""
     with pytest.raises(UsageError, match="No such file"):
-        scripted_from(tmp_path / "none.json")
+        read_script(tmp_path / "none.json")

@@ -6,9 +6,8 @@ import pytest
 from msgspec import structs
 
 from isthmus.errors import UsageError
-from isthmus.host.providers.failures import RateLimited
-from isthmus.host.providers.provider import Completion, Delta, Done
-from isthmus.host.providers.scripted import Scripted, Slow, When, words
+from isthmus.host.providers.provider import Completion, Delta, Done, RateLimited
+from isthmus.host.providers.scripted import Scripted, Slow, When, join_prompt
 from isthmus.testing.clock import VirtualLoop
 from isthmus.wire import SamplingMessage, TextContent, ToolUseContent
 
@@ -49,7 +48,7 @@ async def test_a_script_that_is_over_says_so():
 
 async def test_a_rule_answers_whenever_it_fits():
     """We demand: rules go before the plain answers, and stay."""
-    provider = Scripted([When(lambda it: "weather" in words(it), "rain"), "else"])
+    provider = Scripted([When(lambda it: "weather" in join_prompt(it), "rain"), "else"])
     texts = [
         (await whole(provider, asked(text)))[-1].result.content.text
         for text in ("weather", "this", "weather again")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from isthmus.host.config.entries import SamplingLimits
-from isthmus.host.errors import Exhausted
-from isthmus.host.sampling.budgets import Allowance, Budgets
+from isthmus.host.model.entries import SamplingLimits
+from isthmus.host.model.errors import Exhausted
+from isthmus.host.sampling.budgets import SamplingAllowance, SamplingBudgets
 from isthmus.host.sampling.models import Model
-from isthmus.host.state import HostState
-from sampling_desk import LARGE, SMALL
+from isthmus.host.state.database import HostState
+from support.host.sampling_desk import LARGE, SMALL
 
 NOON = 86_400.0 * 20_000 + 43_200
 LIMITS = SamplingLimits(tokens=1000, cost=0.001)
@@ -24,7 +24,7 @@ async def state():
 @pytest.mark.covers("hostsampling.limits.charged-before")
 async def test_what_an_answer_may_take_is_charged_before_and_put_right_after(state):
     """We demand: two answers at once cannot overspend together."""
-    budgets = Budgets(state)
+    budgets = SamplingBudgets(state)
     first = await budgets.charge("a", LIMITS, SMALL, 100, 300)
     assert (1, 400, 700) == await budgets.used("a")
     second = await budgets.charge("a", LIMITS, SMALL, 100, 300)
@@ -37,7 +37,7 @@ async def test_what_an_answer_may_take_is_charged_before_and_put_right_after(sta
 
 async def test_an_empty_account_says_when_it_is_filled(state):
     """We demand: an error with the limit, what was used, and when to come back."""
-    budgets = Budgets(state)
+    budgets = SamplingBudgets(state)
     with pytest.raises(Exhausted, match=r"0 of 1000 tokens and \$0\.0000 of \$0\.001") as error:
         await budgets.charge("a", LIMITS, LARGE, 1000, 10)
     assert 43_200 == error.value.retry_after
@@ -46,7 +46,7 @@ async def test_an_empty_account_says_when_it_is_filled(state):
 
 async def test_a_price_that_nobody_knows_costs_nothing_and_counts_in_tokens(state):
     """We demand: a local model needs no price."""
-    budgets = Budgets(state)
+    budgets = SamplingBudgets(state)
     charge = await budgets.charge("a", LIMITS, Model(id="m", provider="p"), 100, 5000)
     assert (900, 0) == (charge.max_tokens, charge.cost)
     for half in ("cost_in", "cost_out"):
@@ -60,25 +60,25 @@ async def test_a_price_that_nobody_knows_costs_nothing_and_counts_in_tokens(stat
 async def test_what_was_counted_is_there_after_a_restart(tmp_path):
     """We demand: an answer cut off by the end of the process stays charged."""
     state = HostState(tmp_path, clock=lambda: NOON)
-    budgets = Budgets(state)
+    budgets = SamplingBudgets(state)
     await budgets.charge("a", LIMITS, SMALL, 100, 300)
-    await budgets.allow("run", "a", "small", Allowance(tokens=500, cost=None))
+    await budgets.allow("run", "a", "small", SamplingAllowance(tokens=500, cost=None))
     await budgets.draw("run", "a", "small", 200, 7)
     await budgets.draw("run", "b", "small", 200, 7)
     await state.close()
     state = HostState(tmp_path, clock=lambda: NOON)
-    budgets = Budgets(state)
+    budgets = SamplingBudgets(state)
     await budgets.load()
     assert (1, 400, 700) == await budgets.used("a")
-    assert Allowance(tokens=300, cost=None) == budgets.allowance("run", "a", "small")
+    assert SamplingAllowance(tokens=300, cost=None) == budgets.allowance("run", "a", "small")
     assert None is budgets.allowance("run", "b", "small")
     await state.close()
 
 
 def test_an_allowance_covers_what_is_left():
     """We demand: tokens and money each, and no unknown price where money is meant."""
-    assert Allowance().covers(10**9, None)
-    assert Allowance(tokens=5).covers(5, None)
-    assert not Allowance(tokens=5).covers(6, 0)
-    assert not Allowance(cost=5).covers(1, None)
-    assert Allowance(cost=5).covers(1, 5)
+    assert SamplingAllowance().covers(10**9, None)
+    assert SamplingAllowance(tokens=5).covers(5, None)
+    assert not SamplingAllowance(tokens=5).covers(6, 0)
+    assert not SamplingAllowance(cost=5).covers(1, None)
+    assert SamplingAllowance(cost=5).covers(1, 5)

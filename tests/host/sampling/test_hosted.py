@@ -5,15 +5,15 @@ import asyncio
 import pytest
 
 from isthmus import Context, Server
-from isthmus.host.config.entries import Advertise
-from isthmus.host.errors import ConfigError, UserDeclined
 from isthmus.host.host import Host
-from isthmus.host.interaction import Decision
+from isthmus.host.model.entries import Advertise
+from isthmus.host.model.errors import ConfigError, UserDeclined
+from isthmus.host.model.interaction import Decision
 from isthmus.host.providers.provider import Delta
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.sampling.models import Models
 from isthmus.revisions import REVISIONS
-from sampling_desk import LARGE, SMALL
+from support.host.sampling_desk import LARGE, SMALL
 
 BOTH = ("2025-11-25", "2026-07-28")
 ALL = tuple(revision.name for revision in REVISIONS)

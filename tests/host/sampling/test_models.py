@@ -2,8 +2,8 @@
 
 import pytest
 
-from isthmus.host.errors import ConfigError
-from isthmus.host.sampling.models import EXAMPLE, Model, Models
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.sampling.models import EXAMPLE_FILE, Model, Models
 
 GOOD = """
 [weights]
@@ -28,7 +28,7 @@ provider = "local"
 
 def test_the_example_is_a_catalog():
     """We demand: the file that people start from can be read."""
-    models = Models.read(EXAMPLE)
+    models = Models.read(EXAMPLE_FILE)
     assert ["pebble", "boulder-2", "mountain-2"] == [model.id for model in models]
     assert "pebble:3b" == models["pebble"].called
     assert "boulder-2" == models["boulder-2"].called

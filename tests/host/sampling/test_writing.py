@@ -5,19 +5,27 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from isthmus.host.errors import Exhausted
-from isthmus.host.providers.failures import (
+from isthmus.host.model.errors import Exhausted
+from isthmus.host.providers.provider import (
     BadCredentials,
+    Completion,
+    Delta,
+    Done,
     ProviderBroke,
     ProviderUnavailable,
     RateLimited,
 )
-from isthmus.host.providers.provider import Completion, Delta, Done
 from isthmus.host.providers.scripted import Scripted, Slow
-from isthmus.host.sampling.writing import Progress, Writing, fits, settled, shortened
+from isthmus.host.sampling.completion import (
+    CompletionProgress,
+    CompletionRunner,
+    check_tool_uses,
+    settle_answer,
+    truncate_text,
+)
 from isthmus.testing.clock import VirtualLoop
 from isthmus.wire import CreateMessageResult, TextContent, ToolUseContent
-from sampling_desk import SMALL, params
+from support.host.sampling_desk import SMALL, sampling_params
 
 MODEL = structs.replace(SMALL, max_output=50)
 
@@ -25,7 +33,7 @@ MODEL = structs.replace(SMALL, max_output=50)
 def writing(script, **options):
     """What has a script write, at a time."""
     provider = script if hasattr(script, "complete") else Scripted(script)
-    return Writing({"scripted": provider}, **options), provider
+    return CompletionRunner({"scripted": provider}, **options), provider
 
 
 def run(work):
@@ -44,8 +52,8 @@ def run(work):
 def write(script, seconds=300.0, **options):
     """The answer to a request, or the error, and when it came."""
     desk, provider = writing(script, **options)
-    progress = Progress()
-    work = desk.write(MODEL, params(), tokens_in=3, seconds=seconds, progress=progress)
+    progress = CompletionProgress()
+    work = desk.write(MODEL, sampling_params(), tokens_in=3, seconds=seconds, progress=progress)
     result, time = run(work)
     return result, time, provider
 
@@ -110,7 +118,13 @@ def test_a_provider_has_so_many_places():
     async def two():
         first, second = (
             asyncio.ensure_future(
-                desk.write(MODEL, params(), tokens_in=3, seconds=seconds, progress=Progress())
+                desk.write(
+                    MODEL,
+                    sampling_params(),
+                    tokens_in=3,
+                    seconds=seconds,
+                    progress=CompletionProgress(),
+                )
             )
             for seconds in (100.0, 50.0)
         )
@@ -137,7 +151,7 @@ def test_what_nobody_counted_is_estimated_and_never_cut_for_it():
         )
     )
     completion = structs.replace(completed_of(), max_tokens=100)
-    written = settled(done, completion, 9)
+    written = settle_answer(done, completion, 9)
     assert (text, 9, 175, False) == (
         written.result.content.text,
         written.tokens_in,
@@ -154,10 +168,10 @@ def completed_of():
 
 def test_a_text_is_cut_at_the_end_of_a_word():
     """We demand: what is left is the first part, in whole words where there are any."""
-    assert "one two" == shortened("one two three", 0.7)
-    assert "int" == shortened("internal", 0.4)
-    assert "all" == shortened("all", 1.0)
-    assert not shortened("all of it", 0.0)
+    assert "one two" == truncate_text("one two three", 0.7)
+    assert "int" == truncate_text("internal", 0.4)
+    assert "all" == truncate_text("all", 1.0)
+    assert not truncate_text("all of it", 0.0)
 
 
 def uses(size):
@@ -170,9 +184,9 @@ def uses(size):
 def test_arguments_of_a_tool_without_end_are_no_answer():
     """Spec MUST: maxTokens counts for what a model wants of a tool, too, whatever it says it wrote."""
     completion = Completion(model="m", messages=[], max_tokens=10)
-    fits(Done(result=uses(100)), completion, "scripted")
+    check_tool_uses(Done(result=uses(100)), completion, "scripted")
     with pytest.raises(ProviderBroke, match="10061 bytes"):
-        fits(Done(result=uses(10_000), tokens_out=1), completion, "scripted")
+        check_tool_uses(Done(result=uses(10_000), tokens_out=1), completion, "scripted")
 
 
 @pytest.mark.covers("hostsampling.limits.tool-arguments")
@@ -186,7 +200,7 @@ def test_a_long_text_is_cut_whatever_its_provider_says_that_it_is():
         stop_reason="endTurn",
     )
     for tokens in (None, 3):
-        written = settled(Done(result=whole, tokens_out=tokens), completion, 9)
+        written = settle_answer(Done(result=whole, tokens_out=tokens), completion, 9)
         assert (True, "maxTokens") == (written.cut, written.result.stop_reason)
         assert 36 >= len(written.result.content.text)
 
@@ -196,7 +210,9 @@ def test_a_provider_that_wants_a_pause_of_days_is_asked_again_within_the_hour():
     """Ours: one answer of a provider's does not switch it off until the host is started again."""
     now = [0.0]
     desk, _ = writing([RateLimited("slow", retry_after=999_999.0)], clock=lambda: now[0])
-    work = desk.write(MODEL, params(), tokens_in=3, seconds=300.0, progress=Progress())
+    work = desk.write(
+        MODEL, sampling_params(), tokens_in=3, seconds=300.0, progress=CompletionProgress()
+    )
     assert "slow" == str(run(work)[0])
     assert {"scripted": "it wants a pause"} == desk.unhealthy()
     now[0] = 3600.0

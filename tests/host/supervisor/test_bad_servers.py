@@ -8,12 +8,12 @@ import pytest
 from msgspec import structs
 
 from isthmus import Client
-from isthmus.client.limits import Limits
-from isthmus.host.config.entries import HostConfig, ServerEntry, ServerOptions
-from isthmus.host.errors import OutcomeUnknown, ServerUnavailable
-from isthmus.host.supervisor.reach import reach
-from isthmus.host.supervisor.server import where
+from isthmus.client.model.limits import Limits
+from isthmus.host.model.entries import HostConfig, ServerEntry, ServerOptions
+from isthmus.host.model.errors import OutcomeUnknown, ServerUnavailable
+from isthmus.host.supervisor.hosted_server import describe_place
 from isthmus.host.supervisor.supervisor import Supervisor
+from isthmus.host.supervisor.targets import make_target
 from isthmus.store.meter import Rate
 from isthmus.testing.faults import until
 from isthmus.transports import process
@@ -51,7 +51,7 @@ def supervisor_of(*servers, **client):
     made = Supervisor(
         config,
         lambda entry, _isolation: Client(
-            reach(entry), on_log=made.servers[entry.name].heard, **client
+            make_target(entry), on_log=made.servers[entry.name].heard, **client
         ),
     )
     return made
@@ -126,8 +126,8 @@ async def test_of_what_a_server_calls_itself_little_is_shown():
 @pytest.mark.covers("hostservers.end.stubborn")
 async def test_a_server_that_ignores_the_end_of_its_input_is_ended(monkeypatch):
     """Ours: stopping means that it is gone."""
-    ladder = ((None, 0.1), *process.LADDER[1:])
-    monkeypatch.setattr(process, "LADDER", ladder)
+    ladder = ((None, 0.1), *process.SHUTDOWN_STEPS[1:])
+    monkeypatch.setattr(process, "SHUTDOWN_STEPS", ladder)
     async with supervisor_of(entry("a", after="time.sleep(600)")) as supervisor:
         await call(supervisor, "a")
         pid = supervisor.servers["a"].status().pid
@@ -165,7 +165,7 @@ async def test_a_command_that_is_not_there_says_so_and_ends_in_failed():
     missing = ServerEntry(name="a", command=("is-not-there-at-all",))
     config = HostConfig(servers={"a": missing})
     supervisor = Supervisor(
-        config, lambda entry, _isolation: Client(reach(entry)), random=lambda: 0.0
+        config, lambda entry, _isolation: Client(make_target(entry)), random=lambda: 0.0
     )
     async with supervisor:
         with pytest.raises(ServerUnavailable, match="no such command: 'is-not-there-at-all'"):
@@ -175,7 +175,7 @@ async def test_a_command_that_is_not_there_says_so_and_ends_in_failed():
 
 async def test_what_is_shown_of_a_server_holds_no_secret():
     """Ours: a password in a URL or a key in an argument is not on any screen."""
-    from isthmus.auth.secret import Secret
+    from isthmus.auth.tokens.secret import Secret
 
     key = Secret("hunter2-hunter2-hunter2")
     config = HostConfig(
@@ -185,7 +185,7 @@ async def test_what_is_shown_of_a_server_holds_no_secret():
             "here": ServerEntry(name="here"),
         }
     )
-    supervisor = Supervisor(config, lambda entry, _isolation: Client(reach(entry)))
+    supervisor = Supervisor(config, lambda entry, _isolation: Client(make_target(entry)))
     shown = {name: server.status().where for name, server in supervisor.servers.items()}
     assert {
         "web": "https://a.example/mcp?…",
@@ -205,7 +205,7 @@ LITERAL = {
 @pytest.mark.parametrize("command", LITERAL.values(), ids=LITERAL)
 def test_a_secret_that_stands_in_a_command_is_not_shown_with_a_server(command):
     """Ours: it was written into a file by hand, so nothing else knows that it is one."""
-    shown = where(ServerEntry(name="a", command=command))
+    shown = describe_place(ServerEntry(name="a", command=command))
 
     assert "hunter" not in shown
     assert command[0] in shown
@@ -215,7 +215,7 @@ def test_a_secret_in_an_address_is_not_shown_with_a_server():
     """Ours: neither userinfo nor query, nor a key in the path."""
     key = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
     url = f"https://ada:hunter@x.example/{key}/mcp?token=hunter"
-    shown = where(ServerEntry(name="a", kind="http", url=url))
+    shown = describe_place(ServerEntry(name="a", kind="http", url=url))
 
     assert "https://x.example/[redacted]?…" == shown or "hunter" not in shown
     assert key not in shown

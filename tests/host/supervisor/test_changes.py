@@ -2,10 +2,15 @@
 
 from msgspec import structs
 
-from hosted_fleet import configuration, entries
-from isthmus.auth.secret import Secret
-from isthmus.host.config.entries import HostConfig, HostOptions, ServerEntry
-from isthmus.host.supervisor.changes import difference, entry_digest
+from isthmus.auth.tokens.secret import Secret
+from isthmus.host.model.entries import (
+    HostConfig,
+    HostOptions,
+    ServerEntry,
+    diff_configs,
+    digest_entry,
+)
+from support.host.fleet import make_configuration, make_entries
 
 
 def test_the_digest_of_an_entry_counts_what_it_says_and_not_where_it_stands():
@@ -13,23 +18,23 @@ def test_the_digest_of_an_entry_counts_what_it_says_and_not_where_it_stands():
     entry = ServerEntry(name="a", command=("run",), env={"TOKEN": "one"})
     moved = structs.replace(entry, source="elsewhere", layer="workspace", secrets=(Secret("one"),))
     other = structs.replace(entry, env={"TOKEN": "two"})
-    assert entry_digest(entry) == entry_digest(moved) != entry_digest(other)
+    assert digest_entry(entry) == digest_entry(moved) != digest_entry(other)
 
 
 def test_a_secret_in_the_options_counts_by_what_it_is():
     """Ours: a renewed token is another entry, although both look alike where they are shown."""
-    one, two = (entries("a", auth={"kind": "static", "token": Secret(t)})["a"] for t in "12")
-    assert entry_digest(one) != entry_digest(two)
+    one, two = (make_entries("a", auth={"kind": "static", "token": Secret(t)})["a"] for t in "12")
+    assert digest_entry(one) != digest_entry(two)
 
 
 def test_what_is_different_reads_as_a_sentence_and_is_false_where_it_is_nothing():
     """Ours: the event shows a person what their edit did."""
-    before = configuration("a", "b")
-    now = HostConfig(servers=entries("b", "c"), options=HostOptions(mode="shadow"))
-    diff = difference(before, now)
+    before = make_configuration("a", "b")
+    now = HostConfig(servers=make_entries("b", "c"), options=HostOptions(mode="shadow"))
+    diff = diff_configs(before, now)
     assert "added: c; removed: a; options: mode" == str(diff)
     assert diff
     assert (False, "nothing is different") == (
-        bool(difference(now, now)),
-        str(difference(now, now)),
+        bool(diff_configs(now, now)),
+        str(diff_configs(now, now)),
     )

@@ -6,9 +6,9 @@ import sys
 import pytest
 from msgspec import structs
 
-from isthmus.host.config.entries import ServerEntry, ServerOptions
-from isthmus.host.install import consent_digest
-from isthmus.host.supervisor.identity import executable, find_interpreter, identity
+from isthmus.host.confinement.install import compute_consent_digest
+from isthmus.host.model.entries import ServerEntry, ServerOptions
+from isthmus.host.supervisor.identity import find_executable, find_interpreter, identify_server
 
 
 def script(path, text):
@@ -22,19 +22,19 @@ def test_another_program_at_the_same_place_is_another_server(tmp_path):
     """Ours: a grant given to one program is none for what was put in its place."""
     path = script(tmp_path / "server", "#!/bin/sh\necho one\n")
     entry = ServerEntry(name="a", command=(str(path), "--flag"))
-    first = identity(entry)
-    assert first == identity(entry)
+    first = identify_server(entry)
+    assert first == identify_server(entry)
     script(path, "#!/bin/sh\necho two!\n")
-    assert first != identity(entry)
+    assert first != identify_server(entry)
 
 
 def test_the_arguments_count_and_the_environment_does_not(tmp_path):
     """Ours: a renewed token makes no other server, another folder on its command line does."""
     path = str(script(tmp_path / "server", "#!/bin/sh\n"))
-    plain = identity(ServerEntry(name="a", command=(path, "x")))
-    assert plain == identity(ServerEntry(name="b", command=(path, "x"), env={"TOKEN": "t"}))
-    assert plain != identity(ServerEntry(name="a", command=(path, "y")))
-    assert identity(ServerEntry(name="a", command=("a b",))) != identity(
+    plain = identify_server(ServerEntry(name="a", command=(path, "x")))
+    assert plain == identify_server(ServerEntry(name="b", command=(path, "x"), env={"TOKEN": "t"}))
+    assert plain != identify_server(ServerEntry(name="a", command=(path, "y")))
+    assert identify_server(ServerEntry(name="a", command=("a b",))) != identify_server(
         ServerEntry(name="a", command=("a", "b"))
     )
 
@@ -46,25 +46,27 @@ def test_the_program_is_found_as_it_will_be_run(tmp_path):
     (tmp_path / "named").symlink_to(real)
     by_path = ServerEntry(name="a", command=("named",), env={"PATH": str(tmp_path)})
     by_folder = ServerEntry(name="a", command=("./named",), cwd=str(tmp_path))
-    assert [str(real)] * 2 == [executable(by_path), executable(by_folder)]
-    assert "" == executable(ServerEntry(name="a", command=("is-not-there-at-all",)))
+    assert [str(real)] * 2 == [find_executable(by_path), find_executable(by_folder)]
+    assert "" == find_executable(ServerEntry(name="a", command=("is-not-there-at-all",)))
 
 
 def test_a_server_at_a_url_is_its_origin_with_whoever_vouches_for_tokens():
     """Ours: the path may change, the host may not."""
     at = {"name": "a", "kind": "http"}
-    here = identity(ServerEntry(url="https://Crm.example:443/mcp?key=1", **at))
+    here = identify_server(ServerEntry(url="https://Crm.example:443/mcp?key=1", **at))
     assert "url:https://crm.example" == here
-    assert here == identity(ServerEntry(url="https://crm.example/v2", **at))
-    assert "url:http://[::1]:8000" == identity(ServerEntry(url="http://[::1]:8000/mcp", **at))
+    assert here == identify_server(ServerEntry(url="https://crm.example/v2", **at))
+    assert "url:http://[::1]:8000" == identify_server(
+        ServerEntry(url="http://[::1]:8000/mcp", **at)
+    )
     vouched = ServerOptions(auth={"kind": "user-oauth", "issuer": "https://as.example"})
     entry = ServerEntry(url="https://crm.example/mcp", options=vouched, **at)
-    assert "url:https://crm.example https://as.example" == identity(entry)
+    assert "url:https://crm.example https://as.example" == identify_server(entry)
 
 
 def test_a_server_in_this_process_is_its_name():
     """Ours: there is nothing else that would last."""
-    assert "memory:desk" == identity(ServerEntry(name="desk"))
+    assert "memory:desk" == identify_server(ServerEntry(name="desk"))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="programs are found otherwise there")
@@ -77,7 +79,7 @@ def test_relative_folders_are_those_of_the_server(tmp_path):
         name="a", command=("server",), cwd=str(work), env={"PATH": f"bin{os.pathsep}/usr/bin"}
     )
 
-    assert str(program) == executable(entry)
+    assert str(program) == find_executable(entry)
 
 
 @pytest.mark.covers("hostservers.identity.folder")
@@ -88,11 +90,11 @@ def test_the_same_command_in_another_folder_is_another_server(tmp_path, monkeypa
     for name in ("mine", "theirs"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        found.append(identity(bare))
+        found.append(identify_server(bare))
     written = structs.replace(bare, cwd=str(tmp_path / "theirs"))
 
     assert found[0] != found[1]
-    assert found[1] == identity(written)
+    assert found[1] == identify_server(written)
 
 
 @pytest.mark.covers("hostservers.identity.folder")
@@ -103,11 +105,11 @@ def test_a_folder_that_is_a_link_is_the_one_that_it_leads_to(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "mine")
     entry = ServerEntry(name="a", command=(sys.executable, "server.py"), cwd=str(link))
-    before = identity(entry)
+    before = identify_server(entry)
     link.unlink()
     link.symlink_to(tmp_path / "theirs")
 
-    assert before != identity(entry)
+    assert before != identify_server(entry)
 
 
 @pytest.mark.covers("hostservers.identity.program")
@@ -115,9 +117,11 @@ def test_a_variable_that_loads_other_code_makes_another_server(tmp_path):
     """Ours: one with a token does not."""
     path = str(script(tmp_path / "server", "#!/bin/sh\n"))
     plain = ServerEntry(name="a", command=(path,))
-    assert identity(plain) == identity(structs.replace(plain, env={"TOKEN": "x"}))
+    assert identify_server(plain) == identify_server(structs.replace(plain, env={"TOKEN": "x"}))
     for name in ("NODE_OPTIONS", "LD_PRELOAD", "PYTHONPATH"):
-        assert identity(plain) != identity(structs.replace(plain, env={name: "/evil"}))
+        assert identify_server(plain) != identify_server(
+            structs.replace(plain, env={name: "/evil"})
+        )
 
 
 @pytest.mark.covers("hostservers.identity.program")
@@ -130,7 +134,7 @@ def test_another_interpreter_of_the_same_script_is_another_server(tmp_path, monk
         (tmp_path / name).mkdir()
         script(tmp_path / name / "lang", "#!/bin/sh\n")
         monkeypatch.setenv("PATH", str(tmp_path / name))
-        found.append((identity(entry), consent_digest(entry)))
+        found.append((identify_server(entry), compute_consent_digest(entry)))
     seen = find_interpreter(entry, str(path))
 
     assert found[0][0] != found[1][0]

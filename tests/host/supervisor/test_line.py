@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from hosted_fleet import Fleet, configuration, refused, virtual
 from isthmus.errors import AuthRequired, ConnectFailed, ConnectionLost
-from isthmus.host.errors import ConfigError, OutcomeUnknown, ServerUnavailable
+from isthmus.host.model.errors import ConfigError, OutcomeUnknown, ServerUnavailable
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.testing.faults import until
+from support.host.fleet import Fleet, make_configuration, refuse_connection, run_virtual
 
 
 def supervised(fleet, *names, random=lambda: 0.5, **options):
     events = []
     supervisor = Supervisor(
-        configuration(*names, **options),
+        make_configuration(*names, **options),
         fleet.client_for,
         on_event=events.append,
         random=random,
@@ -90,7 +90,7 @@ def test_a_server_that_comes_back_is_found_again_with_growing_waits():
     """Ours: attempts come after 0.25, 0.5 and 1 s where the dice fall in the middle."""
 
     async def main():
-        fleet = Fleet(a=[refused()] * 3)
+        fleet = Fleet(a=[refuse_connection()] * 3)
         async with supervised(fleet, "a") as supervisor:
             with pytest.raises(ServerUnavailable):
                 await add(supervisor)
@@ -104,7 +104,7 @@ def test_a_server_that_comes_back_is_found_again_with_growing_waits():
             assert [0.45, 0.95] == [round(second, 3), round(third, 3)]
             return len(fleet.starts), supervisor.seen()
 
-    assert (4, ["connecting", "backoff"] * 3 + ["connecting", "ready"]) == virtual(main())
+    assert (4, ["connecting", "backoff"] * 3 + ["connecting", "ready"]) == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.backoff.short-waits")
@@ -119,7 +119,7 @@ def test_a_call_waits_for_the_next_attempt_where_that_is_soon():
             await until(lambda: supervisor.servers["a"].state == "backoff")
             return await add(supervisor)
 
-    assert "3" == virtual(main())
+    assert "3" == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.crashloop.open", "hostservers.failed.until-asked")
@@ -127,7 +127,7 @@ def test_five_crashes_within_a_minute_end_in_failed_until_somebody_asks():
     """Ours: a crash loop costs nothing after its fifth round, and one word starts it again."""
 
     async def main():
-        fleet = Fleet(a=[refused()] * 5)
+        fleet = Fleet(a=[refuse_connection()] * 5)
         async with supervised(fleet, "a") as supervisor:
             server = supervisor.servers["a"]
             with pytest.raises(ServerUnavailable):
@@ -140,7 +140,7 @@ def test_five_crashes_within_a_minute_end_in_failed_until_somebody_asks():
             await server.restart()
             return await add(supervisor)
 
-    assert "3" == virtual(main())
+    assert "3" == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.outcome.unknown")
@@ -219,7 +219,7 @@ def test_an_idle_server_is_stopped_and_the_next_use_starts_it_again():
             assert "3" == await add(supervisor)
             return len(fleet.starts)
 
-    assert 2 == virtual(main())
+    assert 2 == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.idle.busy")
@@ -239,7 +239,7 @@ def test_a_server_is_not_idle_while_a_call_is_under_way_or_a_person_is_asked():
             await asyncio.sleep(200)
             return server.state
 
-    assert "idle" == virtual(main())
+    assert "idle" == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.drain.in-flight")
@@ -273,7 +273,7 @@ def test_a_stop_waits_for_calls_in_flight_and_not_for_ever():
                 await second
             return round(loop.time())
 
-    assert 35 == virtual(main())
+    assert 35 == run_virtual(main())
 
 
 def test_calls_that_come_while_a_server_restarts_wait_for_it():
@@ -288,7 +288,7 @@ def test_calls_that_come_while_a_server_restarts_wait_for_it():
             )
             return texts, len(fleet.starts)
 
-    assert ([None, *["3"] * 5], 2) == virtual(main())
+    assert ([None, *["3"] * 5], 2) == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.auth.needed")
@@ -338,7 +338,7 @@ async def test_a_server_that_nobody_agreed_to_is_not_started():
     async def consented(_entry):
         return bool(agreed)
 
-    supervisor = Supervisor(configuration("a"), fleet.client_for, consented=consented)
+    supervisor = Supervisor(make_configuration("a"), fleet.client_for, consented=consented)
     async with supervisor:
         for _ in range(2):
             with pytest.raises(ServerUnavailable, match="nobody has agreed") as refusal:
@@ -365,7 +365,7 @@ def test_a_server_that_answers_no_probe_is_degraded_and_then_connected_anew():
             await asyncio.sleep(120)
             return supervisor.servers["a"].state, supervisor.servers["a"].error
 
-    assert ("ready", "") == virtual(main())
+    assert ("ready", "") == run_virtual(main())
 
 
 def test_a_call_that_broke_while_the_connection_stands_makes_the_server_doubtful():
@@ -386,7 +386,7 @@ def test_a_call_that_broke_while_the_connection_stands_makes_the_server_doubtful
             await asyncio.sleep(1)
             return supervisor.servers["a"].state
 
-    assert "ready" == virtual(main())
+    assert "ready" == run_virtual(main())
 
 
 def test_an_answer_to_a_probe_takes_doubt_away():
@@ -402,7 +402,7 @@ def test_an_answer_to_a_probe_takes_doubt_away():
             await asyncio.sleep(10)
             return supervisor.seen()
 
-    assert ["connecting", "ready", "degraded", "ready"] == virtual(main())
+    assert ["connecting", "ready", "degraded", "ready"] == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.silent.others")
@@ -419,13 +419,13 @@ def test_a_silent_server_keeps_nobody_else_waiting():
                 await add(supervisor, "silent")
             return round(loop.time())
 
-    assert 30 == virtual(main())
+    assert 30 == run_virtual(main())
 
 
 async def test_closing_leaves_no_task_and_no_server_behind():
     """Ours: whatever a server was about to do, it is over."""
     before = asyncio.all_tasks()
-    fleet = Fleet(silent=["silent"], bad=[refused()] * 9)
+    fleet = Fleet(silent=["silent"], bad=[refuse_connection()] * 9)
     async with supervised(fleet, "silent", "bad", "good", start="eager") as supervisor:
         await add(supervisor, "good")
     await until(lambda: asyncio.all_tasks() == before)
@@ -454,7 +454,7 @@ def test_a_call_that_comes_while_a_server_is_switched_off_does_not_start_it_agai
             assert "done" == await under_way
             return supervisor.servers["a"].state, len(fleet.starts)
 
-    assert ("disabled", 1) == virtual(main())
+    assert ("disabled", 1) == run_virtual(main())
 
 
 async def test_disabled_servers_are_not_started_until_they_are_enabled():

@@ -6,10 +6,10 @@ import pytest
 
 from isthmus import Client
 from isthmus.auth import BearerToken, ClientCredentials
-from isthmus.auth.client.kept import KeptOAuth
-from isthmus.host.config.entries import ServerEntry, ServerOptions
-from isthmus.host.errors import ConfigError
-from isthmus.host.supervisor.reach import credentials, pinned, reach
+from isthmus.auth.client.grants.oauth import StoredLogin
+from isthmus.host.model.entries import ServerEntry, ServerOptions
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.supervisor.targets import get_pinned_revision, make_credentials, make_target
 from isthmus.transports.command import Command
 
 
@@ -28,7 +28,7 @@ def test_a_command_is_run_as_it_stands_or_as_it_was_confined():
         seen.append(command)
         return Command("bwrap", *command.argv)
 
-    target = reach(entry, confine)
+    target = make_target(entry, confine)
     assert [Command("run", "me", env={"KEY": "k"}, cwd="here")] == seen
     assert "run me" == target.name
     assert not target.http
@@ -38,8 +38,8 @@ def test_the_era_in_an_entry_pins_how_it_is_opened():
     """Ours: who knows what a server speaks spares it the question."""
     entry = ServerEntry(name="a", command=("run",), options=ServerOptions(era="legacy"))
     modern = ServerEntry(name="a", command=("run",), options=ServerOptions(era="modern"))
-    assert (True, None) == (reach(entry).handshake, pinned(entry))
-    assert (False, "2026-07-28") == (reach(modern).handshake, pinned(modern))
+    assert (True, None) == (make_target(entry).handshake, get_pinned_revision(entry))
+    assert (False, "2026-07-28") == (make_target(modern).handshake, get_pinned_revision(modern))
 
 
 @pytest.mark.covers("hostservers.era.pinned")
@@ -51,25 +51,25 @@ def test_another_program_is_asked_anew_what_it_speaks(tmp_path):
     for text in ("#!/bin/sh\necho one\n", "#!/bin/sh\necho another\n"):
         path.write_text(text)
         path.chmod(0o755)
-        keys += [reach(entry).key, reach(entry).key]
+        keys += [make_target(entry).key, make_target(entry).key]
     assert keys[0] == keys[1] != keys[2] == keys[3]
 
 
 @pytest.mark.covers("hostservers.auth.kinds")
 def test_the_kind_of_auth_says_where_tokens_come_from():
     """Ours: an entry names one of four ways, and none of them opens a browser."""
-    assert isinstance(credentials(at()), KeptOAuth)
-    assert isinstance(credentials(at(kind="user-oauth")), KeptOAuth)
-    assert isinstance(credentials(at(kind="static", token="abc")), BearerToken)
+    assert isinstance(make_credentials(at()), StoredLogin)
+    assert isinstance(make_credentials(at(kind="user-oauth")), StoredLogin)
+    assert isinstance(make_credentials(at(kind="static", token="abc")), BearerToken)
     machine = at(kind="client-credentials", clientId="us", clientSecret="x", scopes=["read"])
-    assert isinstance(credentials(machine), ClientCredentials)
-    assert credentials(at(kind="none")) is None
+    assert isinstance(make_credentials(machine), ClientCredentials)
+    assert make_credentials(at(kind="none")) is None
     headed = ServerEntry(
         name="a", kind="http", url="https://a.example", headers={"authorization": "x"}
     )
-    assert credentials(headed) is None
-    assert credentials(ServerEntry(name="a", command=("run",))) is None
-    assert credentials(ServerEntry(name="a", kind="socket", url="unix:///tmp/s")) is None
+    assert make_credentials(headed) is None
+    assert make_credentials(ServerEntry(name="a", command=("run",))) is None
+    assert make_credentials(ServerEntry(name="a", kind="socket", url="unix:///tmp/s")) is None
 
 
 def test_an_auth_that_cannot_be_is_an_error_of_that_server():
@@ -77,9 +77,9 @@ def test_an_auth_that_cannot_be_is_an_error_of_that_server():
     with pytest.raises(
         ConfigError, match=r"crm: host\.auth\.kind is 'magic'; there are: client-cred"
     ):
-        reach(at(kind="magic"))
+        make_target(at(kind="magic"))
     with pytest.raises(ConfigError, match="needs 'token'"):
-        reach(at(kind="static"))
+        make_target(at(kind="static"))
 
 
 async def test_a_launched_server_is_reached_and_its_last_words_are_kept():
@@ -88,6 +88,8 @@ async def test_a_launched_server_is_reached_and_its_last_words_are_kept():
         "import sys; from isthmus import Server; print('hello there', file=sys.stderr, flush=True);"
         "Server('s').run()"
     )
-    async with Client(reach(ServerEntry(name="a", command=(sys.executable, "-c", code)))) as client:
+    async with Client(
+        make_target(ServerEntry(name="a", command=(sys.executable, "-c", code)))
+    ) as client:
         assert ("s", ["hello there"]) == (client.info.name, client.stderr)
         assert client.pid

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from hosted_fleet import Fleet, configuration, entries, virtual
 from isthmus.errors import ConnectFailed
-from isthmus.host.config.entries import HostConfig, Timeouts
-from isthmus.host.errors import OutcomeUnknown, ServerUnavailable, Unknown
-from isthmus.host.events import Noticed
+from isthmus.host.model.entries import HostConfig, Timeouts
+from isthmus.host.model.errors import OutcomeUnknown, ServerUnavailable, Unknown
+from isthmus.host.model.events import HostNotice
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.testing.faults import until
+from support.host.fleet import Fleet, make_configuration, make_entries, run_virtual
 
 
 async def text_of(supervisor, name, tool="add", **arguments):
@@ -20,7 +20,7 @@ async def text_of(supervisor, name, tool="add", **arguments):
 
 async def test_a_name_that_nobody_has_is_an_error_with_those_there_are():
     """Ours: a mistyped name is no mystery, and a broken entry says what is wrong with it."""
-    config = HostConfig(servers=entries("a"), broken={"b": "mcp.json: b: there is no command"})
+    config = HostConfig(servers=make_entries("a"), broken={"b": "mcp.json: b: there is no command"})
     async with Supervisor(config, Fleet().client_for) as supervisor:
         with pytest.raises(Unknown, match="'c'; there are: a"):
             await text_of(supervisor, "c")
@@ -32,8 +32,10 @@ async def test_a_name_that_nobody_has_is_an_error_with_those_there_are():
 async def test_a_reload_touches_only_what_is_different():
     """Ours: who edits one server's entry keeps the connections to all others."""
     fleet, told = Fleet(), []
-    before = HostConfig(servers=entries("same", "goes", "turns"))
-    now = HostConfig(servers={**entries("same", "comes"), **entries("turns", command=("other",))})
+    before = HostConfig(servers=make_entries("same", "goes", "turns"))
+    now = HostConfig(
+        servers={**make_entries("same", "comes"), **make_entries("turns", command=("other",))}
+    )
     async with Supervisor(before, fleet.client_for, on_event=told.append) as supervisor:
         for name in before.servers:
             await text_of(supervisor, name, a=1, b=2)
@@ -46,7 +48,7 @@ async def test_a_reload_touches_only_what_is_different():
             await text_of(supervisor, "goes")
         assert "3" == await text_of(supervisor, "turns", a=1, b=2)
         assert "3" == await text_of(supervisor, "comes", a=1, b=2)
-    notes = [event.text for event in told if isinstance(event, Noticed)]
+    notes = [event.text for event in told if isinstance(event, HostNotice)]
     assert ["added: comes; removed: goes; changed: turns"] == notes
 
 
@@ -55,9 +57,9 @@ async def test_a_configuration_that_says_the_same_changes_nothing_wherever_it_st
     """Ours: an entry is what it says, and not the file it is in."""
     told = []
     async with Supervisor(
-        configuration("a"), Fleet().client_for, on_event=told.append
+        make_configuration("a"), Fleet().client_for, on_event=told.append
     ) as supervisor:
-        assert not await supervisor.reload(configuration("a"))
+        assert not await supervisor.reload(make_configuration("a"))
     assert [] == told
 
 
@@ -65,14 +67,14 @@ async def test_a_configuration_that_says_the_same_changes_nothing_wherever_it_st
 async def test_an_entry_that_is_broken_now_stays_as_it_was():
     """Ours: a file saved half-way takes no server away."""
     fleet = Fleet()
-    async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+    async with Supervisor(make_configuration("a"), fleet.client_for) as supervisor:
         await text_of(supervisor, "a", a=1, b=2)
         broken = HostConfig(broken={"a": "mcp.json: a: needs a command"})
         diff = await supervisor.reload(broken)
         assert (("a",), ()) == (diff.broken, diff.removed)
         assert "3" == await text_of(supervisor, "a", a=1, b=2)
         assert not await supervisor.reload(broken)
-        mended = await supervisor.reload(configuration("a"))
+        mended = await supervisor.reload(make_configuration("a"))
         assert () == mended.changed
     assert 1 == len(fleet.starts)
 
@@ -83,10 +85,10 @@ def test_what_waits_for_a_server_that_is_removed_meanwhile_does_not_start_it():
 
     async def main():
         fleet = Fleet()
-        async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+        async with Supervisor(make_configuration("a"), fleet.client_for) as supervisor:
             call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
             await until(lambda: any(b'"wait"' in one for one in fleet.calls))
-            await supervisor.reload(configuration("a", command=("other",)))
+            await supervisor.reload(make_configuration("a", command=("other",)))
             waiting = asyncio.ensure_future(supervisor.use("a", "user:ada").__aenter__())
             await asyncio.sleep(1)
             await supervisor.reload(HostConfig())
@@ -97,7 +99,7 @@ def test_what_waits_for_a_server_that_is_removed_meanwhile_does_not_start_it():
                 await waiting
             return len(fleet.starts)
 
-    assert 1 == virtual(main())
+    assert 1 == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.reload.drains")
@@ -107,10 +109,10 @@ def test_calls_at_a_server_that_is_removed_end_first_and_a_changed_one_waits_for
     async def main():
         fleet = Fleet()
         loop = asyncio.get_running_loop()
-        async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+        async with Supervisor(make_configuration("a"), fleet.client_for) as supervisor:
             call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
             await until(lambda: any(b'"wait"' in one for one in fleet.calls))
-            await supervisor.reload(configuration("a", command=("other",)))
+            await supervisor.reload(make_configuration("a", command=("other",)))
             new = asyncio.ensure_future(text_of(supervisor, "a", a=1, b=2))
             await asyncio.sleep(10)
             assert (1, False) == (len(fleet.starts), new.done())
@@ -120,7 +122,7 @@ def test_calls_at_a_server_that_is_removed_end_first_and_a_changed_one_waits_for
             fleet.gate.clear()
             late = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
             await until(lambda: 2 == sum(b'"wait"' in one for one in fleet.calls))
-            await supervisor.reload(configuration("a"))
+            await supervisor.reload(make_configuration("a"))
             newer = [await text_of(supervisor, "a", a=n, b=2) for n in range(3)]
             assert ["2", "3", "4"] == newer
             assert (40, False) == (round(loop.time()), late.done())
@@ -130,7 +132,7 @@ def test_calls_at_a_server_that_is_removed_end_first_and_a_changed_one_waits_for
             assert "5" == await text_of(supervisor, "a", a=3, b=2)
             return len(fleet.starts)
 
-    assert 3 == virtual(main())
+    assert 3 == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.reload.outcome")
@@ -140,7 +142,7 @@ def test_a_call_at_a_server_that_is_removed_has_as_long_as_a_call_may_take_in_al
     async def main():
         fleet = Fleet()
         loop = asyncio.get_running_loop()
-        limited = configuration("a", timeouts=Timeouts(total=45.0))
+        limited = make_configuration("a", timeouts=Timeouts(total=45.0))
         async with Supervisor(limited, fleet.client_for) as supervisor:
             call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
             await until(lambda: any(b'"wait"' in one for one in fleet.calls))
@@ -149,7 +151,7 @@ def test_a_call_at_a_server_that_is_removed_has_as_long_as_a_call_may_take_in_al
                 await call
             return round(loop.time())
 
-    assert 45 == virtual(main())
+    assert 45 == run_virtual(main())
 
 
 @pytest.mark.covers("hostservers.reload.outcome")
@@ -158,11 +160,11 @@ def test_the_end_of_a_replaced_server_is_not_told_as_the_end_of_its_successor():
 
     async def main():
         fleet, gone = Fleet(), []
-        async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+        async with Supervisor(make_configuration("a"), fleet.client_for) as supervisor:
             supervisor.on_gone = lambda name, _key: gone.append(name)
             call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
             await until(lambda: any(b'"wait"' in one for one in fleet.calls))
-            await supervisor.reload(configuration("a", command=("other",)))
+            await supervisor.reload(make_configuration("a", command=("other",)))
             await text_of(supervisor, "a", a=1, b=2)
             fleet.gate.set()
             await call
@@ -170,7 +172,7 @@ def test_the_end_of_a_replaced_server_is_not_told_as_the_end_of_its_successor():
             before = list(gone)
         return before, gone
 
-    assert ([], ["a"]) == virtual(main())
+    assert ([], ["a"]) == run_virtual(main())
 
 
 def test_closing_does_not_wait_for_what_a_reload_lets_end():
@@ -179,21 +181,21 @@ def test_closing_does_not_wait_for_what_a_reload_lets_end():
     async def main():
         fleet = Fleet()
         loop = asyncio.get_running_loop()
-        async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+        async with Supervisor(make_configuration("a"), fleet.client_for) as supervisor:
             call = asyncio.ensure_future(text_of(supervisor, "a", "wait"))
             await until(lambda: any(b'"wait"' in one for one in fleet.calls))
-            await supervisor.reload(configuration("a", command=("other",), start="eager"))
+            await supervisor.reload(make_configuration("a", command=("other",), start="eager"))
         with pytest.raises(OutcomeUnknown):
             await call
         return round(loop.time()), len(fleet.starts)
 
-    assert (0, 1) == virtual(main())
+    assert (0, 1) == run_virtual(main())
 
 
 async def test_the_catalog_is_told_of_clients_that_come_and_servers_that_go():
     """Ours: what fetches lists knows when to, without looking."""
     fleet, told = Fleet(), []
-    async with Supervisor(configuration("a", "b"), fleet.client_for) as supervisor:
+    async with Supervisor(make_configuration("a", "b"), fleet.client_for) as supervisor:
         supervisor.on_ready = lambda name, client: told.append(("ready", name, client.info.name))
         supervisor.on_gone = lambda name, _key: told.append(("gone", name))
         supervisor.on_removed = lambda name: told.append(("removed", name))
@@ -201,7 +203,7 @@ async def test_the_catalog_is_told_of_clients_that_come_and_servers_that_go():
         await text_of(supervisor, "a", a=1, b=2)
         supervisor.changed("a", "tools")
         await supervisor.servers["a"].stop()
-        await supervisor.reload(configuration("b"))
+        await supervisor.reload(make_configuration("b"))
         supervisor.changed("a", "tools")
     assert [
         ("ready", "a", "bookshop"),
@@ -213,17 +215,17 @@ async def test_the_catalog_is_told_of_clients_that_come_and_servers_that_go():
 
 async def test_connections_of_many_users_are_bounded_and_those_unused_make_room():
     """Ours: nobody opens connections without end by inventing sessions."""
-    from isthmus.host.supervisor import server as module
+    from isthmus.host.supervisor import hosted_server as module
 
     fleet = Fleet()
-    async with Supervisor(configuration("a"), fleet.client_for) as supervisor:
+    async with Supervisor(make_configuration("a"), fleet.client_for) as supervisor:
         lines = supervisor.servers["a"].lines
         async with supervisor.use("a", "first"):
-            for number in range(module.MOST_LINES - 2):
+            for number in range(module.MAX_CONNECTIONS - 2):
                 await supervisor.servers["a"].line(str(number))
-            assert module.MOST_LINES == len(lines)
+            assert module.MAX_CONNECTIONS == len(lines)
             async with supervisor.use("a", "another"):
-                assert module.MOST_LINES == len(lines)
+                assert module.MAX_CONNECTIONS == len(lines)
                 for line in lines.values():
                     line.in_flight += 1
                 with pytest.raises(ServerUnavailable, match="none of them is free"):
@@ -244,7 +246,7 @@ def test_fifty_servers_of_which_some_are_bad_cost_the_good_ones_nothing():
     async def main():
         good = [f"good{number}" for number in range(47)]
         fleet = Fleet(silent=["silent"], crashing=[ConnectFailed("I crash")] * 99, slow=["silent"])
-        config = configuration(*good, "silent", "crashing", "slow", start="eager")
+        config = make_configuration(*good, "silent", "crashing", "slow", start="eager")
         loop = asyncio.get_running_loop()
         async with Supervisor(config, fleet.client_for, random=lambda: 0.5) as supervisor:
             calls = (text_of(supervisor, name, a=1, b=2) for name in good * 5)
@@ -255,4 +257,4 @@ def test_fifty_servers_of_which_some_are_bad_cost_the_good_ones_nothing():
         assert {"ready"} == {states[name] for name in good}
         return states["crashing"], len(fleet.starts)
 
-    assert ("failed", 47 + 5 + 2 + 2) == virtual(main())
+    assert ("failed", 47 + 5 + 2 + 2) == run_virtual(main())

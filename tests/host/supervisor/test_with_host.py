@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from hosted_fleet import configuration
 from isthmus import Command, Server
-from isthmus.host.config.entries import HostConfig
-from isthmus.host.errors import ServerUnavailable
 from isthmus.host.host import Host
+from isthmus.host.model.entries import HostConfig
+from isthmus.host.model.errors import ServerUnavailable
+from support.host.fleet import make_configuration
 
 
 def desk():
@@ -43,7 +43,7 @@ async def test_a_call_at_a_server_that_is_not_there_says_why(tmp_path):
 
 async def test_servers_that_a_program_added_stay_through_reloads_and_calls_through_restarts():
     """Ours: no call is lost to either."""
-    host = Host(configuration(), approver=lambda _asked: True)
+    host = Host(make_configuration(), approver=lambda _asked: True)
     host.add("desk", desk())
     async with host:
         assert "kept: x" == (await host.call("desk__note", {"text": "x"})).text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.host.config.entries import Advertise, HostConfig, ServerEntry, ServerOptions
+from isthmus.host.model.entries import Advertise, HostConfig, ServerEntry, ServerOptions
 
 GIT = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
 SCRIPT = "node_modules/@modelcontextprotocol/server-{0}/dist/index.js"

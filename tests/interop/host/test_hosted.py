@@ -3,10 +3,10 @@
 import pytest
 from msgspec import structs
 
-from isthmus.host.config.entries import HostOptions, RootEntry
-from isthmus.host.errors import Denied
 from isthmus.host.host import Host
-from isthmus.host.interaction import Decision
+from isthmus.host.model.entries import HostOptions, RootEntry
+from isthmus.host.model.errors import Denied
+from isthmus.host.model.interaction import Decision
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.sampling.models import Models
 

@@ -3,8 +3,8 @@
 import pytest
 
 from isthmus import Accepted, Client
-from isthmus.host.supervisor.reach import pinned, reach
 from isthmus.host.supervisor.supervisor import Supervisor
+from isthmus.host.supervisor.targets import get_pinned_revision, make_target
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
 
@@ -15,8 +15,8 @@ async def supervisor(theirs, tmp_path):
 
     def client_for(entry, _isolation):
         return Client(
-            reach(entry),
-            revision=pinned(entry),
+            make_target(entry),
+            revision=get_pinned_revision(entry),
             roots=[str(tmp_path / "shared")],
             elicit=lambda _question: Accepted({"name": "Ada", "integer": 42}),
             sample=lambda _request: "a sampled answer",

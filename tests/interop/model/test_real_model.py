@@ -9,15 +9,14 @@ import pytest
 
 from isthmus import Context, Server
 from isthmus.errors import ToolFailed
-from isthmus.host.config.entries import Advertise
-from isthmus.host.conversation import Conversation
-from isthmus.host.errors import UserDeclined
+from isthmus.host.chat.conversation import Conversation
 from isthmus.host.host import Host
-from isthmus.host.interaction import Decision
-from isthmus.host.providers.failures import TooLong
-from isthmus.host.providers.provider import Completion, Delta
-from isthmus.host.sampling.asked import edits
+from isthmus.host.model.entries import Advertise
+from isthmus.host.model.errors import UserDeclined
+from isthmus.host.model.interaction import Decision
+from isthmus.host.providers.provider import Completion, Delta, TooLong
 from isthmus.host.sampling.models import Model, Models
+from isthmus.host.sampling.request import edits
 from isthmus.host.turns import Ended, Text
 from isthmus.wire import SamplingMessage, TextContent
 

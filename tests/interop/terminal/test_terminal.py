@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from panes import Tmux
+from support.terminal.panes import Tmux
 
 pytestmark = [
     pytest.mark.interop,

@@ -5,10 +5,9 @@ import threading
 
 import pytest
 
-from both_eras import LEGACY, Client, text
-from isthmus.server import Context, Server
-from isthmus.server.features import changes
+from isthmus.server import Context, Server, subscriptions
 from isthmus.wire import InitializedParams
+from support.server.both_eras import LEGACY, EraClient, tool_text
 
 ID = "io.modelcontextprotocol/subscriptionId"
 TOOLS = "notifications/tools/list_changed"
@@ -18,7 +17,7 @@ UPDATED = "notifications/resources/updated"
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
     """Changes of lists are told in the next turns of the loop."""
-    monkeypatch.setattr(changes, "DEBOUNCE", 0)
+    monkeypatch.setattr(subscriptions, "LIST_CHANGE_DELAY_S", 0)
 
 
 def full():
@@ -36,7 +35,7 @@ async def turns(n=20):
 
 def session(server, revision=LEGACY):
     """A client whose session hears of changes."""
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     server._changes.joined(InitializedParams(), inbound(client))
     return client
 
@@ -49,7 +48,7 @@ def inbound(client):
 
 async def listening(server, **wanted):
     """A client with an open stream, and the task that serves it."""
-    client = Client(server)
+    client = EraClient(server)
     task = asyncio.create_task(client.once("subscriptions/listen", {"notifications": wanted}))
     await turns()
     return client, task
@@ -125,7 +124,7 @@ async def test_a_session_that_is_over_is_forgotten():
 async def test_who_has_not_finished_the_handshake_hears_nothing():
     """SHOULD NOT be sent anything before ``initialized`` (spec 2025-11-25: lifecycle)."""
     server = full()
-    client = Client(server, LEGACY)
+    client = EraClient(server, LEGACY)
     server.add_tool(lambda: None, name="u")
     await turns()
 
@@ -213,7 +212,7 @@ async def test_what_the_server_does_not_offer_is_not_granted():
 async def test_nothing_overtakes_the_acknowledgment():
     """Not even a change that happens while it is sent (spec: a MUST)."""
     server = full()
-    client = Client(server)
+    client = EraClient(server)
     note = client.link.note
 
     async def meanwhile(method, *args, **how):
@@ -281,7 +280,7 @@ async def test_a_tool_may_change_what_there_is():
 
     client, task = await listening(server, toolsListChanged=True, resourceSubscriptions=["a://b"])
 
-    assert "isthmus" in text(await Client(server).call("grow", {"name": "new"}))
+    assert "isthmus" in tool_text(await EraClient(server).call("grow", {"name": "new"}))
     await turns()
     await stop(task)
     assert {TOOLS, UPDATED} == {method for method, _ in client.link.notes[1:]}
@@ -357,7 +356,7 @@ async def test_of_changes_in_many_threads_the_last_is_always_told(era):
     async def listing(method, params=None, **related):
         await note(method, params, **related)
         if method == TOOLS:
-            seen.append(len((await Client(server).once("tools/list"))["tools"]))
+            seen.append(len((await EraClient(server).once("tools/list"))["tools"]))
 
     client.link.note = listing
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus.errors import UsageError
 from isthmus.server import Server
-from isthmus.server.features.completion import ranked
-from isthmus.server.limits import Limits
+from isthmus.server.features.completion import rank_completions
+from isthmus.server.guard.limits import Limits
 from isthmus.store.meter import Rate
 from isthmus.wire import Completion
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -54,7 +54,7 @@ async def complete(argument, value="", others=None, revision=MODERN, **ref):
     params = {"ref": ref, "argument": {"name": argument, "value": value}}
     if others is not None:
         params["context"] = {"arguments": others}
-    result = await Client(letters(), revision).once("completion/complete", params)
+    result = await EraClient(letters(), revision).once("completion/complete", params)
     return result["completion"] if isinstance(result, dict) else result
 
 
@@ -130,21 +130,21 @@ def test_values_are_ranked_by_how_they_fit():
     values = ["xxab", "a-b", "b", "x ab", "AB", "abc", "xAb", "ab", "ba", "abc"]
     fit = ["ab", "AB", "abc", "x ab", "xAb", "xxab", "a-b"]
 
-    assert fit == ranked(values, "ab", keep=False)
-    assert [*fit, "b", "ba"] == ranked(values, "ab", keep=True)
+    assert fit == rank_completions(values, "ab", keep=False)
+    assert [*fit, "b", "ba"] == rank_completions(values, "ab", keep=True)
 
 
 @pytest.mark.covers("completion.results.ranked")
 @given(st.lists(st.text(max_size=6)), st.text(max_size=3))
 def test_whatever_is_typed_nothing_is_made_up_and_nothing_twice(values, typed):
     """Ours: a completion is one of the values, the very one first, and nothing typed fits all."""
-    found = ranked(values, typed, keep=False)
+    found = rank_completions(values, typed, keep=False)
 
     assert len(found) == len(set(found))
     assert set(found) <= set(values)
     if typed in values:
         assert typed == found[0] or not typed
-    assert list(dict.fromkeys(values)) == ranked(values, "", keep=False)
+    assert list(dict.fromkeys(values)) == rank_completions(values, "", keep=False)
 
 
 async def test_a_completion_of_the_authors_own_is_cut_as_well():
@@ -155,7 +155,7 @@ async def test_a_completion_of_the_authors_own_is_cut_as_well():
     )
     params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": ""}}
 
-    completion = (await Client(server).once("completion/complete", params))["completion"]
+    completion = (await EraClient(server).once("completion/complete", params))["completion"]
 
     assert (100, 101, True) == (
         len(completion["values"]),
@@ -170,7 +170,7 @@ async def test_too_many_completions_are_refused(revision):
     """The spec: implementations MUST limit their rate."""
     server = Server("busy", limits=Limits(completions=Rate(2, 60)))
     server.add_prompt(lambda x: "", name="p", completes={"x": lambda: ["v"]})
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": ""}}
 
     *fine, error = [await client.once("completion/complete", params) for _ in range(3)]
@@ -195,7 +195,7 @@ async def test_methods_of_objects_are_completed_where_they_are_added():
     letters, server = Letters(), Server("bound")
     server.prompt(completes={"tone": letters.tones})(letters.apology)
     server.add_resource(letters.note, "notes://{id}", completes={"id": lambda: ["1"]})
-    client = Client(server)
+    client = EraClient(server)
 
     for ref, argument, values in (
         ({"type": "ref/prompt", "name": "apology"}, "tone", ["warm"]),
@@ -243,5 +243,5 @@ async def test_a_completer_may_come_before_its_prompt():
         "argument": {"name": "x", "value": ""},
     }
 
-    result = await Client(server).once("completion/complete", params)
+    result = await EraClient(server).once("completion/complete", params)
     assert ["y"] == result["completion"]["values"]

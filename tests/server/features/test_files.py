@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus.errors import UsageError
 from isthmus.server import Server
-from isthmus.server.features.files import FolderUris, mime_type, moment_of
-from isthmus.server.limits import Limits
+from isthmus.server.features.files import FolderUris, format_modified, guess_mime_type
+from isthmus.server.guard.limits import Limits
 from isthmus.wire.jsonrpc import ErrorBody
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 MOMENT = 1_700_000_000
@@ -53,7 +53,7 @@ async def read(client, uri):
 @pytest.mark.covers("resources.contents.text-or-binary")
 async def test_text_is_read_as_text_and_the_rest_as_it_is(docs, revision):
     """The spec: text or blob, with its MIME type; ours: by name and by bytes."""
-    client = Client(serving(docs), revision)
+    client = EraClient(serving(docs), revision)
 
     text = await read(client, "docs://read%20me.md")
     assert ("# hi", "text/markdown") == (text["text"], text["mimeType"])
@@ -73,7 +73,7 @@ async def test_files_are_listed_with_size_and_age_as_they_are_now(docs, revision
     """The spec: size in bytes, lastModified in ISO 8601; ours: they are never stale."""
     server = serving(docs)
     server.add_file(docs / "read me.md", "note://it", description="a note")
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     (docs / "read me.md").write_text("# hello")
     os.utime(docs / "read me.md", (MOMENT + 1, MOMENT + 1))
 
@@ -96,7 +96,7 @@ async def test_files_are_listed_with_size_and_age_as_they_are_now(docs, revision
 )
 def test_a_file_may_have_any_age(age, said):
     """Ours: some file systems keep what no calendar has, and one file must not hide the others."""
-    assert said == moment_of(os.stat_result((0,) * 7 + (age,) * 3))
+    assert said == format_modified(os.stat_result((0,) * 7 + (age,) * 3))
 
 
 @both
@@ -104,7 +104,7 @@ async def test_what_is_listed_can_be_read_and_nothing_else_is_listed(docs, revis
     """Ours: each listed URI leads somewhere, also in pages."""
     server = Server("files", page_size=2)
     server.add_directory(docs, "file:///project")
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     uris, params = [], {}
     while True:
         page = await client.once("resources/list", params)
@@ -129,7 +129,7 @@ async def test_what_is_listed_can_be_read_and_nothing_else_is_listed(docs, revis
 @both
 async def test_a_folder_is_read_as_what_lies_in_it_page_by_page(docs, revision):
     """Ours: sorted, bounded, and with the way on."""
-    client = Client(serving(docs, limits=Limits(files=2)), revision)
+    client = EraClient(serving(docs, limits=Limits(files=2)), revision)
 
     names, uri = [], "docs://"
     while uri:
@@ -158,7 +158,7 @@ async def test_a_folder_is_read_as_what_lies_in_it_page_by_page(docs, revision):
 )
 async def test_no_uri_leads_out_of_the_folder(docs, uri, revision):
     """The spec: MUST sanitise; ours: every such URI is as unknown as any other."""
-    error = await read(Client(serving(docs), revision), uri)
+    error = await read(EraClient(serving(docs), revision), uri)
 
     assert (-32602 if revision == MODERN else -32002, uri) == (error.code, error.data["uri"])
 
@@ -179,7 +179,7 @@ def test_a_name_and_its_uri_lead_to_each_other(parts):
 @both
 async def test_names_are_completed_folder_by_folder(docs, revision):
     """The spec: variables of templates MAY be completed."""
-    client = Client(serving(docs), revision)
+    client = EraClient(serving(docs), revision)
 
     async def completed(typed):
         ref = {"type": "ref/resource", "uri": "docs://{+path}{?after}"}
@@ -195,7 +195,7 @@ async def test_what_is_too_large_is_refused_by_its_size(docs):
     """Ours: bounded, and said so."""
     server = serving(docs, limits=Limits(file_size=3))
     server.add_file(docs / "data")
-    client = Client(server)
+    client = EraClient(server)
 
     for uri in ("docs://read%20me.md", (docs / "data").as_uri()):
         error = await read(client, uri)
@@ -208,7 +208,7 @@ async def test_a_file_may_come_and_go(docs):
     """Ours: what is not there is not found, and is listed without a size."""
     server = Server("files")
     server.add_file(docs / "later.txt", "note://later", mime_type="text/x-own")
-    client = Client(server)
+    client = EraClient(server)
 
     assert -32602 == (await read(client, "note://later")).code
     assert "size" not in (await client.once("resources/list"))["resources"][0]
@@ -220,7 +220,7 @@ async def test_a_file_may_come_and_go(docs):
 async def test_a_folder_may_be_left_out_of_the_list_and_taken_back(docs):
     """Ours: a folder of a million files is still read by its template."""
     server = serving(docs, listed=False, pattern="*.md", title="Docs")
-    client = Client(server)
+    client = EraClient(server)
 
     assert [] == (await client.once("resources/list"))["resources"]
     (template,) = (await client.once("resources/templates/list"))["resourceTemplates"]
@@ -244,5 +244,5 @@ def test_a_prefix_must_begin_a_uri(docs):
 def test_kinds_do_not_depend_on_the_machine():
     """Ours: a server says the same wherever it runs."""
     assert ["text/markdown", "text/html", "application/json", "text/x-rust", None] == [
-        mime_type(name) for name in ("A.MD", "a.html", "x.json", "main.rs", "Makefile")
+        guess_mime_type(name) for name in ("A.MD", "a.html", "x.json", "main.rs", "Makefile")
     ]

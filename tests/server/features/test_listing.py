@@ -3,11 +3,11 @@
 import pytest
 from msgspec import Raw
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus.errors import UsageError
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Server
 from isthmus.wire import ClientCapabilities, ListToolsResult
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 
 def many(n=5, **options):
@@ -24,7 +24,7 @@ def names(result):
 @pytest.mark.covers("tools.list.deterministic")
 async def test_everything_comes_in_one_page_by_default():
     """In the order it was registered (spec: tools, deterministic order)."""
-    result = await Client(many()).once("tools/list")
+    result = await EraClient(many()).once("tools/list")
 
     assert ["t0", "t1", "t2", "t3", "t4"] == names(result)
     assert "nextCursor" not in result
@@ -34,7 +34,7 @@ async def test_everything_comes_in_one_page_by_default():
 @pytest.mark.covers("pagination.pages.lead-on")
 async def test_pages_lead_to_one_another(revision):
     """By cursors the client does not look into (spec: pagination)."""
-    client, seen, params = Client(many(page_size=2), revision), [], {}
+    client, seen, params = EraClient(many(page_size=2), revision), [], {}
     for _ in range(3):
         result = await client.once("tools/list", params)
         seen.append(names(result))
@@ -48,16 +48,16 @@ async def test_pages_lead_to_one_another(revision):
 @pytest.mark.covers("pagination.cursors.bad-refused")
 async def test_a_cursor_that_is_not_ours_is_refused(cursor):
     """-32602 (spec: pagination, error handling)."""
-    error = await Client(many()).once("tools/list", {"cursor": cursor})
+    error = await EraClient(many()).once("tools/list", {"cursor": cursor})
 
     assert -32602 == error.code
 
 
 async def test_cursors_work_wherever_the_secret_is():
     """Any process of the server may give the next page (our promise)."""
-    first = await Client(many(page_size=2, secret=b"s" * 16)).once("tools/list")
-    there = Client(many(page_size=2, secret=[b"t" * 16, b"s" * 16]))
-    elsewhere = Client(many(page_size=2, secret=b"s" * 16))
+    first = await EraClient(many(page_size=2, secret=b"s" * 16)).once("tools/list")
+    there = EraClient(many(page_size=2, secret=[b"t" * 16, b"s" * 16]))
+    elsewhere = EraClient(many(page_size=2, secret=b"s" * 16))
     params = {"cursor": first["nextCursor"]}
 
     assert ["t2", "t3"] == names(await elsewhere.once("tools/list", params))
@@ -67,7 +67,7 @@ async def test_cursors_work_wherever_the_secret_is():
 async def test_a_page_is_written_once():
     """The same bytes until the list changes, for each revision its own (performance.md)."""
     server = many()
-    modern, legacy = Client(server), Client(server, LEGACY)
+    modern, legacy = EraClient(server), EraClient(server, LEGACY)
 
     async def raw(client):
         params = server._tools.listing
@@ -88,12 +88,12 @@ async def test_a_page_is_written_once():
 async def test_hints_say_how_long_a_list_may_be_kept():
     """The same on every page; none up to 2025-11-25 (spec: caching)."""
     server = many(list_ttl_ms=60_000, list_cache_scope="public", page_size=3)
-    first = await Client(server).once("tools/list")
-    second = await Client(server).once("tools/list", {"cursor": first["nextCursor"]})
+    first = await EraClient(server).once("tools/list")
+    second = await EraClient(server).once("tools/list", {"cursor": first["nextCursor"]})
 
     for page in (first, second):
         assert (60_000, "public") == (page["ttlMs"], page["cacheScope"])
-    assert "ttlMs" not in await Client(server, LEGACY).once("tools/list")
+    assert "ttlMs" not in await EraClient(server, LEGACY).once("tools/list")
 
 
 async def test_a_middleware_sees_the_list_and_may_change_it():
@@ -106,14 +106,14 @@ async def test_a_middleware_sees_the_list_and_may_change_it():
         assert isinstance(result, ListToolsResult)
         return ListToolsResult(tools=result.tools[:1])
 
-    assert ["t0"] == names(await Client(server).once("tools/list"))
+    assert ["t0"] == names(await EraClient(server).once("tools/list"))
 
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "prompts/list"])
 @pytest.mark.covers("capabilities.undeclared-is-no-method", "errors.methods.not-found")
 async def test_what_is_not_offered_is_no_method(method):
     """-32601 for a capability that is not declared (spec: MethodNotFoundError)."""
-    error = await Client(Server("empty")).once(method)
+    error = await EraClient(Server("empty")).once(method)
 
     assert -32601 == error.code
 
@@ -124,7 +124,7 @@ async def test_what_was_offered_once_may_be_empty():
     server = many(1)
     server.remove_tool("t0")
 
-    assert [] == names(await Client(server).once("tools/list"))
+    assert [] == names(await EraClient(server).once("tools/list"))
 
 
 def test_what_is_not_there_cannot_be_removed():
@@ -137,7 +137,7 @@ def test_what_is_not_there_cannot_be_removed():
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 async def test_a_cursor_of_null_is_the_first_page(revision):
     """Ours: some clients send it for none."""
-    client = Client(many(page_size=3), revision)
+    client = EraClient(many(page_size=3), revision)
 
     assert await client.once("tools/list", {"cursor": None}) == await client.once("tools/list")
 
@@ -150,7 +150,7 @@ async def test_each_list_has_hints_of_its_own():
         list_cache_scope={"tools/list": "public"},
     )
     server.add_prompt(lambda: "", name="p")
-    client = Client(server)
+    client = EraClient(server)
 
     assert [(5, "public"), (0, "private"), (7, "public")] == [
         (result["ttlMs"], result["cacheScope"])
@@ -181,7 +181,7 @@ def test_hints_that_cannot_be_sent_are_refused(options, said):
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 async def test_pages_of_any_size_hold_everything_once(revision, size):
     """The spec: the size is the server's."""
-    client, seen, params = Client(many(page_size=size), revision), [], {}
+    client, seen, params = EraClient(many(page_size=size), revision), [], {}
     while True:
         page = await client.once("tools/list", params)
         assert len(page["tools"]) <= size
@@ -197,7 +197,7 @@ async def test_pages_of_any_size_hold_everything_once(revision, size):
 async def test_everybody_is_told_of_the_same_tools():
     """MUST NOT vary by connection, nor by what was asked before (spec: tools, capabilities)."""
     server = many()
-    one, other = Client(server), Client(server, able=ClientCapabilities())
+    one, other = EraClient(server), EraClient(server, able=ClientCapabilities())
     first = await one.once("tools/list")
     await one.call("t3")
     await one.once("tools/call", {"name": "none"})

@@ -6,13 +6,13 @@ import logging
 import pytest
 from msgspec import Raw, structs
 
-from both_eras import LEGACY, MODERN, Client, FakeLink
 from isthmus.core.caller import Caller, read_envelope
 from isthmus.revisions import BY_NAME
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Context, Server
-from isthmus.server.features.logging import Log, wanted
+from isthmus.server.asking.logging import ClientLog, is_level_wanted
 from isthmus.wire import LOG_LEVELS
+from support.server.both_eras import LEGACY, MODERN, EraClient, FakeLink
 
 OF = {revision: Caller(BY_NAME[revision]) for revision in (LEGACY, MODERN)}
 
@@ -20,12 +20,14 @@ OF = {revision: Caller(BY_NAME[revision]) for revision in (LEGACY, MODERN)}
 @pytest.mark.covers("logging.request.silent-unless-asked")
 def test_a_request_that_does_not_ask_gets_none():
     """MUST NOT since 2026-07-28 (spec: per-request log level)."""
-    assert [] == [level for level in LOG_LEVELS if wanted(OF[MODERN], level)]
+    assert [] == [level for level in LOG_LEVELS if is_level_wanted(OF[MODERN], level)]
 
 
 def test_a_session_that_never_said_gets_the_usual():
     """The server MAY decide: from info on (spec 2025-11-25: logging)."""
-    assert LOG_LEVELS[1:] == tuple(level for level in LOG_LEVELS if wanted(OF[LEGACY], level))
+    assert LOG_LEVELS[1:] == tuple(
+        level for level in LOG_LEVELS if is_level_wanted(OF[LEGACY], level)
+    )
 
 
 @pytest.mark.covers("logging.level.filters")
@@ -34,7 +36,7 @@ def test_a_level_means_it_and_all_above(revision):
     """In the order of RFC 5424 (spec: log levels)."""
     caller = structs.replace(OF[revision], log_level="error")
 
-    assert LOG_LEVELS[4:] == tuple(level for level in LOG_LEVELS if wanted(caller, level))
+    assert LOG_LEVELS[4:] == tuple(level for level in LOG_LEVELS if is_level_wanted(caller, level))
 
 
 @pytest.mark.covers("logging.session.level-kept")
@@ -54,14 +56,14 @@ async def test_a_session_sets_its_level_for_every_later_request():
 @pytest.mark.covers("logging.level.unknown-refused")
 async def test_a_level_there_is_not_is_refused():
     """-32602 (spec: logging, error handling)."""
-    error = await Client(Server("x"), LEGACY).once("logging/setLevel", {"level": "loud"})
+    error = await EraClient(Server("x"), LEGACY).once("logging/setLevel", {"level": "loud"})
 
     assert -32602 == error.code
 
 
 async def test_the_level_is_not_set_where_requests_say_it():
     """The method is gone since 2026-07-28 (spec: changelog)."""
-    error = await Client(Server("x"), MODERN).once("logging/setLevel", {"level": "info"})
+    error = await EraClient(Server("x"), MODERN).once("logging/setLevel", {"level": "info"})
 
     assert -32601 == error.code
 
@@ -69,7 +71,7 @@ async def test_the_level_is_not_set_where_requests_say_it():
 def test_every_level_has_its_method():
     """``ctx.log.alert(…)`` and so on (our promise)."""
     said = []
-    log = Log(structs.replace(OF[MODERN], log_level="debug"), said.append)
+    log = ClientLog(structs.replace(OF[MODERN], log_level="debug"), said.append)
     for level in LOG_LEVELS:
         getattr(log, level)("x", n=1)
 
@@ -81,7 +83,7 @@ async def heard(tool, revision=MODERN, **options):
     """The log messages a client gets of one call."""
     server = Server("talk", **options)
     server.add_tool(tool, name="tool")
-    client = Client(server, revision)
+    client = EraClient(server, revision)
     client.caller.log_level = "debug"
     result = await client.once("tools/call", {"name": "tool"})
     assert not result.get("isError"), result
@@ -171,7 +173,7 @@ async def test_a_call_captures_nothing_of_another():
             library.info(name)
             await both.wait()
 
-    clients = Client(server), Client(server)
+    clients = EraClient(server), EraClient(server)
     for client in clients:
         client.caller.log_level = "debug"
     await asyncio.gather(
@@ -205,7 +207,7 @@ async def test_what_a_call_logs_is_told_to_that_call_alone():
         ctx.log.error("so far")
         return "done"
 
-    listener, other, caller = Client(server), Client(server), Client(server)
+    listener, other, caller = EraClient(server), EraClient(server), EraClient(server)
     for one in (listener, caller):
         one.caller = structs.replace(one.caller, log_level="debug")
     wanted = {"notifications": {"toolsListChanged": True}}

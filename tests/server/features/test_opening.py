@@ -3,15 +3,15 @@
 import pytest
 from msgspec import Raw
 
-from both_eras import LEGACY, MODERN, Client, FakeLink
 from isthmus.core.caller import Caller
 from isthmus.revisions import BY_NAME, REVISIONS
 from isthmus.revisions import LEGACY as SESSIONS
 from isthmus.runtime.inbound import Inbound
 from isthmus.server import Server
-from isthmus.server.features.opening import LARGEST
+from isthmus.server.features.lifecycle import MAX_INITIALIZE_BYTES
 from isthmus.wire import Icon
 from isthmus.wire.jsonrpc import ErrorBody, decode, encode
+from support.server.both_eras import LEGACY, MODERN, EraClient, FakeLink
 
 
 async def initialize(server, version, capabilities=None):
@@ -108,9 +108,9 @@ async def test_capabilities_of_later_revisions_do_not_count():
 
 async def test_a_client_may_not_say_more_of_itself_than_can_be_kept():
     """Ours: sessions are many, and what each of them keeps must be little."""
-    large = {"experimental": {"a": {"b": "x" * LARGEST}}}
+    large = {"experimental": {"a": {"b": "x" * MAX_INITIALIZE_BYTES}}}
 
-    answer = await Client(Server("x"), LEGACY).once(
+    answer = await EraClient(Server("x"), LEGACY).once(
         "initialize",
         {
             "protocolVersion": LEGACY,
@@ -120,18 +120,18 @@ async def test_a_client_may_not_say_more_of_itself_than_can_be_kept():
     )
 
     assert -32602 == answer.code
-    assert f"{LARGEST} are kept at most" in answer.message
+    assert f"{MAX_INITIALIZE_BYTES} are kept at most" in answer.message
 
 
 async def test_ping_is_answered():
     """With nothing (spec 2025-11-25: ping)."""
-    assert {} == await Client(Server("x"), LEGACY).once("ping")
+    assert {} == await EraClient(Server("x"), LEGACY).once("ping")
 
 
 @pytest.mark.covers("capabilities.discovered", "caching.discovery.hinted")
 async def test_discovery_tells_what_the_handshake_tells():
     """Versions, capabilities, instructions, identity, hints (spec: server/discover)."""
-    result = await Client(full(list_ttl_ms=60)).once("server/discover")
+    result = await EraClient(full(list_ttl_ms=60)).once("server/discover")
     _, session = await initialize(full(), LEGACY)
 
     assert [MODERN] == result["supportedVersions"]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus import Audio, Image
 from isthmus.errors import ToolError, UsageError
 from isthmus.server import Server
@@ -15,6 +14,7 @@ from isthmus.wire import (
     TextContent,
 )
 from isthmus.wire import TextResourceContents as TextOf
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -55,13 +55,13 @@ def letters():
 
 async def get(name, arguments=None, revision=MODERN):
     params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
-    return await Client(letters(), revision).send("prompts/get", params)
+    return await EraClient(letters(), revision).send("prompts/get", params)
 
 
 @pytest.mark.covers("prompts.list.arguments")
 async def test_a_prompt_is_listed_with_its_arguments():
     """Names, descriptions, and whether they are required (spec: prompts, data types)."""
-    listed = (await Client(letters()).once("prompts/list"))["prompts"]
+    listed = (await EraClient(letters()).once("prompts/list"))["prompts"]
 
     assert {
         "name": "apology",
@@ -156,7 +156,7 @@ async def test_every_kind_of_content_may_be_in_a_message(revision):
             ("user", EmbeddedResource(resource=blob)),
         ]
 
-    result = await Client(server, revision).once("prompts/get", {"name": "all_kinds"})
+    result = await EraClient(server, revision).once("prompts/get", {"name": "all_kinds"})
 
     assert [
         ("user", "text"),

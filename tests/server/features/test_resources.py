@@ -6,10 +6,10 @@ import logging
 import pytest
 from msgspec import Struct
 
-from both_eras import LEGACY, MODERN, Client
 from isthmus.errors import Refuse, ToolError, UsageError
 from isthmus.server import Server
 from isthmus.wire import Annotations, ReadResourceResult, TextResourceContents
+from support.server.both_eras import LEGACY, MODERN, EraClient
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -57,13 +57,13 @@ def notes():
 
 
 async def read(uri, revision=MODERN):
-    return await Client(notes(), revision).send("resources/read", {"uri": uri})
+    return await EraClient(notes(), revision).send("resources/read", {"uri": uri})
 
 
 @pytest.mark.covers("resources.templates.listed")
 async def test_resources_and_templates_are_listed_apart():
     """A URI with variables is a template (spec: resource templates)."""
-    client = Client(notes())
+    client = EraClient(notes())
     resources = (await client.once("resources/list"))["resources"]
     templates = (await client.once("resources/templates/list"))["resourceTemplates"]
 
@@ -177,7 +177,7 @@ async def test_a_resource_can_be_taken_back():
     server.remove_resource("notes://{id}")
 
     for uri in ("notes://all", "notes://7"):
-        error = await Client(server).send("resources/read", {"uri": uri})
+        error = await EraClient(server).send("resources/read", {"uri": uri})
         assert -32602 == error.code
     with pytest.raises(UsageError, match="no resource 'notes://all'"):
         server.remove_resource("notes://all")

@@ -10,18 +10,18 @@ import msgspec
 import pytest
 from msgspec import Struct, structs
 
-from both_eras import ABLE, LEGACY, MODERN, accept, text
-from both_eras import Client as Plain
 from isthmus import Context, Refuse, Server, ToolError
 from isthmus.errors import Refused, UsageError
 from isthmus.runtime.channel import Origin
-from isthmus.server.limits import Limits
+from isthmus.server.guard.limits import Limits
 from isthmus.store.kv import MemoryKV
 from isthmus.testing import VirtualLoop
 from isthmus.wire import RELATED_TASK, TASKS, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import ErrorBody, encode
+from support.server.both_eras import ALL_CAPABILITIES, LEGACY, MODERN, accept_form, tool_text
+from support.server.both_eras import EraClient as Plain
 
-EXTENDED = structs.replace(ABLE, extensions={TASKS: {}})
+EXTENDED = structs.replace(ALL_CAPABILITIES, extensions={TASKS: {}})
 EITHER = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -165,7 +165,7 @@ async def test_a_server_without_tasks_ignores_that_a_call_is_to_be_one():
 
     answer = await Client(server, LEGACY).once("tools/call", {"name": "plain", "task": {}})
 
-    assert "here" == text(answer)
+    assert "here" == tool_text(answer)
 
 
 @pytest.mark.covers("tasks.core.forbidden.refused", "tasks.core.required.refused")
@@ -175,7 +175,7 @@ async def test_tools_run_only_in_the_ways_they_allow():
 
     refused(await client.once("tools/call", {"name": "plain", "task": {}}), -32601)
     refused(await client.once("tools/call", {"name": "forever"}), -32601)
-    assert "finished" == text(await client.once("tools/call", {"name": "quick"}))
+    assert "finished" == tool_text(await client.once("tools/call", {"name": "quick"}))
 
 
 @pytest.mark.covers("tasks.extension.undeclared.plain", "tasks.extension.undeclared.refused")
@@ -185,7 +185,7 @@ async def test_nothing_is_a_task_for_a_request_without_the_extension():
     id = await start(Client(server), "quick")
     without = Plain(server)
 
-    assert "finished" == text(await without.once("tools/call", {"name": "quick"}))
+    assert "finished" == tool_text(await without.once("tools/call", {"name": "quick"}))
     missing = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
     for method, params in (
         ("tools/call", {"name": "forever"}),
@@ -203,7 +203,7 @@ async def test_a_tool_that_must_be_a_task_is_refused_where_there_are_none():
 
     refused(await client.once("tools/call", {"name": "forever"}), -32601)
     refused(await client.once("tasks/get", {"taskId": "x"}), -32601)
-    assert "finished" == text(await client.once("tools/call", {"name": "quick"}))
+    assert "finished" == tool_text(await client.once("tools/call", {"name": "quick"}))
 
 
 @pytest.mark.covers("tasks.server.zero-cost")
@@ -280,7 +280,7 @@ async def test_the_result_is_waited_for_and_names_its_task():
     answer = await waiting
 
     assert not before
-    assert "went" == text(answer)
+    assert "went" == tool_text(answer)
     assert {RELATED_TASK: {"taskId": id}} == answer["_meta"]
 
 
@@ -296,7 +296,7 @@ async def test_the_core_calls_a_tool_that_failed_a_failed_task():
     error = refused(await ask(client, "tasks/result", refusal), -32000)
 
     assert ("failed", "it did not work") == (state["status"], state["statusMessage"])
-    assert (True, "it did not work") == (result["isError"], text(result))
+    assert (True, "it did not work") == (result["isError"], tool_text(result))
     assert "failed" == await status(client, refusal)
     assert ("not now", {"why": "closed"}) == (error.message, error.data)
 
@@ -332,21 +332,21 @@ async def test_questions_wait_in_the_task_and_may_be_answered_one_by_one():
         return list(state["inputRequests"])
 
     first = await waiting()
-    ignored = {"first": accept(name="a"), "nobody": accept(name="x")}
+    ignored = {"first": accept_form(name="a"), "nobody": accept_form(name="x")}
     done = await ask(client, "tasks/update", id, inputResponses=ignored)
     second = await waiting()
-    await ask(client, "tasks/update", id, inputResponses={"first": accept(name="again")})
-    await ask(client, "tasks/update", id, inputResponses={second[0]: accept(name="b")})
+    await ask(client, "tasks/update", id, inputResponses={"first": accept_form(name="again")})
+    await ask(client, "tasks/update", id, inputResponses={second[0]: accept_form(name="b")})
     await turns()
     third = await waiting()
-    await ask(client, "tasks/update", id, inputResponses={third[0]: accept(name="c")})
+    await ask(client, "tasks/update", id, inputResponses={third[0]: accept_form(name="c")})
     await turns()
     state = await ask(client, "tasks/get", id)
 
     assert ["first", "question-1"] == first
     assert {"resultType"} == set(done) - {"_meta"}
     assert (["question-1"], ["first-2"]) == (second, third)
-    assert "a b c" == text(state["result"])
+    assert "a b c" == tool_text(state["result"])
 
 
 @pytest.mark.covers("tasks.extension.update.shape")
@@ -354,7 +354,7 @@ async def test_an_answer_of_the_wrong_shape_is_refused_and_the_question_stays():
     """Ours: nothing is applied of an update that has something wrong in it."""
     client = Client(works())
     id = await start(client, "two")
-    wrong = {"first": accept(name="a"), "question-1": {"action": "perhaps"}}
+    wrong = {"first": accept_form(name="a"), "question-1": {"action": "perhaps"}}
 
     refused(await ask(client, "tasks/update", id, inputResponses=wrong), -32602)
     refused(await ask(client, "tasks/update", id), -32602)
@@ -371,7 +371,7 @@ async def test_the_core_puts_questions_to_whoever_waits_for_the_result():
 
     def answer(method, params):
         asked.append((method, params["_meta"]))
-        return accept(name=f"n{len(asked)}")
+        return accept_form(name=f"n{len(asked)}")
 
     client = Client(works(), LEGACY, answer)
     id = await start(client, "two")
@@ -379,7 +379,7 @@ async def test_the_core_puts_questions_to_whoever_waits_for_the_result():
     result = await ask(client, "tasks/result", id)
 
     assert "input_required" == before
-    assert {"n1", "n2", "n3"} == set(text(result).split())
+    assert {"n1", "n2", "n3"} == set(tool_text(result).split())
     assert [("elicitation/create", {RELATED_TASK: {"taskId": id}})] * 3 == asked
 
 
@@ -392,7 +392,7 @@ async def test_a_question_waits_for_the_next_who_asks_for_the_result():
             await answers.wait()
             return await super().call(method, params, result, **more)
 
-    client = Client(works(), LEGACY, lambda *_: accept(name="n"))
+    client = Client(works(), LEGACY, lambda *_: accept_form(name="n"))
     client.link.__class__ = Slow
     id = await start(client, "two")
     gone = asyncio.create_task(ask(client, "tasks/result", id))
@@ -401,7 +401,7 @@ async def test_a_question_waits_for_the_next_who_asks_for_the_result():
     await asyncio.wait((gone,))
     answers.set()
 
-    assert "n n n" == text(await ask(client, "tasks/result", id))
+    assert "n n n" == tool_text(await ask(client, "tasks/result", id))
 
 
 async def test_a_client_that_refuses_to_answer_is_heard_by_the_body():
@@ -421,7 +421,7 @@ async def test_a_client_that_refuses_to_answer_is_heard_by_the_body():
 
     client = Client(server, LEGACY, no)
 
-    assert "told -1" == text(await ask(client, "tasks/result", await start(client, "careful")))
+    assert "told -1" == tool_text(await ask(client, "tasks/result", await start(client, "careful")))
 
 
 @EITHER
@@ -447,7 +447,7 @@ async def test_questions_that_are_returned_are_asked_in_the_task(revision):
     else:
         result = await ask(client, "tasks/result", id)
 
-    assert "decline" == text(result)
+    assert "decline" == tool_text(result)
 
 
 # What is told on the way
@@ -671,7 +671,7 @@ async def test_there_are_only_so_many_tasks(limits):
     error = refused(await client.once("tools/call", {"name": "quick", "task": {}}), -31429)
 
     assert "Too many tasks: 2 tasks" in error.message
-    assert "finished" == text(await client.once("tools/call", {"name": "quick"}))
+    assert "finished" == tool_text(await client.once("tools/call", {"name": "quick"}))
 
 
 @pytest.mark.covers("tasks.limits.count")
@@ -802,12 +802,14 @@ async def test_questions_before_the_task_are_part_of_the_call():
     params = {
         "name": "later",
         "requestState": state,
-        "inputResponses": {"before": accept(name="a")},
+        "inputResponses": {"before": accept_form(name="a")},
     }
     second = await client.once("tools/call", params)
     await turns()
     waiting = await ask(client, "tasks/get", second["taskId"])
-    await ask(client, "tasks/update", second["taskId"], inputResponses={"after": accept(name="b")})
+    await ask(
+        client, "tasks/update", second["taskId"], inputResponses={"after": accept_form(name="b")}
+    )
     await turns()
     final = await ask(client, "tasks/get", second["taskId"])
 
@@ -816,7 +818,7 @@ async def test_questions_before_the_task_are_part_of_the_call():
     assert "task" == second["resultType"]
     assert not {"requestState", "inputRequests"} & set(second)
     assert ("on its way", ["after"]) == (waiting["statusMessage"], list(waiting["inputRequests"]))
-    assert "True a b" == text(final["result"])
+    assert "True a b" == tool_text(final["result"])
     assert ["asked a"] == server.did
 
 
@@ -835,10 +837,10 @@ async def test_a_body_that_begins_no_task_is_a_call():
     without = await Plain(server).once("tools/call", {"name": "maybe", "arguments": {"long": True}})
     legacy = await start(Client(server, LEGACY), "maybe", long=True)
 
-    assert ("complete", "False") == (short["resultType"], text(short))
+    assert ("complete", "False") == (short["resultType"], tool_text(short))
     assert "task" == long["resultType"]
-    assert ("complete", "False") == (without["resultType"], text(without))
-    assert "True" == text(await ask(Client(server, LEGACY), "tasks/result", legacy))
+    assert ("complete", "False") == (without["resultType"], tool_text(without))
+    assert "True" == tool_text(await ask(Client(server, LEGACY), "tasks/result", legacy))
 
 
 async def test_a_call_that_is_given_up_before_its_task_takes_its_work_along():
@@ -874,7 +876,7 @@ async def test_a_body_cannot_return_questions_once_it_is_a_task():
     client = Client(server)
     state = await ask(client, "tasks/get", await start(client, "confused"))
 
-    assert "Tool 'confused' failed: UsageError" == text(state["result"])
+    assert "Tool 'confused' failed: UsageError" == tool_text(state["result"])
 
 
 async def test_a_task_that_finds_no_room_is_refused_in_the_call():
@@ -884,7 +886,7 @@ async def test_a_task_that_finds_no_room_is_refused_in_the_call():
     first = await client.once("tools/call", {"name": "later"})
     params = {"name": "later", "requestState": first["requestState"]}
     answer = await client.once(
-        "tools/call", {**params, "inputResponses": {"before": accept(name="a")}}
+        "tools/call", {**params, "inputResponses": {"before": accept_form(name="a")}}
     )
 
     refused(answer, -31429)
@@ -902,14 +904,14 @@ async def test_siblings_that_ask_meanwhile_end_the_round_first():
 
     client = Client(server)
     first = await client.once("tools/call", {"name": "both"})
-    answers = {"who": accept(name="a")}
+    answers = {"who": accept_form(name="a")}
     params = {"name": "both", "requestState": first["requestState"], "inputResponses": answers}
     second = await client.once("tools/call", params)
     await turns()
     state = await ask(client, "tasks/get", second["taskId"])
 
     assert "input_required" == first["resultType"]
-    assert ("task", "a") == (second["resultType"], text(state["result"]))
+    assert ("task", "a") == (second["resultType"], tool_text(state["result"]))
 
 
 @pytest.mark.parametrize(

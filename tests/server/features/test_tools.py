@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from both_eras import LEGACY, MODERN, Client, text
 from isthmus.errors import Refuse, ToolError, UsageError
 from isthmus.runtime.channel import Origin
 from isthmus.server import Context, Server
 from isthmus.wire import CallToolResult, Icon, TextContent
+from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
@@ -38,7 +38,7 @@ def sums(**options):
 
 async def test_a_tool_is_listed_with_all_that_is_said_about_it():
     """Name, title, description, hints, schemas, meta (spec: tools, data types)."""
-    listed = await Client(sums()).once("tools/list")
+    listed = await EraClient(sums()).once("tools/list")
 
     assert [
         {
@@ -70,7 +70,7 @@ async def test_no_hint_is_no_annotation():
     """An absent hint is not a hint of False (spec: annotations)."""
     server = Server("plain")
     server.add_tool(lambda: None, name="x", icons=[Icon(src="https://a.example/i.png")])
-    (tool,) = (await Client(server).once("tools/list"))["tools"]
+    (tool,) = (await EraClient(server).once("tools/list"))["tools"]
 
     assert "annotations" not in tool
     assert [{"src": "https://a.example/i.png"}] == tool["icons"]
@@ -82,10 +82,10 @@ async def test_no_hint_is_no_annotation():
 @BOTH
 async def test_a_call_gives_text_and_structure(revision):
     """Structured content also travels as text (decision D23)."""
-    result = await Client(sums(), revision).call("add", {"a": 1, "b": 2})
+    result = await EraClient(sums(), revision).call("add", {"a": 1, "b": 2})
 
     assert {"result": 3} == result["structuredContent"]
-    assert 3 == msgspec.json.decode(text(result))
+    assert 3 == msgspec.json.decode(tool_text(result))
     assert "isError" not in result
 
 
@@ -99,13 +99,13 @@ async def test_text_can_be_left_out(revision):
     async def y() -> dict[str, int]:
         return {"a": 1}
 
-    assert [] == (await Client(server, revision).call("y"))["content"]
+    assert [] == (await EraClient(server, revision).call("y"))["content"]
 
 
 @pytest.mark.covers("tools.call.unknown-refused")
 async def test_an_unknown_tool_is_refused():
     """-32602 with its name (spec: tools, error handling)."""
-    error = await Client(sums()).call("sub")
+    error = await EraClient(sums()).call("sub")
 
     assert (-32602, "Unknown tool: sub") == (error.code, error.message)
 
@@ -117,10 +117,10 @@ async def test_an_unknown_tool_is_refused():
 )
 async def test_wrong_arguments_are_for_the_model_to_mend(revision, arguments, where):
     """A result with isError that names the place (spec: tools, error handling)."""
-    result = await Client(sums(), revision).call("add", arguments)
+    result = await EraClient(sums(), revision).call("add", arguments)
 
     assert result["isError"]
-    assert where in text(result)
+    assert where in tool_text(result)
 
 
 def failing(error, **options):
@@ -141,16 +141,16 @@ def failing(error, **options):
 @pytest.mark.parametrize("name", ["fail", "fail_plainly"])
 async def test_a_tool_error_is_the_result(revision, name):
     """Its text is for the model (architecture 9.2)."""
-    result = await Client(failing(ToolError("no such date")), revision).call(name)
+    result = await EraClient(failing(ToolError("no such date")), revision).call(name)
 
-    assert (True, "no such date") == (result["isError"], text(result))
+    assert (True, "no such date") == (result["isError"], tool_text(result))
 
 
 @BOTH
 @pytest.mark.parametrize("name", ["fail", "fail_plainly"])
 async def test_a_refusal_is_an_error(revision, name):
     """Code, message and data as raised (architecture 9.2)."""
-    error = await Client(failing(Refuse(7, "not you", {"a": 1})), revision).call(name)
+    error = await EraClient(failing(Refuse(7, "not you", {"a": 1})), revision).call(name)
 
     assert (7, "not you", {"a": 1}) == (error.code, error.message, error.data)
 
@@ -161,9 +161,9 @@ async def test_a_refusal_is_an_error(revision, name):
 async def test_any_other_exception_is_named_logged_and_withheld(revision, name, caplog):
     """What it says may be nobody's business (ADR 0008)."""
     with caplog.at_level(logging.ERROR, "isthmus"):
-        result = await Client(failing(KeyError("pass word")), revision).call(name)
+        result = await EraClient(failing(KeyError("pass word")), revision).call(name)
 
-    assert (True, f"Tool '{name}' failed: KeyError") == (result["isError"], text(result))
+    assert (True, f"Tool '{name}' failed: KeyError") == (result["isError"], tool_text(result))
     assert "pass word" in caplog.text
     assert "Traceback" in caplog.text
 
@@ -171,23 +171,23 @@ async def test_any_other_exception_is_named_logged_and_withheld(revision, name, 
 @pytest.mark.parametrize("name", ["fail", "fail_plainly"])
 async def test_a_tool_that_exits_does_not_end_the_server(name):
     """An argument parser inside a tool may call ``sys.exit`` (ours)."""
-    result = await Client(failing(SystemExit(2))).call(name)
+    result = await EraClient(failing(SystemExit(2))).call(name)
 
-    assert (True, f"Tool '{name}' failed: SystemExit") == (result["isError"], text(result))
+    assert (True, f"Tool '{name}' failed: SystemExit") == (result["isError"], tool_text(result))
 
 
 async def test_debugging_lets_the_text_out():
     """``Server(debug=True)`` is for whoever writes the tool (architecture 9.2)."""
-    result = await Client(failing(KeyError("pass word"), debug=True)).call("fail")
+    result = await EraClient(failing(KeyError("pass word"), debug=True)).call("fail")
 
-    assert "Tool 'fail' failed: KeyError: 'pass word'" == text(result)
+    assert "Tool 'fail' failed: KeyError: 'pass word'" == tool_text(result)
 
 
 async def test_stop_iteration_out_of_a_thread_does_not_hang():
     """A future cannot carry it, so it is carried in another exception (asyncio)."""
-    result = await Client(failing(StopIteration())).call("fail_plainly")
+    result = await EraClient(failing(StopIteration())).call("fail_plainly")
 
-    assert "Tool 'fail_plainly' failed: RuntimeError" == text(result)
+    assert "Tool 'fail_plainly' failed: RuntimeError" == tool_text(result)
 
 
 @BOTH
@@ -199,9 +199,9 @@ async def test_a_whole_result_is_passed_on(revision):
     async def x() -> CallToolResult:
         return CallToolResult(content=[TextContent(text="hi")], is_error=True, meta={"acme/a": 1})
 
-    result = await Client(server, revision).call("x")
+    result = await EraClient(server, revision).call("x")
 
-    assert (True, "hi", 1) == (result["isError"], text(result), result["_meta"]["acme/a"])
+    assert (True, "hi", 1) == (result["isError"], tool_text(result), result["_meta"]["acme/a"])
 
 
 # --- schemas by hand --------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def by_hand():
 @pytest.mark.covers("tools.schema.kept")
 async def test_a_schema_written_by_hand_is_kept_as_it_is():
     """Every keyword survives (conformance: json_schema_2020_12_tool)."""
-    (tool,) = (await Client(by_hand()).once("tools/list"))["tools"]
+    (tool,) = (await EraClient(by_hand()).once("tools/list"))["tools"]
 
     assert PERSON == tool["inputSchema"]
 
@@ -239,13 +239,13 @@ async def test_a_schema_written_by_hand_is_kept_as_it_is():
 @pytest.mark.covers("tools.schema.kept", "tools.schema.2020-12")
 async def test_arguments_are_held_against_a_schema_written_by_hand():
     """By the schema's own dialect, and with paths (spec: basic, schema validation)."""
-    client = Client(by_hand())
+    client = EraClient(by_hand())
 
-    assert "ann None" == text(await client.call("greet", {"name": "ann"}))
-    assert "name" in text(await client.call("greet", {"age": 7}))
+    assert "ann None" == tool_text(await client.call("greet", {"name": "ann"}))
+    assert "name" in tool_text(await client.call("greet", {"age": 7}))
     short = await client.call("greet", {"name": "a"})
     assert short["isError"]
-    assert text(short).startswith("Invalid arguments for greet: name:")
+    assert tool_text(short).startswith("Invalid arguments for greet: name:")
 
 
 @BOTH
@@ -257,11 +257,11 @@ async def test_a_function_may_take_the_arguments_as_a_whole(revision):
     async def forward(arguments: Mapping[str, Any], ctx: Context) -> str:
         return repr(dict(arguments))
 
-    client = Client(server, revision)
+    client = EraClient(server, revision)
 
-    assert "{'x': [1], 'y': 2}" == text(await client.call("far", {"x": [1], "y": 2}))
-    assert "{}" == text(await client.once("tools/call", {"name": "far"}))
-    assert "{}" == text(await client.once("tools/call", {"name": "far", "arguments": None}))
+    assert "{'x': [1], 'y': 2}" == tool_text(await client.call("far", {"x": [1], "y": 2}))
+    assert "{}" == tool_text(await client.once("tools/call", {"name": "far"}))
+    assert "{}" == tool_text(await client.once("tools/call", {"name": "far", "arguments": None}))
 
 
 @pytest.mark.covers("tools.output.conforms")
@@ -278,12 +278,12 @@ async def test_results_are_held_against_an_output_schema_written_by_hand():
     async def whole(good: bool) -> CallToolResult:
         return CallToolResult(content=[], structured_content={"a": 1} if good else None)
 
-    client = Client(server)
+    client = EraClient(server)
 
     assert {"a": 1} == (await client.call("x", {"good": True}))["structuredContent"]
-    assert "output schema" in text(await client.call("x", {"good": False}))
+    assert "output schema" in tool_text(await client.call("x", {"good": False}))
     assert {"a": 1} == (await client.call("whole", {"good": True}))["structuredContent"]
-    assert "output schema" in text(await client.call("whole", {"good": False}))
+    assert "output schema" in tool_text(await client.call("whole", {"good": False}))
 
 
 @pytest.mark.covers("tools.schema.of-an-object")
@@ -292,7 +292,7 @@ async def test_a_schema_that_is_none_is_found_out():
     server = Server("by hand", debug=True)
     server.add_tool(lambda: None, name="x", input_schema={"type": "object", "properties": 5})
 
-    assert "cannot be used" in text(await Client(server).call("x"))
+    assert "cannot be used" in tool_text(await EraClient(server).call("x"))
 
 
 @pytest.mark.covers("tools.schema.of-an-object")
@@ -336,7 +336,7 @@ def http(**headers):
 )
 async def test_mirrored_arguments_agree_with_their_headers(arguments, origin, said):
     """On HTTP since 2026-07-28, nowhere else (spec: streamable HTTP, custom headers)."""
-    assert said == text(await Client(regional()).call("where", arguments, origin=origin))
+    assert said == tool_text(await EraClient(regional()).call("where", arguments, origin=origin))
 
 
 @pytest.mark.covers("tools.headers.compared")
@@ -351,14 +351,14 @@ async def test_mirrored_arguments_agree_with_their_headers(arguments, origin, sa
 )
 async def test_mirrored_arguments_that_differ_are_refused(arguments, origin):
     """-32020, a MUST (spec: streamable HTTP, server validation)."""
-    error = await Client(regional()).call("where", arguments, origin=origin)
+    error = await EraClient(regional()).call("where", arguments, origin=origin)
 
     assert -32020 == error.code
 
 
 async def test_arguments_that_are_no_object_mirror_nothing():
     """They are wrong in another way, which is said instead (ours)."""
-    error = await Client(regional()).once(
+    error = await EraClient(regional()).once(
         "tools/call", {"name": "where", "arguments": [1]}, origin=http()
     )
 
@@ -396,7 +396,7 @@ async def test_whatever_a_tool_raises_is_answered(revision, raised):
         raise raised
 
     for name in ("tool", "asking"):
-        assert (await Client(server, revision).call(name))["isError"]
+        assert (await EraClient(server, revision).call(name))["isError"]
 
 
 @pytest.mark.covers("tools.call.always-answered")
@@ -409,7 +409,7 @@ async def test_a_refusal_that_no_json_can_carry_is_sent_without_what_cannot(capl
     async def odd(what: str) -> None:
         raise Refuse(-1, "half \udcff", {"ok": "\udcff"} if what == "text" else {"no": object()})
 
-    texts = await Client(server).call("odd", {"what": "text"})
-    data = await Client(server).call("odd", {"what": "data"})
+    texts = await EraClient(server).call("odd", {"what": "text"})
+    data = await EraClient(server).call("odd", {"what": "data"})
     assert ("half \ufffd", {"ok": "\ufffd"}) == (texts.message, texts.data)
     assert ("half \ufffd", UNSET) == (data.message, data.data)

@@ -11,35 +11,35 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from isthmus.auth.foreign import said
-from isthmus.auth.network import Network, NetworkFailed
-from isthmus.auth.urls import (
+from isthmus.auth.net.network import Network, NetworkFailed
+from isthmus.auth.net.urls import (
     canonical_resource,
-    covers,
     is_loopback,
+    is_same_issuer,
     is_same_resource,
     is_secure,
     metadata_urls,
-    origin,
-    same_issuer,
-    split,
-    well_known,
+    origin_of,
+    resource_covers,
+    split_url,
+    well_known_url,
 )
-from isthmus.core.scopes import real_scopes
-from isthmus.errors import AuthError, AuthUnsafe, DiscoveryFailed, anew
+from isthmus.auth.tokens.protocol import quote_foreign
+from isthmus.core.principal import filter_scopes
+from isthmus.errors import AuthError, AuthUnsafe, DiscoveryFailed, copy_error
 from isthmus.revisions import LATEST
 
-__all__ = ["Compat", "Discovery", "Place", "ServerMetadata"]
+__all__ = ["Compat", "Discovery", "DiscoveryResult", "ServerMetadata"]
 
 T = TypeVar("T")
 
-VERSION: Mapping[str, str] = {"mcp-protocol-version": LATEST.name}
+VERSION_HEADER: Mapping[str, str] = {"mcp-protocol-version": LATEST.name}
 # spec 2025-03-26 basic/authorization#server-metadata-discovery-headers: SHOULD be sent
 
-PATIENCE = 30.0
+DISCOVERY_TIMEOUT_S = 30.0
 """Seconds for all of it: a server could name many that are slow, while no call's clock runs."""
 
-MOST = 10
+MAX_ISSUERS = 10
 """Authorization servers of one resource that are looked at."""
 
 
@@ -65,7 +65,7 @@ class Compat(msgspec.Struct, frozen=True, kw_only=True):
     plain_http: frozenset[str] = frozenset()
 
 
-STRICT = Compat()
+STRICT_COMPAT = Compat()
 """What is put up with unless somebody says otherwise."""
 
 
@@ -105,7 +105,7 @@ class ServerMetadata(msgspec.Struct, kw_only=True):
         return tuple(self.token_endpoint_auth_methods_supported or ())
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class DiscoveryResult(msgspec.Struct, frozen=True, kw_only=True):
     """Where tokens for an MCP server are to be had.
 
     Attributes:
@@ -152,14 +152,16 @@ class Discovery:
         self._network = network
         self._issuer = authorization_server
         self._known = known
-        self._compat = compat or STRICT
+        self._compat = compat or STRICT_COMPAT
 
     def accept_parent(self, resource: str) -> None:
         """Accept a resource above the server, as an earlier login was allowed to."""
         allowed = self._compat.parent_resources | {resource}
         self._compat = msgspec.structs.replace(self._compat, parent_resources=allowed)
 
-    async def find(self, announced: str | None = None, *, prefer: str | None = None) -> Place:
+    async def find(
+        self, announced: str | None = None, *, prefer: str | None = None
+    ) -> DiscoveryResult:
         """Where tokens are to be had.
 
         Args:
@@ -171,28 +173,28 @@ class Discovery:
             AuthUnsafe: what is said cannot be believed.
         """
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(DISCOVERY_TIMEOUT_S):
                 return await self._found(announced, prefer)
         except TimeoutError:
             raise DiscoveryFailed(
                 f"whoever {self._url} names as its authorization servers did not say within "
-                f"{PATIENCE:g} s what they are: try again later"
+                f"{DISCOVERY_TIMEOUT_S:g} s what they are: try again later"
             ) from None
 
-    async def _found(self, announced: str | None, prefer: str | None) -> Place:
+    async def _found(self, announced: str | None, prefer: str | None) -> DiscoveryResult:
         if self._issuer is not None:
             server = await self.server(self._issuer)
-            return Place(resource=canonical_resource(self._url), server=server)
+            return DiscoveryResult(resource=canonical_resource(self._url), server=server)
         resource = await self._resource(announced)
         if resource is None:
             return await self._without()
         server = await self._chosen(resource, prefer)
-        return Place(
+        return DiscoveryResult(
             resource=resource.resource,
             server=server,
             scopes=None
             if resource.scopes_supported is None
-            else real_scopes(resource.scopes_supported),
+            else filter_scopes(resource.scopes_supported),
             bound=bool(resource.dpop_bound_access_tokens_required),
             proofs=bool(resource.dpop_signing_alg_values_supported),
             below=""
@@ -210,8 +212,8 @@ class Discovery:
             return self._checked(await self._document(self._announced(announced)), announced)
         suffix = "oauth-protected-resource"
         places = [
-            well_known(self._url.partition("?")[0], suffix),
-            well_known(origin(self._url), suffix),
+            well_known_url(self._url.partition("?")[0], suffix),
+            well_known_url(origin_of(self._url), suffix),
         ]
         for place in dict.fromkeys(places):
             document = await self._document(place, optional=True)
@@ -221,12 +223,12 @@ class Discovery:
 
     def _announced(self, url: str) -> str:
         try:
-            same = origin(url) == origin(self._url)
+            same = origin_of(url) == origin_of(self._url)
         except ValueError as error:
             raise AuthUnsafe(f"{self._url} names no usable URL of its metadata: {error}") from None
         if not same and not self._compat.cross_origin_metadata:
             raise AuthUnsafe(
-                f"{self._url} says that its metadata stand at {said(url)}, which is another "
+                f"{self._url} says that its metadata stand at {quote_foreign(url)}, which is another "
                 "origin: use the URL that the server goes by, or allow it by "
                 "Compat(cross_origin_metadata=True) if you trust it"
             )
@@ -234,25 +236,25 @@ class Discovery:
 
     def _checked(self, document: Any, place: str) -> ResourceMetadata:
         """Metadata that are about this server."""
-        metadata = shaped(document, ResourceMetadata, place)
+        metadata = convert_metadata(document, ResourceMetadata, place)
         # spec 2025-06-18 basic/authorization#server-metadata-discovery, RFC 9728 3.3: what is
         # about another resource must not be used
-        if not covers(metadata.resource, self._url):
+        if not resource_covers(metadata.resource, self._url):
             raise AuthUnsafe(
-                f"the metadata at {said(place)} are about {said(metadata.resource)}, which does "
+                f"the metadata at {quote_foreign(place)} are about {quote_foreign(metadata.resource)}, which does "
                 f"not cover {self._url}: no token is asked for; the server has to name its own URL"
             )
         if not self._may_use(metadata.resource):
             raise AuthUnsafe(
-                f"the metadata at {said(place)} are about {said(metadata.resource)}, which stands "
+                f"the metadata at {quote_foreign(place)} are about {quote_foreign(metadata.resource)}, which stands "
                 f"above {self._url}: a token for it is good at every server below it, so none is "
                 "asked for; the server has to name its own URL, or, if you trust all of them: "
-                f"Compat(parent_resources={{{said(metadata.resource)!r}}}), and on the command "
-                f"line isthmus login --resource {said(metadata.resource)}"
+                f"Compat(parent_resources={{{quote_foreign(metadata.resource)!r}}}), and on the command "
+                f"line isthmus login --resource {quote_foreign(metadata.resource)}"
             )
         if not metadata.authorization_servers:
             raise DiscoveryFailed(
-                f"the metadata at {said(place)} name no authorization server: name it by "
+                f"the metadata at {quote_foreign(place)} name no authorization server: name it by "
                 "OAuth(authorization_server=…)"
             )
         return metadata
@@ -267,7 +269,7 @@ class Discovery:
     async def _chosen(self, resource: ResourceMetadata, prefer: str | None) -> ServerMetadata:
         """One of the authorization servers: one that knows us, or the first that can be used."""
         # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-location
-        named = (resource.authorization_servers or [])[:MOST]
+        named = (resource.authorization_servers or [])[:MAX_ISSUERS]
         rank = {prefer: 0} if prefer is not None else {}
         named = sorted(named, key=lambda one: rank.get(one, 1 if self._known(one) else 2))
         failures: list[AuthError] = []
@@ -276,7 +278,7 @@ class Discovery:
                 return await self.server(issuer)
             except (DiscoveryFailed, AuthUnsafe, NetworkFailed) as error:
                 failures.append(error.with_traceback(None))
-        raise anew(failures[0])
+        raise copy_error(failures[0])
 
     # The authorization server
 
@@ -294,25 +296,27 @@ class Discovery:
         for place in places:
             document = await self._document(place, optional=True)
             if document is not None:
-                return self._usable(shaped(document, ServerMetadata, place), issuer, place)
+                return self._usable(
+                    convert_metadata(document, ServerMetadata, place), issuer, place
+                )
         raise DiscoveryFailed(
-            f"{said(issuer)} publishes no metadata at {', '.join(map(said, places))}"
+            f"{quote_foreign(issuer)} publishes no metadata at {', '.join(map(quote_foreign, places))}"
         )
 
     def _usable(self, server: ServerMetadata, issuer: str, place: str) -> ServerMetadata:
         # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery:
         # the issuer MUST be identical, or the metadata MUST NOT be used
-        if not same_issuer(server.issuer, issuer):
+        if not is_same_issuer(server.issuer, issuer):
             raise AuthUnsafe(
-                f"the metadata at {said(place)} are those of {said(server.issuer)} and not of "
-                f"{said(issuer)}: none of their endpoints is used"
+                f"the metadata at {quote_foreign(place)} are those of {quote_foreign(server.issuer)} and not of "
+                f"{quote_foreign(issuer)}: none of their endpoints is used"
             )
         self._secure(server)
         return server
 
     def _secure(self, server: ServerMetadata) -> None:
         """Nothing is sent where anybody on the way could read it."""
-        local = is_loopback(split(self._url).host)
+        local = is_loopback(split_url(self._url).host)
         for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
             url = getattr(server, name)
             # spec 2026-07-28 basic/authorization/security-considerations#communication-security:
@@ -320,11 +324,11 @@ class Discovery:
             secure = not url or (is_secure(url) and (local or url.lower().startswith("https:")))
             if not secure:
                 raise AuthUnsafe(
-                    f"the {name} of {said(server.issuer)} is {said(url)}, which is not https: "
+                    f"the {name} of {quote_foreign(server.issuer)} is {quote_foreign(url)}, which is not https: "
                     "nothing is sent there"
                 )
 
-    def proves_code(self, place: Place) -> None:
+    def proves_code(self, place: DiscoveryResult) -> None:
         """See to it that codes are bound to us by PKCE.
 
         Raises:
@@ -336,16 +340,16 @@ class Discovery:
         trusted = place.legacy or place.server.issuer in self._compat.assume_s256
         if "S256" not in (listed or ()) and not (trusted and listed is None):
             raise AuthUnsafe(
-                f"the metadata of {said(place.server.issuer)} do not say that it checks PKCE with "
+                f"the metadata of {quote_foreign(place.server.issuer)} do not say that it checks PKCE with "
                 "S256 (code_challenge_methods_supported), so a stolen code could be used; if you "
                 "know that it does: Compat(assume_s256={issuer})"
             )
 
     # 2025-03-26
 
-    async def _without(self) -> Place:
+    async def _without(self) -> DiscoveryResult:
         """What holds where a server publishes nothing about itself."""
-        base = origin(self._url)
+        base = origin_of(self._url)
         if not self._compat.legacy:
             raise DiscoveryFailed(
                 f"{self._url} publishes no metadata about its authorization: name the server by "
@@ -353,12 +357,12 @@ class Discovery:
             )
         resource = canonical_resource(self._url)
         # spec 2025-03-26 basic/authorization#authorization-base-url: the origin, without the path
-        place = well_known(base, "oauth-authorization-server")
+        place = well_known_url(base, "oauth-authorization-server")
         document = await self._document(place, optional=True)
         if document is not None:
-            server = self._usable(shaped(document, ServerMetadata, place), base, place)
+            server = self._usable(convert_metadata(document, ServerMetadata, place), base, place)
             listed = server.code_challenge_methods_supported is not None
-            return Place(resource=resource, server=server, legacy=not listed)
+            return DiscoveryResult(resource=resource, server=server, legacy=not listed)
         # spec 2025-03-26 basic/authorization#fallbacks-for-servers-without-metadata-discovery
         server = ServerMetadata(
             issuer=base,
@@ -367,14 +371,14 @@ class Discovery:
             registration_endpoint=f"{base}/register",
         )
         self._secure(server)
-        return Place(resource=resource, server=server, legacy=True)
+        return DiscoveryResult(resource=resource, server=server, legacy=True)
 
     # Documents
 
     async def _document(self, url: str, *, optional: bool = False) -> Any:
         """A JSON document; None where there is none, and that is no fault."""
         answer = await self._network.fetch(
-            "GET", url, headers={"accept": "application/json", **VERSION}
+            "GET", url, headers={"accept": "application/json", **VERSION_HEADER}
         )
         if answer.status == 200:
             try:
@@ -385,10 +389,10 @@ class Discovery:
                 raise
         if optional and 300 <= answer.status < 500:
             return None
-        raise NetworkFailed(f"{said(url)} answered with HTTP status {answer.status}")
+        raise NetworkFailed(f"{quote_foreign(url)} answered with HTTP status {answer.status}")
 
 
-def shaped(document: Any, kind: type[T], place: str) -> T:
+def convert_metadata(document: Any, kind: type[T], place: str) -> T:
     """A document as what it must be.
 
     Raises:
@@ -397,4 +401,4 @@ def shaped(document: Any, kind: type[T], place: str) -> T:
     try:
         return msgspec.convert(document, kind)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a surrogate pair
-        raise AuthUnsafe(f"the metadata at {said(place)} are malformed: {error}") from None
+        raise AuthUnsafe(f"the metadata at {quote_foreign(place)} are malformed: {error}") from None

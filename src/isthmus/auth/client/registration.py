@@ -2,38 +2,48 @@
 
 What a server gave a client is kept under that server's issuer, to the letter, and shown to nobody
 else. A client that is known by its metadata document is known everywhere, since it names itself.
+
+A client that an authorization server was told about beforehand.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from isthmus.auth.client.callback import Redirect
-from isthmus.auth.client.discovery import Place, ServerMetadata
-from isthmus.auth.client.tokens import Key, Registration, Tokens, TokenStore
-from isthmus.auth.client_identity import BEST_FIRST, Identity
-from isthmus.auth.foreign import members, said
-from isthmus.auth.names import BY_SECRET, METHODS
-from isthmus.auth.network import Network
-from isthmus.auth.secret import Secret
-from isthmus.auth.urls import redirect_matches, same_issuer
-from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe
+from isthmus.auth.client.discovery import DiscoveryResult, ServerMetadata
+from isthmus.auth.client.redirect import Redirect
+from isthmus.auth.client.store.records import Key, Registration, Tokens, TokenStore
+from isthmus.auth.net.network import Network
+from isthmus.auth.net.urls import is_same_issuer, redirect_matches
+from isthmus.auth.tokens.protocol import (
+    AUTH_METHODS,
+    PREFERRED_AUTH_METHODS,
+    SECRET_METHODS,
+    ClientIdentity,
+    parse_members,
+    quote_foreign,
+)
+from isthmus.auth.tokens.secret import Secret
+from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe, UsageError
 
-__all__ = ["Preregistered", "Program", "Registrar"]
+if TYPE_CHECKING:
+    from isthmus.auth.tokens.jose import PrivateKey
+
+__all__ = ["ClientProfile", "Preregistered", "Registrar", "StaticClient"]
 
 
 class Preregistered(Protocol):
     """A client that a server was told about beforehand; :class:`StaticClient` is one."""
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ClientIdentity:
         """Who it is there."""
         ...
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
+class ClientProfile(msgspec.Struct, frozen=True, kw_only=True):
     """What a client says of itself to whoever registers it.
 
     Attributes:
@@ -50,10 +60,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     key: Any = None
     clients: Mapping[str, Preregistered] = {}
 
-    def known(self, issuer: str) -> Identity | None:
+    def known(self, issuer: str) -> ClientIdentity | None:
         """Who it is at an issuer where it was registered beforehand."""
         for named, client in self.clients.items():
-            if same_issuer(named, issuer):
+            if is_same_issuer(named, issuer):
                 return client.identity
         return None
 
@@ -71,7 +81,7 @@ class Registrar:
 
     def __init__(
         self,
-        program: Program,
+        program: ClientProfile,
         redirect: Redirect,
         store: TokenStore,
         network: Network,
@@ -115,7 +125,7 @@ class Registrar:
         else:
             await self._store.delete(key)
 
-    async def of(self, tokens: Tokens) -> Identity | None:
+    async def of(self, tokens: Tokens) -> ClientIdentity | None:
         """The client that some tokens were issued to; None where it is no more."""
         told = self._program.known(tokens.issuer)
         if told is not None:
@@ -124,9 +134,11 @@ class Registrar:
             return self._documented()
         # Logins that went on at once have registered several, and each renews its own tokens.
         kept = await self._good(Key(tokens.issuer, tokens.client_id, redirect=self._uri))
-        return None if kept is None else identified(kept)
+        return None if kept is None else make_identity(kept)
 
-    async def identity(self, place: Place, landing: str, kept: Registration | None) -> Identity:
+    async def identity(
+        self, place: DiscoveryResult, landing: str, kept: Registration | None
+    ) -> ClientIdentity:
         """Who the client is at an authorization server, which is told of it if need be.
 
         Args:
@@ -148,18 +160,20 @@ class Registrar:
         if self._program.metadata_url is not None and server.client_id_metadata_document_supported:
             return self._documented()
         if kept is not None and kept.redirect_uri == landing:
-            return identified(kept)
+            return make_identity(kept)
         if server.registration_endpoint:
-            return identified(await self._register(server, server.registration_endpoint, landing))
+            return make_identity(
+                await self._register(server, server.registration_endpoint, landing)
+            )
         raise AuthRequired(
-            f"{said(server.issuer)} registers no client by itself: register this one there, with "
+            f"{quote_foreign(server.issuer)} registers no client by itself: register this one there, with "
             f"the redirect URI {self._redirect.uri}, and pass the client_id it gives you as "
-            f"OAuth(clients={{{said(server.issuer)!r}: StaticClient(…)}})"
+            f"OAuth(clients={{{quote_foreign(server.issuer)!r}: StaticClient(…)}})"
         )
 
-    def _documented(self) -> Identity:
+    def _documented(self) -> ClientIdentity:
         url, key = self._program.metadata_url or "", self._program.key
-        return Identity(client_id=url, method="private_key_jwt" if key else "none", key=key)
+        return ClientIdentity(client_id=url, method="private_key_jwt" if key else "none", key=key)
 
     async def _register(self, server: ServerMetadata, endpoint: str, landing: str) -> Registration:
         """Register, and keep what comes of it."""
@@ -170,7 +184,7 @@ class Registrar:
             headers={"accept": "application/json", "content-type": "application/json"},
             body=msgspec.json.encode(document),
         )
-        read = members(answer.body)
+        read = parse_members(answer.body)
         if answer.status not in {200, 201}:
             raise self._refused(server.issuer, answer.status, read)
         registration = self._checked(read, server, landing, document)
@@ -183,8 +197,10 @@ class Registrar:
         if "refresh_token" in (server.grant_types_supported or ["refresh_token"]):
             grants.append("refresh_token")
         key = self._program.key
-        able = {*METHODS} if key is not None else {*METHODS} - {"private_key_jwt"}
-        method = next((m for m in BEST_FIRST if m in able and m in server.methods), "none")
+        able = {*AUTH_METHODS} if key is not None else {*AUTH_METHODS} - {"private_key_jwt"}
+        method = next(
+            (m for m in PREFERRED_AUTH_METHODS if m in able and m in server.methods), "none"
+        )
         document: dict[str, Any] = {
             "client_name": self._program.name,
             "redirect_uris": [landing],
@@ -203,14 +219,14 @@ class Registrar:
 
     def _refused(self, issuer: str, status: int, read: Mapping[str, Any]) -> AuthRefused:
         error, more = read.get("error"), read.get("error_description")
-        why = ": ".join(said(one) for one in (error, more) if isinstance(one, str) and one)
+        why = ": ".join(quote_foreign(one) for one in (error, more) if isinstance(one, str) and one)
         # spec 2026-07-28 basic/authorization/client-registration#application-type-and-redirect-uri-constraints:
         # a refusal SHOULD be told in a way that helps
         return AuthRefused(
-            f"{said(issuer)} does not register this client: {why or f'HTTP {status}'}; register it "
+            f"{quote_foreign(issuer)} does not register this client: {why or f'HTTP {status}'}; register it "
             f"there by hand with the redirect URI {self._redirect.uri}, and pass its client_id by "
             "OAuth(clients=…), or choose another redirect=",
-            said(error) if isinstance(error, str) else "",
+            quote_foreign(error) if isinstance(error, str) else "",
         )
 
     def _checked(
@@ -222,21 +238,21 @@ class Registrar:
     ) -> Registration:
         """What a server made of the client, if that is of any use."""
         try:
-            made = msgspec.convert(read, Registered)
+            made = msgspec.convert(read, RegistrationResponse)
         except msgspec.ValidationError as error:
             raise AuthUnsafe(
-                f"{said(server.issuer)} answered the registration with nonsense: {error}"
+                f"{quote_foreign(server.issuer)} answered the registration with nonsense: {error}"
             ) from None
         uris = made.redirect_uris
         if uris and not any(redirect_matches(uri, landing) for uri in uris):
             raise AuthUnsafe(
-                f"{said(server.issuer)} registered other redirect URIs than {landing}: users "
+                f"{quote_foreign(server.issuer)} registered other redirect URIs than {landing}: users "
                 "would be sent elsewhere"
             )
-        method = made.token_endpoint_auth_method or implied(made, server, asked)
-        if method not in METHODS or (method in BY_SECRET and not made.client_secret):
+        method = made.token_endpoint_auth_method or choose_auth_method(made, server, asked)
+        if method not in AUTH_METHODS or (method in SECRET_METHODS and not made.client_secret):
             raise AuthUnsafe(
-                f"{said(server.issuer)} wants the client to authenticate by {said(method)}, and "
+                f"{quote_foreign(server.issuer)} wants the client to authenticate by {quote_foreign(method)}, and "
                 "gave it nothing to do that with"
             )
         return Registration(
@@ -250,7 +266,7 @@ class Registrar:
         )
 
 
-class Registered(msgspec.Struct):
+class RegistrationResponse(msgspec.Struct):
     """What a server answers to a registration (RFC 7591 3.2.1)."""
 
     client_id: str
@@ -263,16 +279,72 @@ class Registered(msgspec.Struct):
         return f"Registered({self.client_id!r})"
 
 
-def implied(made: Registered, server: ServerMetadata, asked: Mapping[str, Any]) -> str:
+def choose_auth_method(
+    made: RegistrationResponse, server: ServerMetadata, asked: Mapping[str, Any]
+) -> str:
     """How a client authenticates where its registration does not say."""
     if not made.client_secret:
         return str(asked["token_endpoint_auth_method"])
     # RFC 7591 2: Basic, if nothing is said
-    return next((m for m in BY_SECRET if m in server.methods), BY_SECRET[0])
+    return next((m for m in SECRET_METHODS if m in server.methods), SECRET_METHODS[0])
 
 
-def identified(registration: Registration) -> Identity:
+def make_identity(registration: Registration) -> ClientIdentity:
     """Who a client is that registered itself."""
-    return Identity(
+    return ClientIdentity(
         client_id=registration.client_id, method=registration.method, secret=registration.secret
     )
+
+
+class StaticClient:
+    """A client that somebody registered at an authorization server, by hand or by a form there.
+
+    Example::
+
+        StaticClient("desktop-app")
+        StaticClient("report-job", secret=os.environ["REPORT_SECRET"])
+        StaticClient("report-job", key=PrivateKey(pem, alg="ES256"))
+
+    Args:
+        client_id: what it is called there.
+        secret: the secret it was given.
+        key: the private key whose public half the authorization server knows.
+        method: how it authenticates at the token endpoint: ``none``, ``client_secret_basic``,
+            ``client_secret_post`` or ``private_key_jwt``; None takes the best that both can.
+
+    Raises:
+        UsageError: it has no name, its key is no ``PrivateKey``, or a method is named that does
+            not go with what it has.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        secret: Secret | str | None = None,
+        key: "PrivateKey | None" = None,
+        method: str | None = None,
+    ) -> None:
+        if not client_id:
+            raise UsageError("a client that is registered has a client_id: give its text")
+        if method is not None and method not in AUTH_METHODS:
+            raise UsageError(f"method={method!r}: it is one of {', '.join(sorted(AUTH_METHODS))}")
+        if isinstance(key, str | bytes | Mapping):
+            raise UsageError(f"key= of {client_id!r} is PrivateKey(…) of that, and not its text")
+        for named, given, wanted in (
+            ("private_key_jwt", key, "key=PrivateKey(…)"),
+            ("client_secret_basic", secret, "secret=…"),
+            ("client_secret_post", secret, "secret=…"),
+        ):
+            if method == named and given is None:
+                raise UsageError(f"{client_id!r} is to authenticate by {method}: give it {wanted}")
+        self.client_id = client_id
+        self.identity = ClientIdentity(
+            client_id=client_id,
+            method=method,
+            secret=None if secret is None else Secret(secret),
+            key=key,
+        )
+
+    def __repr__(self) -> str:
+        return f"StaticClient({self.client_id!r})"

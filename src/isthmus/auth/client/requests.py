@@ -3,42 +3,55 @@
 :class:`AuthorizedRequests` stands around the requests of a connection, whichever transport makes
 them: the posts and streams of HTTP, the handshake of a WebSocket. Tokens go to the origin of the
 MCP server and nowhere else, in a header and nowhere else.
+
+What every way of getting tokens has in common: one session for each MCP server, shared.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, ClassVar
 
 import msgspec
 
-from isthmus.auth.challenge import Challenge, parse_challenges
-from isthmus.auth.client.proofs import Proofs
-from isthmus.auth.client.session import AuthSession, Want
-from isthmus.auth.client.step_up import StepUps
-from isthmus.auth.client.tokens import Tokens
+from isthmus.auth.client.discovery import STRICT_COMPAT, Compat
+from isthmus.auth.client.session import MAX_STEP_UPS, AuthSession, StepUps, TokenDemand, TokenGrant
+from isthmus.auth.client.store.records import Tokens
+from isthmus.auth.client.token_request import DpopProofs
+from isthmus.auth.net.challenge import Challenge, parse_challenges
+from isthmus.auth.net.urls import is_secure, origin_of
 from isthmus.auth.redaction import REDACTED, SHORTEST
-from isthmus.core.scopes import real_scopes
-from isthmus.errors import AuthError, ConnectionLost, Misbehaved
-from isthmus.runtime.holding import CLOCKS
-from isthmus.transports.http.refusals import same_origin
-from isthmus.transports.http.requests import Requests, Response
+from isthmus.core.principal import filter_scopes
+from isthmus.errors import (
+    AuthError,
+    AuthRequired,
+    AuthUnsafe,
+    ConnectionLost,
+    Misbehaved,
+    UsageError,
+)
+from isthmus.runtime.clocks import CONNECTION_CLOCKS
+from isthmus.transports.http.client.address import redact_url
+from isthmus.transports.http.client.requests import Requests, Response, same_origin
 
-__all__ = ["AuthorizedRequests"]
+__all__ = ["AuthorizedRequests", "Granting", "check_scopes"]
 
-MOST = 8
+MAX_SENDS = 8
 """Times that one request is sent, whatever the server answers."""
 
-PINGS = frozenset({"ping", "server/discover"})
+PING_METHODS = frozenset({"ping", "server/discover"})
 """Methods by which a client looks whether a server is there."""
 
-REFUSAL = 400
+FIRST_ERROR_STATUS = 400
 """The status from which on a response is a refusal, whose body ends in errors and logs."""
 
-BODY = 64 * 1024
+MAX_REFUSAL_BYTES = 64 * 1024
 """Bytes of a refusal that are read, so that its connection can be used again."""
 
 
 class AuthorizedRequests:
-    """:class:`~isthmus.transports.http.requests.Requests` with tokens.
+    """:class:`~isthmus.transports.http.client.requests.Requests` with tokens.
 
     Args:
         url: the MCP server; nothing is added to requests to another origin.
@@ -55,17 +68,17 @@ class AuthorizedRequests:
         requests: Requests,
         session: AuthSession,
         *,
-        proofs: Proofs | None = None,
+        proofs: DpopProofs | None = None,
         step_ups: StepUps | None = None,
         closed: Any = None,
     ) -> None:
         self._url = url
         self._requests = requests
         self._session = session
-        self._proofs = Proofs() if proofs is None else proofs
+        self._proofs = DpopProofs() if proofs is None else proofs
         self._step_ups = StepUps(session, url) if step_ups is None else step_ups
         self._closed = closed
-        self._clocks = CLOCKS.get()
+        self._clocks = CONNECTION_CLOCKS.get()
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
@@ -79,7 +92,7 @@ class AuthorizedRequests:
         # spec 2026-07-28 basic/authorization#token-handling: no server gets tokens of another
         if url != self._url and not same_origin(self._url, url):
             return await self._requests.send(method, url, headers, body)
-        request = Request(method, url, headers, body)
+        request = PendingRequest(method, url, headers, body)
         try:
             return await self._authorized(request)
         except AuthError as error:
@@ -88,7 +101,7 @@ class AuthorizedRequests:
             # Who goes on by itself looks after connections, and nobody could answer for this.
             raise ConnectionLost(str(error)) from error
 
-    async def _authorized(self, request: "Request") -> Response:
+    async def _authorized(self, request: "PendingRequest") -> Response:
         session = self._session
         tokens = session.tokens if session.fresh else await session.ready(self._clocks)
         response = await self._sent(request, tokens)
@@ -107,7 +120,7 @@ class AuthorizedRequests:
         finally:
             await self._requests.close()
 
-    async def _sent(self, request: "Request", tokens: Tokens | None) -> Response:
+    async def _sent(self, request: "PendingRequest", tokens: Tokens | None) -> Response:
         headers = request.headers
         if tokens is not None:
             # spec 2026-07-28 basic/authorization#token-requirements: in every request, in the
@@ -117,20 +130,20 @@ class AuthorizedRequests:
         response = await self._requests.send(request.method, request.url, headers, request.body)
         if tokens is not None and tokens.kind == "DPoP":
             self._proofs.learn(request.url, response.headers)
-        if tokens is not None and response.status >= REFUSAL:
-            return Discreet(response, tokens.access.reveal())
+        if tokens is not None and response.status >= FIRST_ERROR_STATUS:
+            return RedactedResponse(response, tokens.access.reveal())
         return response
 
     async def _again(
-        self, request: "Request", tokens: Tokens | None, response: Response
+        self, request: "PendingRequest", tokens: Tokens | None, response: Response
     ) -> Response:
         """Do what a refusal asks for, as often as that leads anywhere."""
-        for _ in range(MOST - 1):
+        for _ in range(MAX_SENDS - 1):
             try:
                 better = await self._better(request, tokens, response)
                 if better is None:
                     return response
-                await let_go(response)
+                await drain_response(response)
             except BaseException:
                 response.close()
                 raise
@@ -143,10 +156,10 @@ class AuthorizedRequests:
         return response
 
     async def _better(
-        self, request: "Request", tokens: Tokens | None, response: Response
+        self, request: "PendingRequest", tokens: Tokens | None, response: Response
     ) -> Tokens | None:
         """Tokens with which to send a request again; None where that helps nothing."""
-        challenges = challenges_of(response.headers)
+        challenges = read_challenges(response.headers)
         ours = [c for c in challenges if c.scheme in {"bearer", "dpop"}]
         if challenges and not ours:
             return None  # it wants something that tokens are not
@@ -162,7 +175,7 @@ class AuthorizedRequests:
         return await self._session.renewed(want, self._clocks, patient=request.patient)
 
     async def _more(
-        self, request: "Request", tokens: Tokens | None, challenges: list[Challenge]
+        self, request: "PendingRequest", tokens: Tokens | None, challenges: list[Challenge]
     ) -> Tokens | None:
         """Tokens with the scopes that a request takes."""
         short = [c for c in challenges if c.params.get("error") == "insufficient_scope"]
@@ -176,7 +189,7 @@ class AuthorizedRequests:
         return await self._step_ups.tokens(want, self._clocks, patient=request.patient)
 
 
-class Discreet:
+class RedactedResponse:
     """A refusal that does not repeat the token it was sent, as some servers do.
 
     Args:
@@ -204,7 +217,7 @@ class Discreet:
         self._response.close()
 
 
-class Request:
+class PendingRequest:
     """One request, and what has been tried for it."""
 
     def __init__(
@@ -218,12 +231,12 @@ class Request:
 
     def want(
         self, before: Tokens | None, challenges: list[Challenge], *, more: bool = False
-    ) -> Want:
+    ) -> TokenDemand:
         """What new tokens are wanted for."""
-        return Want(
+        return TokenDemand(
             before=before,
-            scopes=scopes_of(challenges),
-            metadata=metadata_of(challenges),
+            scopes=join_scopes(challenges),
+            metadata=find_metadata_url(challenges),
             more=more,
             operation=self.operation,
         )
@@ -236,29 +249,31 @@ class Request:
         opened again, and the end of a session.
         """
         if self.method == "POST":
-            said = [one.get("method", "ping") for one in messages(self.body) if "id" in one]
+            said = [one.get("method", "ping") for one in read_messages(self.body) if "id" in one]
             # these open a connection, or look whether it stands
-            return CLOCKS.get() is not None or any(method not in PINGS for method in said)
+            return CONNECTION_CLOCKS.get() is not None or any(
+                method not in PING_METHODS for method in said
+            )
         return self.method == "GET" and "MCP-Protocol-Version" not in self.headers
 
     @property
     def operation(self) -> str:
         """What it is about: a method, and the name of its target."""
         found = []
-        for one in messages(self.body):
+        for one in read_messages(self.body):
             params = one.get("params")
             target = params.get("name", params.get("uri", "")) if isinstance(params, dict) else ""
             found.append(f"{one.get('method', '')} {target}".strip())
         return ", ".join(found) or self.method
 
 
-def messages(body: bytes | None) -> list[dict[str, Any]]:
+def read_messages(body: bytes | None) -> list[dict[str, Any]]:
     """The messages of a body; it is ours, so it is whole."""
     read = msgspec.json.decode(body) if body else []
     return read if isinstance(read, list) else [read]
 
 
-def challenges_of(headers: Mapping[str, str]) -> list[Challenge]:
+def read_challenges(headers: Mapping[str, str]) -> list[Challenge]:
     """What a refusal asks for."""
     every = getattr(headers, "getall", None)  # there may be several headers of the name
     if every is not None:
@@ -267,13 +282,13 @@ def challenges_of(headers: Mapping[str, str]) -> list[Challenge]:
     return parse_challenges(values)
 
 
-def scopes_of(challenges: list[Challenge]) -> frozenset[str] | None:
+def join_scopes(challenges: list[Challenge]) -> frozenset[str] | None:
     """All scopes that challenges name; None where they name none."""
-    named = [scopes for c in challenges if (scopes := real_scopes(c.scopes or ()))]
+    named = [scopes for c in challenges if (scopes := filter_scopes(c.scopes or ()))]
     return frozenset().union(*named) if named else None
 
 
-def metadata_of(challenges: list[Challenge]) -> str | None:
+def find_metadata_url(challenges: list[Challenge]) -> str | None:
     """Where the server says that its metadata stand."""
     return next((url for c in challenges if (url := c.params.get("resource_metadata"))), None)
 
@@ -283,11 +298,125 @@ def wants_nonce(challenges: list[Challenge]) -> bool:
     return any(c.params.get("error") == "use_dpop_nonce" for c in challenges)
 
 
-async def let_go(response: Response) -> None:
+async def drain_response(response: Response) -> None:
     """Be done with a refusal."""
     try:
-        await response.read(BODY)
+        await response.read(MAX_REFUSAL_BYTES)
     except (ConnectionLost, Misbehaved):
         pass
     finally:
         response.close()
+
+
+class SharedSession(msgspec.Struct):
+    """What all connections to one MCP server share, and how many there are."""
+
+    session: AuthSession
+    proofs: DpopProofs
+    step_ups: StepUps
+    loop: asyncio.AbstractEventLoop
+    users: int = 0
+
+
+class Granting:
+    """An :class:`~isthmus.transports.http.client.requests.Authorization` that gets tokens by a grant.
+
+    It may serve several clients, also to several MCP servers: each server has tokens of its own.
+    Subclasses say what grant it is.
+
+    Attributes:
+        tries: how often one operation may ask for more scopes.
+        compat: what is put up with for servers that do not keep to the specification.
+    """
+
+    tries: ClassVar[int] = MAX_STEP_UPS
+    compat: Compat = STRICT_COMPAT
+
+    def __init__(self) -> None:
+        self.now = time.time
+        self._shared: dict[str, SharedSession] = {}
+
+    def grant(self, url: str, proofs: DpopProofs) -> TokenGrant:
+        """The way to tokens for one MCP server.
+
+        Args:
+            url: the MCP endpoint.
+            proofs: binds tokens to a key, where they are to be bound.
+        """
+        raise NotImplementedError
+
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests to the server at a URL that carry credentials.
+
+        Args:
+            url: the MCP endpoint.
+            requests: what sends them; closed with what is returned.
+
+        Raises:
+            AuthRequired: no token can be for such a URL.
+            AuthUnsafe: tokens could be read on their way there.
+        """
+        if url.startswith("http:") and not is_secure(url):
+            self.in_clear(url)
+        loop = asyncio.get_running_loop()
+        shared = self._shared.get(url)
+        if shared is None or shared.loop is not loop:
+            proofs = DpopProofs()
+            try:
+                grant = self.grant(url, proofs)
+            except ValueError as error:
+                raise AuthRequired(
+                    f"this server cannot be logged in to by the URL it was given: {error}"
+                ) from None
+            session = AuthSession(grant, now=self.now)
+            shared = SharedSession(session, proofs, StepUps(session, url, tries=self.tries), loop)
+            self._shared[url] = shared
+        shared.users += 1
+        return AuthorizedRequests(
+            url,
+            requests,
+            shared.session,
+            proofs=shared.proofs,
+            step_ups=shared.step_ups,
+            closed=partial(self._left, url, shared),
+        )
+
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        shared = self._shared.get(url)
+        tokens = None if shared is None else shared.session.tokens
+        return None if tokens is None else tokens.access
+
+    def in_clear(self, url: str) -> None:
+        """Say what there is to say to tokens that anybody on the way could read.
+
+        Raises:
+            AuthUnsafe: they are not sent, unless ``Compat(plain_http=…)`` names the origin.
+        """
+        # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+        if origin_of(url) not in self.compat.plain_http:
+            raise AuthUnsafe(
+                f"{redact_url(url)} is reached by plain http, where anybody on the way can read its "
+                "tokens: give its https URL; on a network of your own, "
+                f"compat=Compat(plain_http={{{origin_of(url)!r}}}) lets them go there"
+            )
+
+    async def _left(self, url: str, shared: SharedSession) -> None:
+        """The last one who leaves takes the session along; what is kept is in the store."""
+        shared.users -= 1
+        if shared.users:
+            return
+        if self._shared.get(url) is shared:
+            del self._shared[url]
+        await shared.session.close()
+
+
+def check_scopes(scopes: Iterable[str] | None) -> frozenset[str] | None:
+    """The scopes that an application asks for; None leaves it to the server.
+
+    Raises:
+        UsageError: they are one text, whose letters are no scopes.
+    """
+    if isinstance(scopes, str):
+        raise UsageError(f"scopes= is a set, as {{'files:read'}}, not {scopes!r}")
+    return None if scopes is None else frozenset(scopes)

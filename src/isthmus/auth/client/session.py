@@ -4,8 +4,13 @@ One flight at a time gets new tokens, in a task of its own, and whoever needs th
 Nobody holds a lock while an MCP request is on its way, so calls run beside one another; and a
 caller who is cancelled takes the flight along only when nobody else waits for it.
 
-How tokens are had is a :class:`Grant`: with the user (:mod:`isthmus.auth.client.oauth`), or in
+How tokens are had is a :class:`TokenGrant`: with the user (:mod:`isthmus.auth.client.grants.oauth`), or in
 one of the ways of machines.
+
+More scopes, where a request takes some that the tokens do not have.
+
+A user is asked as long as that leads somewhere: twice at most for one operation, and no more once
+an answer has brought nothing new.
 """
 
 import asyncio
@@ -16,22 +21,23 @@ from typing import Any, Protocol
 
 import msgspec
 
-from isthmus.auth.client.tokens import Tokens
-from isthmus.errors import AuthRefused, ConnectionLost, IsthmusError
-from isthmus.runtime.holding import Clocks
+from isthmus.auth.cache import BoundedDict
+from isthmus.auth.client.store.records import Tokens
+from isthmus.errors import AuthRefused, ConnectionLost, IsthmusError, ScopeShortfall
+from isthmus.runtime.clocks import Clocks
 
-__all__ = ["AuthSession", "Grant", "Want"]
+__all__ = ["AuthSession", "StepUps", "TokenDemand", "TokenGrant"]
 
-EARLY = 60.0
+REFRESH_EARLY_S = 60.0
 """Seconds before its end at which a token is renewed; a short one at 80 % of its life."""
 
-PART = 0.8
+REFRESH_LIFE_FRACTION = 0.8
 
-PAUSE = 10.0
+REFRESH_RETRY_S = 10.0
 """Seconds until a renewal is tried again that failed while the token is still good."""
 
 
-class Want(msgspec.Struct, frozen=True, kw_only=True):
+class TokenDemand(msgspec.Struct, frozen=True, kw_only=True):
     """What new tokens are wanted for.
 
     Attributes:
@@ -51,7 +57,7 @@ class Want(msgspec.Struct, frozen=True, kw_only=True):
     operation: str = ""
 
 
-class Grant(Protocol):
+class TokenGrant(Protocol):
     """A way to get tokens for one MCP server.
 
     Attributes:
@@ -64,7 +70,7 @@ class Grant(Protocol):
         """The tokens that were kept, if there are any."""
         ...
 
-    async def refresh(self, tokens: Tokens, want: Want) -> Tokens | None:
+    async def refresh(self, tokens: Tokens, want: TokenDemand) -> Tokens | None:
         """Newer tokens without a person; None where that cannot be done.
 
         Raises:
@@ -72,7 +78,7 @@ class Grant(Protocol):
         """
         ...
 
-    async def obtain(self, want: Want) -> Tokens:
+    async def obtain(self, want: TokenDemand) -> Tokens:
         """New tokens, and keep them.
 
         Raises:
@@ -85,7 +91,7 @@ class Grant(Protocol):
         ...
 
 
-class Flight:
+class TokenFlight:
     """One attempt to get tokens, and how many wait for it."""
 
     def __init__(self, work: Coroutine[Any, Any, None], *, asks_user: bool) -> None:
@@ -127,14 +133,14 @@ class AuthSession:
             server has not let in a request with them; empty after that.
     """
 
-    def __init__(self, grant: Grant, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, grant: TokenGrant, *, now: Callable[[], float] = time.time) -> None:
         self.tokens: Tokens | None = None
         self.untried = ""
         self._grant = grant
         self._now = now
         self._loaded = False
         self._closed = False
-        self._flight: Flight | None = None
+        self._flight: TokenFlight | None = None
         self._not_before = float("-inf")
 
     @property
@@ -156,7 +162,7 @@ class AuthSession:
         return self.tokens
 
     async def renewed(
-        self, want: Want, clocks: Clocks | None = None, *, patient: bool = True
+        self, want: TokenDemand, clocks: Clocks | None = None, *, patient: bool = True
     ) -> Tokens | None:
         """Other tokens than those that did not do.
 
@@ -181,7 +187,7 @@ class AuthSession:
             await self._fly(lambda: self._renew(want, may=may), clocks, asks_user=asks_user)
         return self.tokens if self._serve(want) else None
 
-    def _serve(self, want: Want) -> bool:
+    def _serve(self, want: TokenDemand) -> bool:
         """Whether the tokens at hand are others than those that did not do."""
         return self.tokens is not None and self.tokens is not want.before
 
@@ -217,7 +223,7 @@ class AuthSession:
             if self._closed:
                 raise ConnectionLost("the client was closed while it got authorization")
             if self._flight is None:
-                self._flight = Flight(work(), asks_user=asks_user)
+                self._flight = TokenFlight(work(), asks_user=asks_user)
                 self._flight.task.add_done_callback(self._landed)
             flight = self._flight
             await flight.join(clocks)
@@ -239,13 +245,13 @@ class AuthSession:
         if tokens is None:
             return
         try:
-            await self._refreshed(tokens, Want(before=tokens, challenged=False))
+            await self._refreshed(tokens, TokenDemand(before=tokens, challenged=False))
         except IsthmusError:
             if self._over(tokens):
                 raise
-            self._not_before = self._now() + PAUSE
+            self._not_before = self._now() + REFRESH_RETRY_S
 
-    async def _renew(self, want: Want, *, may: bool) -> None:
+    async def _renew(self, want: TokenDemand, *, may: bool) -> None:
         """Get other tokens: by themselves if that can be, or else with the user."""
         tokens = self.tokens
         if tokens is not None and not want.more and self.untried == "obtained":
@@ -259,7 +265,7 @@ class AuthSession:
         if may:
             self.tokens, self.untried = await self._grant.obtain(want), "obtained"
 
-    async def _refreshed(self, tokens: Tokens, want: Want) -> bool:
+    async def _refreshed(self, tokens: Tokens, want: TokenDemand) -> bool:
         """Refresh; False where that leads nowhere."""
         newer = await self._grant.refresh(tokens, want)
         if newer is not None:
@@ -276,8 +282,84 @@ class AuthSession:
         if tokens.expires_at is None or (tokens.refresh is None and self._grant.asks_user):
             return False  # the server says when they do no more
         now, life = self._now(), tokens.expires_at - tokens.issued_at
-        due = max(tokens.expires_at - EARLY, tokens.issued_at + PART * life)
+        due = max(
+            tokens.expires_at - REFRESH_EARLY_S, tokens.issued_at + REFRESH_LIFE_FRACTION * life
+        )
         return now >= max(due, self._not_before)
 
     def _over(self, tokens: Tokens) -> bool:
         return tokens.expires_at is not None and self._now() >= tokens.expires_at
+
+
+MAX_STEP_UPS = 2
+"""How often one operation may ask for more."""
+
+MAX_OPERATIONS = 1000
+"""Operations that are remembered."""
+
+
+class StepUps:
+    """Gets more scopes for the operations at one MCP server.
+
+    Args:
+        session: the tokens.
+        url: the MCP server, for messages.
+        tries: how often one operation may ask for more.
+    """
+
+    def __init__(self, session: AuthSession, url: str, *, tries: int = MAX_STEP_UPS) -> None:
+        self._session = session
+        self._url = url
+        self._most_tries = tries
+        self._tries: BoundedDict[str, int] = BoundedDict(MAX_OPERATIONS)
+
+    async def tokens(
+        self, want: TokenDemand, clocks: Clocks | None = None, *, patient: bool = True
+    ) -> Tokens | None:
+        """Tokens that have the scopes wanted.
+
+        Returns:
+            None where only a person could help, and nobody may be waited for.
+
+        Raises:
+            ScopeShortfall: they are not to be had.
+            AuthError: something else went wrong.
+        """
+        needed = want.scopes or frozenset()
+        current = self._session.tokens
+        if current is not None and current is not want.before and needed <= current.scopes:
+            return current  # somebody else has asked for them meanwhile
+        before = current.scopes if current is not None else frozenset()
+        if needed <= before:
+            raise ScopeShortfall(
+                f"{self._url} refuses {want.operation}: its scopes were granted already"
+                f"{format_scopes(needed)}, so asking the user again would change nothing"
+            )
+        # spec 2026-07-28 basic/authorization#step-up-authorization-flow: no more than a few
+        # times, and what was tried is remembered
+        if self._tries.get(want.operation, 0) >= self._most_tries:
+            raise ScopeShortfall(
+                f"{self._url} wants yet other scopes for {want.operation}{format_scopes(needed)} after "
+                f"{self._most_tries} attempt(s) to get them: ask whoever runs it",
+                needed - before,
+            )
+        if patient:
+            self._tries[want.operation] = self._tries.get(want.operation, 0) + 1
+        newer = await self._session.renewed(want, clocks, patient=patient)
+        if newer is not None and not newer.scopes - before:
+            raise ScopeShortfall(
+                f"{newer.issuer} granted nothing new for {want.operation}: "
+                f"{self._url} wants{format_scopes(needed)}",
+                needed - newer.scopes,
+            )
+        return newer
+
+    def worked(self, operation: str) -> None:
+        """An operation was let in: it may ask again some day."""
+        self._tries.pop(operation, None)
+
+
+def format_scopes(scopes: frozenset[str]) -> str:
+    """Scopes for a message."""
+    named = [scope[:80] for scope in sorted(scopes)[:20]]
+    return f" ({', '.join(named)})" if named else ""

@@ -5,44 +5,48 @@ from collections.abc import Callable, Collection, Mapping
 from time import time
 from typing import Any, Literal, NamedTuple
 
-from isthmus.auth.client_identity import basic
-from isthmus.auth.flights import Flights
-from isthmus.auth.jose import LEEWAY, InvalidToken, audiences, check_times
-from isthmus.auth.network import (
-    TOTAL,
+from isthmus.auth.arguments import check_number
+from isthmus.auth.cache import BoundedDict, SingleFlight
+from isthmus.auth.net.network import (
+    TOTAL_TIMEOUT_S,
     Network,
     NetworkFailed,
     NetworkPolicy,
     NetworkRefused,
     desktop,
-    network_of,
+    make_network,
 )
-from isthmus.auth.newest import Newest
-from isthmus.auth.numbers import check_number
-from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
-from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
-from isthmus.auth.secret import Secret, digest
+from isthmus.auth.resource_server.verifier import (
+    Presented,
+    VerifierUnavailable,
+    read_key_binding,
+    read_scope_claim,
+    read_text_claim,
+)
+from isthmus.auth.tokens.jose import LEEWAY_S, InvalidToken, audiences_of, check_times
+from isthmus.auth.tokens.protocol import encode_basic
+from isthmus.auth.tokens.secret import Secret, sha256_digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
 __all__ = ["IntrospectionVerifier"]
 
-FRESH = 60.0
+MAX_FRESH_S = 60.0
 """Seconds for which an answer is believed, and so the longest that a revoked token is."""
 
-REMEMBERED = 16_384
+MAX_REMEMBERED_ANSWERS = 16_384
 """Answers that are remembered, and tokens that are asked about again for open streams."""
 
-AT_ONCE = 128
+MAX_PENDING_TOKENS = 128
 """Tokens that are asked about at the same time; a flood of made-up ones opens no more requests."""
 
-LIMIT = 64 * 1024
+MAX_ANSWER_BYTES = 64 * 1024
 """Bytes of an answer."""
 
 log = logging.getLogger("isthmus.auth")
 
 
-class Remembered(NamedTuple):
+class IntrospectedToken(NamedTuple):
     """An answer."""
 
     principal: Principal
@@ -87,19 +91,21 @@ class IntrospectionVerifier:
         issuer: str,
         audience: str | Collection[str] | None = None,
         method: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic",
-        fresh: float = FRESH,
-        leeway: float = LEEWAY,
+        fresh: float = MAX_FRESH_S,
+        leeway: float = LEEWAY_S,
         network: Network | NetworkPolicy | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         check_number("fresh", fresh)
         check_number("leeway", leeway)
-        if not 0 <= fresh <= FRESH:
+        if not 0 <= fresh <= MAX_FRESH_S:
             raise UsageError(
-                f"fresh= is {fresh:g}: a revoked token is good for {FRESH:g} s at most"
+                f"fresh= is {fresh:g}: a revoked token is good for {MAX_FRESH_S:g} s at most"
             )
         try:
-            self._network = network_of(network or desktop(endpoint), keep=False, total=TOTAL)
+            self._network = make_network(
+                network or desktop(endpoint), keep=False, total=TOTAL_TIMEOUT_S
+            )
         except ValueError as error:
             raise UsageError(f"IntrospectionVerifier: {error}") from None
         self.issuer = issuer
@@ -108,9 +114,13 @@ class IntrospectionVerifier:
         self._audience = {audience} if isinstance(audience, str) else audience
         self._times = (fresh, leeway)
         self._clock = clock
-        self._remembered: Newest[bytes, Remembered] = Newest(REMEMBERED)
-        self._flights: Flights[Mapping[str, Any]] = Flights()
-        self._open: Newest[int, tuple[Principal, Presented, str]] = Newest(REMEMBERED)
+        self._remembered: BoundedDict[bytes, IntrospectedToken] = BoundedDict(
+            MAX_REMEMBERED_ANSWERS
+        )
+        self._flights: SingleFlight[Mapping[str, Any]] = SingleFlight()
+        self._open: BoundedDict[int, tuple[Principal, Presented, str]] = BoundedDict(
+            MAX_REMEMBERED_ANSWERS
+        )
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """Whose a token is; None where it is not active, or not for this resource.
@@ -118,12 +128,14 @@ class IntrospectionVerifier:
         Raises:
             VerifierUnavailable: the authorization server does not answer, or does not let us ask.
         """
-        name = digest(presented.token)
+        name = sha256_digest(presented.token)
         known = self._remembered.get(name)
         if known is not None and known.resource == resource and self._clock() < known.until:
             return known.principal
-        if len(self._flights) >= AT_ONCE and name not in self._flights:
-            raise VerifierUnavailable(f"introspection: {AT_ONCE} tokens are being asked about")
+        if len(self._flights) >= MAX_PENDING_TOKENS and name not in self._flights:
+            raise VerifierUnavailable(
+                f"introspection: {MAX_PENDING_TOKENS} tokens are being asked about"
+            )
         answer = await self._flights.run(name, lambda: self._ask(presented.token))
         try:
             principal = self._principal(answer, resource)
@@ -156,9 +168,11 @@ class IntrospectionVerifier:
         if method == "client_secret_post":
             fields |= {"client_id": client_id, "client_secret": secret.reveal()}
         else:
-            headers["authorization"] = basic(client_id, secret)
+            headers["authorization"] = encode_basic(client_id, secret)
         try:
-            answer = await self._network.form(self._endpoint, fields, headers, limit=LIMIT)
+            answer = await self._network.form(
+                self._endpoint, fields, headers, limit=MAX_ANSWER_BYTES
+            )
             said = answer.json() if answer.status == 200 else None
         except (NetworkFailed, NetworkRefused) as error:
             raise VerifierUnavailable(f"introspection: {error}") from error
@@ -181,22 +195,22 @@ class IntrospectionVerifier:
             raise InvalidToken("it is of another issuer")
         # spec 2026-07-28
         # basic/authorization/security-considerations#token-audience-binding-and-validation
-        if not audiences(answer) & set(self._audience or {resource}):
+        if not audiences_of(answer) & set(self._audience or {resource}):
             raise InvalidToken("it was issued for another resource: see aud of the introspection")
         now, leeway = self._clock(), self._times[1]
-        expires = check_times({"exp": now + FRESH, **answer}, now, leeway)
-        client = text_of(answer, ("client_id",)) or ""
-        subject = text_of(answer, ("sub", "username")) or client
+        expires = check_times({"exp": now + MAX_FRESH_S, **answer}, now, leeway)
+        client = read_text_claim(answer, ("client_id",)) or ""
+        subject = read_text_claim(answer, ("sub", "username")) or client
         if not subject:
             raise InvalidToken("the introspection does not say whose it is")
         return Principal(
             issuer=self.issuer,
             subject=subject,
             client_id=client,
-            scopes=scopes_of(answer, ("scope",)) or frozenset(),
+            scopes=read_scope_claim(answer, ("scope",)) or frozenset(),
             expires_at=expires if "exp" in answer else None,
             claims={name: value for name, value in answer.items() if name != "active"},
-            jkt=binding_of(answer),
+            jkt=read_key_binding(answer),
         )
 
     def _remember(
@@ -205,5 +219,5 @@ class IntrospectionVerifier:
         until = self._clock() + self._times[0]
         if principal.expires_at is not None:
             until = min(until, principal.expires_at)
-        self._remembered[name] = Remembered(principal, resource, until)
+        self._remembered[name] = IntrospectedToken(principal, resource, until)
         self._open[id(principal)] = (principal, presented, resource)

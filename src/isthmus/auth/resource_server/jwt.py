@@ -5,27 +5,31 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from time import time
 from typing import Any, Literal, NamedTuple
 
-from isthmus.auth.extra import require
-from isthmus.auth.jose import (
+from isthmus.auth.arguments import check_number, require_library
+from isthmus.auth.cache import BoundedDict
+from isthmus.auth.net.network import TOTAL_TIMEOUT_S, Network, NetworkPolicy, desktop, make_network
+from isthmus.auth.net.urls import metadata_urls
+from isthmus.auth.resource_server.verifier import (
+    Presented,
+    VerifierUnavailable,
+    read_key_binding,
+    read_scope_claim,
+    read_text_claim,
+)
+from isthmus.auth.tokens.jose import (
     ALGORITHMS,
-    COMMON,
-    LEEWAY,
+    DEFAULT_ALGORITHMS,
+    LEEWAY_S,
     Claims,
     InvalidToken,
     Keys,
-    audiences,
+    audiences_of,
     check_times,
     read_token,
-    verify,
+    verify_jwt,
 )
-from isthmus.auth.jwks import Jwks, KeysUnavailable, jwks_uri_of
-from isthmus.auth.network import TOTAL, Network, NetworkPolicy, desktop, network_of
-from isthmus.auth.newest import Newest
-from isthmus.auth.numbers import check_number
-from isthmus.auth.resource_server.claims import binding_of, scopes_of, text_of
-from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
-from isthmus.auth.secret import digest
-from isthmus.auth.urls import metadata_urls
+from isthmus.auth.tokens.jwks import Jwks, KeysUnavailable, discover_jwks_uri
+from isthmus.auth.tokens.secret import sha256_digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
@@ -33,25 +37,25 @@ __all__ = ["JWTVerifier", "Profile"]
 
 Profile = Literal["rfc9068", "compat"]
 
-TYPES: Mapping[Profile, frozenset[str]] = {
+TYPES_BY_PROFILE: Mapping[Profile, frozenset[str]] = {
     "rfc9068": frozenset({"at+jwt"}),
     "compat": frozenset({"at+jwt", "jwt", ""}),
 }
 """What ``typ`` may say. The empty one is a header without it."""
 
-SCOPES = ("scope", "scp")
-CLIENTS = ("client_id", "azp", "appid", "cid")
+SCOPE_CLAIMS = ("scope", "scp")
+CLIENT_CLAIMS = ("client_id", "azp", "appid", "cid")
 
-IDENTITY = ("at_hash", "c_hash", "s_hash")
+ID_TOKEN_CLAIMS = ("at_hash", "c_hash", "s_hash")
 """Claims that only ID tokens have, which are for the client and nobody else."""
 
-REMEMBERED = 4096
+MAX_REMEMBERED_TOKENS = 4096
 """Tokens whose verification is remembered."""
 
 log = logging.getLogger("isthmus.auth")
 
 
-class Remembered(NamedTuple):
+class VerifiedToken(NamedTuple):
     """A token that was verified."""
 
     principal: Principal
@@ -101,23 +105,23 @@ class JWTVerifier:
         *,
         audience: str | Collection[str] | None = None,
         jwks: "str | Keys | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None" = None,
-        algorithms: Collection[str] = COMMON,
+        algorithms: Collection[str] = DEFAULT_ALGORITHMS,
         profile: Profile = "rfc9068",
-        scope_claims: Sequence[str] = SCOPES,
-        client_claims: Sequence[str] = CLIENTS,
-        leeway: float = LEEWAY,
-        remember: int = REMEMBERED,
+        scope_claims: Sequence[str] = SCOPE_CLAIMS,
+        client_claims: Sequence[str] = CLIENT_CLAIMS,
+        leeway: float = LEEWAY_S,
+        remember: int = MAX_REMEMBERED_TOKENS,
         network: Network | NetworkPolicy | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
-        require("joserfc", "JWTVerifier")
+        require_library("joserfc", "JWTVerifier")
         refused = sorted(set(algorithms) - set(ALGORITHMS))
         if refused or not algorithms:
             raise UsageError(
                 f"tokens cannot be signed with {', '.join(refused) or 'nothing'}: "
                 f"algorithms= takes some of {', '.join(ALGORITHMS)}"
             )
-        if profile not in TYPES:
+        if profile not in TYPES_BY_PROFILE:
             raise UsageError(f"profile= is 'rfc9068' or 'compat', not {profile!r}")
         check_number("leeway", leeway)
         check_number("remember", remember, whole=True, unit="tokens")
@@ -129,7 +133,7 @@ class JWTVerifier:
         self._leeway = leeway
         self._clock = clock
         self._keys = self._source(jwks, network)
-        self._remembered: Newest[bytes, Remembered] = Newest(remember)
+        self._remembered: BoundedDict[bytes, VerifiedToken] = BoundedDict(remember)
 
     def _source(self, jwks: Any, network: Network | NetworkPolicy | None) -> Jwks | Keys:
         if jwks is not None and not isinstance(jwks, str):
@@ -142,12 +146,12 @@ class JWTVerifier:
                 metadata_urls(self.issuer)  # says at once that it has none
             # Both were named by whoever runs this server, so that they may be where nobody else looks.
             policy = network or desktop(self.issuer, *([jwks] if jwks else []))
-            asked = network_of(policy, keep=False, total=TOTAL)
+            asked = make_network(policy, keep=False, total=TOTAL_TIMEOUT_S)
         except ValueError as error:
             raise UsageError(f"JWTVerifier: {error}") from None
         if jwks is not None:
             return Jwks(jwks, asked)
-        return Jwks(lambda: jwks_uri_of(self.issuer, asked), asked)
+        return Jwks(lambda: discover_jwks_uri(self.issuer, asked), asked)
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """Whose a token is; None where it is none of this issuer for this resource.
@@ -158,7 +162,7 @@ class JWTVerifier:
         """
         if presented.is_too_long:
             return None
-        name = digest(presented.token)
+        name = sha256_digest(presented.token)
         known = self._remembered.get(name)
         if known is not None and self._still(known, resource):
             return known.principal
@@ -178,7 +182,7 @@ class JWTVerifier:
     async def _believed(self, presented: Presented) -> Claims:
         keys, algorithms = self._keys, self._algorithms
         if isinstance(keys, Keys):
-            return verify(presented.token, keys, algorithms=algorithms)
+            return verify_jwt(presented.token, keys, algorithms=algorithms)
         return await keys.verify(presented.token, algorithms=algorithms)
 
     def _may_be_good(self, presented: Presented, resource: str) -> bool:
@@ -199,17 +203,17 @@ class JWTVerifier:
         """
         typ = claims.header.get("typ", "")
         kind = typ.lower().removeprefix("application/") if isinstance(typ, str) else None
-        if kind not in TYPES[self._profile]:
+        if kind not in TYPES_BY_PROFILE[self._profile]:
             raise InvalidToken(f"it is of type {str(typ)[:40]!r}, which is no access token")
         if claims.get("iss") != self.issuer:
             raise InvalidToken("it is of another issuer")
         # spec 2026-07-28
         # basic/authorization/security-considerations#token-audience-binding-and-validation
-        if not audiences(claims) & set(self._audience or {resource}):
+        if not audiences_of(claims) & set(self._audience or {resource}):
             raise InvalidToken("it was issued for another resource: see aud")
         expires = check_times(claims, self._clock(), self._leeway)
         scopes, client = self._granted(claims, kind)
-        subject = text_of(claims, ("sub",))
+        subject = read_text_claim(claims, ("sub",))
         if subject is None:
             raise InvalidToken("it does not say whose it is: sub is missing")
         return Principal(
@@ -219,19 +223,22 @@ class JWTVerifier:
             scopes=scopes,
             expires_at=expires,
             claims=dict(claims),
-            jkt=binding_of(claims),
+            jkt=read_key_binding(claims),
         )
 
     def _granted(self, claims: Claims, kind: str) -> tuple[frozenset[str], str]:
         """The scopes, and the client: without both it might be an ID token."""
-        scopes, client = scopes_of(claims, self._names[0]), text_of(claims, self._names[1])
+        scopes, client = (
+            read_scope_claim(claims, self._names[0]),
+            read_text_claim(claims, self._names[1]),
+        )
         if client is None:
             raise InvalidToken("it does not say whose client it was issued to")
-        if kind != "at+jwt" and (scopes is None or any(name in claims for name in IDENTITY)):
+        if kind != "at+jwt" and (scopes is None or any(name in claims for name in ID_TOKEN_CLAIMS)):
             raise InvalidToken("it has no scopes, or is an ID token")
         return scopes or frozenset(), client
 
-    def _still(self, known: Remembered, resource: str) -> bool:
+    def _still(self, known: VerifiedToken, resource: str) -> bool:
         keys = self._keys
         fresh = isinstance(keys, Keys) or (keys.current and keys.turn == known.turn)
         return fresh and known.resource == resource and self._clock() < known.until
@@ -241,4 +248,4 @@ class JWTVerifier:
             return
         turn = 0 if isinstance(self._keys, Keys) else self._keys.turn
         until = principal.expires_at + self._leeway
-        self._remembered[name] = Remembered(principal, resource, turn, until)
+        self._remembered[name] = VerifiedToken(principal, resource, turn, until)

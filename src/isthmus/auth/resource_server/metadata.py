@@ -5,20 +5,20 @@ from typing import Any
 
 import msgspec
 
-from isthmus.auth.urls import split, well_known
-from isthmus.transports.http.bearer import Asgi
-from isthmus.transports.http.reply import JSON, Header, Receive, Scope, Send, respond
+from isthmus.auth.net.urls import split_url, well_known_url
+from isthmus.transports.http.authorizer import AsgiApp
+from isthmus.transports.http.reply import JSON_TYPE, Header, Receive, Scope, Send, send_response
 
-__all__ = ["SUFFIX", "document", "page", "places"]
+__all__ = ["METADATA_SUFFIX", "list_metadata_paths", "make_metadata_page", "make_resource_metadata"]
 
-SUFFIX = "oauth-protected-resource"
+METADATA_SUFFIX = "oauth-protected-resource"
 
 # The metadata is the same for everybody and tells nothing that is not public.
-ANYBODY: tuple[Header, ...] = (
+METADATA_HEADERS: tuple[Header, ...] = (
     (b"access-control-allow-origin", b"*"),
     (b"cache-control", b"public, max-age=300"),
 )
-ASKED: tuple[Header, ...] = (
+PREFLIGHT_HEADERS: tuple[Header, ...] = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET"),
     (b"access-control-allow-headers", b"*"),
@@ -26,7 +26,7 @@ ASKED: tuple[Header, ...] = (
 )
 
 
-def document(
+def make_resource_metadata(
     resource: str,
     authorization_servers: Sequence[str],
     scopes: frozenset[str],
@@ -58,7 +58,7 @@ def document(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def places(resource: str, *, alone: bool) -> list[str]:
+def list_metadata_paths(resource: str, *, alone: bool) -> list[str]:
     """The paths where the metadata of a resource is looked for, best first.
 
     Args:
@@ -66,22 +66,22 @@ def places(resource: str, *, alone: bool) -> list[str]:
         alone: nothing else on its origin has metadata, so that it may be at the root, too.
     """
     # spec 2025-11-25 basic/authorization#protected-resource-metadata-discovery-requirements
-    found = [split(well_known(resource, SUFFIX)).path]
-    root = f"/.well-known/{SUFFIX}"
+    found = [split_url(well_known_url(resource, METADATA_SUFFIX)).path]
+    root = f"/.well-known/{METADATA_SUFFIX}"
     return [*found, root] if alone and root not in found else found
 
 
-def page(members: Mapping[str, Any]) -> Asgi:
+def make_metadata_page(members: Mapping[str, Any]) -> AsgiApp:
     """What serves the metadata."""
     body = msgspec.json.encode(members)
 
     async def serve(scope: Scope, _receive: Receive, send: Send) -> None:
         verb = scope["method"]
         if verb in {"GET", "HEAD"}:
-            await respond(send, 200, (JSON, *ANYBODY), body, verb=verb)
+            await send_response(send, 200, (JSON_TYPE, *METADATA_HEADERS), body, verb=verb)
         elif verb == "OPTIONS":
-            await respond(send, 204, ASKED)
+            await send_response(send, 204, PREFLIGHT_HEADERS)
         else:
-            await respond(send, 405, ((b"allow", b"GET, HEAD, OPTIONS"), *ANYBODY))
+            await send_response(send, 405, ((b"allow", b"GET, HEAD, OPTIONS"), *METADATA_HEADERS))
 
     return serve

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from isthmus.auth.secret import digest
-from isthmus.store.database import Database, Schema
+from isthmus.auth.tokens.secret import sha256_digest
+from isthmus.store.sqlite import Database, DatabaseSchema
 
 if TYPE_CHECKING:
     import sqlite3
@@ -17,7 +17,7 @@ __all__ = ["KVReplays", "ReplayStore", "SQLiteReplays"]
 
 TIDY_INTERVAL_S = 30.0
 
-SCHEMA = Schema(
+REPLAY_SCHEMA = DatabaseSchema(
     application=0x15714A76,
     version=1,
     tables=(
@@ -60,7 +60,7 @@ class SQLiteReplays:
     def __init__(
         self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time
     ) -> None:
-        self._database = Database(path, schema=SCHEMA, durability="normal")
+        self._database = Database(path, schema=REPLAY_SCHEMA, durability="normal")
         self._clock = clock
         self._tidied = float("-inf")
 
@@ -69,7 +69,7 @@ class SQLiteReplays:
 
     async def first(self, jkt: str, jti: str, until: float) -> bool:
         """Remember a proof; see :meth:`ReplayStore.first`."""
-        name = proof_name(jkt, jti)
+        name = hash_proof(jkt, jti)
 
         def remember(db: "sqlite3.Connection") -> bool:
             self._tidy(db)
@@ -103,11 +103,11 @@ class KVReplays:
 
     async def first(self, jkt: str, jti: str, until: float) -> bool:
         """Remember a proof; see :meth:`ReplayStore.first`."""
-        key = f"dpop/{proof_name(jkt, jti).hex()}"
+        key = f"dpop/{hash_proof(jkt, jti).hex()}"
         ttl = max(1.0, until - self._clock())
         return await self._kv.cas(key, b"", 0, ttl) is not None
 
 
-def proof_name(jkt: str, jti: str) -> bytes:
+def hash_proof(jkt: str, jti: str) -> bytes:
     """The name of a proof, whatever its client called it."""
-    return digest(f"{jkt} {jti}")
+    return sha256_digest(f"{jkt} {jti}")

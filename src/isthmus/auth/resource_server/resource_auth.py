@@ -1,4 +1,7 @@
-"""An MCP server as an OAuth resource server: whose token it is, and what it is good for."""
+"""An MCP server as an OAuth resource server: whose token it is, and what it is good for.
+
+What scopes there are, what every request takes, and which of them stand for others.
+"""
 
 import inspect
 import time
@@ -6,8 +9,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
-from isthmus.auth.jose import LEEWAY
-from isthmus.auth.numbers import check_number
+from isthmus.auth.arguments import check_number
+from isthmus.auth.net.urls import is_secure, origin_of, split_url, well_known_url
+from isthmus.auth.resource_server.challenges import ResourceChallenges
 from isthmus.auth.resource_server.credentials import (
     MAX_PROOF_BYTES,
     MAX_TOKEN_BYTES,
@@ -16,31 +20,93 @@ from isthmus.auth.resource_server.credentials import (
     read_credentials,
     read_proof,
 )
-from isthmus.auth.resource_server.metadata import SUFFIX, document, page, places
-from isthmus.auth.resource_server.refusals import Challenges
-from isthmus.auth.resource_server.scopes import ScopeModel
+from isthmus.auth.resource_server.metadata import (
+    METADATA_SUFFIX,
+    list_metadata_paths,
+    make_metadata_page,
+    make_resource_metadata,
+)
 from isthmus.auth.resource_server.verifier import Presented, TokenVerifier, VerifierUnavailable
-from isthmus.auth.secret import Secret
-from isthmus.auth.urls import is_secure, origin, split, well_known
-from isthmus.core.http_rules import Refusal
-from isthmus.core.principal import Principal
+from isthmus.auth.tokens.jose import LEEWAY_S
+from isthmus.auth.tokens.secret import Secret
+from isthmus.core.http.rules import Refusal
+from isthmus.core.principal import Principal, check_scopes
 from isthmus.errors import UsageError
-from isthmus.transports.http.bearer import Asgi, Asked, Known
+from isthmus.transports.http.authorizer import AsgiApp, KnownScopes, MethodScopes
 from isthmus.transports.http.reply import Scope
 
 if TYPE_CHECKING:
-    from isthmus.auth.dpop import Nonces, Proof
     from isthmus.auth.resource_server.replays import ReplayStore
+    from isthmus.auth.tokens.dpop import DpopProof, Nonces
 
-__all__ = ["ResourceAuth"]
+__all__ = ["ResourceAuth", "ScopeModel"]
 
-Upstream = Callable[[Principal, str], Awaitable[Any]]
+MAX_EXPANSIONS = 1024
+
+
+class ScopeModel:
+    """The scopes of one server.
+
+    Example:
+        >>> model = ScopeModel({"files:read"}, implies={"files:admin": {"files:read", "files:write"}})
+        >>> model.satisfied(frozenset({"files:admin"}), frozenset({"files:write"}))
+        True
+
+    Args:
+        base: what every request takes, whatever it asks for; the metadata lists these, so that
+            clients begin with the least.
+        implies: for a scope those that whoever has it has as well, also in several steps.
+
+    Attributes:
+        base: what every request takes.
+        known: every scope that stands in here.
+
+    Raises:
+        UsageError: something is no scope, or is one that no resource takes.
+    """
+
+    def __init__(
+        self,
+        base: Collection[str] = (),
+        implies: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        self.base = check_scopes(base, "base")
+        self._implies = {one: check_scopes(those, one) for one, those in (implies or {}).items()}
+        self.known = self.base.union(
+            check_scopes(tuple(self._implies), "implies"), *self._implies.values()
+        )
+        self._reached: dict[frozenset[str], frozenset[str]] = {}
+
+    def satisfied(self, granted: frozenset[str], required: frozenset[str]) -> bool:
+        """Whether what was granted is enough, by itself or by what it implies."""
+        # spec 2026-07-28 basic/authorization#step-up-authorization-flow: the hierarchy of scopes
+        # is the server's to honour
+        return required <= granted or required <= self.reached(granted)
+
+    def reached(self, granted: frozenset[str]) -> frozenset[str]:
+        """Scopes with all that they imply."""
+        if not self._implies:
+            return granted
+        found = self._reached.get(granted)
+        if found is None:
+            every, pending = set(granted), list(granted)
+            while pending:
+                more = self._implies.get(pending.pop(), frozenset()) - every
+                every |= more
+                pending += more
+            found = frozenset(every)
+            if len(self._reached) < MAX_EXPANSIONS:
+                self._reached[granted] = found
+        return found
+
+
+FindUpstream = Callable[[Principal, str], Awaitable[Any]]
 """``(principal, name)``: the way to a service behind the server; see ``ctx.upstream``."""
 
 RETRY_AFTER_S = 5
 """After which a store that could not be asked is worth another try."""
 
-NO_ROUTES: Mapping[str, Asgi] = {}
+NO_ROUTES: Mapping[str, AsgiApp] = {}
 
 
 class ResourceAuth:
@@ -111,10 +177,10 @@ class ResourceAuth:
         list_visibility: Literal["all", "granted"] = "all",
         alone: bool = True,
         sse: str | None = None,
-        routes: Mapping[str, Asgi] = NO_ROUTES,
+        routes: Mapping[str, AsgiApp] = NO_ROUTES,
         name: str | None = None,
         documentation: str | None = None,
-        upstream: Upstream | None = None,
+        upstream: FindUpstream | None = None,
         max_token_bytes: int = MAX_TOKEN_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -126,7 +192,7 @@ class ResourceAuth:
         self.scopes = scopes if isinstance(scopes, ScopeModel) else ScopeModel(scopes)
         self.hides = list_visibility == "granted"
         self._verifier = verifier
-        self._anonymous = opened(anonymous)
+        self._anonymous = expand_anonymous(anonymous)
         self._dpop = dpop
         self._max_token_bytes = max_token_bytes
         self.max_credential_bytes = max_token_bytes + (0 if dpop == "off" else MAX_PROOF_BYTES)
@@ -138,14 +204,17 @@ class ResourceAuth:
         self._stored_replays = replays
         self._algorithms: Sequence[str] = ()
         if dpop != "off":
-            from isthmus.auth.dpop import ALGORITHMS, ReplayCache  # few tokens are bound
+            from isthmus.auth.tokens.dpop import (  # few tokens are bound
+                DPOP_ALGORITHMS,
+                ReplayCache,
+            )
 
-            self._algorithms, self._replays = ALGORITHMS, ReplayCache()
+            self._algorithms, self._replays = DPOP_ALGORITHMS, ReplayCache()
         self._issuers = authorization_servers
         self._told = {"resource_name": name, "resource_documentation": documentation}
         self._stand_at(resource)
         self.sse = None if sse is None else self._beside(sse)
-        self.routes: Mapping[str, Asgi] = {
+        self.routes: Mapping[str, AsgiApp] = {
             **({} if self.sse is None else self.sse.routes),
             **self._pages(alone=alone),
             **routes,
@@ -154,7 +223,7 @@ class ResourceAuth:
     def _stand_at(self, resource: str) -> None:
         """Take a URL for the resource."""
         self.resource = resource
-        self.metadata = document(
+        self.metadata = make_resource_metadata(
             resource,
             self._issuers,
             self.scopes.base,
@@ -162,9 +231,9 @@ class ResourceAuth:
             bound=self._dpop == "require",
             more=self._told,
         )
-        self._origin, self._path = origin(resource), split(resource).path.rstrip("/")
-        self._challenges = Challenges(
-            well_known(resource, SUFFIX),
+        self._origin, self._path = origin_of(resource), split_url(resource).path.rstrip("/")
+        self._challenges = ResourceChallenges(
+            well_known_url(resource, METADATA_SUFFIX),
             self.scopes.base,
             dpop=self._dpop,
             algorithms=self._algorithms,
@@ -178,8 +247,10 @@ class ResourceAuth:
         found.routes = found._pages(alone=False)  # noqa: SLF001 - and here
         return found
 
-    def _pages(self, *, alone: bool) -> Mapping[str, Asgi]:
-        return dict.fromkeys(places(self.resource, alone=alone), page(self.metadata))
+    def _pages(self, *, alone: bool) -> Mapping[str, AsgiApp]:
+        return dict.fromkeys(
+            list_metadata_paths(self.resource, alone=alone), make_metadata_page(self.metadata)
+        )
 
     def __repr__(self) -> str:
         return f"ResourceAuth({self.resource!r})"
@@ -230,9 +301,13 @@ class ResourceAuth:
 
     async def _proven(self, presented: Presented, principal: Principal) -> Principal | Refusal:
         """RFC 9449 4.3 and 7.1: a proof for this request and this token, by the token's key."""
-        from isthmus.auth.dpop import InvalidProof, NonceNeeded, judge_proof  # few tokens are bound
-        from isthmus.store.database import StoreUnavailable
+        from isthmus.auth.tokens.dpop import (  # few tokens are bound
+            InvalidProof,
+            NonceNeeded,
+            judge_proof,
+        )
         from isthmus.store.kv import StoreFull
+        from isthmus.store.sqlite import StoreUnavailable
 
         now, nonces = self._clock(), self._nonces
         if presented.proof is None:
@@ -259,21 +334,21 @@ class ResourceAuth:
             return self._challenges.invalid("dpop", str(flaw), "invalid_dpop_proof")
         return principal
 
-    async def _take(self, proof: "Proof", now: float) -> None:
+    async def _take(self, proof: "DpopProof", now: float) -> None:
         """Take a proof, once.
 
         Raises:
             InvalidProof: it was used before, here or by another process.
             StoreUnavailable: that cannot be told now.
         """
-        from isthmus.auth.dpop import USED_BEFORE, InvalidProof  # few tokens are bound
+        from isthmus.auth.tokens.dpop import PROOF_USED_BEFORE, InvalidProof  # few tokens are bound
 
         # The cache comes first: it is bounded by key, so that no key fills the store.
         if not self._replays.first(proof.jkt, proof.jti, now, proof.until):
-            raise InvalidProof(USED_BEFORE)
+            raise InvalidProof(PROOF_USED_BEFORE)
         stored = self._stored_replays
         if stored is not None and not await stored.first(proof.jkt, proof.jti, proof.until):
-            raise InvalidProof(USED_BEFORE)
+            raise InvalidProof(PROOF_USED_BEFORE)
 
     def _url(self, scope: Scope) -> str:
         """What a request was sent to as its client spells it, which no header is believed for."""
@@ -290,10 +365,10 @@ class ResourceAuth:
     def permit(
         self,
         principal: Principal | None,
-        asked: Sequence[Asked],
+        asked: Sequence[MethodScopes],
         *,
         modern: bool,
-        known: Known,
+        known: KnownScopes,
     ) -> Refusal | None:
         """Why a request is not permitted, or None; see ``Authorizer.permit``."""
         if principal is None:
@@ -307,7 +382,7 @@ class ResourceAuth:
             required |= principal.scopes & (known() | self.scopes.known)
         return self._challenges.insufficient(required, bound=principal.jkt is not None)
 
-    def _is_open(self, asked: Sequence[Asked]) -> bool:
+    def _is_open(self, asked: Sequence[MethodScopes]) -> bool:
         """Whether nobody has to authenticate for any of these; streams are part of sessions."""
         if not asked:
             return "initialize" in self._anonymous
@@ -322,7 +397,7 @@ class ResourceAuth:
     async def lasts(self, principal: Principal) -> bool:
         """Whether a token that was good still is; see ``Authorizer.lasts``."""
         until = principal.expires_at
-        if until is not None and self._clock() >= until + LEEWAY:  # as verifiers allow a token
+        if until is not None and self._clock() >= until + LEEWAY_S:  # as verifiers allow a token
             return False
         lasts = getattr(self._verifier, "lasts", None)
         if lasts is None:
@@ -355,7 +430,7 @@ def check_urls(resource: str, authorization_servers: Sequence[str], sse: str | N
         *(("an authorization server", url) for url in authorization_servers),
     ):
         try:
-            split(url)
+            split_url(url)
         except ValueError as flaw:
             raise UsageError(f"{what}: {flaw}") from flaw
         # spec 2026-07-28 basic/authorization/security-considerations#communication-security
@@ -364,7 +439,7 @@ def check_urls(resource: str, authorization_servers: Sequence[str], sse: str | N
                 f"{what}: {url!r} would have tokens travel where others can read them: it is "
                 "https, or http on this machine; behind a proxy it is the URL that clients use"
             )
-    if sse is not None and (origin(sse) != origin(resource) or sse == resource):
+    if sse is not None and (origin_of(sse) != origin_of(resource) or sse == resource):
         raise UsageError(f"sse={sse!r} is another URL of the server at {resource!r}")
 
 
@@ -389,7 +464,7 @@ def check_kind(name: str, value: object, method: str, example: str) -> None:
         raise UsageError(f"{name}= takes {example} or one of its kind, not {kind}")
 
 
-def opened(methods: Collection[str]) -> frozenset[str]:
+def expand_anonymous(methods: Collection[str]) -> frozenset[str]:
     """The methods that are open to everybody, with what a session takes beside its opening."""
     if isinstance(methods, str):
         raise UsageError(f"anonymous= is a set of methods, write {{{methods!r}}}")

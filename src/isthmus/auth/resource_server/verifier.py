@@ -1,15 +1,35 @@
-"""What tells whose an access token is: the seam, and what all that fill it have in common."""
+"""What tells whose an access token is: the seam, and what all that fill it have in common.
 
-from typing import Protocol
+What a token or an introspection says, read into what a server knows of its sender.
+
+Several issuers for one server: each token is judged by its own issuer's verifier alone.
+
+Fixed tokens: for development, and for machines that know one another.
+"""
+
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from time import time
+from typing import Any, Protocol
 
 import msgspec
 
 from isthmus.auth.resource_server.credentials import MAX_TOKEN_BYTES
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.jose import InvalidToken, read_token
+from isthmus.auth.tokens.secret import Secret, sha256_digest
 from isthmus.core.principal import Principal
-from isthmus.errors import AuthError
+from isthmus.errors import AuthError, UsageError
 
-__all__ = ["Presented", "TokenVerifier", "VerifierUnavailable"]
+__all__ = [
+    "ByIssuer",
+    "Presented",
+    "StaticTokens",
+    "TokenVerifier",
+    "VerifierUnavailable",
+    "read_key_binding",
+    "read_scope_claim",
+    "read_text_claim",
+]
 
 
 class Presented(msgspec.Struct, frozen=True):
@@ -78,3 +98,150 @@ class VerifierUnavailable(AuthError):
     def __init__(self, message: str, retry_after: float = 30.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+MAX_SCOPES = 1000
+"""Scopes of one token that are looked at."""
+
+
+def read_text_claim(claims: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first of some claims that is a text and not empty."""
+    for name in names:
+        value = claims.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def read_scope_claim(claims: Mapping[str, Any], names: Sequence[str]) -> frozenset[str] | None:
+    """The scopes in the first of some claims that is there; None where none is.
+
+    They are one text with spaces (RFC 8693 4.2), or a list as some issuers write it.
+    """
+    for name in names:
+        value = claims.get(name)
+        if isinstance(value, str):
+            return frozenset(value.split(" ")[:MAX_SCOPES]) - {""}
+        if isinstance(value, list):
+            return frozenset(one for one in value[:MAX_SCOPES] if isinstance(one, str))
+    return None
+
+
+def read_key_binding(claims: Mapping[str, Any]) -> str | None:
+    """The thumbprint of the key that a token is bound to; None if it is bound to none.
+
+    Raises:
+        InvalidToken: it is bound to something that cannot be checked here. Without the check it would be
+            good for anybody who has it.
+    """
+    bound = claims.get("cnf")
+    if bound is None:
+        return None
+    jkt = bound.get("jkt") if isinstance(bound, dict) else None
+    if not isinstance(jkt, str) or set(bound) != {"jkt"}:
+        raise InvalidToken("the token is bound to something else than a DPoP key")
+    return jkt
+
+
+class ByIssuer:
+    """Asks the verifier of the issuer that a token names.
+
+    That name is not believed: it only says who is to judge, and no other verifier is ever tried.
+
+    Example::
+
+        ByIssuer({
+            "https://login.example.com": JWTVerifier("https://login.example.com"),
+            "https://partner.example": JWTVerifier("https://partner.example"),
+        }, other=IntrospectionVerifier(…))
+
+    Args:
+        verifiers: by issuer, as it spells itself.
+        other: judges tokens that are no JWT and so name nobody; without it they are refused.
+    """
+
+    def __init__(
+        self, verifiers: Mapping[str, TokenVerifier], *, other: TokenVerifier | None = None
+    ) -> None:
+        self._verifiers = dict(verifiers)
+        self._other = other
+
+    async def verify(self, presented: Presented, resource: str) -> Principal | None:
+        """Whose a token is; None where its issuer is unknown, or says no.
+
+        Raises:
+            VerifierUnavailable: its issuer's verifier cannot tell now.
+        """
+        try:
+            issuer = read_token(presented.token).claims.get("iss")
+        except InvalidToken:
+            judge = self._other
+        else:
+            judge = self._verifiers.get(issuer) if isinstance(issuer, str) else None
+        if judge is None:
+            return None
+        principal = await judge.verify(presented, resource)
+        if principal is not None and judge is not self._other and principal.issuer != issuer:
+            return None
+        return principal
+
+    async def lasts(self, principal: Principal) -> bool:
+        """Whether a stream may stay open, as the issuer's verifier says; True where it cannot tell."""
+        judge = self._verifiers.get(principal.issuer, self._other)
+        lasts = getattr(judge, "lasts", None)
+        return True if lasts is None else bool(await lasts(principal))
+
+
+class StaticTokens:
+    """Knows tokens by heart. They are good for this server alone, for as long as it knows them.
+
+    Only their hashes are kept, and a token is compared with all of them in the same time.
+
+    Example::
+
+        from isthmus.core.principal import Principal
+
+        ada = Principal(issuer="static", subject="ada", scopes=frozenset({"files:read"}))
+        verifier = StaticTokens({os.environ["FILES_TOKEN"]: ada})
+
+    Args:
+        tokens: each token, and whose it is.
+        clock: seconds since the epoch.
+
+    Raises:
+        UsageError: a token is nobody's.
+    """
+
+    def __init__(
+        self, tokens: Mapping[str | Secret, Principal], *, clock: Callable[[], float] = time
+    ) -> None:
+        if not is_token_table(tokens):
+            raise UsageError(
+                "each token is somebody's: {token: Principal(issuer='ours', subject='ada', "
+                "scopes=frozenset({'files:read'}))}"
+            )
+        self._known = [(sha256_digest(token), principal) for token, principal in tokens.items()]
+        self._clock = clock
+
+    async def verify(self, presented: Presented, resource: str) -> Principal | None:  # noqa: ARG002 - they are for this server
+        """Whose a token is; None where nobody's."""
+        given = sha256_digest(presented.token)
+        found = None
+        for known, principal in self._known:
+            if hmac.compare_digest(given, known):
+                found = principal
+        if found is not None and found.expires_at is not None and found.expires_at <= self._clock():
+            return None
+        return found
+
+    async def lasts(self, principal: Principal) -> bool:
+        """Whether it is one of ours that has not expired."""
+        known = any(principal == one for _, one in self._known)
+        return known and (principal.expires_at is None or principal.expires_at > self._clock())
+
+
+def is_token_table(tokens: object) -> bool:
+    """Whether each token has a principal, whose scopes are a set."""
+    return isinstance(tokens, Mapping) and all(
+        isinstance(one, Principal) and not isinstance(one.scopes, str) for one in tokens.values()
+    )

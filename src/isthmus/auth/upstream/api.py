@@ -1,4 +1,10 @@
-"""Requests to a provider's API with a token of its own: what ``ctx.upstream`` gives to tools."""
+"""Requests to a provider's API with a token of its own: what ``ctx.upstream`` gives to tools.
+
+What can go wrong between a server and a provider behind it; never in the provider's own words.
+
+A provider's error texts may be written by whoever made the request, so nothing of them is shown,
+logged or handed on. What is kept is its code, where that is one that a specification defines.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -7,29 +13,36 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from isthmus.auth.network import Fetched
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream.faults import UpstreamFailed
-from isthmus.auth.urls import origin, with_query
-from isthmus.errors import AuthError, UsageError
+from isthmus.auth.net.network import Fetched
+from isthmus.auth.net.urls import add_query, origin_of
+from isthmus.auth.tokens.secret import Secret
+from isthmus.errors import AuthError, AuthRefused, ToolError, UsageError
 
 if TYPE_CHECKING:
     from isthmus.auth.upstream.provider import Provider
 
-__all__ = ["Fixed", "Tokens", "Upstream"]
+__all__ = [
+    "AccessTokenSource",
+    "FixedToken",
+    "Upstream",
+    "UpstreamDenied",
+    "UpstreamFailed",
+    "UpstreamUnavailable",
+    "read_error_code",
+]
 
-LIMIT = 4 * 1024 * 1024
+MAX_API_ANSWER_BYTES = 4 * 1024 * 1024
 """Bytes of an answer, unless the caller says otherwise."""
 
-FORBIDDEN = frozenset({"authorization", "host", "content-length", "transfer-encoding", "cookie",
+FORBIDDEN_HEADERS = frozenset({"authorization", "host", "content-length", "transfer-encoding", "cookie",
                        "connection", "upgrade", "proxy-authorization"})  # fmt: skip
 """Headers that are not a caller's to set."""
 
-FIELD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """The name of a header (RFC 9110 5.1). Some servers read ``host `` with a space for ``host``."""
 
 
-class Tokens(Protocol):
+class AccessTokenSource(Protocol):
     """Where the token of each request comes from."""
 
     async def current(self) -> Secret:
@@ -41,7 +54,7 @@ class Tokens(Protocol):
         ...
 
 
-class Fixed:
+class FixedToken:
     """One token, which nobody renews.
 
     Args:
@@ -79,7 +92,7 @@ class Upstream:
         subject: the user's id there; empty where that is not known.
     """
 
-    def __init__(self, provider: "Provider", tokens: Tokens, subject: str = "") -> None:
+    def __init__(self, provider: "Provider", tokens: AccessTokenSource, subject: str = "") -> None:
         self._provider = provider
         self._tokens = tokens
         self.subject = subject
@@ -101,7 +114,7 @@ class Upstream:
         data: Any = None,
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-        limit: int = LIMIT,
+        limit: int = MAX_API_ANSWER_BYTES,
     ) -> Fetched:
         """Send one request, and wait for the whole answer, whatever its status.
 
@@ -120,8 +133,8 @@ class Upstream:
             UpstreamDenied: the token cannot be renewed: its user has to log in there again.
         """
         # spec 2026-07-28 basic/authorization/security-considerations#access-token-privilege-restriction
-        where = address(self._provider, url, params)
-        asked = checked(headers or {})
+        where = resolve_api_url(self._provider, url, params)
+        asked = check_headers(headers or {})
         if data is not None:
             body, asked = msgspec.json.encode(data), {"content-type": "application/json", **asked}
         call = partial(self._provider.network.fetch, method, where, body=body, limit=limit)
@@ -191,7 +204,7 @@ class Upstream:
             raise self._provider.unavailable(error) from None
 
 
-def address(provider: "Provider", url: str, params: Mapping[str, str] | None) -> str:
+def resolve_api_url(provider: "Provider", url: str, params: Mapping[str, str] | None) -> str:
     """Where a request goes, if the provider's token may go there.
 
     Raises:
@@ -202,7 +215,7 @@ def address(provider: "Provider", url: str, params: Mapping[str, str] | None) ->
     if url.startswith("/") and not url.startswith(("//", "/\\")):
         url = provider.api[0] + url
     try:
-        found = origin(url)
+        found = origin_of(url)
     except ValueError as error:
         raise UsageError(f"the API of {provider.name!r}: {error}") from None
     if found not in provider.api:
@@ -210,18 +223,63 @@ def address(provider: "Provider", url: str, params: Mapping[str, str] | None) ->
             f"the token of {provider.name!r} goes to {' and '.join(provider.api)} only, and not "
             f"to {found}: if that is its API too, list it in api=[…]"
         )
-    return with_query(url, params or {})
+    return add_query(url, params or {})
 
 
-def checked(headers: Mapping[str, str]) -> dict[str, str]:
+def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers by name in lower case.
 
     Raises:
         UsageError: one of them is set by the connection itself, or is no name of a header.
     """
-    if odd := [name for name in headers if not FIELD.fullmatch(name)]:
+    if odd := [name for name in headers if not HEADER_NAME.fullmatch(name)]:
         raise UsageError(f"{odd[0]!r} is no name of a header")
     asked = {name.lower(): value for name, value in headers.items()}
-    if wrong := FORBIDDEN & set(asked):
+    if wrong := FORBIDDEN_HEADERS & set(asked):
         raise UsageError(f"{', '.join(sorted(wrong))}: set by Upstream itself, leave it out")
     return asked
+
+
+LOGIN_ENDED_CODES = frozenset({
+    *("invalid_grant", "access_denied", "login_required", "interaction_required"),
+    *("consent_required", "account_selection_required", "bad_refresh_token"),
+})  # fmt: skip
+"""Codes that say: the user has to log in again. ``bad_refresh_token`` is GitHub's."""
+
+KNOWN_ERROR_CODES = LOGIN_ENDED_CODES | {
+    *("invalid_request", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
+    *("invalid_scope", "invalid_target", "invalid_token", "insufficient_scope", "server_error"),
+    *("unsupported_response_type", "temporarily_unavailable", "bad_verification_code"),
+    *("incorrect_client_credentials", "redirect_uri_mismatch"),
+}
+"""Codes that may be named; any other text could say anything."""
+
+
+class UpstreamDenied(AuthRefused, ToolError):
+    """The provider, or its user there, says no for good: they would have to log in again.
+
+    Attributes:
+        error: the provider's code, where it is a registered one; else empty.
+    """
+
+
+class UpstreamUnavailable(ToolError):
+    """The provider gave no usable answer. It may tomorrow; nothing was taken from anybody."""
+
+
+class UpstreamFailed(ToolError):
+    """The provider's API answered with an error.
+
+    Attributes:
+        status: its HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def read_error_code(answer: Any) -> str:
+    """The error code in an answer, or empty where it is none that is known."""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return error if isinstance(error, str) and error in KNOWN_ERROR_CODES else ""

@@ -7,36 +7,34 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from isthmus.auth.authorization_server.records import Records
-from isthmus.auth.flights import Flights
-from isthmus.auth.newest import Newest
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream import rows
-from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.identity import alive
-from isthmus.auth.upstream.rows import Row
-from isthmus.auth.upstream.tokens import EARLY, UpstreamTokens
+from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.cache import BoundedDict, SingleFlight
+from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.upstream import token_rows
+from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.identity import is_token_alive
+from isthmus.auth.upstream.token_rows import EXPIRY_MARGIN_S, UpstreamRow, UpstreamTokens
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.store import AuthStore
+    from isthmus.auth.authorization_server.storage.store import AuthStore
     from isthmus.auth.upstream.provider import Provider
 
-__all__ = ["Connections", "RowTokens"]
+__all__ = ["StoredTokenSource", "UpstreamConnections"]
 
-TURN = 60.0
+RENEWAL_TURN_S = 60.0
 """Seconds that a renewal may take until another process tries it."""
 
-LOOK = 0.2
+RENEWAL_POLL_S = 0.2
 """Seconds between two looks at whether another process is done."""
 
-REMEMBERED = 10_000
+MAX_REMEMBERED_ROWS = 10_000
 """Rows of which it is remembered until when they are good."""
 
 FOREVER = float("inf")
 
 
-class Connections:
+class UpstreamConnections:
     """All upstream tokens of one authorization server.
 
     Args:
@@ -47,8 +45,8 @@ class Connections:
     def __init__(self, store: "AuthStore", providers: "Iterable[Provider]") -> None:
         self._store = store
         self.providers: Mapping[str, Provider] = {p.name: p for p in providers}
-        self._flights: Flights[Row] = Flights()
-        self._good: Newest[str, float] = Newest(REMEMBERED)
+        self._flights: SingleFlight[UpstreamRow] = SingleFlight()
+        self._good: BoundedDict[str, float] = BoundedDict(MAX_REMEMBERED_ROWS)
         self._ending: set[asyncio.Task[None]] = set()
 
     async def add(
@@ -56,17 +54,17 @@ class Connections:
     ) -> None:
         """Keep tokens, in the place of those that were under the same id."""
 
-        def work(records: Records) -> list[Row]:
-            gone = rows.purge(records)
-            rows.add(records, id, user_id, tokens, waits=waits)
+        def work(records: Records) -> list[UpstreamRow]:
+            gone = token_rows.purge_rows(records)
+            token_rows.add_row(records, id, user_id, tokens, waits=waits)
             return gone
 
         self._good.pop(id, None)
         self._revoke_later(await self._store.write(work))
 
-    async def get(self, id: str) -> Row | None:
+    async def get(self, id: str) -> UpstreamRow | None:
         """What is kept under an id, good or not."""
-        return await self._store.read(lambda records: rows.row(records, id))
+        return await self._store.read(lambda records: token_rows.load_row(records, id))
 
     async def stands(self, id: str) -> bool:
         """Whether tokens can still be used; those that expired are renewed for that.
@@ -87,7 +85,7 @@ class Connections:
             return False
         return True
 
-    async def usable(self, id: str) -> Row:
+    async def usable(self, id: str) -> UpstreamRow:
         """Tokens with an access token that is good.
 
         Raises:
@@ -96,7 +94,7 @@ class Connections:
         """
         return await self._flights.run(id, lambda: self._usable(id, None))
 
-    async def instead(self, id: str, refused: Secret) -> Row:
+    async def instead(self, id: str, refused: Secret) -> UpstreamRow:
         """Tokens with another access token than one that the provider refuses.
 
         Raises:
@@ -111,10 +109,10 @@ class Connections:
             Whether there were any.
         """
 
-        def work(records: Records) -> tuple[bool, Row | None]:
-            rows.ended(records, id)
-            there = rows.row(records, id) is not None
-            return there, rows.remove(records, id)
+        def work(records: Records) -> tuple[bool, UpstreamRow | None]:
+            token_rows.revoke_dependent_grants(records, id)
+            there = token_rows.load_row(records, id) is not None
+            return there, token_rows.remove_row(records, id)
 
         self._good.pop(id, None)
         there, gone = await self._store.write(work)
@@ -123,7 +121,7 @@ class Connections:
 
     async def sweep(self) -> None:
         """Forget what no grant stands on any more, and take it back at the provider."""
-        self._revoke_later(await self._store.write(rows.purge))
+        self._revoke_later(await self._store.write(token_rows.purge_rows))
 
     async def settled(self) -> None:
         """Wait until what was to be revoked at providers is, or could not be."""
@@ -137,7 +135,7 @@ class Connections:
 
     # One row at a time
 
-    async def _usable(self, id: str, refused: Secret | None) -> Row:
+    async def _usable(self, id: str, refused: Secret | None) -> UpstreamRow:
         row = await self.get(id)
         if row is None:
             self._good.pop(id, None)
@@ -153,7 +151,9 @@ class Connections:
             await self._lost(row)
             raise
 
-    async def _judged(self, provider: "Provider", row: Row, refused: Secret | None) -> Row:
+    async def _judged(
+        self, provider: "Provider", row: UpstreamRow, refused: Secret | None
+    ) -> UpstreamRow:
         now, tokens = provider.clock(), row.tokens
         if tokens.over(now):
             raise UpstreamDenied(f"the login at {provider.title} is over")
@@ -167,15 +167,15 @@ class Connections:
         self._note(provider, row)
         return row
 
-    async def _doubted(self, provider: "Provider", row: Row) -> Row:
+    async def _doubted(self, provider: "Provider", row: UpstreamRow) -> UpstreamRow:
         """What to do about tokens that the API refuses."""
         if row.tokens.refresh is not None:
             return await self._renewed(provider, row)
         return await self._checked(provider, row)
 
-    async def _checked(self, provider: "Provider", row: Row) -> Row:
+    async def _checked(self, provider: "Provider", row: UpstreamRow) -> UpstreamRow:
         """Ask the provider whether it still honours its token."""
-        if not await alive(provider, row.tokens):
+        if not await is_token_alive(provider, row.tokens):
             if row.tokens.refresh is None:
                 raise UpstreamDenied(f"{provider.title} does not honour its token any more")
             return await self._renewed(provider, row)
@@ -183,10 +183,12 @@ class Connections:
             provider, row, msgspec.structs.replace(row.tokens, checked_at=provider.clock())
         )
 
-    async def _renewed(self, provider: "Provider", row: Row) -> Row:
+    async def _renewed(self, provider: "Provider", row: UpstreamRow) -> UpstreamRow:
         """Get the next tokens, or wait for the process that is getting them."""
-        while not await self._store.write(lambda records: rows.take_turn(records, row, TURN)):
-            await asyncio.sleep(LOOK)
+        while not await self._store.write(
+            lambda records: token_rows.take_renewal_turn(records, row, RENEWAL_TURN_S)
+        ):
+            await asyncio.sleep(RENEWAL_POLL_S)
             now = await self.get(row.id)
             if now is None:
                 raise UpstreamDenied(f"the login at {provider.title} is over")
@@ -196,12 +198,16 @@ class Connections:
         try:
             tokens = await provider.renew(row.tokens)
         except UpstreamUnavailable:
-            await self._store.write(lambda records: rows.end_turn(records, row))
+            await self._store.write(lambda records: token_rows.end_renewal_turn(records, row))
             raise
         return await self._written(provider, row, tokens)
 
-    async def _written(self, provider: "Provider", row: Row, tokens: UpstreamTokens) -> Row:
-        if not await self._store.write(lambda records: rows.replace(records, row, tokens)):
+    async def _written(
+        self, provider: "Provider", row: UpstreamRow, tokens: UpstreamTokens
+    ) -> UpstreamRow:
+        if not await self._store.write(
+            lambda records: token_rows.replace_tokens(records, row, tokens)
+        ):
             now = await self.get(row.id)
             if now is None:  # it was taken away meanwhile: what we got goes, too
                 self._revoke_later([msgspec.structs.replace(row, tokens=tokens)])
@@ -211,15 +217,15 @@ class Connections:
         self._note(provider, row)
         return row
 
-    async def _lost(self, row: Row) -> None:
+    async def _lost(self, row: UpstreamRow) -> None:
         """The provider wants its user to log in again: ours has to, too."""
 
         def work(records: Records) -> int:
-            now = rows.row(records, row.id)
+            now = token_rows.load_row(records, row.id)
             if now is not None and now.version != row.version:
                 return 0  # somebody logged in again meanwhile
-            rows.remove(records, row.id)
-            return rows.ended(records, row.id)
+            token_rows.remove_row(records, row.id)
+            return token_rows.revoke_dependent_grants(records, row.id)
 
         self._good.pop(row.id, None)
         count = await self._store.write(work)
@@ -227,11 +233,11 @@ class Connections:
             "the provider %s ended a login: %d grants revoked", row.provider, count
         )
 
-    def _note(self, provider: "Provider", row: Row) -> None:
+    def _note(self, provider: "Provider", row: UpstreamRow) -> None:
         """Remember until when a row is good."""
         tokens, interval = row.tokens, provider.check_interval
         until = min(
-            FOREVER if tokens.expires_at is None else tokens.expires_at - EARLY,
+            FOREVER if tokens.expires_at is None else tokens.expires_at - EXPIRY_MARGIN_S,
             FOREVER if tokens.ends_at is None else tokens.ends_at,
             FOREVER if interval is None else tokens.checked_at + interval,
         )
@@ -243,17 +249,17 @@ class Connections:
 
     # What is over
 
-    def _revoke_later(self, gone: Iterable[Row]) -> None:
+    def _revoke_later(self, gone: Iterable[UpstreamRow]) -> None:
         """Take tokens back at their providers, without anybody waiting for it."""
         for row in gone:
             provider = self.providers.get(row.provider)
             if provider is not None:
-                task = asyncio.get_running_loop().create_task(revoked(provider, row.tokens))
+                task = asyncio.get_running_loop().create_task(revoke_tokens(provider, row.tokens))
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
 
 
-class RowTokens:
+class StoredTokenSource:
     """The tokens of one row, for requests to the provider's API.
 
     Args:
@@ -261,7 +267,7 @@ class RowTokens:
         id: the row.
     """
 
-    def __init__(self, connections: Connections, id: str) -> None:
+    def __init__(self, connections: UpstreamConnections, id: str) -> None:
         self._connections = connections
         self._id = id
 
@@ -275,7 +281,7 @@ class RowTokens:
         return None if row.tokens.access == refused else row.tokens.access
 
 
-async def revoked(provider: "Provider", tokens: UpstreamTokens) -> None:
+async def revoke_tokens(provider: "Provider", tokens: UpstreamTokens) -> None:
     """Take tokens back; that it did not work is logged."""
     try:
         await provider.revoke(tokens)

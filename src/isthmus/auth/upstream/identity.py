@@ -4,23 +4,27 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from isthmus.auth.authorization_server.users import User
-from isthmus.auth.foreign import members
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream.api import Fixed, Upstream
-from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamFailed, UpstreamUnavailable
-from isthmus.auth.upstream.tokens import UpstreamTokens
-from isthmus.auth.urls import same_issuer
+from isthmus.auth.authorization_server.users.users import User
+from isthmus.auth.net.urls import is_same_issuer
+from isthmus.auth.tokens.protocol import parse_members
+from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.upstream.api import (
+    FixedToken,
+    Upstream,
+    UpstreamDenied,
+    UpstreamFailed,
+    UpstreamUnavailable,
+)
+from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthError
 
 if TYPE_CHECKING:
-    from isthmus.auth.jose import Claims
-    from isthmus.auth.upstream.endpoints import Endpoints
-    from isthmus.auth.upstream.provider import Provider
+    from isthmus.auth.tokens.jose import Claims
+    from isthmus.auth.upstream.provider import Endpoints, Provider
 
-__all__ = ["alive", "check_same", "identify", "user_of"]
+__all__ = ["check_same_user", "identify", "is_token_alive", "make_user"]
 
-LONGEST_ID, LONGEST_SUB, LONGEST_NAME = 255, 255, 200
+MAX_ID_CHARS, MAX_SUBJECT_CHARS, MAX_SHOWN_NAME_CHARS = 255, 255, 200
 
 
 async def identify(
@@ -45,16 +49,16 @@ async def identify(
         UpstreamUnavailable: it cannot be asked.
     """
     if provider.user_id is not None:
-        return await by_function(provider, tokens)
+        return await identify_by_function(provider, tokens)
     endpoints = await provider.endpoints()
     id_token = told.get("id_token")
     claims: Mapping[str, Any]
     if isinstance(id_token, str) and endpoints.jwks is not None:
-        claims = await believed(provider, endpoints, Secret(id_token), nonce)
+        claims = await verify_id_token(provider, endpoints, Secret(id_token), nonce)
     elif "openid" in provider.scopes and endpoints.jwks is not None:
         raise UpstreamDenied(f"{provider.title} gave no ID token")
     elif endpoints.userinfo is not None:
-        claims = await user_info(provider, endpoints.userinfo, tokens)
+        claims = await fetch_userinfo(provider, endpoints.userinfo, tokens)
     elif not required:
         return "", ""
     else:
@@ -62,18 +66,18 @@ async def identify(
             f"nothing says who a user of {provider.title} is: give the provider user_id=, or the "
             "scope openid"
         )
-    return named(provider, claims.get("sub"), claims)
+    return read_subject(provider, claims.get("sub"), claims)
 
 
-def user_of(provider: "Provider", subject: str, name: str) -> User:
+def make_user(provider: "Provider", subject: str, name: str) -> User:
     """A provider's user as one of ours: no other provider's user has the same id."""
     id = f"{provider.issuer}|{subject}"
-    if len(id) > LONGEST_ID:
+    if len(id) > MAX_ID_CHARS:
         id = f"{provider.name}|{hashlib.sha256(id.encode()).hexdigest()}"
     return User(id=id, name=name)
 
 
-async def alive(provider: "Provider", tokens: UpstreamTokens) -> bool:
+async def is_token_alive(provider: "Provider", tokens: UpstreamTokens) -> bool:
     """Whether the provider still honours an access token that has not expired.
 
     Raises:
@@ -84,9 +88,9 @@ async def alive(provider: "Provider", tokens: UpstreamTokens) -> bool:
         return active
     try:
         if provider.user_id is not None:
-            subject, _ = await by_function(provider, tokens)
+            subject, _ = await identify_by_function(provider, tokens)
         elif (where := (await provider.endpoints()).userinfo) is not None:
-            subject = str((await user_info(provider, where, tokens)).get("sub", ""))
+            subject = str((await fetch_userinfo(provider, where, tokens)).get("sub", ""))
         else:
             return True
     except UpstreamDenied:
@@ -94,22 +98,24 @@ async def alive(provider: "Provider", tokens: UpstreamTokens) -> bool:
     return tokens.subject in {"", subject}
 
 
-async def by_function(provider: "Provider", tokens: UpstreamTokens) -> tuple[str, str]:
+async def identify_by_function(provider: "Provider", tokens: UpstreamTokens) -> tuple[str, str]:
     """What the operator's function says."""
     if provider.user_id is None:
         return "", ""
     try:
-        found = await provider.user_id(Upstream(provider, Fixed(tokens.access)))
+        found = await provider.user_id(Upstream(provider, FixedToken(tokens.access)))
     except UpstreamFailed as error:
         if error.status == 401:
             raise UpstreamDenied(f"{provider.title} does not honour its own token") from None
         raise UpstreamUnavailable(f"{provider.title} does not say who its user is") from None
     if isinstance(found, User):
-        return named(provider, found.id, {"name": found.name})
-    return named(provider, str(found) if isinstance(found, int) else found, {})
+        return read_subject(provider, found.id, {"name": found.name})
+    return read_subject(provider, str(found) if isinstance(found, int) else found, {})
 
 
-async def user_info(provider: "Provider", url: str, tokens: UpstreamTokens) -> Mapping[str, Any]:
+async def fetch_userinfo(
+    provider: "Provider", url: str, tokens: UpstreamTokens
+) -> Mapping[str, Any]:
     """What the user info endpoint says (OpenID Connect Core 5.3)."""
     headers = {"accept": "application/json", "authorization": f"Bearer {tokens.access.reveal()}"}
     try:
@@ -119,43 +125,43 @@ async def user_info(provider: "Provider", url: str, tokens: UpstreamTokens) -> M
     # RFC 6750 3.1: a token that is over is a 401; a 403 may be a proxy's, or a rate limit
     if answer.status == 401:
         raise UpstreamDenied(f"{provider.title} does not honour its own token")
-    told = members(answer.body) if answer.status == 200 else None
+    told = parse_members(answer.body) if answer.status == 200 else None
     if not told:
         raise UpstreamUnavailable(f"{provider.title} does not say who its user is")
     return told
 
 
-async def believed(
+async def verify_id_token(
     provider: "Provider", endpoints: "Endpoints", id_token: Secret, nonce: Secret
 ) -> "Claims":
     """What an ID token says, once everything about it is right (OpenID Connect Core 3.1.3.7)."""
-    from isthmus.auth.jose import (  # the JOSE library is loaded where something is signed
+    from isthmus.auth.tokens.jose import (
         ALGORITHMS,
-        COMMON,
+        DEFAULT_ALGORITHMS,
         InvalidToken,
-        audiences,
+        audiences_of,
         check_times,
     )
 
-    allowed = tuple(a for a in endpoints.algorithms if a in ALGORITHMS) or COMMON
+    allowed = tuple(a for a in endpoints.algorithms if a in ALGORITHMS) or DEFAULT_ALGORITHMS
     try:
         claims = await provider.keys(endpoints).verify(id_token, algorithms=allowed)
         check_times(claims, provider.clock())
     except InvalidToken as error:
-        raise wrong(provider, str(error)) from None
+        raise refuse_id_token(provider, str(error)) from None
     except AuthError as error:
         raise provider.unavailable(error) from None
-    us, meant = provider.identity.client_id, audiences(claims)
+    us, meant = provider.identity.client_id, audiences_of(claims)
     if claims.get("iss") != (endpoints.issuer or provider.issuer):
-        raise wrong(provider, "it is of another issuer")
+        raise refuse_id_token(provider, "it is of another issuer")
     if us not in meant or (len(meant) > 1 and claims.get("azp") != us):
-        raise wrong(provider, "it is for another client")
+        raise refuse_id_token(provider, "it is for another client")
     if not isinstance(claims.get("nonce"), str) or nonce != claims["nonce"]:
-        raise wrong(provider, "it answers another request")
+        raise refuse_id_token(provider, "it answers another request")
     return claims
 
 
-def check_same(provider: "Provider", before: UpstreamTokens, told: Mapping[str, Any]) -> None:
+def check_same_user(provider: "Provider", before: UpstreamTokens, told: Mapping[str, Any]) -> None:
     """See that renewed tokens are still those of their user (OpenID Connect Core 12.2).
 
     The provider's own answer holds the ID token, so that its signature proves nothing more.
@@ -166,29 +172,29 @@ def check_same(provider: "Provider", before: UpstreamTokens, told: Mapping[str, 
     id_token = told.get("id_token")
     if provider.user_id is not None or not before.subject or not isinstance(id_token, str):
         return
-    from isthmus.auth.jose import InvalidToken, read_token  # loaded where one is read
+    from isthmus.auth.tokens.jose import InvalidToken, read_token  # loaded where one is read
 
     try:
         claims = read_token(Secret(id_token)).claims
     except InvalidToken as error:
-        raise wrong(provider, str(error)) from None
+        raise refuse_id_token(provider, str(error)) from None
     issuer = claims.get("iss")
-    same = isinstance(issuer, str) and same_issuer(issuer, before.issuer)
+    same = isinstance(issuer, str) and is_same_issuer(issuer, before.issuer)
     if not same or claims.get("sub") != before.subject:
-        raise wrong(provider, "it is of another user")
+        raise refuse_id_token(provider, "it is of another user")
 
 
-def wrong(provider: "Provider", why: str) -> UpstreamDenied:
+def refuse_id_token(provider: "Provider", why: str) -> UpstreamDenied:
     """The exception for an ID token that proves nothing."""
     return UpstreamDenied(f"the ID token of {provider.title} is refused: {why}")
 
 
-def named(provider: "Provider", subject: Any, claims: Mapping[str, Any]) -> tuple[str, str]:
+def read_subject(provider: "Provider", subject: Any, claims: Mapping[str, Any]) -> tuple[str, str]:
     """The id and the name of a user, if there is an id."""
-    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUB:
+    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARS:
         raise UpstreamDenied(f"{provider.title} does not say who its user is")
     for claim in ("name", "preferred_username", "email"):
         name = claims.get(claim)
         if isinstance(name, str) and name:
-            return subject, name[:LONGEST_NAME]
+            return subject, name[:MAX_SHOWN_NAME_CHARS]
     return subject, ""

@@ -15,32 +15,39 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from isthmus.auth.authorization_server.browser import Visit, send_away
-from isthmus.auth.authorization_server.requests import Unfit
-from isthmus.auth.authorization_server.users import LoginRedirect, LoginRefused, LoginRequest, User
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream import rows
-from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.identity import identify, user_of
-from isthmus.auth.upstream.journey import LOST, Arrival
-from isthmus.auth.upstream.tokens import UpstreamTokens
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.pages.browser import BrowserRequest, send_redirect
+from isthmus.auth.authorization_server.users.users import (
+    LoginRedirect,
+    LoginRefused,
+    LoginRequest,
+    User,
+)
+from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.upstream import token_rows
+from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.identity import identify, make_user
+from isthmus.auth.upstream.redirects import LOGIN_LOST_TEXT, ProviderResponse
+from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthRefused, UsageError
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.authority import AuthorizationServer
-    from isthmus.auth.authorization_server.pending import Pending
+    from isthmus.auth.authorization_server.server import AuthorizationServer
+    from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
     from isthmus.auth.upstream.provider import Provider
-    from isthmus.auth.upstream.services import Services
-    from isthmus.transports.http.bearer import Asgi
+    from isthmus.auth.upstream.services import UpstreamServices
+    from isthmus.transports.http.authorizer import AsgiApp
     from isthmus.transports.http.reply import Send
 
 __all__ = ["UpstreamLogin"]
 
-ELSEWHERE = "Users of this server sign in elsewhere. Start again in the program that sent you here."
+ELSEWHERE_TEXT = (
+    "Users of this server sign in elsewhere. Start again in the program that sent you here."
+)
 
-Allow = Callable[[User], bool | Awaitable[bool]]
+AllowUser = Callable[[User], bool | Awaitable[bool]]
 
-ERRORS = frozenset({"access_denied", "temporarily_unavailable"})
+FORWARDED_ERRORS = frozenset({"access_denied", "temporarily_unavailable"})
 """Codes of a provider that a client hears as they are; any other is ``server_error``."""
 
 
@@ -68,14 +75,14 @@ class UpstreamLogin:
         provider_scopes: what is asked of it.
     """
 
-    def __init__(self, provider: "Provider", *, allow: Allow | None = None) -> None:
+    def __init__(self, provider: "Provider", *, allow: AllowUser | None = None) -> None:
         self.source = provider
         self.provider = provider.title
         self.provider_scopes = provider.scopes
         self._allow = allow
-        self._services: Services | None = None
+        self._services: UpstreamServices | None = None
 
-    def attach(self, authority: "AuthorizationServer") -> Mapping[str, "Asgi"]:
+    def attach(self, authority: "AuthorizationServer") -> Mapping[str, "AsgiApp"]:
         """The page where users come back; see ``Delegated.attach``."""
         if self._services is not None:
             raise UsageError("an UpstreamLogin is of one AuthorizationServer: make another one")
@@ -97,7 +104,7 @@ class UpstreamLogin:
 
     async def submit(self, request: LoginRequest, form: Mapping[str, str]) -> LoginRefused:  # noqa: ARG002 - there is no form
         """Nobody logs in by a form of ours."""
-        return LoginRefused(text=ELSEWHERE)
+        return LoginRefused(text=ELSEWHERE_TEXT)
 
     async def get(self, user_id: str) -> User | None:
         """The user of an id, if it is one of this provider's."""
@@ -106,7 +113,9 @@ class UpstreamLogin:
         if self._allow is None or self._services is None:
             return User(id=user_id)
         store, provider = self._services.authority.store, self.source.name
-        name = await store.read(lambda records: rows.name_of(records, user_id, provider))
+        name = await store.read(
+            lambda records: token_rows.load_user_name(records, user_id, provider)
+        )
         user = User(id=user_id, name=name)
         # Who is let in no more has what they granted end, too.
         return msgspec.structs.replace(user, disabled=not await self._allows(user))
@@ -118,12 +127,12 @@ class UpstreamLogin:
         allowed = self._allow(user)
         return bool(await allowed if inspect.isawaitable(allowed) else allowed)
 
-    def _attached(self) -> "Services":
+    def _attached(self) -> "UpstreamServices":
         if self._services is None:
             raise UsageError("give this UpstreamLogin to an AuthorizationServer: users=…")
         return self._services
 
-    async def _arrived(self, provider: "Provider", visit: Visit, send: "Send") -> None:
+    async def _arrived(self, provider: "Provider", visit: BrowserRequest, send: "Send") -> None:
         """Answer a browser that comes back."""
         services = self._attached()
         arrival = await services.journeys.end(provider, visit)
@@ -133,10 +142,10 @@ class UpstreamLogin:
         about = arrival.journey.about
         pending = await services.authority.store.read(lambda records: records.pending(about))
         if pending is None:
-            raise Unfit(LOST, status=410)
-        await send_away(send, await self._answer(pending, arrival), arrival.cookies)
+            raise RequestRefused(LOGIN_LOST_TEXT, status=410)
+        await send_redirect(send, await self._answer(pending, arrival), arrival.cookies)
 
-    async def _known(self, arrival: Arrival, send: "Send") -> None:
+    async def _known(self, arrival: ProviderResponse, send: "Send") -> None:
         """Somebody only had to be known; what the provider gave for that is not kept."""
         services = self._attached()
         try:
@@ -150,11 +159,11 @@ class UpstreamLogin:
             return
         await services.connect.known(user, arrival.journey.about, arrival.cookies, send)
 
-    async def _answer(self, pending: "Pending", arrival: Arrival) -> str:
+    async def _answer(self, pending: "PendingAuthorization", arrival: ProviderResponse) -> str:
         """Where a browser goes on: to the client, with a code of ours or an error."""
         if arrival.code is None:
             # spec 2026-07-28 basic/authorization: nothing of the provider's error is handed on
-            code = arrival.error if arrival.error in ERRORS else "server_error"
+            code = arrival.error if arrival.error in FORWARDED_ERRORS else "server_error"
             return await self._denied(pending, code)
         try:
             user, tokens = await self._user(arrival)
@@ -165,7 +174,9 @@ class UpstreamLogin:
             return await self._denied(pending, "temporarily_unavailable")
         return await self._approved(pending, user, tokens)
 
-    async def _approved(self, pending: "Pending", user: User, tokens: UpstreamTokens) -> str:
+    async def _approved(
+        self, pending: "PendingAuthorization", user: User, tokens: UpstreamTokens
+    ) -> str:
         """Keep the provider's tokens under a new grant, and give the client a code."""
         services, id = self._attached(), f"login-{secrets.token_urlsafe(16)}"
         await services.connections.add(id, user.id, tokens, waits=True)
@@ -177,7 +188,7 @@ class UpstreamLogin:
             await services.connections.end(id)
             raise
 
-    async def _user(self, arrival: Arrival) -> tuple[User, UpstreamTokens]:
+    async def _user(self, arrival: ProviderResponse) -> tuple[User, UpstreamTokens]:
         """Who came back, and the tokens that the provider gave for them.
 
         Raises:
@@ -191,10 +202,10 @@ class UpstreamLogin:
             arrival.code, Secret(journey.verifier), journey.redirect_uri
         )
         subject, name = await identify(provider, tokens, told, Secret(journey.nonce))
-        user = user_of(provider, subject, name)
+        user = make_user(provider, subject, name)
         if not await self._allows(user):
             raise UpstreamDenied(f"this user of {provider.title} is not one of ours")
         return user, msgspec.structs.replace(tokens, subject=subject, name=name)
 
-    async def _denied(self, pending: "Pending", error: str) -> str:
+    async def _denied(self, pending: "PendingAuthorization", error: str) -> str:
         return await self._attached().authority.deny(pending, error)

@@ -1,4 +1,7 @@
-"""A service behind the server that has an authorization server of its own: who it is, what to ask."""
+"""A service behind the server that has an authorization server of its own: who it is, what to ask.
+
+Where a provider takes what: from its metadata, or written down by hand.
+"""
 
 import re
 import time
@@ -7,40 +10,148 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from isthmus.auth.client_identity import Identity, authenticated, method_of
-from isthmus.auth.flights import Flights
-from isthmus.auth.foreign import lifetime, members, said
-from isthmus.auth.jwks import Jwks
-from isthmus.auth.network import Network, NetworkFailed, NetworkPolicy, NetworkRefused, network_of
-from isthmus.auth.numbers import check_number
-from isthmus.auth.secret import Secret
-from isthmus.auth.upstream.endpoints import (
-    Endpoints,
-    check_secure,
-    read_metadata,
-    urls_of,
+from isthmus.auth.arguments import check_number
+from isthmus.auth.cache import SingleFlight
+from isthmus.auth.net.network import (
+    Network,
+    NetworkFailed,
+    NetworkPolicy,
+    NetworkRefused,
+    make_network,
 )
-from isthmus.auth.upstream.faults import ENDED, UpstreamDenied, UpstreamUnavailable, code_of
-from isthmus.auth.upstream.identity import check_same
-from isthmus.auth.upstream.tokens import UpstreamTokens
-from isthmus.auth.urls import is_same_resource, metadata_urls, origin, safe_browser_url, with_query
+from isthmus.auth.net.urls import (
+    add_query,
+    check_browser_url,
+    is_same_issuer,
+    is_same_resource,
+    is_secure,
+    metadata_urls,
+    origin_of,
+)
+from isthmus.auth.tokens.jwks import Jwks
+from isthmus.auth.tokens.protocol import (
+    ClientIdentity,
+    authenticate_form,
+    choose_auth_method,
+    parse_lifetime,
+    parse_members,
+    quote_foreign,
+)
+from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.upstream.api import (
+    LOGIN_ENDED_CODES,
+    UpstreamDenied,
+    UpstreamUnavailable,
+    read_error_code,
+)
+from isthmus.auth.upstream.identity import check_same_user
+from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthError, UsageError
 
 if TYPE_CHECKING:
-    from isthmus.auth.jose import PrivateKey
-    from isthmus.auth.network import Fetched
+    from isthmus.auth.net.network import Fetched
+    from isthmus.auth.tokens.jose import PrivateKey
     from isthmus.auth.upstream.api import Upstream
 
-__all__ = ["Provider", "UserId"]
+__all__ = ["Endpoints", "Provider", "UserId", "check_secure_urls", "list_urls", "read_metadata"]
+
+
+class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a provider takes what; for one that publishes no metadata, written down by hand.
+
+    Attributes:
+        authorize: where users are sent.
+        token: where codes and refresh tokens are exchanged.
+        userinfo: says who a token's user is (OpenID Connect), or None.
+        revoke: takes tokens back (RFC 7009), or None.
+        introspect: says whether a token is good (RFC 7662), or None.
+        jwks: the keys of its ID tokens, or None.
+        issuer: what it says as ``iss``; None where it does not say it.
+        says_issuer: it puts ``iss`` into every authorization response (RFC 9207).
+        methods: how clients may authenticate; empty where nobody says.
+        algorithms: what ID tokens may be signed with; empty for the usual ones.
+    """
+
+    authorize: str
+    token: str
+    userinfo: str | None = None
+    revoke: str | None = None
+    introspect: str | None = None
+    jwks: str | None = None
+    issuer: str | None = None
+    says_issuer: bool = False
+    methods: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = ()
+
+
+def read_metadata(document: Any, issuer: str, name: str) -> Endpoints:
+    """A provider's metadata, as far as they matter here.
+
+    Raises:
+        UpstreamUnavailable: they are somebody else's, or lack something; the provider is not used.
+    """
+    found = document if isinstance(document, dict) else {}
+
+    def text(member: str) -> str | None:
+        value = found.get(member)
+        return value if isinstance(value, str) and value else None
+
+    def texts(member: str) -> tuple[str, ...]:
+        value = found.get(member)
+        return tuple(v for v in value if isinstance(v, str)) if isinstance(value, list) else ()
+
+    named, authorize, token = text("issuer"), text("authorization_endpoint"), text("token_endpoint")
+    if named is None or not is_same_issuer(named, issuer):
+        raise UpstreamUnavailable(f"the metadata of {name} are those of another issuer")
+    if authorize is None or token is None:
+        raise UpstreamUnavailable(f"the metadata of {name} name no place to log in")
+    endpoints = Endpoints(
+        authorize=authorize,
+        token=token,
+        userinfo=text("userinfo_endpoint"),
+        revoke=text("revocation_endpoint"),
+        introspect=text("introspection_endpoint"),
+        jwks=text("jwks_uri"),
+        issuer=named,
+        says_issuer=found.get("authorization_response_iss_parameter_supported") is True,
+        methods=texts("token_endpoint_auth_methods_supported"),
+        algorithms=texts("id_token_signing_alg_values_supported"),
+    )
+    if not all(map(is_secure, list_urls(endpoints))):
+        raise UpstreamUnavailable(f"the metadata of {name} have a URL without https")
+    return endpoints
+
+
+def list_urls(endpoints: Endpoints | None) -> list[str]:
+    """Every URL among some endpoints."""
+    if endpoints is None:
+        return []
+    e = endpoints
+    return [
+        url for url in (e.authorize, e.token, e.userinfo, e.revoke, e.introspect, e.jwks) if url
+    ]
+
+
+def check_secure_urls(name: str, urls: Sequence[str]) -> None:
+    """See to it that nobody on the way can read tokens.
+
+    Raises:
+        UsageError: a URL is neither ``https`` nor on this machine.
+    """
+    # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+    for url in urls:
+        if not is_secure(url):
+            raise UsageError(f"the provider {name!r} has {url!r}: it takes https, or this machine")
+
 
 UserId: TypeAlias = Callable[["Upstream"], Awaitable[Any]]
 """Finds out who a provider's user is, by its API."""
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-TIMEOUT = 30.0
+PROVIDER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+REQUEST_TIMEOUT_S = 30.0
 """Seconds for any request to a provider."""
 
-METADATA_LIFE = 3600.0
+METADATA_LIFE_S = 3600.0
 """Seconds for which what a provider says of itself is believed."""
 
 
@@ -99,7 +210,7 @@ class Provider:
         network: Network | NetworkPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not NAME.fullmatch(name):
+        if not PROVIDER_NAME.fullmatch(name):
             raise UsageError(f"{name!r} is no name of a provider: use a-z, 0-9, - and _")
         if (issuer is None) == (endpoints is None):
             raise UsageError(f"the provider {name!r} takes either issuer= or endpoints=")
@@ -119,7 +230,7 @@ class Provider:
         self.check_interval = check_interval
         self.session = session
         self.clock = clock
-        self.identity = Identity(
+        self.identity = ClientIdentity(
             client_id=client_id,
             secret=None if client_secret is None else Secret(client_secret),
             key=key,
@@ -129,16 +240,16 @@ class Provider:
         self._known_at = 0.0
         self._parameters = dict(parameters or {})
         self._keys: tuple[str, Jwks] | None = None
-        self._learning: Flights[Endpoints] = Flights()
-        given = [url for url in (issuer, *urls_of(endpoints), *api) if url]
-        check_secure(name, given)
+        self._learning: SingleFlight[Endpoints] = SingleFlight()
+        given = [url for url in (issuer, *list_urls(endpoints), *api) if url]
+        check_secure_urls(name, given)
         try:
             self._places = [] if issuer is None else metadata_urls(issuer)
         except ValueError as error:
             raise UsageError(f"the provider {name!r}: {error}") from None
-        origins = frozenset(map(origin, given))
-        self.network = network_of(
-            network or NetworkPolicy(origins=origins), keep=True, total=TIMEOUT
+        origins = frozenset(map(origin_of, given))
+        self.network = make_network(
+            network or NetworkPolicy(origins=origins), keep=True, total=REQUEST_TIMEOUT_S
         )
 
     def __repr__(self) -> str:
@@ -149,7 +260,7 @@ class Provider:
         """Who vouches for its users: its issuer, or where they log in."""
         if self._issuer is not None or self._endpoints is None:
             return self._issuer or ""
-        return self._endpoints.issuer or origin(self._endpoints.authorize)
+        return self._endpoints.issuer or origin_of(self._endpoints.authorize)
 
     async def endpoints(self) -> Endpoints:
         """Where it takes what, from its metadata or as it was given.
@@ -157,7 +268,7 @@ class Provider:
         Raises:
             UpstreamUnavailable: the metadata cannot be had, or are somebody else's.
         """
-        fresh = self._issuer is None or self.clock() - self._known_at < METADATA_LIFE
+        fresh = self._issuer is None or self.clock() - self._known_at < METADATA_LIFE_S
         if self._endpoints is not None and fresh:
             return self._endpoints
         return await self._learning.run("metadata", self._learn)
@@ -201,7 +312,7 @@ class Provider:
             fields["nonce"] = nonce.reveal()
         if not self.scopes:
             del fields["scope"]
-        return safe_browser_url(with_query(endpoints.authorize, fields))
+        return check_browser_url(add_query(endpoints.authorize, fields))
 
     async def exchange(
         self, code: Secret, verifier: Secret, redirect_uri: str
@@ -231,7 +342,7 @@ class Provider:
             raise UpstreamDenied(f"what {self.title} gave has expired and cannot be renewed")
         fields = {"grant_type": "refresh_token", "refresh_token": tokens.refresh.reveal()}
         renewed, told = await self._granted(fields, tokens)
-        check_same(self, tokens, told)
+        check_same_user(self, tokens, told)
         return renewed
 
     async def revoke(self, tokens: UpstreamTokens) -> None:
@@ -260,7 +371,7 @@ class Provider:
         if endpoints.introspect is None:
             return None
         answer = await self.post(endpoints.introspect, {"token": tokens.access.reveal()})
-        told = members(answer.body)
+        told = parse_members(answer.body)
         if answer.status != 200 or not isinstance(told.get("active"), bool):
             raise UpstreamUnavailable(f"{self.title} does not say whether a token is good")
         return bool(told["active"])
@@ -272,7 +383,7 @@ class Provider:
             UpstreamUnavailable: no answer.
         """
         endpoints = await self.endpoints()
-        form, headers = authenticated(
+        form, headers = authenticate_form(
             fields, self._identity(endpoints), issuer=self.issuer, methods=endpoints.methods
         )
         try:
@@ -296,20 +407,20 @@ class Provider:
         import logging  # for what rarely happens
 
         logging.getLogger("isthmus.auth").warning(
-            "the provider %s: %s", self.name, said(str(error))
+            "the provider %s: %s", self.name, quote_foreign(str(error))
         )
         return UpstreamUnavailable(f"{self.title} cannot be reached at the moment")
 
-    def _identity(self, endpoints: Endpoints) -> Identity:
+    def _identity(self, endpoints: Endpoints) -> ClientIdentity:
         # What a provider lists is what it takes; one that lists nothing takes a Basic header.
-        method = method_of(self.identity, endpoints.methods)
+        method = choose_auth_method(self.identity, endpoints.methods)
         return msgspec.structs.replace(self.identity, method=method)
 
     async def _granted(
         self, fields: Mapping[str, str], before: UpstreamTokens | None
     ) -> tuple[UpstreamTokens, Mapping[str, Any]]:
         answer = await self.post((await self.endpoints()).token, fields)
-        told = members(answer.body)
+        told = parse_members(answer.body)
         if answer.status not in (200, 201) or "error" in told:
             raise self._refusal(answer.status, told)
         access, kind = told.get("access_token"), str(told.get("token_type", "bearer"))
@@ -321,7 +432,7 @@ class Provider:
         self, access: Secret, told: Mapping[str, Any], before: UpstreamTokens | None
     ) -> UpstreamTokens:
         now, scope = self.clock(), told.get("scope")
-        refresh, life = told.get("refresh_token"), lifetime(told.get("expires_in"))
+        refresh, life = told.get("refresh_token"), parse_lifetime(told.get("expires_in"))
         given = Secret(refresh) if isinstance(refresh, str) and refresh else None
         if given is None and before is not None:
             given = before.refresh  # RFC 6749 6: the old one stays good
@@ -345,7 +456,7 @@ class Provider:
         """When the session there is over: the soonest of what anybody says."""
         now, ends = self.clock(), [last] if last is not None else []
         for name in ("refresh_expires_in", "refresh_token_expires_in"):
-            life = lifetime(told.get(name))
+            life = parse_lifetime(told.get(name))
             ends += [] if life is None else [now + life]
         if before is None:
             ends += [] if self.session is None else [now + self.session]
@@ -356,10 +467,10 @@ class Provider:
     def _refusal(
         self, status: int, told: Mapping[str, Any]
     ) -> UpstreamDenied | UpstreamUnavailable:
-        code = code_of(told)
+        code = read_error_code(told)
         # RFC 6749 5.2 answers with 400 or 401, and GitHub with 200. Another status may be that of a
         # proxy, whose access_denied does not end a login.
-        if code in ENDED and status in {200, 201, 400, 401}:
+        if code in LOGIN_ENDED_CODES and status in {200, 201, 400, 401}:
             return UpstreamDenied(f"{self.title} says that one has to log in there again", code)
         # Our own credentials may be wrong: then nobody's login is, and asking again would not help.
         return self.unavailable(
@@ -375,7 +486,7 @@ def read_origin(url: str) -> str:
     Raises:
         ValueError: it has a path, below which no token would be kept, or is no URL of HTTP.
     """
-    found = origin(url)
+    found = origin_of(url)
     if not is_same_resource(found, url):
         raise ValueError(f"a path does not keep a token below it: {found}")
     return found

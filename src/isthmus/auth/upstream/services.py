@@ -10,42 +10,47 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from isthmus.auth.authorization_server.browser import Visit
-from isthmus.auth.authorization_server.desk import Desk, Handler
-from isthmus.auth.authorization_server.requests import Unfit
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.pages.browser import BrowserRequest
+from isthmus.auth.authorization_server.pages.login import BrowserSessions, PageHandler
+from isthmus.auth.net.urls import split_url
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
-from isthmus.auth.upstream import rows
-from isthmus.auth.upstream.api import Upstream
-from isthmus.auth.upstream.connect import Connect
-from isthmus.auth.upstream.connections import Connections, RowTokens
-from isthmus.auth.upstream.faults import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.journey import Journeys
-from isthmus.auth.upstream.tickets import TICKET, TICKET_LIFE, Ticket
-from isthmus.auth.urls import split
+from isthmus.auth.upstream import token_rows
+from isthmus.auth.upstream.api import Upstream, UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.upstream.connect import (
+    CONNECT_TICKET,
+    CONNECT_TICKET_LIFE_S,
+    ConnectPage,
+    ConnectTicket,
+)
+from isthmus.auth.upstream.connections import StoredTokenSource, UpstreamConnections
+from isthmus.auth.upstream.redirects import ProviderRedirects
 from isthmus.errors import UpstreamRequired, UsageError
 from isthmus.transports.http.reply import Send
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.authority import AuthorizationServer
-    from isthmus.auth.authorization_server.records import Records
+    from isthmus.auth.authorization_server.server import AuthorizationServer
+    from isthmus.auth.authorization_server.storage.records import Records
     from isthmus.auth.upstream.provider import Provider
     from isthmus.core.principal import Principal
-    from isthmus.transports.http.bearer import Asgi
+    from isthmus.transports.http.authorizer import AsgiApp
 
-__all__ = ["Services"]
+__all__ = ["UpstreamServices"]
 
-LOOK = 1.0
+CONNECT_POLL_S = 1.0
 """Seconds between two looks at whether another process has connected an account."""
 
-RETRY = 5.0
+PROVIDER_RETRY_S = 5.0
 """Seconds after which a client may try again where a provider does not answer."""
 
-DOWN = "The service that you were to sign in at does not answer at the moment. Try again later."
+PROVIDER_DOWN_TEXT = (
+    "The service that you were to sign in at does not answer at the moment. Try again later."
+)
 
-Arrived = Callable[["Provider", Visit, Send], Awaitable[None]]
+ArrivalHandler = Callable[["Provider", BrowserRequest, Send], Awaitable[None]]
 
 
-class Services:
+class UpstreamServices:
     """Everything between an authorization server and the providers behind it.
 
     Args:
@@ -55,23 +60,23 @@ class Services:
 
     def __init__(self, authority: "AuthorizationServer", providers: "Iterable[Provider]") -> None:
         self.authority = authority
-        self.desk = Desk(authority)
-        self.journeys = Journeys(authority.store, self.desk.cookies)
-        self.connections = Connections(authority.store, ())
-        self.connect = Connect(self)
+        self.desk = BrowserSessions(authority)
+        self.journeys = ProviderRedirects(authority.store, self.desk.cookies)
+        self.connections = UpstreamConnections(authority.store, ())
+        self.connect = ConnectPage(self)
         self.login: Provider | None = None
         self.extra: list[Provider] = []
         self._arrived: WeakValueDictionary[tuple[str, str], asyncio.Event] = WeakValueDictionary()
-        base = split(authority.issuer).path.rstrip("/")
+        base = split_url(authority.issuer).path.rstrip("/")
         self.connect_path = f"{base}/auth/connect"
-        self.routes: dict[str, Asgi] = {}
+        self.routes: dict[str, AsgiApp] = {}
         for provider in providers:
             self.add(provider, self.connect.arrived)
             self.extra.append(provider)
         if self.extra:
             self.routes[self.connect_path] = self.page(self.connect.page)
 
-    def add(self, provider: "Provider", arrived: Arrived) -> None:
+    def add(self, provider: "Provider", arrived: ArrivalHandler) -> None:
         """Know one more provider.
 
         Args:
@@ -84,7 +89,9 @@ class Services:
         if provider.name in self.connections.providers:
             raise UsageError(f"there are two providers {provider.name!r}: give one another name")
         self.connections.providers = {**self.connections.providers, provider.name: provider}
-        self.routes[split(self.redirect_uri(provider)).path] = self.page(partial(arrived, provider))
+        self.routes[split_url(self.redirect_uri(provider)).path] = self.page(
+            partial(arrived, provider)
+        )
 
     def redirect_uri(self, provider: "Provider") -> str:
         """Where a provider sends browsers back to; to be registered there.
@@ -95,17 +102,17 @@ class Services:
 
     def connect_url(self, ticket: str) -> str:
         """The page where an account is connected."""
-        where = split(self.authority.issuer).origin + self.connect_path
+        where = split_url(self.authority.issuer).origin + self.connect_path
         return f"{where}?ticket={ticket}"
 
-    def page(self, handler: Handler) -> "Asgi":
+    def page(self, handler: PageHandler) -> "AsgiApp":
         """A page of the desk's, which says besides that a provider does not answer."""
 
-        async def answer(visit: Visit, send: Send) -> None:
+        async def answer(visit: BrowserRequest, send: Send) -> None:
             try:
                 await handler(visit, send)
             except UpstreamUnavailable:
-                raise Unfit(DOWN, status=503) from None
+                raise RequestRefused(PROVIDER_DOWN_TEXT, status=503) from None
 
         return self.desk.page(answer)
 
@@ -145,13 +152,15 @@ class Services:
                 if provider not in self.extra:
                     raise
             else:
-                return Upstream(provider, RowTokens(self.connections, id), row.tokens.subject)
+                return Upstream(
+                    provider, StoredTokenSource(self.connections, id), row.tokens.subject
+                )
         raise self._required(principal, provider)
 
     async def _row_of(self, principal: "Principal", provider: "Provider") -> str | None:
         """Where somebody's tokens of a provider are."""
         if provider in self.extra:
-            id = rows.connection_id(principal.subject, provider.name)
+            id = token_rows.make_connection_id(principal.subject, provider.name)
             return id if await self.connections.get(id) is not None else None
         grant_id = str(principal.claims.get("gid", ""))
         grant = await self.authority.store.read(lambda records: records.grant(grant_id))
@@ -168,14 +177,16 @@ class Services:
             name = secrets.token_urlsafe(32)
 
             def keep(records: "Records") -> None:
-                ticket = Ticket(
+                ticket = ConnectTicket(
                     user_id=principal.subject,
                     provider=provider.name,
                     client_id=principal.client_id,
                     client_name=self._name_of(principal.client_id, records),
                 )
                 packed = msgspec.json.encode(ticket)
-                records.put_ticket(TICKET, name, packed, records.now + TICKET_LIFE)
+                records.put_ticket(
+                    CONNECT_TICKET, name, packed, records.now + CONNECT_TICKET_LIFE_S
+                )
 
             await self.authority.store.write(keep)
             return self.connect_url(name)
@@ -196,12 +207,12 @@ class Services:
         """Wait until somebody has connected an account, here or in another process."""
         key = (user_id, provider.name)
         arrived = self._arrived.setdefault(key, asyncio.Event())
-        id = rows.connection_id(user_id, provider.name)
+        id = token_rows.make_connection_id(user_id, provider.name)
         try:
             async with asyncio.timeout(seconds):
                 while await self.connections.get(id) is None:
                     try:
-                        async with asyncio.timeout(LOOK):
+                        async with asyncio.timeout(CONNECT_POLL_S):
                             await arrived.wait()
                     except TimeoutError:
                         continue
@@ -225,7 +236,7 @@ class Services:
             return await self.connections.stands(upstream_id)
         except UpstreamUnavailable as error:
             # Not 401: the client would start a login, which fails for the same reason.
-            raise VerifierUnavailable(str(error), RETRY) from None
+            raise VerifierUnavailable(str(error), PROVIDER_RETRY_S) from None
 
     async def end(self, upstream_id: str) -> None:
         """A grant was revoked: its login at the provider is ended, too."""
@@ -237,11 +248,13 @@ class Services:
         Returns:
             Whether there was one.
         """
-        return await self.connections.end(rows.connection_id(user_id, provider))
+        return await self.connections.end(token_rows.make_connection_id(user_id, provider))
 
     async def connected(self, user_id: str) -> list[str]:
         """The providers that somebody has an account with here."""
-        found = await self.authority.store.read(lambda records: rows.rows_of(records, user_id))
+        found = await self.authority.store.read(
+            lambda records: token_rows.list_user_rows(records, user_id)
+        )
         return sorted({provider for _, provider in found})
 
     async def close(self) -> None:

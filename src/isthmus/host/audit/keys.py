@@ -9,7 +9,7 @@ from isthmus.errors import IsthmusError
 
 __all__ = ["AuditKeys", "CannotOpen"]
 
-NONCE = 12
+NONCE_BYTES = 12
 
 
 class CannotOpen(IsthmusError):
@@ -70,7 +70,7 @@ class AuditKeys:
         """Encrypt something (AES-256-GCM); it opens at the same place only."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        nonce = os.urandom(NONCE)
+        nonce = os.urandom(NONCE_BYTES)
         return nonce + AESGCM(self._sealing).encrypt(nonce, content, place)
 
     def open(self, sealed: bytes, place: bytes) -> bytes:
@@ -83,7 +83,7 @@ class AuditKeys:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         try:
-            return AESGCM(self._sealing).decrypt(sealed[:NONCE], sealed[NONCE:], place)
+            return AESGCM(self._sealing).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], place)
         except (InvalidTag, ValueError):
             raise CannotOpen(
                 "what was kept here was changed, or encrypted with another key: put the host.key "

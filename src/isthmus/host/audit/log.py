@@ -2,42 +2,46 @@
 
 Rows go in order, into one chain that several processes share. An intent is committed when
 :meth:`AuditLog.intent` returns; a note is committed within milliseconds, together with others.
+
+What a configuration says of the audit log: the member ``host.audit``.
 """
 
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from isthmus.host.attempt import new_id
-from isthmus.host.audit.bodies import Bodies
-from isthmus.host.audit.chain import Verdict, verify
-from isthmus.host.audit.columns import Snapshot, snapshot
-from isthmus.host.audit.head import HeadUpdate
+import msgspec
+from msgspec import Struct
+
+from isthmus.host.audit.hash_chain import ChainVerdict, verify_chain
+from isthmus.host.audit.head_file import HeadUpdate
 from isthmus.host.audit.keys import AuditKeys
-from isthmus.host.audit.reading import tail
+from isthmus.host.audit.queries import read_last_lines
 from isthmus.host.audit.redaction import Redactor
-from isthmus.host.audit.row import Row
-from isthmus.host.audit.waiting import Drain, Entry, Waiting
-from isthmus.host.audit.writer import Writer
-from isthmus.host.errors import AuditUnavailable
-from isthmus.host.state import HostState
-from isthmus.host.view import AuditLine
-from isthmus.store.database import Durability
+from isthmus.host.audit.row_columns import RowSnapshot, take_snapshot
+from isthmus.host.audit.row_queue import QueueDrain, QueuedRow, RowQueue
+from isthmus.host.audit.writer import AuditWriter, BodyMode
+from isthmus.host.model.attempt import new_id
+from isthmus.host.model.errors import AuditUnavailable, ConfigError
+from isthmus.host.model.row import AuditRow
+from isthmus.host.model.view import AuditLine
+from isthmus.host.state.database import HostState
+from isthmus.store.sqlite import Durability
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["AuditLog"]
+__all__ = ["AuditLog", "AuditSettings", "make_audit_log", "parse_audit_settings"]
 
 T = TypeVar("T")
 
-RETRY = 1.0
+RETRY_S = 1.0
 """Seconds until a store that was not there is tried again."""
 
-DAY = 24 * 3600.0
+DAY_S = 24 * 3600.0
 
 
 class AuditLog:
@@ -71,8 +75,8 @@ class AuditLog:
         state: HostState,
         *,
         durability: Durability | None = None,
-        bodies: Bodies = "hash",
-        bodies_life: float = 30 * DAY,
+        bodies: BodyMode = "hash",
+        bodies_life: float = 30 * DAY_S,
         retain: float | None = None,
         redactor: Redactor | None = None,
         node: str = "",
@@ -85,8 +89,8 @@ class AuditLog:
         self.node = node or f"{socket.gethostname()}:{os.getpid()}:{new_id()[-6:]}"
         self.trouble = ""
         self._clock = clock or state.clock
-        self._waiting = Waiting()
-        self._writer = Writer(
+        self._waiting = RowQueue()
+        self._writer = AuditWriter(
             state, self._waiting, self.redactor, self.node, self._clock,
             bodies=bodies, bodies_life=bodies_life, retain=retain,
         )  # fmt: skip
@@ -118,7 +122,7 @@ class AuditLog:
 
         return await self._told(self._state.database.write(begin, ended))
 
-    async def intent(self, row: Row) -> None:
+    async def intent(self, row: AuditRow) -> None:
         """Write down what is about to happen; it is committed when this returns.
 
         Where this is cancelled it may have been written: an outcome belongs to it then, too.
@@ -128,7 +132,7 @@ class AuditLog:
         """
         await self._committed(row)
 
-    async def write(self, row: Row) -> None:
+    async def write(self, row: AuditRow) -> None:
         """Write any row; it is committed when this returns.
 
         Raises:
@@ -136,12 +140,12 @@ class AuditLog:
         """
         await self._committed(row)
 
-    def note(self, row: Row) -> None:
+    def note(self, row: AuditRow) -> None:
         """Write a row within milliseconds, after those before it; nobody waits for it.
 
         While the store is not there, notes wait, and no intent gets through before them.
         """
-        self._waiting.put(Entry(self._taken(row)))
+        self._waiting.put(QueuedRow(self._taken(row)))
         self._post()
 
     async def flush(self) -> None:
@@ -159,10 +163,10 @@ class AuditLog:
             AuditUnavailable: the log cannot be read or written.
         """
         await self.flush()
-        return await self._told(self._state.read(lambda db: tail(db, count)))
+        return await self._told(self._state.read(lambda db: read_last_lines(db, count)))
 
-    async def verify(self, anchor: str = "") -> Verdict:
-        """Check the whole log; see :func:`isthmus.host.audit.chain.verify`.
+    async def verify(self, anchor: str = "") -> ChainVerdict:
+        """Check the whole log; see :func:`isthmus.host.audit.hash_chain.verify_chain`.
 
         Raises:
             AuditUnavailable: the log cannot be read or written.
@@ -170,7 +174,7 @@ class AuditLog:
         await self.flush()
         keys = AuditKeys(self._state.key())
         head = self._writer.head_file(keys)
-        return await self._told(self._state.read(lambda db: verify(db, keys, head, anchor)))
+        return await self._told(self._state.read(lambda db: verify_chain(db, keys, head, anchor)))
 
     async def close(self) -> None:
         """Write what waits, sign where the log stands, and be gone; safe to call twice.
@@ -190,11 +194,11 @@ class AuditLog:
         finally:
             self._writer.presence.end()
 
-    def _taken(self, row: Row) -> Snapshot:
-        return snapshot(row, self._clock(), self.redactor)
+    def _taken(self, row: AuditRow) -> RowSnapshot:
+        return take_snapshot(row, self._clock(), self.redactor)
 
-    async def _committed(self, row: Row) -> None:
-        entry = Entry(self._taken(row), awaited=True)
+    async def _committed(self, row: AuditRow) -> None:
+        entry = QueuedRow(self._taken(row), awaited=True)
         self._waiting.put(entry)
         try:
             await self._drained(entry)
@@ -202,8 +206,8 @@ class AuditLog:
             entry.dropped = True
             raise
 
-    async def _drained(self, entry: Entry | None) -> None:
-        drain = Drain(self._waiting, self._writer.append, self._ended, entry)
+    async def _drained(self, entry: QueuedRow | None) -> None:
+        drain = QueueDrain(self._waiting, self._writer.append, self._ended, entry)
         await self._told(self._state.database.write(drain.all, drain.ended))
 
     @staticmethod
@@ -221,7 +225,7 @@ class AuditLog:
         self._posted = True
         with suppress(RuntimeError):  # a note may come from another thread
             self._loop = asyncio.get_running_loop()
-        drain = Drain(self._waiting, self._writer.append, self._ended)
+        drain = QueueDrain(self._waiting, self._writer.append, self._ended)
 
         def work(db: "sqlite3.Connection") -> None:
             self._posted = False
@@ -256,7 +260,7 @@ class AuditLog:
         if self._closed or self._retrying is not None:
             return
         if later:
-            self._retrying = self._loop.call_later(RETRY, self._again) if self._loop else None
+            self._retrying = self._loop.call_later(RETRY_S, self._again) if self._loop else None
         else:
             self._again()
 
@@ -264,3 +268,71 @@ class AuditLog:
         self._retrying = None
         if self._waiting:
             self._post()
+
+
+DURATION_MEMBERS = ("retain", "bodiesLife")
+
+
+class AuditSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How the audit log is kept.
+
+    Attributes:
+        durability: ``normal``: what was written outlives the process; ``full``: the machine's
+            power, too, at some hundred microseconds for each call.
+        bodies: what is kept of arguments and results besides their digests: ``hash`` nothing,
+            ``redacted`` what redaction leaves of them, ``full`` all of it; encrypted.
+        bodies_life: seconds after which that is gone.
+        retain: seconds that rows are kept; None for ever.
+        redact: JSON pointers into arguments, results and details to what is never kept.
+    """
+
+    durability: Durability = "normal"
+    bodies: BodyMode = "hash"
+    bodies_life: float = 30 * DAY_S
+    retain: float | None = None
+    redact: tuple[str, ...] = ()
+
+
+def parse_audit_settings(said: Mapping[str, Any]) -> AuditSettings:
+    """What a configuration says of the audit log.
+
+    Args:
+        said: the member as it stands in the file; durations as ``"90d"``, or in seconds.
+
+    Raises:
+        ConfigError: it says what cannot be.
+    """
+    from isthmus.host.config.forms import parse_duration
+
+    value = dict(said)
+    try:
+        value |= {name: parse_duration(value[name]) for name in DURATION_MEMBERS if name in value}
+        return msgspec.convert(value, AuditSettings)
+    except (msgspec.ValidationError, ValueError) as error:
+        known = ", ".join(AuditSettings.__struct_encode_fields__)
+        raise ConfigError(f"host.audit: {error}; it knows {known}") from None
+
+
+def make_audit_log(
+    state: HostState, said: Mapping[str, Any] | None = None, **more: Any
+) -> AuditLog:
+    """The audit log in a state, as a configuration says.
+
+    Args:
+        state: where it is.
+        said: the member ``host.audit``.
+        more: further arguments of :class:`~isthmus.host.audit.log.AuditLog`.
+
+    Raises:
+        ConfigError: the member says what cannot be.
+    """
+    settings = parse_audit_settings(said or {})
+    return AuditLog(
+        state,
+        durability=settings.durability,
+        bodies=settings.bodies,
+        bodies_life=settings.bodies_life,
+        retain=settings.retain,
+        redactor=Redactor(settings.redact),
+        **more,
+    )

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from isthmus.auth.secret import Secret, live
-from isthmus.host.audit.detectors import (
+from isthmus.auth.tokens.secret import Secret, live_secrets
+from isthmus.core.redaction.patterns import (
     REDACTED,
-    cleaned,
-    names_a_secret,
-    says_a_secret_follows,
+    announces_secret,
+    names_secret,
+    redact_patterns,
 )
 
 __all__ = ["REDACTED", "Redactor", "forms"]
@@ -53,13 +53,13 @@ class Redactor:
         pointers: JSON pointers (RFC 6901) to what is never kept or shown; ``*`` stands for every
             member or element.
         secrets: says the texts that are secret now; those of every live
-            :class:`~isthmus.auth.secret.Secret` by default.
+            :class:`~isthmus.auth.tokens.secret.Secret` by default.
     """
 
     def __init__(
         self,
         pointers: Iterable[str] = (),
-        secrets: Callable[[], Iterable[str]] = live,
+        secrets: Callable[[], Iterable[str]] = live_secrets,
     ) -> None:
         self._pointers = tuple(pointers)
         self._secrets = secrets
@@ -151,7 +151,7 @@ def _walk(value: Any, known: Sequence[str], depth: int) -> Any:
         apart = _named_apart(value)
         return {
             _text(str(name), known, chance=True): _blank(one, depth - 1)
-            if names_a_secret(str(name)) or (apart and name == "value")
+            if names_secret(str(name)) or (apart and name == "value")
             else _walk(one, known, depth - 1)
             for name, one in value.items()
         }
@@ -170,14 +170,14 @@ def _list(values: Iterable[Any], known: Sequence[str], depth: int) -> list[Any]:
     told: list[Any] = []
     values = list(values)
     follows = False
-    if len(values) == 2 and isinstance(values[0], str) and names_a_secret(values[0]):
+    if len(values) == 2 and isinstance(values[0], str) and names_secret(values[0]):
         return [_text(values[0], known, chance=True), _blank(values[1], depth)]
     for at, one in enumerate(values):
         if at and values[at - 1] in USER_FLAGS and isinstance(one, str) and PAIR.search(one):
             told.append(REDACTED)
             continue
         told.append(_blank(one, depth) if follows else _walk(one, known, depth))
-        follows = isinstance(one, str) and says_a_secret_follows(one)
+        follows = isinstance(one, str) and announces_secret(one)
     return told
 
 
@@ -186,7 +186,7 @@ def _named_apart(value: Mapping[Any, Any]) -> bool:
     if "value" not in value:
         return False
     names = (value.get(one) for one in ("name", "key", "header"))
-    return any(isinstance(one, str) and names_a_secret(one) for one in names)
+    return any(isinstance(one, str) and names_secret(one) for one in names)
 
 
 def _strange(value: Any, known: Sequence[str]) -> Any:
@@ -213,4 +213,4 @@ def _text(text: str, known: Sequence[str], *, chance: bool) -> str:
             text = text.replace(secret, REDACTED)
     if len(text) < SHORTEST:
         return text
-    return cleaned(text, chance=chance)
+    return redact_patterns(text, chance=chance)

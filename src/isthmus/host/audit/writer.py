@@ -1,50 +1,144 @@
-"""What the store's thread does for the audit log: rows into the chain, and what goes along with it."""
+"""What the store's thread does for the audit log: rows into the chain, and what goes along with it.
+
+What was passed on, where it is kept at all: encrypted, for a while, once for equal ones.
+
+What has been kept for long enough is dropped: bodies one by one, rows in whole segments.
+
+The last checkpoint before the time is signed once more, as the one from which the chain now begins;
+only rows up to it can be removed from the table.
+"""
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from isthmus.host.audit.bodies import Bodies, Keeper
-from isthmus.host.audit.chain import (
+import msgspec
+
+from isthmus.host.audit.hash_chain import (
     BROKEN,
     UNPROVED,
+    continues_head,
     count_checkpoints,
-    fits,
-    head,
+    format_checkpoint,
+    hash_row,
+    read_chain_end,
     sign_checkpoint,
 )
-from isthmus.host.audit.columns import COLUMNS, INSERT, Snapshot, chained, columns, snapshot
-from isthmus.host.audit.head import ChainHead, HeadFile, HeadInvalid, HeadUpdate, head_path
-from isthmus.host.audit.index import index_some
+from isthmus.host.audit.head_file import ChainHead, HeadFile, HeadInvalid, HeadUpdate, get_head_path
 from isthmus.host.audit.keys import AuditKeys
-from isthmus.host.audit.presence import Presence, orphans
+from isthmus.host.audit.queries import index_next_rows, remove_from_index
 from isthmus.host.audit.redaction import Redactor
-from isthmus.host.audit.retention import sweep
-from isthmus.host.audit.row import Row
-from isthmus.host.audit.waiting import Waiting
-from isthmus.host.state import HostState
+from isthmus.host.audit.row_columns import (
+    COLUMNS,
+    INSERT_ROW,
+    RowSnapshot,
+    digest_body,
+    make_columns,
+    take_snapshot,
+)
+from isthmus.host.audit.row_queue import RowQueue
+from isthmus.host.model.row import AuditRow
+from isthmus.host.state.database import HostState
+from isthmus.host.state.presence import ProcessPresence
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Writer"]
+__all__ = [
+    "OUTCOME_UNKNOWN",
+    "AuditWriter",
+    "BodyMode",
+    "BodyStore",
+    "read_body",
+    "settle_orphans",
+    "sweep_expired",
+]
 
-SEQ, CALL = COLUMNS.index("seq"), COLUMNS.index("call_id")
+BodyMode: TypeAlias = Literal["hash", "redacted", "full"]
+"""What is kept of arguments and results besides their digests: nothing, what redaction leaves of
+them, or all of it."""
 
-SEGMENT = 1_000
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""Bytes of a body that is kept; of longer ones there is the digest only."""
+
+BODY_MEDIA_TYPE = "application/json"
+
+
+class BodyStore:
+    """Keeps the arguments and the results of rows, encrypted.
+
+    Args:
+        bodies: what is kept of them.
+        life: seconds after which they go.
+        redactor: takes out what is secret.
+        keys: of the log.
+    """
+
+    def __init__(self, bodies: BodyMode, life: float, redactor: Redactor, keys: AuditKeys) -> None:
+        self._bodies = bodies
+        self._life = life
+        self._redactor = redactor
+        self._keys = keys
+
+    def keep(self, db: "sqlite3.Connection", row: AuditRow, taken: RowSnapshot) -> None:
+        """Keep those of one row.
+
+        Args:
+            db: in a transaction.
+            row: with JSON for arguments and result.
+            taken: the same row, with the secrets in it.
+        """
+        if self._bodies == "hash":
+            return
+        expires_us = int((taken.at + self._life) * 1e6)
+        for raw in (bytes(row.arguments), bytes(row.result)):
+            if raw and len(raw) <= MAX_BODY_BYTES:
+                name = digest_body(raw, self._keys.digests)
+                sealed = self._keys.seal(self._content(raw, taken), name)
+                db.execute(INSERT_BODY, (name, BODY_MEDIA_TYPE, sealed, expires_us))
+
+    def _content(self, raw: bytes, taken: RowSnapshot) -> bytes:
+        if self._bodies == "full":
+            return raw
+        try:
+            value = self._redactor.strip(msgspec.json.decode(raw))
+            return msgspec.json.encode(self._redactor.without(value, taken.known))
+        except (msgspec.DecodeError, RecursionError):  # there is its digest all the same
+            return msgspec.json.encode({"unreadable": f"{len(raw)} bytes"})
+
+
+INSERT_BODY = (
+    "INSERT INTO body VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (hash) DO UPDATE SET expires_us = max(expires_us, excluded.expires_us)"
+)
+
+
+def read_body(db: "sqlite3.Connection", keys: AuditKeys, hash: bytes) -> Any | None:
+    """What was passed on, by the digest that stands in its row; None where it is not kept.
+
+    Raises:
+        CannotOpen: it was changed, or encrypted with another key.
+    """
+    row = db.execute("SELECT data FROM body WHERE hash = ?", (hash,)).fetchone()
+    return None if row is None else msgspec.json.decode(keys.open(row[0], hash))
+
+
+SEQ_COLUMN, CALL_COLUMN = COLUMNS.index("seq"), COLUMNS.index("call_id")
+
+SEGMENT_ROWS = 1_000
 """Rows between two checkpoints, at most."""
 
-SEGMENT_LIFE = 3600.0
+SEGMENT_LIFE_S = 3600.0
 """Seconds between two checkpoints, at most, where rows are written."""
 
-SWEPT_EVERY = 3600.0
+SWEEP_INTERVAL_S = 3600.0
 """Seconds until it is looked again for what has been kept for long enough."""
 
-INDEXED_AT_ONCE = 250
+INDEX_STEP_ROWS = 250
 """Rows that are put into the index for searching at a time."""
 
 
-class Writer:
+class AuditWriter:
     """Appends rows; everything here runs in the store's thread, in a transaction.
 
     Args:
@@ -63,27 +157,27 @@ class Writer:
     def __init__(
         self,
         state: HostState,
-        waiting: Waiting,
+        waiting: RowQueue,
         redactor: Redactor,
         node: str,
         clock: Callable[[], float],
         *,
-        bodies: Bodies,
+        bodies: BodyMode,
         bodies_life: float,
         retain: float | None,
     ) -> None:
-        self.presence = Presence(state.folder, node)
+        self.presence = ProcessPresence(state.folder, node)
         self.begun = False
         self._state = state
         self._waiting = waiting
         self._redactor = redactor
         self._node = node
         self._clock = clock
-        self._bodies: Bodies = bodies
+        self._bodies: BodyMode = bodies
         self._bodies_life = bodies_life
         self._retain = retain
         self._keys: AuditKeys | None = None
-        self._keeper: Keeper | None = None
+        self._keeper: BodyStore | None = None
         self._file: HeadFile | None = None
         self._since, self._base, self._marks = 1, 0, 0
         self._known_at = -1
@@ -102,33 +196,33 @@ class Writer:
         if self.begun:
             return 0, None
         self._keys = AuditKeys(self._state.key())
-        self._keeper = Keeper(self._bodies, self._bodies_life, self._redactor, self._keys)
+        self._keeper = BodyStore(self._bodies, self._bodies_life, self._redactor, self._keys)
         self.presence.begin()
-        rows = list(orphans(db, self.presence))
+        rows = list(settle_orphans(db, self.presence))
         self.begun = True
         self._known_at = -1
-        head = self._append(db, [snapshot(row, self._clock(), self._redactor) for row in rows])
+        head = self._append(db, [take_snapshot(row, self._clock(), self._redactor) for row in rows])
         return len(rows), head
 
-    def append(self, db: "sqlite3.Connection", rows: Sequence[Snapshot]) -> HeadUpdate | None:
+    def append(self, db: "sqlite3.Connection", rows: Sequence[RowSnapshot]) -> HeadUpdate | None:
         """Write rows at the end of the chain; what the head is to be once they are committed."""
         _, update = self.ready(db)
         lost = self._waiting.lost - self._lost_told
         if lost:
-            gone = Row(kind="config", action="audit.lost", detail={"rows": lost})
-            rows = [snapshot(gone, self._clock(), self._redactor), *rows]
+            gone = AuditRow(kind="config", action="audit.lost", detail={"rows": lost})
+            rows = [take_snapshot(gone, self._clock(), self._redactor), *rows]
         if rows:
             update = self._append(db, rows)
             self._lost_told += lost
-        if self._sweeping or self._clock() - self._swept > SWEPT_EVERY:
+        if self._sweeping or self._clock() - self._swept > SWEEP_INTERVAL_S:
             self._swept = self._clock()
             self._sweeping = self._sweep(db)
-            update = self._update(db, *head(db), recount=True)
+            update = self._update(db, *read_chain_end(db), recount=True)
         return update
 
     def end(self, db: "sqlite3.Connection") -> HeadUpdate | None:
         """Sign where the log stands; what the head is to be once that is committed."""
-        seq, hash = head(db)
+        seq, hash = read_chain_end(db)
         if not seq or self._keys is None:
             return None
         sign_checkpoint(db, self._keys, seq, hash, self._now_us())
@@ -137,7 +231,7 @@ class Writer:
     def head_file(self, keys: AuditKeys) -> HeadFile:
         """The file outside the database that says where the chain stands."""
         if self._file is None:
-            self._file = HeadFile(head_path(self._state.folder), keys)
+            self._file = HeadFile(get_head_path(self._state.folder), keys)
         return self._file
 
     def settle_lost(self, *, committed: bool) -> None:
@@ -156,28 +250,28 @@ class Writer:
                 "the head of the audit log cannot be written, its last rows are unproved: %s", error
             )
 
-    def _append(self, db: "sqlite3.Connection", rows: Sequence[Snapshot]) -> HeadUpdate:
+    def _append(self, db: "sqlite3.Connection", rows: Sequence[RowSnapshot]) -> HeadUpdate:
         if self._keys is None:
             raise AssertionError("append before ready")
-        seq, prev = head(db)
+        seq, prev = read_chain_end(db)
         alarm = self._compare_head(db, seq, prev)
         signed = False
         for taken in [*alarm, *rows]:
             seq += 1
-            values, row = columns(taken, seq, self._node, self._redactor, self._keys.digests)
-            hash = chained(values, prev, self._keys.chain)
-            db.execute(INSERT, (*values, prev, hash))
+            values, row = make_columns(taken, seq, self._node, self._redactor, self._keys.digests)
+            hash = hash_row(values, prev, self._keys.chain)
+            db.execute(INSERT_ROW, (*values, prev, hash))
             self._along(db, row, taken, values)
-            if seq % SEGMENT == 0:
+            if seq % SEGMENT_ROWS == 0:
                 self._checkpoint(db, seq, hash)
                 signed = True
             prev = hash
-        if self._clock() - self._checked > SEGMENT_LIFE:
+        if self._clock() - self._checked > SEGMENT_LIFE_S:
             self._checkpoint(db, seq, prev)
             signed = True
         return self._update(db, seq, prev, recount=signed)
 
-    def _compare_head(self, db: "sqlite3.Connection", seq: int, hash: bytes) -> list[Snapshot]:
+    def _compare_head(self, db: "sqlite3.Connection", seq: int, hash: bytes) -> list[RowSnapshot]:
         """Compare the log with its head; what does not fit is told in a row that cannot go unseen.
 
         A later head would hide it otherwise.
@@ -196,15 +290,15 @@ class Writer:
         self._since = known.since
         if known.seq != seq:
             self._known_at = -1  # another process wrote: count anew
-        if fits(db, known, seq, hash):
+        if continues_head(db, known, seq, hash):
             return []
         self._instead_of = raw
         was = {"seq": known.seq, "hash": known.hash}
         return [self._alarm(BROKEN, {"head": was, "found": {"seq": seq, "hash": hash.hex()}})]
 
-    def _alarm(self, action: str, detail: dict[str, Any]) -> Snapshot:
-        row = Row(kind="config", action=action, detail=detail)
-        return snapshot(row, self._clock(), self._redactor)
+    def _alarm(self, action: str, detail: dict[str, Any]) -> RowSnapshot:
+        row = AuditRow(kind="config", action=action, detail=detail)
+        return take_snapshot(row, self._clock(), self._redactor)
 
     def _update(
         self, db: "sqlite3.Connection", seq: int, hash: bytes, *, recount: bool
@@ -223,18 +317,21 @@ class Writer:
         return HeadUpdate(told, self._instead_of)
 
     def _along(
-        self, db: "sqlite3.Connection", row: Row, taken: Snapshot, values: Sequence[Any]
+        self, db: "sqlite3.Connection", row: AuditRow, taken: RowSnapshot, values: Sequence[Any]
     ) -> None:
         """What goes along with a row: calls that are open, bodies, the index."""
-        seq, call = values[SEQ], values[CALL]  # as they stand in the table: without secrets
+        seq, call = (
+            values[SEQ_COLUMN],
+            values[CALL_COLUMN],
+        )  # as they stand in the table: without secrets
         if call and row.kind == "intent":
             db.execute("INSERT OR REPLACE INTO open_call VALUES (?, ?, ?)", (call, seq, self._node))
         elif call and row.kind == "outcome":
             db.execute("DELETE FROM open_call WHERE call_id = ?", (call,))
         if self._keeper is not None:
             self._keeper.keep(db, row, taken)
-        if seq % INDEXED_AT_ONCE == 0:
-            index_some(db, INDEXED_AT_ONCE)
+        if seq % INDEX_STEP_ROWS == 0:
+            index_next_rows(db, INDEX_STEP_ROWS)
 
     def _checkpoint(self, db: "sqlite3.Connection", seq: int, hash: bytes) -> None:
         self._checked = self._clock()
@@ -247,7 +344,110 @@ class Writer:
             return False
         now = self._now_us()
         before = None if self._retain is None else now - int(self._retain * 1e6)
-        return sweep(db, self._keys, now, before)
+        return sweep_expired(db, self._keys, now, before)
 
     def _now_us(self) -> int:
         return int(self._clock() * 1e6)
+
+
+SWEEP_BATCH_ROWS = 1_000
+"""Rows and bodies that are dropped in one transaction: intents wait for it."""
+
+
+def sweep_expired(
+    db: "sqlite3.Connection", keys: AuditKeys, now_us: int, before_us: int | None
+) -> bool:
+    """Drop some of what has been kept for long enough.
+
+    Args:
+        db: in a transaction.
+        keys: of the log.
+        now_us: microseconds since the epoch.
+        before_us: rows of segments that ended before this go; None drops none.
+
+    Returns:
+        Whether there is more to drop.
+    """
+    gone = db.execute(
+        "DELETE FROM body WHERE hash IN (SELECT hash FROM body WHERE expires_us <= ? LIMIT ?)",
+        (now_us, SWEEP_BATCH_ROWS),
+    ).rowcount
+    return (
+        before_us is not None and drop_segments(db, keys, before_us)
+    ) or gone == SWEEP_BATCH_ROWS
+
+
+def drop_segments(db: "sqlite3.Connection", keys: AuditKeys, before_us: int) -> bool:
+    """Drop some rows of the segments that ended before a time; whether there are more."""
+    last = find_last_checkpoint(db, keys, before_us)
+    if last is None:
+        return False
+    seq, ts_us, hash, sealed = last
+    if not sealed:
+        sign_checkpoint(db, keys, seq, hash, ts_us, sealed=1)
+        db.execute("DELETE FROM checkpoint WHERE seq < ?", (seq,))
+    first = db.execute("SELECT min(seq) FROM event WHERE seq <= ?", (seq,)).fetchone()[0]
+    if first is None:
+        return False
+    upto = min(seq, first + SWEEP_BATCH_ROWS - 1)
+    remove_from_index(db, first, upto)
+    db.execute("DELETE FROM event WHERE seq BETWEEN ? AND ?", (first, upto))
+    return bool(upto < seq)
+
+
+def find_last_checkpoint(
+    db: "sqlite3.Connection", keys: AuditKeys, before_us: int
+) -> tuple[int, int, bytes, int] | None:
+    """The last checkpoint before a time whose signature holds: no other may be sealed."""
+    rows = db.execute(
+        "SELECT seq, ts_us, hash, sealed, sig FROM checkpoint WHERE ts_us < ? ORDER BY seq DESC",
+        (before_us,),
+    )
+    for seq, ts_us, hash, sealed, sig in rows:
+        if keys.signed(format_checkpoint(seq, ts_us, hash, sealed), sig):
+            return seq, ts_us, hash, sealed
+    return None
+
+
+SELECT_OPEN_CALLS = """
+    SELECT event.call_id, parent_id, run_id, principal, action, server, identity, object,
+           fingerprint, event.era, transport, origin, event.node
+    FROM open_call JOIN event ON event.seq = open_call.seq WHERE open_call.node = ?
+    ORDER BY event.seq
+"""
+
+
+OPEN_CALL_FIELDS = (
+    *("call", "parent", "run", "principal", "action", "server", "identity", "object"),
+    *("fingerprint", "era", "transport", "origin"),
+)
+
+
+ADOPT_TASKS = """
+    UPDATE open_call SET node = ? WHERE node = ? AND call_id IN
+    (SELECT json_extract(CAST(attempt AS TEXT), '$.id') FROM task_handle)
+"""
+
+
+OUTCOME_UNKNOWN = "outcome-unknown"
+"""What stands as the error of a call of which nobody can tell how it ended."""
+
+
+def settle_orphans(db: "sqlite3.Connection", presence: ProcessPresence) -> Iterator[AuditRow]:
+    """An outcome for each call of those who are gone: nobody can tell how it ended.
+
+    Writing the outcome takes the call off the list, so that it is written once. One that has become
+    a task is ours from now on: its server can still be asked how it ended.
+    """
+    nodes = [row[0] for row in db.execute("SELECT DISTINCT node FROM open_call").fetchall()]
+    for node in nodes:
+        if not presence.gone(node):
+            continue
+        db.execute(ADOPT_TASKS, (presence.node, node))
+        for *values, who in db.execute(SELECT_OPEN_CALLS, (node,)).fetchall():
+            told: dict[str, Any] = {
+                name: value or "" for name, value in zip(OPEN_CALL_FIELDS, values, strict=True)
+            }
+            yield AuditRow(kind="outcome", error=OUTCOME_UNKNOWN, detail={"node": who}, **told)
+        # An intent whose row was dropped meanwhile is open no more.
+        db.execute("DELETE FROM open_call WHERE node = ?", (node,))

@@ -9,46 +9,71 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectionLost, IsthmusError
-from isthmus.host.catalog.listed import CHANGED, KINDS, Listed, Lister, fetch, merge
-from isthmus.host.catalog.merged import Isolation, Item, View, Viewer, bound_to, chosen, items
-from isthmus.host.catalog.names import Naming, Table, namespace, printable, split
-from isthmus.host.catalog.offer import Candidate, Offer, offer, searched, still
-from isthmus.host.catalog.renewing import Renewing
-from isthmus.host.config.entries import ServerEntry, ToolChoice
-from isthmus.host.errors import Denied, Unknown
-from isthmus.host.events import Noticed
+from isthmus.host.catalog.lists import (
+    LIST_KINDS,
+    LISTS_BY_CHANGE,
+    ListingClient,
+    ListRenewal,
+    ServerLists,
+    fetch_lists,
+    merge_lists,
+)
+from isthmus.host.catalog.names import (
+    CatalogItem,
+    CatalogView,
+    Isolation,
+    ItemNaming,
+    NameTable,
+    Viewer,
+    digest_target,
+    is_chosen,
+    join_uri,
+    make_items,
+    make_namespace,
+    split_uri,
+)
+from isthmus.host.catalog.offer import (
+    ToolCandidate,
+    ToolOffer,
+    make_offer,
+    offer_search,
+    renew_offer,
+)
+from isthmus.host.model.entries import ServerEntry, ToolSelection
+from isthmus.host.model.errors import Denied, Unknown
+from isthmus.host.model.events import HostNotice
 from isthmus.store.meter import MemoryMeter, Rate
 from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
 
 if TYPE_CHECKING:
-    from isthmus.host.catalog.kept import Kept
+    from isthmus.host.catalog.lists import ListCache
     from isthmus.host.catalog.metatools import SearchSettings
 
-__all__ = ["Catalog", "Item"]
+__all__ = ["CatalogItem", "HostCatalog"]
 
-PATIENCE = 10.0
+OFFER_TIMEOUT_S = 10.0
 """Seconds that a model's list of tools waits for servers; who comes later is in the next one."""
 
-LOOKS = Rate(10, seconds=60)
+LOOK_RATE = Rate(10, seconds=60)
 """Rounds of one connection for who wants a tool that is not known, and that nobody told of."""
 
-AGAIN = 30.0
+RELIST_AFTER_S = 30.0
 """Seconds until a server that could not be listed is asked again."""
 
-KEPT_FOR_S = 3600.0
+KEEP_INTERVAL_S = 3600.0
 """Seconds until lists that have stayed the same are written down once more."""
 
 MAX_OWN_LISTS = 1_000
 """Connections of one user or session whose lists are known without their being open."""
 
-FINAL = {"disabled", "needs_auth", "quarantined", "failed"}
+FINAL_STATES = {"disabled", "needs_auth", "quarantined", "failed"}
 """States of a server in which only a person can do something."""
 
-Use = Callable[[str, str], AbstractAsyncContextManager[Lister]]
+LendClient = Callable[[str, str], AbstractAsyncContextManager[ListingClient]]
 """Lends an open client of a server and an isolation key, starting the server where needed."""
 
 
-class Catalog:
+class HostCatalog:
     """The tools, prompts, resources and instructions of all servers.
 
     What is known of a server comes from the server itself when it has started, or from an earlier
@@ -69,40 +94,40 @@ class Catalog:
     def __init__(
         self,
         entries: Mapping[str, ServerEntry],
-        use: Use,
+        use: LendClient,
         *,
-        kept: "Kept | None" = None,
+        kept: "ListCache | None" = None,
         identity: Callable[[ServerEntry], str] | None = None,
         search: "SearchSettings | None" = None,
         quarantined: Callable[[str, Tool], bool] = lambda _server, _tool: False,
-        notice: Callable[[Noticed], None] = lambda _event: None,
+        notice: Callable[[HostNotice], None] = lambda _event: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._entries = dict(entries)
         self._use = use
         self._kept = kept
-        self._identity = identity or bound_to
+        self._identity = identity or digest_target
         self.search = search
         self._quarantined = quarantined
         self._notice = notice
         self._clock = clock
         self._switched: dict[str, bool] = {}
-        self._known: dict[tuple[str, str], Listed] = {}
+        self._known: dict[tuple[str, str], ServerLists] = {}
         self._numbers = count(1)
         self._written: dict[tuple[str, str], dict[str, tuple[int, float]]] = {}
         self._kept_at: dict[tuple[str, str], float] = {}
-        self._clients: dict[tuple[str, str], Lister] = {}
+        self._clients: dict[tuple[str, str], ListingClient] = {}
         self._heard: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._views: dict[Isolation, View] = {}
+        self._views: dict[Isolation, CatalogView] = {}
         self._told: set[tuple[str, str]] = set()
         self._failed: dict[tuple[str, str], tuple[float, str]] = {}
         self._loading: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._renewing: dict[tuple[str, str], Renewing] = {}
-        self._looks = MemoryMeter(LOOKS, clock=clock)
+        self._renewing: dict[tuple[str, str], ListRenewal] = {}
+        self._looks = MemoryMeter(LOOK_RATE, clock=clock)
 
     # What the supervisor and the configuration tell
 
-    async def on_ready(self, server: str, client: Lister, isolation: str = "") -> None:
+    async def on_ready(self, server: str, client: ListingClient, isolation: str = "") -> None:
         """A server has started: learn what it has.
 
         Args:
@@ -115,7 +140,7 @@ class Catalog:
         broke = heard is not None and heard.done() and not heard.cancelled() and heard.exception()
         if broke or self._clients.get(key) is not client:
             self._clients[key] = client
-            self._heard[key] = asyncio.ensure_future(self._learn(key, client, tuple(KINDS)))
+            self._heard[key] = asyncio.ensure_future(self._learn(key, client, tuple(LIST_KINDS)))
         # Two may say so at once: the supervisor, and who has had the server started to be known.
         await asyncio.shield(self._heard[key])
 
@@ -128,7 +153,7 @@ class Catalog:
             isolation: whose connection said so.
         """
         if self.changed(server, kind, isolation):
-            await self._renewal((server, isolation)).renew(*CHANGED.get(kind, ()))
+            await self._renewal((server, isolation)).renew(*LISTS_BY_CHANGE.get(kind, ()))
 
     def changed(self, server: str, kind: str, isolation: str = "") -> bool:
         """As :meth:`on_changed`, without waiting; however often it is told, one round is pending.
@@ -139,7 +164,7 @@ class Catalog:
         key = server, isolation
         if key not in self._clients:
             return False
-        self._renewal(key).want(*CHANGED.get(kind, ()))
+        self._renewal(key).want(*LISTS_BY_CHANGE.get(kind, ()))
         return True
 
     async def settle(self, server: str, kind: str, isolation: str = "", *, tells: bool) -> None:
@@ -155,9 +180,11 @@ class Catalog:
         Raises:
             ConnectionLost: it cannot be asked.
         """
-        key, kinds = (server, isolation), CHANGED.get(kind, ())
+        key, kinds = (server, isolation), LISTS_BY_CHANGE.get(kind, ())
         written = self._written.get(key, {})
-        old = [one for one in kinds if self._clock() >= written.get(one, (0, 0.0))[1] + AGAIN]
+        old = [
+            one for one in kinds if self._clock() >= written.get(one, (0, 0.0))[1] + RELIST_AFTER_S
+        ]
         if old and not tells and key in self._clients:
             self._renewal(key).want(*old)
         renewal = self._renewing.get(key)
@@ -177,7 +204,7 @@ class Catalog:
         listed = self._listed(*key)
         if key not in self._clients or listed is None or listed.missing:
             return False  # it is listed again after a while
-        renewal, kinds = self._renewal(key), CHANGED["tools"]
+        renewal, kinds = self._renewal(key), LISTS_BY_CHANGE["tools"]
         pending = not (renewal.wanted | renewal.fetching).isdisjoint(kinds)
         if not pending and self._looks.spend(repr(key)):
             return False
@@ -187,17 +214,17 @@ class Catalog:
             await renewal.settle(*kinds)
         return True
 
-    def _renewal(self, key: tuple[str, str]) -> Renewing:
+    def _renewal(self, key: tuple[str, str]) -> ListRenewal:
         """What fetches the lists of a connection anew."""
 
         async def fetched(wanted: set[str]) -> None:
             client = self._clients.get(key)
             if client is not None:
-                await self._learn(key, client, tuple(kind for kind in KINDS if kind in wanted))
+                await self._learn(key, client, tuple(kind for kind in LIST_KINDS if kind in wanted))
 
         found = self._renewing.get(key)
         if found is None:
-            found = self._renewing[key] = Renewing(fetched)
+            found = self._renewing[key] = ListRenewal(fetched)
         return found
 
     def on_stopped(self, server: str, isolation: str = "") -> None:
@@ -285,9 +312,9 @@ class Catalog:
             task.add_done_callback(lambda _: self._loading.pop(key, None))
         return task
 
-    def _lacks(self, listed: Listed) -> bool:
+    def _lacks(self, listed: ServerLists) -> bool:
         """Whether a list of it may be had at another try."""
-        return bool(listed.missing) and self._clock() >= listed.fetched + AGAIN
+        return bool(listed.missing) and self._clock() >= listed.fetched + RELIST_AFTER_S
 
     async def _find_out(self, key: tuple[str, str]) -> None:
         server, isolation = key
@@ -307,14 +334,16 @@ class Catalog:
                     await self._renewal(key).renew(*known.missing)
         except IsthmusError as error:
             # A person who has said no is not asked again for every list that a model is given.
-            final = isinstance(error, Denied) or getattr(error, "state", "") in FINAL
-            later = 0.0 if isinstance(error, ConnectionLost) else AGAIN
+            final = isinstance(error, Denied) or getattr(error, "state", "") in FINAL_STATES
+            later = 0.0 if isinstance(error, ConnectionLost) else RELIST_AFTER_S
             self._failed[key] = math.inf if final else self._clock() + later, str(error)
             self._tell(server, f"what {server} has cannot be known: {error}")
 
-    async def _learn(self, key: tuple[str, str], client: Lister, kinds: tuple[str, ...]) -> None:
+    async def _learn(
+        self, key: tuple[str, str], client: ListingClient, kinds: tuple[str, ...]
+    ) -> None:
         number = next(self._numbers)
-        fetched = await fetch(client, kinds)
+        fetched = await fetch_lists(client, kinds)
         if self._clients.get(key) is not client:  # it is another server by now, or none
             return
         # A list that was asked for after this one, and came before it, is the newer of the two.
@@ -323,16 +352,16 @@ class Catalog:
         written.update(dict.fromkeys(kinds, (number, now)))
         before = self._known.get(key)
         # Merged with what is known now, and not with what was known when it was asked.
-        listed = merge(before, fetched, kinds, now)
+        listed = merge_lists(before, fetched, kinds, now)
         same = before is not None and is_same(before, listed)
         if not same:
             self._take(key, listed)
         if self._kept is not None and not key[1]:
-            if same and now < self._kept_at.get(key, 0.0) + KEPT_FOR_S:
+            if same and now < self._kept_at.get(key, 0.0) + KEEP_INTERVAL_S:
                 return
             await self._keep(self._kept, key, listed)
 
-    async def _keep(self, kept: "Kept", key: tuple[str, str], listed: Listed) -> None:
+    async def _keep(self, kept: "ListCache", key: tuple[str, str], listed: ServerLists) -> None:
         """Keep lists for the next run."""
         self._kept_at[key] = self._clock()
         try:
@@ -340,7 +369,7 @@ class Catalog:
         except IsthmusError as error:
             self._tell(key[0], f"what {key[0]} has cannot be kept for the next run: {error}")
 
-    def _take(self, key: tuple[str, str], listed: Listed) -> None:
+    def _take(self, key: tuple[str, str], listed: ServerLists) -> None:
         self._known[key] = listed
         self._failed.pop(key, None)
         self._views.clear()
@@ -353,7 +382,7 @@ class Catalog:
             if len(self._told) >= 10_000:
                 self._told.clear()
             self._told.add((server, text))
-            self._notice(Noticed(about="catalog", server=server, text=text))
+            self._notice(HostNotice(about="catalog", server=server, text=text))
 
     # What there is
 
@@ -379,14 +408,14 @@ class Catalog:
         Raises:
             Unknown: no server lists it, or several do.
         """
-        parts = split(text)
+        parts = split_uri(text)
         if parts is not None and parts[0] in self._entries:
             return parts
         of = [i.server for i in self.resources(isolation) if i.what.uri == text]
         if len(of) == 1:
             return of[0], text
         if of:
-            said = " or ".join(printable(server, text) for server in of)
+            said = " or ".join(join_uri(server, text) for server in of)
             raise Unknown(f"several servers have {text!r}: say {said}")
         raise Unknown(f"no server lists {text!r}; SERVER+URI reads it from a server all the same")
 
@@ -421,7 +450,7 @@ class Catalog:
     def _owners(self, name: str) -> list[str]:
         """The servers that a name may be of."""
         before = name.split("__", 1)[0]
-        return [one for one in self._entries if namespace(one) == before]
+        return [one for one in self._entries if make_namespace(one) == before]
 
     async def _load_owner(self, name: str, isolation: Isolation) -> str:
         """Learn about the server that a name is of; says why nothing is known of it then."""
@@ -457,26 +486,26 @@ class Catalog:
             raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
         return found
 
-    def tools(self, isolation: Isolation = "") -> Sequence[Item[Tool]]:
+    def tools(self, isolation: Isolation = "") -> Sequence[CatalogItem[Tool]]:
         """Every tool that can be called, by server and then in the server's own order."""
         return self.view(isolation).tools
 
-    def prompts(self, isolation: Isolation = "") -> Sequence[Item[Prompt]]:
+    def prompts(self, isolation: Isolation = "") -> Sequence[CatalogItem[Prompt]]:
         """Every prompt, in the same order."""
         return self.view(isolation).prompts
 
-    def resources(self, isolation: Isolation = "") -> Sequence[Item[Resource]]:
+    def resources(self, isolation: Isolation = "") -> Sequence[CatalogItem[Resource]]:
         """Every resource that is listed, in the same order."""
         return [
-            Item(printable(name, what.uri), name, what)
+            CatalogItem(join_uri(name, what.uri), name, what)
             for name, listed in self._visible(isolation)
             for what in listed.resources
         ]
 
-    def templates(self, isolation: Isolation = "") -> Sequence[Item[ResourceTemplate]]:
+    def templates(self, isolation: Isolation = "") -> Sequence[CatalogItem[ResourceTemplate]]:
         """Every template of resources, in the same order."""
         return [
-            Item(printable(name, what.uri_template), name, what)
+            CatalogItem(join_uri(name, what.uri_template), name, what)
             for name, listed in self._visible(isolation)
             for what in listed.templates
         ]
@@ -489,18 +518,18 @@ class Catalog:
             if listed.instructions
         }
 
-    def listed(self, server: str, isolation: Isolation = "") -> Listed | None:
+    def listed(self, server: str, isolation: Isolation = "") -> ServerLists | None:
         """What a server said last; None where it was never heard, or is switched off."""
         if server not in self._entries or not self._enabled(server):
             return None
         return self._listed(server, isolation)
 
-    def sources(self, viewer: Viewer) -> Mapping[str, tuple[str, Listed]]:
+    def sources(self, viewer: Viewer) -> Mapping[str, tuple[str, ServerLists]]:
         """What each server said last to somebody, and on whose connection, by server."""
         of = {name: (self._of(name, viewer), listed) for name, listed in self._visible(viewer)}
         return {n: (key if (n, key) in self._known else "", one) for n, (key, one) in of.items()}
 
-    def choice(self, server: str) -> ToolChoice:
+    def choice(self, server: str) -> ToolSelection:
         """What the configuration says of the tools of a server that is in :meth:`sources`."""
         return self._entries[server].options.tools
 
@@ -511,10 +540,10 @@ class Catalog:
         run: str = "",
         budget_tokens: int | None = None,
         window: int = 0,
-        before: Offer | None = None,
-        patience: float = PATIENCE,
+        before: ToolOffer | None = None,
+        patience: float = OFFER_TIMEOUT_S,
         held: Callable[[], bool] = lambda: False,
-    ) -> Offer:
+    ) -> ToolOffer:
         """The tools for a model, under our names, and what was left out.
 
         Args:
@@ -537,15 +566,17 @@ class Catalog:
             break  # who has not answered is in the note
         absent, candidates = self.absent(isolation), []
         if before is not None and before.searching and self.search and self.search.mode != "never":
-            return still(before, absent)
+            return renew_offer(before, absent)
         for item in self.tools(isolation):
             describe = self._entries[item.server].options.tools.describe
             hidden = self._quarantined(item.server, item.what)
             candidates.append(
-                Candidate(item.name, item.server, item.what, describe.get(item.what.name), hidden)
+                ToolCandidate(
+                    item.name, item.server, item.what, describe.get(item.what.name), hidden
+                )
             )
-        given, search = offer(candidates, budget_tokens, absent), self.search
-        return given if search is None else searched(candidates, given, search, window=window)
+        given, search = make_offer(candidates, budget_tokens, absent), self.search
+        return given if search is None else offer_search(candidates, given, search, window=window)
 
     def absent(self, isolation: Isolation) -> dict[str, str]:
         """Servers of which nothing is known, and why."""
@@ -564,7 +595,7 @@ class Catalog:
     def _enabled(self, server: str) -> bool:
         return self._switched.get(server, self._entries[server].options.enabled)
 
-    def _listed(self, server: str, isolation: Isolation) -> Listed | None:
+    def _listed(self, server: str, isolation: Isolation) -> ServerLists | None:
         found = self._known.get((server, self._of(server, isolation)))
         return found or self._known.get((server, ""))
 
@@ -575,14 +606,14 @@ class Catalog:
         instance = self._entries[server].options.instance
         return {"per-user": isolation.principal, "per-session": isolation.run}.get(instance, "")
 
-    def _visible(self, isolation: Isolation) -> list[tuple[str, Listed]]:
+    def _visible(self, isolation: Isolation) -> list[tuple[str, ServerLists]]:
         return [
             (name, listed)
             for name in sorted(self._entries)
             if self._enabled(name) and (listed := self._listed(name, isolation)) is not None
         ]
 
-    def view(self, isolation: Isolation) -> View:
+    def view(self, isolation: Isolation) -> CatalogView:
         """Everything that somebody sees; another object once anything changes."""
         view = self._views.get(isolation)
         if view is None:
@@ -591,24 +622,24 @@ class Catalog:
             view = self._views[isolation] = self._put_together(isolation)
         return view
 
-    def _put_together(self, isolation: Isolation) -> View:
-        tools: list[tuple[Naming, Tool]] = []
-        prompts: list[tuple[Naming, Prompt]] = []
+    def _put_together(self, isolation: Isolation) -> CatalogView:
+        tools: list[tuple[ItemNaming, Tool]] = []
+        prompts: list[tuple[ItemNaming, Prompt]] = []
         for name, listed in self._visible(isolation):
             choice = self._entries[name].options.tools
             tools += (
-                (Naming(name, tool.name, choice.rename.get(tool.name, "")), tool)
+                (ItemNaming(name, tool.name, choice.rename.get(tool.name, "")), tool)
                 for tool in listed.tools
-                if chosen(choice, tool.name)
+                if is_chosen(choice, tool.name)
             )
-            prompts += ((Naming(name, prompt.name), prompt) for prompt in listed.prompts)
-        tool_names, prompt_names = Table(n for n, _ in tools), Table(n for n, _ in prompts)
+            prompts += ((ItemNaming(name, prompt.name), prompt) for prompt in listed.prompts)
+        tool_names, prompt_names = NameTable(n for n, _ in tools), NameTable(n for n, _ in prompts)
         for table in (tool_names, prompt_names):
             for clash in table.clashes:
                 self._tell(clash.of[0][0], str(clash))
-        return View(
-            items(tools, tool_names),
-            items(prompts, prompt_names),
+        return CatalogView(
+            make_items(tools, tool_names),
+            make_items(prompts, prompt_names),
             tool_names,
             prompt_names,
             {(naming.server, naming.own): tool for naming, tool in tools},
@@ -626,12 +657,12 @@ class Catalog:
         return f" ({fault})" if fault else ""
 
 
-def is_same(before: Listed, now: Listed) -> bool:
+def is_same(before: ServerLists, now: ServerLists) -> bool:
     """Whether a server has what it had: then nothing is put together anew."""
     return (
         not (before.cached or before.missing or now.missing)
         and before.instructions == now.instructions
         and before.faults == now.faults
         and before.heard == now.heard
-        and all(getattr(before, kind) is getattr(now, kind) for kind in KINDS)
+        and all(getattr(before, kind) is getattr(now, kind) for kind in LIST_KINDS)
     )

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from isthmus.host.errors import BadArguments, ConfigError
+from isthmus.host.model.errors import BadArguments, ConfigError
 from isthmus.wire import Tool
 
 __all__ = [
     "META_TOOLS",
-    "REST",
+    "READ_REST_TOOL",
     "CallWanted",
     "DetailsWanted",
     "RestWanted",
@@ -25,17 +25,17 @@ __all__ = [
     "SearchWanted",
     "ServersWanted",
     "is_meta",
-    "search_settings",
-    "wanted",
+    "parse_meta_arguments",
+    "parse_search_settings",
 ]
 
-WINDOW = 200_000
+DEFAULT_WINDOW_TOKENS = 200_000
 """Tokens of a model's window, where nobody says how many they are."""
 
-REST = "read_rest"
+READ_REST_TOOL = "read_rest"
 """The tool that reads the rest of a result; it is there where there is a rest, searched or not."""
 
-LEAST = 800
+MIN_THRESHOLD_TOKENS = 800
 """Tokens below which nothing is searched because of a share of the window: about what the tools that
 find others take themselves."""
 
@@ -66,7 +66,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         said = PER_CENT.fullmatch(self.threshold.strip())
         if said is None:
             return int(self.threshold)
-        return max(LEAST, int((window or WINDOW) * float(said[1]) / 100))
+        return max(
+            MIN_THRESHOLD_TOKENS, int((window or DEFAULT_WINDOW_TOKENS) * float(said[1]) / 100)
+        )
 
     def wants(self, tokens: int, window: int) -> bool:
         """Whether tools are searched, that would take so many tokens."""
@@ -77,7 +79,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         return any(fnmatchcase(name, glob) for glob in self.pinned)
 
 
-def search_settings(said: Mapping[str, Any]) -> SearchSettings:
+def parse_search_settings(said: Mapping[str, Any]) -> SearchSettings:
     """What a configuration says of searching: the member ``host.search``.
 
     Raises:
@@ -134,7 +136,7 @@ class RestWanted(Struct, frozen=True, forbid_unknown_fields=True):
     uri: Annotated[str, Meta(description="The link, isthmus://results/…, as the result has it.")]
 
 
-FORMS: Mapping[str, tuple[type[Struct], str]] = {
+META_TOOL_FORMS: Mapping[str, tuple[type[Struct], str]] = {
     "search_tools": (
         SearchWanted,
         """Find tools by what they do. There are many more tools than you are shown here: search before
@@ -155,7 +157,7 @@ schema asks for. The user may be asked before anything happens.""",
         ServersWanted,
         """The servers whose tools search_tools finds: how many each has, and what it is for.""",
     ),
-    REST: (
+    READ_REST_TOOL: (
         RestWanted,
         """Read on where the result of a tool was cut: a page at a time, at the link that it ends with.""",
     ),
@@ -165,22 +167,22 @@ schema asks for. The user may be asked before anything happens.""",
 
 def is_meta(name: str) -> bool:
     """Whether a name is that of one of these; no tool of a server has such a one."""
-    return name in FORMS
+    return name in META_TOOL_FORMS
 
 
-def wanted(name: str, arguments: Mapping[str, Any]) -> Any:
+def parse_meta_arguments(name: str, arguments: Mapping[str, Any]) -> Any:
     """What a model wants of one of these tools.
 
     Raises:
         BadArguments: the arguments are none of it.
     """
     try:
-        return msgspec.convert(dict(arguments), FORMS[name][0])
+        return msgspec.convert(dict(arguments), META_TOOL_FORMS[name][0])
     except msgspec.ValidationError as error:
         raise BadArguments(f"the arguments of {name} do not fit: {error}") from None
 
 
-def schema_of(kind: type[Struct]) -> dict[str, Any]:
+def make_form_schema(kind: type[Struct]) -> dict[str, Any]:
     """The schema of a form, in one piece."""
     (_,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
     found: dict[str, Any] = parts[kind.__name__]
@@ -190,7 +192,7 @@ def schema_of(kind: type[Struct]) -> dict[str, Any]:
 
 
 META_TOOLS: tuple[Tool, ...] = tuple(
-    Tool(name=name, description=" ".join(about.split()), input_schema=schema_of(kind))
-    for name, (kind, about) in FORMS.items()
+    Tool(name=name, description=" ".join(about.split()), input_schema=make_form_schema(kind))
+    for name, (kind, about) in META_TOOL_FORMS.items()
 )
 """Their definitions, in the order in which a model is given them."""

@@ -7,38 +7,51 @@ name as the server spells it tells it from its likes.
 
 The part before the first ``__`` names the server and no other: a server's tools can be mistaken for
 one another's at worst, never for those of somebody else.
+
+The lists of several servers put together as one.
 """
 
 import re
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from hashlib import sha256
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from isthmus.host.errors import Unknown
+from isthmus.host.model.entries import ServerEntry, ToolSelection
+from isthmus.host.model.errors import Unknown
+from isthmus.wire import Prompt, Tool
 
 __all__ = [
-    "Clash",
-    "Naming",
-    "Table",
+    "CatalogItem",
+    "CatalogView",
+    "Isolation",
+    "ItemNaming",
+    "NameClash",
+    "NameTable",
+    "Viewer",
+    "digest_target",
+    "is_chosen",
     "is_server_name",
-    "joined",
-    "namespace",
-    "printable",
-    "split",
+    "join_uri",
+    "make_items",
+    "make_name",
+    "make_namespace",
+    "split_uri",
 ]
 
-LONGEST = 64
+MAX_NAME_CHARS = 64
 """Characters that every provider of models allows in the name of a tool."""
 
-SERVER = re.compile(r"[a-z0-9][a-z0-9.-]{0,30}")
-CONFIGURED = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
+SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,30}")
+CONFIGURED_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 """What a configuration may call a server; other programs' files have upper case and ``_``, too."""
 
-PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-MARKED = re.compile(r"(?:.*_)?[0-9a-f]{8}", re.DOTALL)
-ODD = re.compile(r"[^A-Za-z0-9_-]+")
-APPS = "ui://"
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+HASHED_NAME = re.compile(r"(?:.*_)?[0-9a-f]{8}", re.DOTALL)
+ODD_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
+APP_SCHEME = "ui://"
 
 
 def is_server_name(name: str) -> bool:
@@ -46,10 +59,10 @@ def is_server_name(name: str) -> bool:
 
     Such a name has no ``__``, at whose first place the names made here are taken apart.
     """
-    return SERVER.fullmatch(name) is not None
+    return SERVER_NAME.fullmatch(name) is not None
 
 
-def namespace(server: str) -> str:
+def make_namespace(server: str) -> str:
     """What stands before the ``__`` for a server; other servers have another one.
 
     It has at most 31 characters, no ``__``, and does not end in ``_``.
@@ -58,45 +71,45 @@ def namespace(server: str) -> str:
         return server.replace(".", "_")
     # Upper case tells it from all of the above.
     kept = re.sub(r"[^a-z0-9]+", "-", server.lower()).strip("-")[:20].rstrip("-")
-    return f"{kept}_H{_digest(server)}" if kept else f"H{_digest(server)}"
+    return f"{kept}_H{_digest_name(server)}" if kept else f"H{_digest_name(server)}"
 
 
-def joined(server: str, own: str) -> str:
+def make_name(server: str, own: str) -> str:
     """The name of a tool or prompt for everybody but its server.
 
     Args:
         server: the server's name here.
         own: the tool's or prompt's name there; any text.
     """
-    before = f"{namespace(server)}__"
-    room = LONGEST - len(before)
-    if len(own) <= room and PLAIN.fullmatch(own) and not MARKED.fullmatch(own):
+    before = f"{make_namespace(server)}__"
+    room = MAX_NAME_CHARS - len(before)
+    if len(own) <= room and PLAIN_NAME.fullmatch(own) and not HASHED_NAME.fullmatch(own):
         return before + own
     # Every name that ends like a hash carries one, so that no plain name looks like a replaced one.
-    kept = ODD.sub("_", own).strip("_")[: room - 9].rstrip("_")
-    return f"{before}{kept}_{_digest(own)}" if kept else before + _digest(own)
+    kept = ODD_CHARS.sub("_", own).strip("_")[: room - 9].rstrip("_")
+    return f"{before}{kept}_{_digest_name(own)}" if kept else before + _digest_name(own)
 
 
-def _digest(text: str) -> str:
+def _digest_name(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def printable(server: str, uri: str) -> str:
+def join_uri(server: str, uri: str) -> str:
     """A resource of a server in one word: ``server+uri``; pages of apps keep their ``ui://``."""
-    if uri.startswith(APPS):
-        return f"{APPS}{server}+{uri.removeprefix(APPS)}"
+    if uri.startswith(APP_SCHEME):
+        return f"{APP_SCHEME}{server}+{uri.removeprefix(APP_SCHEME)}"
     return f"{server}+{uri}"
 
 
-def split(text: str) -> tuple[str, str] | None:
-    """The server and the URI that :func:`printable` made one word of; None for other text."""
-    scheme = APPS if text.startswith(APPS) else ""
+def split_uri(text: str) -> tuple[str, str] | None:
+    """The server and the URI that :func:`join_uri` made one word of; None for other text."""
+    scheme = APP_SCHEME if text.startswith(APP_SCHEME) else ""
     server, plus, rest = text.removeprefix(scheme).partition("+")
-    named = is_server_name(server) or CONFIGURED.fullmatch(server)
+    named = is_server_name(server) or CONFIGURED_NAME.fullmatch(server)
     return (server, scheme + rest) if plus and named else None
 
 
-class Naming(Struct, frozen=True):
+class ItemNaming(Struct, frozen=True):
     """One thing to be named.
 
     Attributes:
@@ -110,7 +123,7 @@ class Naming(Struct, frozen=True):
     shown: str = ""
 
 
-class Clash(Struct, frozen=True):
+class NameClash(Struct, frozen=True):
     """Things that would have the same name, none of which has it now.
 
     Attributes:
@@ -129,7 +142,7 @@ class Clash(Struct, frozen=True):
         )
 
 
-class Table:
+class NameTable:
     """Names in both directions.
 
     Two things that would have the same name have none: nothing stands in for something else.
@@ -138,17 +151,17 @@ class Table:
         things: in their order, which is kept.
     """
 
-    def __init__(self, things: Iterable[Naming]) -> None:
+    def __init__(self, things: Iterable[ItemNaming]) -> None:
         found: dict[str, list[tuple[str, str]]] = {}
         for thing in things:
-            name = joined(thing.server, thing.shown or thing.own)
+            name = make_name(thing.server, thing.shown or thing.own)
             found.setdefault(name, []).append((thing.server, thing.own))
         self.owners: Mapping[str, tuple[str, str]] = {
             name: of[0] for name, of in found.items() if len(of) == 1
         }
         self.names: Mapping[tuple[str, str], str] = {of: name for name, of in self.owners.items()}
-        self.clashes: tuple[Clash, ...] = tuple(
-            Clash(name, tuple(of)) for name, of in found.items() if len(of) > 1
+        self.clashes: tuple[NameClash, ...] = tuple(
+            NameClash(name, tuple(of)) for name, of in found.items() if len(of) > 1
         )
 
     def owner(self, name: str, what: str) -> tuple[str, str]:
@@ -162,5 +175,75 @@ class Table:
             return found
         import difflib  # only for those who mistype
 
-        near = ", ".join(difflib.get_close_matches(name[:LONGEST], self.owners, 3, 0.5))
+        near = ", ".join(difflib.get_close_matches(name[:MAX_NAME_CHARS], self.owners, 3, 0.5))
         raise Unknown(f"there is no {what} {name!r}" + (f"; near it: {near}" if near else ""))
+
+
+T = TypeVar("T")
+
+
+class CatalogItem(Struct, Generic[T], frozen=True):
+    """One thing that a server has.
+
+    Attributes:
+        name: what it is called here: ``server__tool``; for a resource ``server+uri``.
+        server: whose it is.
+        what: as the server gave it.
+    """
+
+    name: str
+    server: str
+    what: T
+
+
+class Viewer(Struct, frozen=True):
+    """Somebody who sees what servers have: of each server, on the connection that is theirs.
+
+    Attributes:
+        principal: who it is, for servers that have a connection for each user.
+        run: the run, for servers that have one for each session.
+    """
+
+    principal: str
+    run: str = ""
+
+
+Isolation: TypeAlias = str | Viewer
+"""Whose connections are meant: those of one isolation key, or those of somebody."""
+
+
+class CatalogView(Struct, frozen=True):
+    """Everything that one isolation key sees, put together once for each change."""
+
+    tools: tuple[CatalogItem[Tool], ...]
+    prompts: tuple[CatalogItem[Prompt], ...]
+    tool_names: NameTable
+    prompt_names: NameTable
+    definitions: Mapping[tuple[str, str], Tool]
+
+
+def make_items(
+    things: Iterable[tuple[ItemNaming, T]], table: NameTable
+) -> tuple[CatalogItem[T], ...]:
+    """Those of the things that have a name."""
+    return tuple(
+        CatalogItem(table.names[key], naming.server, what)
+        for naming, what in things
+        if (key := (naming.server, naming.own)) in table.names
+    )
+
+
+def is_chosen(choice: ToolSelection, name: str) -> bool:
+    """Whether the configuration has this tool at all."""
+    if any(fnmatchcase(name, glob) for glob in choice.exclude):
+        return False
+    return not choice.include or any(fnmatchcase(name, glob) for glob in choice.include)
+
+
+def digest_target(entry: ServerEntry) -> str:
+    """What tells one server from another: what is launched where and with which variables, or where it is."""
+    import json
+    from hashlib import sha256
+
+    said: list[Any] = [entry.command, entry.cwd, sorted(entry.env), entry.url, entry.kind]
+    return sha256(json.dumps(said).encode()).hexdigest()

@@ -3,31 +3,38 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, Struct, structs
 
-from isthmus.core.plain_text import clean
-from isthmus.host.context.counting import BYTES_PER_TOKEN
+from isthmus.core.text import clean_text
+from isthmus.host.model.tokens import BYTES_PER_TOKEN, estimate_tokens
 from isthmus.wire import Tool
 
 if TYPE_CHECKING:
     from isthmus.host.catalog.metatools import SearchSettings
 
-__all__ = ["Candidate", "LeftOut", "Offer", "offer", "searched", "still", "tokens"]
+__all__ = [
+    "ToolCandidate",
+    "ToolLeftOut",
+    "ToolOffer",
+    "make_offer",
+    "offer_search",
+    "renew_offer",
+]
 
-DESCRIPTION = 8_192
+MAX_DESCRIPTION_CHARS = 8_192
 """Characters of a description that a model is given."""
 
-MOST_BYTES = 256 * 1024
+MAX_DEFINITION_BYTES = 256 * 1024
 """Bytes of one definition, written as JSON, beyond which no model is given it."""
 
-NAMED = 20
+MAX_NAMES_IN_NOTE = 20
 """Names of tools that the note of what is missing has."""
 
 
-class Candidate(Struct, frozen=True):
+class ToolCandidate(Struct, frozen=True):
     """A tool that might be offered.
 
     Attributes:
@@ -45,14 +52,14 @@ class Candidate(Struct, frozen=True):
     quarantined: bool = False
 
 
-class LeftOut(Struct, frozen=True):
+class ToolLeftOut(Struct, frozen=True):
     """A tool that the model is not told of, and why."""
 
     name: str
     reason: str
 
 
-class Offer(Struct, frozen=True, kw_only=True):
+class ToolOffer(Struct, frozen=True, kw_only=True):
     """What a model is told.
 
     Attributes:
@@ -67,7 +74,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     """
 
     tools: tuple[Tool, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ToolLeftOut, ...] = ()
     absent: Mapping[str, str] = {}
     tokens: int = 0
     note: str = ""
@@ -77,16 +84,12 @@ class Offer(Struct, frozen=True, kw_only=True):
     @property
     def told(self) -> str:
         """What is missing, and why, in words for a person."""
-        return noted(self.left_out, self.absent, why=True)
+        return describe_missing(self.left_out, self.absent, why=True)
 
 
-def tokens(value: Any) -> int:
-    """Tokens that a text or plain data takes, estimated from its bytes."""
-    data = value.encode() if isinstance(value, str) else msgspec.json.encode(value)
-    return ceil(len(data) / BYTES_PER_TOKEN)
-
-
-def offer(candidates: Sequence[Candidate], budget: int | None, absent: Mapping[str, str]) -> Offer:
+def make_offer(
+    candidates: Sequence[ToolCandidate], budget: int | None, absent: Mapping[str, str]
+) -> ToolOffer:
     """The tools that fit, taken from the servers in turn so that none takes it all.
 
     Args:
@@ -100,12 +103,12 @@ def offer(candidates: Sequence[Candidate], budget: int | None, absent: Mapping[s
     for one in candidates:
         if one.quarantined:
             reasons[one.name] = "it has changed since it was approved"
-        elif not for_models(one.tool):
+        elif not is_for_models(one.tool):
             reasons[one.name] = "it is for an app only"
         else:
-            tool = plain(one)
+            tool = make_definition(one)
             size = len(msgspec.json.encode(tool))
-            if size > MOST_BYTES:
+            if size > MAX_DEFINITION_BYTES:
                 reasons[one.name] = f"its definition has {size} bytes"
                 continue
             shaped[one.name] = tool, ceil(size / BYTES_PER_TOKEN)
@@ -120,23 +123,25 @@ def offer(candidates: Sequence[Candidate], budget: int | None, absent: Mapping[s
         else:
             left -= cost
     given = [shaped[one.name] for one in candidates if one.name not in reasons]
-    out = tuple(LeftOut(one.name, reasons[one.name]) for one in candidates if one.name in reasons)
-    return Offer(
+    out = tuple(
+        ToolLeftOut(one.name, reasons[one.name]) for one in candidates if one.name in reasons
+    )
+    return ToolOffer(
         tools=tuple(tool for tool, _ in given),
         left_out=out,
         absent=dict(absent),
         tokens=sum(cost for _, cost in given),
-        note=noted(out, absent),
+        note=describe_missing(out, absent),
     )
 
 
-def searched(
-    candidates: Sequence[Candidate],
-    given: Offer,
+def offer_search(
+    candidates: Sequence[ToolCandidate],
+    given: ToolOffer,
     search: "SearchSettings",
     *,
     window: int = 0,
-) -> Offer:
+) -> ToolOffer:
     """What a model is told; where that would be too much, the tools by which it finds all others.
 
     Args:
@@ -145,31 +150,31 @@ def searched(
         search: when tools are searched.
         window: tokens that the model reads at most; 0 where that is not known.
     """
-    whole = offer(candidates, None, given.absent) if given.left_out else given
+    whole = make_offer(candidates, None, given.absent) if given.left_out else given
     if not search.wants(whole.tokens, window):
         return given
     from isthmus.host.catalog.metatools import META_TOOLS  # few hosts have so many tools
 
     budget = search.most(window) if search.mode == "auto" else None
-    pinned = offer([one for one in candidates if search.pins(one.name)], budget, {})
+    pinned = make_offer([one for one in candidates if search.pins(one.name)], budget, {})
     tools = (*META_TOOLS, *pinned.tools)
-    return Offer(
+    return ToolOffer(
         tools=tools,
         left_out=pinned.left_out,
         absent=given.absent,
-        tokens=sum(tokens(tool) for tool in tools),
-        note=noted(pinned.left_out, given.absent),
+        tokens=sum(estimate_tokens(tool) for tool in tools),
+        note=describe_missing(pinned.left_out, given.absent),
         searching=True,
         found=len(whole.tools),
     )
 
 
-def still(before: Offer, absent: Mapping[str, str]) -> Offer:
+def renew_offer(before: ToolOffer, absent: Mapping[str, str]) -> ToolOffer:
     """What a model is told that searched before: the same tools, and which servers are missing now."""
-    return structs.replace(before, absent=absent, note=noted(before.left_out, absent))
+    return structs.replace(before, absent=absent, note=describe_missing(before.left_out, absent))
 
 
-def for_models(tool: Tool) -> bool:
+def is_for_models(tool: Tool) -> bool:
     """Whether a tool is for models, too: a tool of an app can be for the app's page alone."""
     interface = (tool.meta or {}).get("ui")
     if not isinstance(interface, dict):
@@ -178,31 +183,37 @@ def for_models(tool: Tool) -> bool:
     return not isinstance(visibility, list) or "model" in visibility
 
 
-def plain(one: Candidate) -> Tool:
+def make_definition(one: ToolCandidate) -> Tool:
     """A definition with what a model needs, and nothing more."""
     text = one.tool.description if one.description is None else one.description
     return Tool(
         name=one.name,
         title=one.tool.title,
-        description=UNSET if text is UNSET else shortened(text),
+        description=UNSET if text is UNSET else truncate_description(text),
         input_schema=one.tool.input_schema,
     )
 
 
-def shortened(text: str) -> str:
+def truncate_description(text: str) -> str:
     """A description that is not too long to be read, without what only a model would see in it."""
-    text = clean(text)
-    if len(text) <= DESCRIPTION:
+    text = clean_text(text)
+    if len(text) <= MAX_DESCRIPTION_CHARS:
         return text
-    return f"{text[:DESCRIPTION]}\n[The description goes on for {len(text) - DESCRIPTION} characters, left out here.]"
+    return f"{text[:MAX_DESCRIPTION_CHARS]}\n[The description goes on for {len(text) - MAX_DESCRIPTION_CHARS} characters, left out here.]"
 
 
-def noted(left_out: Sequence[LeftOut], absent: Mapping[str, str], *, why: bool = False) -> str:
+def describe_missing(
+    left_out: Sequence[ToolLeftOut], absent: Mapping[str, str], *, why: bool = False
+) -> str:
     """What is missing, in words."""
     lines = []
     if left_out:
-        shown = ", ".join(f"{one.name} ({one.reason})" for one in left_out[:NAMED])
-        more = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
+        shown = ", ".join(f"{one.name} ({one.reason})" for one in left_out[:MAX_NAMES_IN_NOTE])
+        more = (
+            f" and {len(left_out) - MAX_NAMES_IN_NOTE} more"
+            if len(left_out) > MAX_NAMES_IN_NOTE
+            else ""
+        )
         lines.append(f"Tools left out: {shown}{more}.")
     lines += [
         f"The server {name} has no tools now{f': {reason}' if why else ''}."

@@ -19,61 +19,61 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from isthmus.host.catalog.synonyms import GROUPS, SMALL_TALK, STOPWORDS
+from isthmus.host.catalog.synonyms import SMALL_TALK, STOPWORDS, SYNONYM_GROUPS
 from isthmus.wire import Tool
 
-__all__ = ["Found", "ToolIndex"]
+__all__ = ["SearchResult", "ToolIndex"]
 
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 WORD = re.compile(r"[^\W_]+")
-MOST_WORDS = 24
+MAX_QUERY_WORDS = 24
 """Words of a query that are looked for."""
 
-MOST_TEXT = 4_000
+MAX_INDEXED_CHARS = 4_000
 """Characters of a description that are indexed: a longer one is not better found for it."""
 
 ENDINGS = ("s", "es", "ed", "ing", "d")
-CLOSE = 0.78
+MIN_SIMILARITY = 0.78
 """How alike a word must be to one that is there, to be taken for a slip of the keyboard."""
 
-UNLIKELY = 0.1
+FIRST_LETTER_PENALTY = 0.1
 """How much less alike two words are that begin otherwise: few people mistype a first letter."""
 
-SHORT, LONG, LONGEST = 4, 8, 30
+MIN_SLIP_CHARS, MIN_TWO_SLIPS_CHARS, MAX_SLIP_CHARS = 4, 8, 30
 """Letters from which on a word can have slips, can have two, and has none that are looked for."""
 
-OTHER_WORD = 0.55
+SYNONYM_WEIGHT = 0.55
 """How much a word of like meaning counts, beside the word itself."""
 
-OF_A_WORD = 150
+MAX_TOOLS_PER_WORD = 150
 """Tools that one word finds, at most: the best of those that have it."""
 
-MOST_KEPT = 4_000
+MAX_CACHED_WORDS = 4_000
 """Words whose tools are kept between searches."""
 
-WEIGHTS = (8.0, 3.0, 1.0, 1.0, 0.3)
+FIELD_WEIGHTS = (8.0, 3.0, 1.0, 1.0, 0.3)
 """Weight of a word in each field: name, title, server, description, parameters."""
 
-LENGTHS = (0.8, 0.8, 0.0, 0.9, 0.9)
+FIELD_LENGTH_WEIGHTS = (0.8, 0.8, 0.0, 0.9, 0.9)
 """How much a field counts less for being longer than others (BM25's b)."""
 
 SATURATION = 1.2
 """How soon more of the same word counts no more (BM25's k1)."""
 
-COVERAGE = 0.75
+COVERAGE_EXPONENT = 0.75
 """How much a tool loses that has few of the words."""
 
-OF_SERVER = 0.5
+SERVER_WEIGHT = 0.5
 """How much it counts that the server is about a word."""
 
-COMMON = 0.3
+COMMON_SHARE = 0.3
 """The share of a server's tools at which a word counts half of what it can for the server."""
 
-Group: TypeAlias = tuple[str, str]
+ToolGroup: TypeAlias = tuple[str, str]
 """A server, and whose connection to it."""
 
 
-class Found(Struct, frozen=True):
+class SearchResult(Struct, frozen=True):
     """What a search came to.
 
     Attributes:
@@ -87,7 +87,7 @@ class Found(Struct, frozen=True):
     instead: Mapping[str, str] = {}
 
 
-class Entry(Struct, frozen=True):
+class IndexedTool(Struct, frozen=True):
     """One tool of the index: its name, its server, whose connection, and the texts of its fields."""
 
     name: str
@@ -100,16 +100,16 @@ class ToolIndex:
     """The index; it lives as long as this object, and is used from one thread."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, Entry] = {}
-        self._rows: dict[Group, list[int]] = {}
+        self._entries: dict[int, IndexedTool] = {}
+        self._rows: dict[ToolGroup, list[int]] = {}
         self._postings: dict[str, dict[int, tuple[int, ...]]] = {}
-        self._spread: dict[str, dict[Group, int]] = {}
+        self._spread: dict[str, dict[ToolGroup, int]] = {}
         self._lengths: dict[int, tuple[int, ...]] = {}
-        self._sums = [0] * len(WEIGHTS)
+        self._sums = [0] * len(FIELD_WEIGHTS)
         self._known: dict[str, int] = {}
         self._slips: dict[str, set[str]] = {}
         self._scores: dict[str, dict[int, float]] = {}
-        self._servers: dict[str, Mapping[Group, float]] = {}
+        self._servers: dict[str, Mapping[ToolGroup, float]] = {}
         self._next = 1
 
     def __len__(self) -> int:
@@ -121,7 +121,7 @@ class ToolIndex:
             held.clear()
         for kept in (self._known, self._slips, self._scores, self._servers):
             kept.clear()
-        self._sums = [0] * len(WEIGHTS)
+        self._sums = [0] * len(FIELD_WEIGHTS)
 
     def replace(
         self, server: str, tools: Iterable[tuple[str, Tool]], *, isolation: str = ""
@@ -136,14 +136,14 @@ class ToolIndex:
         self.remove(server, isolation=isolation)
         rows = self._rows[server, isolation] = []
         for name, tool in tools:
-            entry = Entry(name, server, isolation, texts_of(name, tool, server))
+            entry = IndexedTool(name, server, isolation, make_fields(name, tool, server))
             self._entries[self._next] = entry
             rows.append(self._next)
             self._add(self._next, entry)
             self._next += 1
 
-    def _add(self, row: int, entry: Entry) -> None:
-        counts = [Counter(stems(text)) for text in entry.texts]
+    def _add(self, row: int, entry: IndexedTool) -> None:
+        counts = [Counter(stem_words(text)) for text in entry.texts]
         self._lengths[row] = tuple(count.total() for count in counts)
         for field, length in enumerate(self._lengths[row]):
             self._sums[field] += length
@@ -152,7 +152,7 @@ class ToolIndex:
             self._postings.setdefault(stem, {})[row] = tuple(count[stem] for count in counts)
             spread = self._spread.setdefault(stem, {})
             spread[group] = spread.get(group, 0) + 1
-        for word in told(entry.texts):
+        for word in collect_words(entry.texts):
             self._learn(word)
 
     def remove(self, server: str, *, isolation: str = "") -> None:
@@ -163,12 +163,12 @@ class ToolIndex:
             entry = self._entries.pop(row)
             for field, length in enumerate(self._lengths.pop(row)):
                 self._sums[field] -= length
-            for stem in {stem for text in entry.texts for stem in stems(text)}:
+            for stem in {stem for text in entry.texts for stem in stem_words(text)}:
                 self._take_out(stem, row, (server, isolation))
-            for word in told(entry.texts):
+            for word in collect_words(entry.texts):
                 self._forget(word)
 
-    def _take_out(self, stem: str, row: int, group: Group) -> None:
+    def _take_out(self, stem: str, row: int, group: ToolGroup) -> None:
         postings, spread = self._postings[stem], self._spread[stem]
         del postings[row]
         spread[group] -= 1
@@ -185,7 +185,7 @@ class ToolIndex:
         limit: int = 5,
         visible: Callable[[str], bool] = lambda _name: True,
         isolations: Mapping[str, str] | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """The tools that fit a query best.
 
         Args:
@@ -195,7 +195,7 @@ class ToolIndex:
             visible: whether somebody may know of a tool, by its name.
             isolations: whose connection to use, by server; None for the shared ones of all.
         """
-        asked = told_of(query)
+        asked = parse_query(query)
         instead = {word: other for word in asked if (other := self._slip(word)) is not None}
         score = self._rank([instead.get(word, word) for word in asked])
         entries = self._entries
@@ -208,53 +208,53 @@ class ToolIndex:
             if visible(entry.name):
                 rows.append(row)
         best = nsmallest(max(0, limit), rows, key=lambda row: (-score[row], entries[row].name))
-        return Found(tuple(entries[row].name for row in best), len(rows), instead)
+        return SearchResult(tuple(entries[row].name for row in best), len(rows), instead)
 
     def _rank(self, asked: list[str]) -> dict[int, float]:
         """How well each tool fits some words together."""
         score: dict[int, float] = {}
         hits: dict[int, int] = {}
-        about: dict[Group, float] = {}
+        about: dict[ToolGroup, float] = {}
         for word in asked:
             for row, much in self._found(word).items():
                 score[row] = score.get(row, 0.0) + much
                 hits[row] = hits.get(row, 0) + 1
-            for group, much in self._servers_about(stem_of(word)).items():
+            for group, much in self._servers_about(stem_word(word)).items():
                 about[group] = about.get(group, 0.0) + much
         entries = self._entries
         for row in score:
             entry = entries[row]
-            score[row] *= (hits[row] / len(asked)) ** COVERAGE
-            score[row] += OF_SERVER * about.get((entry.server, entry.isolation), 0.0)
+            score[row] *= (hits[row] / len(asked)) ** COVERAGE_EXPONENT
+            score[row] += SERVER_WEIGHT * about.get((entry.server, entry.isolation), 0.0)
         return score
 
-    def _servers_about(self, stem: str) -> Mapping[Group, float]:
+    def _servers_about(self, stem: str) -> Mapping[ToolGroup, float]:
         """How much the tools of each server have to do with a word, all together."""
         found = self._servers.get(stem)
         if found is None:
             spread = self._spread.get(stem, {})
-            rarity, rows = rarity_of(len(spread), len(self._rows)), self._rows
+            rarity, rows = compute_rarity(len(spread), len(self._rows)), self._rows
             shares = {group: times / len(rows[group]) for group, times in spread.items()}
             found = self._servers[stem] = {
-                group: rarity * share / (share + COMMON) for group, share in shares.items()
+                group: rarity * share / (share + COMMON_SHARE) for group, share in shares.items()
             }
         return found
 
     def _found(self, word: str) -> dict[int, float]:
         """How well each tool fits a word, by itself or by the best of those of like meaning."""
-        own, *others = alike(word)
-        found = dict(self._scored(stem_of(own)))
+        own, *others = find_synonyms(word)
+        found = dict(self._scored(stem_word(own)))
         for other in others:
-            for row, much in self._scored(stem_of(other)).items():
-                if much * OTHER_WORD > found.get(row, 0.0):
-                    found[row] = much * OTHER_WORD
+            for row, much in self._scored(stem_word(other)).items():
+                if much * SYNONYM_WEIGHT > found.get(row, 0.0):
+                    found[row] = much * SYNONYM_WEIGHT
         return found
 
     def _scored(self, stem: str) -> dict[int, float]:
         """How well each tool fits just this word."""
         found = self._scores.get(stem)
         if found is None:
-            if len(self._scores) >= MOST_KEPT:
+            if len(self._scores) >= MAX_CACHED_WORDS:
                 self._scores.clear()
                 self._servers.clear()
             found = self._scores[stem] = self._score(stem)
@@ -262,7 +262,7 @@ class ToolIndex:
 
     def _score(self, stem: str) -> dict[int, float]:
         postings, total = self._postings.get(stem, {}), len(self._entries)
-        rarity = rarity_of(len(postings), total)
+        rarity = compute_rarity(len(postings), total)
         means = [max(1.0, of_all / max(1, total)) for of_all in self._sums]
         found: dict[int, float] = {}
         for row, times in postings.items():
@@ -270,10 +270,16 @@ class ToolIndex:
             for field, often in enumerate(times):
                 if often:
                     longer = self._lengths[row][field] / means[field]
-                    weight += WEIGHTS[field] * often / (1 + LENGTHS[field] * (longer - 1))
+                    weight += (
+                        FIELD_WEIGHTS[field]
+                        * often
+                        / (1 + FIELD_LENGTH_WEIGHTS[field] * (longer - 1))
+                    )
             found[row] = rarity * weight / (SATURATION + weight)
-        if len(found) > OF_A_WORD:
-            found = dict(nlargest(OF_A_WORD, found.items(), key=lambda one: (one[1], -one[0])))
+        if len(found) > MAX_TOOLS_PER_WORD:
+            found = dict(
+                nlargest(MAX_TOOLS_PER_WORD, found.items(), key=lambda one: (one[1], -one[0]))
+            )
         return found
 
     # Slips of the keyboard
@@ -281,7 +287,7 @@ class ToolIndex:
     def _learn(self, word: str) -> None:
         times = self._known[word] = self._known.get(word, 0) + 1
         if times == 1:
-            for slip in shorter(word):
+            for slip in make_deletions(word):
                 self._slips.setdefault(slip, set()).add(word)
 
     def _forget(self, word: str) -> None:
@@ -289,31 +295,33 @@ class ToolIndex:
         if self._known[word]:
             return
         del self._known[word]
-        for slip in shorter(word):
+        for slip in make_deletions(word):
             self._slips[slip].discard(word)
             if not self._slips[slip]:
                 del self._slips[slip]
 
     def _slip(self, word: str) -> str | None:
         """The word that was meant, where nothing has this one; None where it is as it should be."""
-        if any(form in self._known for one in alike(word) for form in forms(one)):
+        if any(form in self._known for one in find_synonyms(word) for form in strip_endings(one)):
             return None
         near: set[str] = set()
-        for slip in shorter(word):
+        for slip in make_deletions(word):
             near |= self._slips.get(slip, set())
-            if len(word) >= LONG:
-                near.update(one for less in shorter(slip) for one in self._slips.get(less, ()))
+            if len(word) >= MIN_TWO_SLIPS_CHARS:
+                near.update(
+                    one for less in make_deletions(slip) for one in self._slips.get(less, ())
+                )
         matcher = SequenceMatcher(b=word, autojunk=False)
-        best, found = CLOSE, None
+        best, found = MIN_SIMILARITY, None
         for one in sorted(near):
             matcher.set_seq1(one)
-            ratio = matcher.ratio() - (UNLIKELY if one[0] != word[0] else 0.0)
+            ratio = matcher.ratio() - (FIRST_LETTER_PENALTY if one[0] != word[0] else 0.0)
             if ratio > best:
                 best, found = ratio, one
         return found
 
 
-def words(text: str) -> str:
+def split_words(text: str) -> str:
     """Text in which the words of ``camelCase`` and ``snake_case`` stand alone, without accents."""
     if not text.isascii():
         apart = unicodedata.normalize("NFKD", text)
@@ -321,32 +329,32 @@ def words(text: str) -> str:
     return CAMEL.sub(" ", text).replace("_", " ")
 
 
-def texts_of(name: str, tool: Tool, server: str) -> tuple[str, ...]:
+def make_fields(name: str, tool: Tool, server: str) -> tuple[str, ...]:
     """What is indexed of a tool: its name, title, server, description and parameters."""
     annotations = tool.annotations
     title = tool.title or (annotations.title if annotations is not UNSET else UNSET) or ""
     given = name.partition("__")[2] or name
     own = tool.name if given == tool.name else f"{given} {tool.name}"
     return (
-        words(own[:MOST_TEXT]),
-        words(title[:MOST_TEXT]),
-        words(server),
-        words((tool.description or "")[:MOST_TEXT]),
-        words(parameters(tool.input_schema)[:MOST_TEXT]),
+        split_words(own[:MAX_INDEXED_CHARS]),
+        split_words(title[:MAX_INDEXED_CHARS]),
+        split_words(server),
+        split_words((tool.description or "")[:MAX_INDEXED_CHARS]),
+        split_words(describe_parameters(tool.input_schema)[:MAX_INDEXED_CHARS]),
     )
 
 
-def stems(text: str) -> list[str]:
+def stem_words(text: str) -> list[str]:
     """The stems of the words of a text, each as often as it stands there."""
-    return [stem_of(word) for word in WORD.findall(text.lower())]
+    return [stem_word(word) for word in WORD.findall(text.lower())]
 
 
 @lru_cache(maxsize=20_000)
-def stem_of(word: str) -> str:
+def stem_word(word: str) -> str:
     """A word without the commonest endings of English: plural, past and the form in -ing."""
-    if len(word) < SHORT or not word.isascii():
+    if len(word) < MIN_SLIP_CHARS or not word.isascii():
         return word
-    if word.endswith("ies") and len(word) > SHORT:
+    if word.endswith("ies") and len(word) > MIN_SLIP_CHARS:
         word = f"{word[:-3]}y"
     elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
         word = word[:-2]
@@ -357,36 +365,36 @@ def stem_of(word: str) -> str:
         if cut != word and len(cut) > 2 and not VOWELS.isdisjoint(cut):
             word = cut[:-1] if cut[-1] == cut[-2] and cut[-1] not in "lsz" else cut
             break
-    if len(word) >= SHORT and word.endswith("e"):
+    if len(word) >= MIN_SLIP_CHARS and word.endswith("e"):
         word = word[:-1]
-    return f"{word[:-1]}i" if len(word) >= SHORT and word.endswith("y") else word
+    return f"{word[:-1]}i" if len(word) >= MIN_SLIP_CHARS and word.endswith("y") else word
 
 
-def rarity_of(having: int, total: int) -> float:
+def compute_rarity(having: int, total: int) -> float:
     """How much a word counts that so many of all have (BM25's inverse document frequency)."""
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
-def told_of(query: str) -> list[str]:
+def parse_query(query: str) -> list[str]:
     """The words of a query that say something; those of small talk where there are no others."""
-    said = [word for word in WORD.findall(words(query).lower()) if word not in STOPWORDS]
+    said = [word for word in WORD.findall(split_words(query).lower()) if word not in STOPWORDS]
     meant = [word for word in said if word not in SMALL_TALK] or said
-    return list(dict.fromkeys(meant))[:MOST_WORDS]
+    return list(dict.fromkeys(meant))[:MAX_QUERY_WORDS]
 
 
-def told(texts: Iterable[str]) -> set[str]:
+def collect_words(texts: Iterable[str]) -> set[str]:
     """The words of some texts."""
     return {word for text in texts for word in WORD.findall(text.lower())}
 
 
-def shorter(word: str) -> set[str]:
+def make_deletions(word: str) -> set[str]:
     """A word, and the same without one of its letters: two that differ by a slip share one of these."""
-    if not SHORT <= len(word) <= LONGEST:
+    if not MIN_SLIP_CHARS <= len(word) <= MAX_SLIP_CHARS:
         return set()
     return {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}
 
 
-def parameters(schema: Any) -> str:
+def describe_parameters(schema: Any) -> str:
     """The names of a tool's parameters, and what is said of them."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping):
@@ -398,7 +406,7 @@ def parameters(schema: Any) -> str:
     return " ".join(said)
 
 
-def forms(word: str) -> list[str]:
+def strip_endings(word: str) -> list[str]:
     """A word, and what it may be without its ending."""
     cut = [
         word.removesuffix(end) for end in ENDINGS if word.endswith(end) and len(word) > len(end) + 2
@@ -406,18 +414,20 @@ def forms(word: str) -> list[str]:
     return [word, *cut, *(f"{one}e" for one in cut)]
 
 
-def alike(word: str) -> list[str]:
+def find_synonyms(word: str) -> list[str]:
     """A word and those of like meaning."""
-    for form in forms(word):
-        group = ALIKE.get(form)
+    for form in strip_endings(word):
+        group = SYNONYMS.get(form)
         if group is not None:
             return list(dict.fromkeys((word, *group)))
     return [word]
 
 
-ALIKE: Mapping[str, tuple[str, ...]] = {
-    word: tuple(dict.fromkeys(other for group in GROUPS if word in group for other in group))
-    for word in {word for group in GROUPS for word in group}
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    word: tuple(
+        dict.fromkeys(other for group in SYNONYM_GROUPS if word in group for other in group)
+    )
+    for word in {word for group in SYNONYM_GROUPS for word in group}
 }
 
 VOWELS = frozenset("aeiouy")

@@ -1,8 +1,8 @@
 """Words that mean much the same where tools are looked for, as data."""
 
-__all__ = ["GROUPS", "SMALL_TALK", "STOPWORDS"]
+__all__ = ["SMALL_TALK", "STOPWORDS", "SYNONYM_GROUPS"]
 
-LINES = (
+SYNONYM_LINES = (
     # what is done
     "delete remove erase drop trash discard purge destroy bin clear wipe",
     "delete forget",
@@ -281,7 +281,7 @@ LINES = (
 )
 """Each line one meaning; a word may stand in several."""
 
-GROUPS: tuple[tuple[str, ...], ...] = tuple(tuple(line.split()) for line in LINES)
+SYNONYM_GROUPS: tuple[tuple[str, ...], ...] = tuple(tuple(line.split()) for line in SYNONYM_LINES)
 """The same, in words."""
 
 STOPWORDS = frozenset({

@@ -4,15 +4,15 @@ import json
 import re
 from typing import Any
 
-from isthmus.host.config import jsonc
-from isthmus.host.config.jsonc import Member, Node
+from isthmus.host.config import syntax
+from isthmus.host.config.syntax import SyntaxMember, SyntaxNode
 
-__all__ = ["removed", "replaced"]
+__all__ = ["remove_member", "replace_member"]
 
-BLANK = re.compile(r"[ \t]*")
+BLANKS = re.compile(r"[ \t]*")
 
 
-def replaced(text: str, keys: tuple[str, ...], value: Any) -> str:
+def replace_member(text: str, keys: tuple[str, ...], value: Any) -> str:
     """A text in which a member has another value; it, and what it is in, is made where it is not.
 
     Args:
@@ -24,7 +24,7 @@ def replaced(text: str, keys: tuple[str, ...], value: Any) -> str:
         BadSyntax: the text is no JSON.
         KeyError: the way leads through what is no object.
     """
-    node = jsonc.parse(text)
+    node = syntax.parse(text)
     for depth, key in enumerate(keys):
         if node.members is None:
             raise KeyError(".".join(keys[:depth]))
@@ -32,44 +32,44 @@ def replaced(text: str, keys: tuple[str, ...], value: Any) -> str:
         if member is None:
             for missing in reversed(keys[depth + 1 :]):
                 value = {missing: value}
-            return _inserted(text, node, key, value)
+            return _insert_member(text, node, key, value)
         if depth + 1 < len(keys):
             node = member.node
             continue
-        written = _written(text, value, _indent(text, member.start))
+        written = _format_value(text, value, _find_indent(text, member.start))
         return text[: member.node.start] + written + text[member.node.end :]
     raise KeyError("")
 
 
-def removed(text: str, keys: tuple[str, ...]) -> str:
+def remove_member(text: str, keys: tuple[str, ...]) -> str:
     """A text without a member; as it was where there is none.
 
     Raises:
         BadSyntax: the text is no JSON.
     """
-    node = jsonc.parse(text)
-    found = jsonc.at(node, keys[:-1])
+    node = syntax.parse(text)
+    found = syntax.at(node, keys[:-1])
     members = found[1].members if found else None
     if not members or keys[-1] not in members:
         return text
     names = list(members)
     at = names.index(keys[-1])
     member = members[keys[-1]]
-    start, end = _line_start(text, member.start), member.node.end
-    comma = jsonc.trivia(text, end)
+    start, end = _find_line_start(text, member.start), member.node.end
+    comma = syntax.trivia(text, end)
     if text[comma : comma + 1] == ",":
         # what stands between the value and its comma is a comment of somebody's, and stays
-        return _joined(text[:start], text[end:comma], text[comma + 1 :])
+        return _join_parts(text[:start], text[end:comma], text[comma + 1 :])
     if at:  # the last one: the comma before it goes
-        before = _comma_after(text, members[names[at - 1]])
-        return _joined(text[:before] + text[before + 1 : start], "", text[end:])
-    return _joined(text[:start], "", text[end:])
+        before = _find_comma(text, members[names[at - 1]])
+        return _join_parts(text[:before] + text[before + 1 : start], "", text[end:])
+    return _join_parts(text[:start], "", text[end:])
 
 
-def _joined(head: str, kept: str, tail: str) -> str:
+def _join_parts(head: str, kept: str, tail: str) -> str:
     """What is left, without the line that nothing stands in any more."""
     if not kept.strip() and (head.endswith("\n") or not head):
-        rest = BLANK.match(tail)
+        rest = BLANKS.match(tail)
         cut = rest.end() if rest else 0
         for ending in ("\r\n", "\n"):
             if tail.startswith(ending, cut):
@@ -77,33 +77,31 @@ def _joined(head: str, kept: str, tail: str) -> str:
     return head + kept + tail
 
 
-def _comma_after(text: str, member: Member) -> int:
+def _find_comma(text: str, member: SyntaxMember) -> int:
     """Where the comma after a member is that is not the last one."""
-    return jsonc.trivia(text, member.node.end)
+    return syntax.trivia(text, member.node.end)
 
 
-def _inserted(text: str, node: Node, key: str, value: Any) -> str:
+def _insert_member(text: str, node: SyntaxNode, key: str, value: Any) -> str:
     """A text in which an object has one member more, behind the others."""
     members = list((node.members or {}).values())
     newline = "\r\n" if "\r\n" in text else "\n"
-    outer = _indent(text, node.start)
-    unit = _unit(text)
+    outer = _find_indent(text, node.start)
+    unit = _find_indent_unit(text)
     if not members:
         inner = outer + unit
-        body = (
-            f"{newline}{inner}{json.dumps(key, ensure_ascii=False)}: {_written(text, value, inner)}"
-        )
+        body = f"{newline}{inner}{json.dumps(key, ensure_ascii=False)}: {_format_value(text, value, inner)}"
         inside = text[node.start + 1 : node.end - 1]
         kept = inside.rstrip() if inside.strip() else ""
         return f"{text[: node.start + 1]}{kept}{body}{newline}{outer}{text[node.end - 1 :]}"
     last = members[-1]
     # The member that stands last in the text, which a doubled name may have moved to.
     last = max(members, key=lambda one: one.node.end)
-    comma = jsonc.trivia(text, last.node.end)
+    comma = syntax.trivia(text, last.node.end)
     trailing = text[comma : comma + 1] == ","
     apart = "\n" in text[node.start : last.start]
-    inner = _indent(text, last.start)
-    entry = f"{json.dumps(key, ensure_ascii=False)}: {_written(text, value, inner)}"
+    inner = _find_indent(text, last.start)
+    entry = f"{json.dumps(key, ensure_ascii=False)}: {_format_value(text, value, inner)}"
     if not apart:
         after = comma + 1 if trailing else last.node.end
         return f"{text[:after]}{'' if trailing else ','} {entry}{text[after:]}"
@@ -112,36 +110,36 @@ def _inserted(text: str, node: Node, key: str, value: Any) -> str:
     closing = node.end - 1 + (not trailing)
     end = len(text[:closing].rstrip())
     tail = "," if trailing else ""
-    return f"{text[:end]}{newline}{inner}{entry}{tail}{_rest(text[end:closing], newline, outer)}{text[closing:]}"
+    return f"{text[:end]}{newline}{inner}{entry}{tail}{_make_tail(text[end:closing], newline, outer)}{text[closing:]}"
 
 
-def _rest(blank: str, newline: str, outer: str) -> str:
+def _make_tail(blank: str, newline: str, outer: str) -> str:
     """What stands between the last member and the brace: as it was, if that is a line of its own."""
     return blank if "\n" in blank else f"{newline}{outer}"
 
 
-def _line_start(text: str, offset: int) -> int:
+def _find_line_start(text: str, offset: int) -> int:
     """The start of the line, if only blanks stand before the offset; the offset otherwise."""
     start = text.rfind("\n", 0, offset) + 1
     return start if not text[start:offset].strip() else offset
 
 
-def _indent(text: str, offset: int) -> str:
+def _find_indent(text: str, offset: int) -> str:
     """The blanks that the line of a character begins with."""
     start = text.rfind("\n", 0, offset) + 1
-    found = BLANK.match(text, start)
+    found = BLANKS.match(text, start)
     return found[0] if found else ""
 
 
-def _unit(text: str) -> str:
+def _find_indent_unit(text: str) -> str:
     """By what the text is indented, one level."""
     found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
     return found[1] if found else "  "
 
 
-def _written(text: str, value: Any, indent: str) -> str:
+def _format_value(text: str, value: Any, indent: str) -> str:
     """A value as it is written at an indentation."""
-    lines = json.dumps(value, ensure_ascii=False, indent=_unit(text)).split("\n")
+    lines = json.dumps(value, ensure_ascii=False, indent=_find_indent_unit(text)).split("\n")
     return ("\r\n" if "\r\n" in text else "\n").join(
         [lines[0], *(f"{indent}{line}" for line in lines[1:])]
     )

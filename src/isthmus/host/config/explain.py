@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from isthmus.host.config.entries import ServerEntry, ServerOptions
-from isthmus.host.config.jsonc import Key
-from isthmus.host.config.load import Loaded, dotted
-from isthmus.host.config.variables import PLACE, secretive
-from isthmus.host.errors import ConfigError
+from isthmus.host.config.load import LoadedConfig, format_keys
+from isthmus.host.config.syntax import MemberKey
+from isthmus.host.config.variables import VARIABLE, is_secret_name
+from isthmus.host.model.entries import ServerEntry, ServerOptions
+from isthmus.host.model.errors import ConfigError
 
-__all__ = ["Line", "explain", "hidden", "overview"]
+__all__ = ["ExplainedMember", "describe_server", "explain_server", "mask_entry"]
 
-HIDDEN = "[secret]"
-CARRIERS = frozenset(
+HIDDEN_VALUE = "[secret]"
+SECRET_FLAGS = frozenset(
     {
         "--token",
         "--api-key",
@@ -31,14 +31,14 @@ CARRIERS = frozenset(
 )
 """Options whose value is a secret, however they are called here and there."""
 
-SCHEMES = frozenset({"", "bearer", "basic", "token", "apikey", "key"})
+CREDENTIAL_SCHEMES = frozenset({"", "bearer", "basic", "token", "apikey", "key"})
 """Words before a credential that say how it is used, and nothing of it."""
 
-NAMES = ("env_http_headers", "env_vars", "env_keys", "bearer_token_env_var")
+VARIABLE_NAME_MEMBERS = ("env_http_headers", "env_vars", "env_keys", "bearer_token_env_var")
 """Members of other programs that name variables, and have no value of one."""
 
 
-class Line(Struct, frozen=True):
+class ExplainedMember(Struct, frozen=True):
     """One member, as a person is shown it.
 
     Attributes:
@@ -52,7 +52,7 @@ class Line(Struct, frozen=True):
     place: str
 
 
-def explain(loaded: Loaded, name: str) -> list[Line]:
+def explain_server(loaded: LoadedConfig, name: str) -> list[ExplainedMember]:
     """A server, a line for each of its members.
 
     Args:
@@ -67,9 +67,9 @@ def explain(loaded: Loaded, name: str) -> list[Line]:
         raise ConfigError(f"there is no server {name!r}; there are: {there}")
     document, keys = loaded.origins[name]
     layer = next((layer for layer, one in loaded.documents if one is document), "")
-    found = [Line("layer", str(layer), str(document.path))]
+    found = [ExplainedMember("layer", str(layer), str(document.path))]
     if name in loaded.config.broken:
-        found.append(Line("broken", loaded.config.broken[name], document.place(*keys)))
+        found.append(ExplainedMember("broken", loaded.config.broken[name], document.place(*keys)))
     part: Any = document.value
     for key in keys:
         part = part[key]
@@ -77,59 +77,64 @@ def explain(loaded: Loaded, name: str) -> list[Line]:
         for member, value in part.items():
             if member != "host":
                 found += (
-                    Line(dotted(way), text, document.place(*keys, *way))
-                    for way, text in _leaves((member,), value)
+                    ExplainedMember(format_keys(way), text, document.place(*keys, *way))
+                    for way, text in _walk_leaves((member,), value)
                 )
     entry = loaded.config.servers.get(name)
     if entry is not None:
         if not entry.trusted:
             found.append(
-                Line("trusted", "no: nothing is started or filled in", "isthmus config trust")
+                ExplainedMember(
+                    "trusted", "no: nothing is started or filled in", "isthmus config trust"
+                )
             )
-        found += _options(loaded, name, entry)
+        found += _explain_options(loaded, name, entry)
     return found
 
 
-def overview(entry: ServerEntry) -> str:
+def describe_server(entry: ServerEntry) -> str:
     """A server in one line: its command or address, without secrets."""
-    from isthmus.host.install import masked
-    from isthmus.transports.http.address import shown
+    from isthmus.host.model.entries import mask_command
+    from isthmus.transports.http.client.address import redact_url
 
     if entry.url:
-        return shown(entry.url)
-    return " ".join(_argument(masked(entry), i) for i in range(len(entry.command)))
+        return redact_url(entry.url)
+    return " ".join(_mask_argument(mask_command(entry), i) for i in range(len(entry.command)))
 
 
-def hidden(entry: Any) -> Any:
+def mask_entry(entry: Any) -> Any:
     """An entry as it stands in a file, without what is secret in it."""
     found = dict(entry)
     for part in ("env", "headers"):
         if isinstance(found.get(part), dict):
             found[part] = {
-                k: _shown((part, k), v) if isinstance(v, str) else v for k, v in found[part].items()
+                k: _mask_value((part, k), v) if isinstance(v, str) else v
+                for k, v in found[part].items()
             }
     host = found.get("host")
     if isinstance(host, dict) and isinstance(host.get("auth"), dict):
-        auth = {k: _within_auth(k, v) for k, v in host["auth"].items()}
+        auth = {k: _mask_auth(k, v) for k, v in host["auth"].items()}
         found["host"] = {**host, "auth": auth}
     if isinstance(found.get("args"), list):
         words = [str(one) for one in found["args"]]
-        found["args"] = [_argument(words, i) for i in range(len(words))]
+        found["args"] = [_mask_argument(words, i) for i in range(len(words))]
     if isinstance(found.get("url"), str):
-        found["url"] = _shown(("url",), found["url"])
+        found["url"] = _mask_value(("url",), found["url"])
     return found
 
 
-def _within_auth(key: str, value: Any) -> Any:
+def _mask_auth(key: str, value: Any) -> Any:
     """A member of ``host.auth``; what is no name of something is hidden at any depth."""
     if isinstance(value, dict):
-        return {k: _within_auth(k, v) for k, v in value.items()}
-    if isinstance(value, list) and secretive(key):
-        return [_within_auth(key, one) for one in value]
-    return _shown(("auth", key), value) if isinstance(value, str) else value
+        return {k: _mask_auth(k, v) for k, v in value.items()}
+    if isinstance(value, list) and is_secret_name(key):
+        return [_mask_auth(key, one) for one in value]
+    return _mask_value(("auth", key), value) if isinstance(value, str) else value
 
 
-def _options(loaded: Loaded, name: str, entry: ServerEntry) -> Iterator[Line]:
+def _explain_options(
+    loaded: LoadedConfig, name: str, entry: ServerEntry
+) -> Iterator[ExplainedMember]:
     """The options of ours, those too that nobody has set."""
     document, keys = loaded.origins[name]
     said: Any = document.value
@@ -137,10 +142,10 @@ def _options(loaded: Loaded, name: str, entry: ServerEntry) -> Iterator[Line]:
         said = said.get(key, {}) if isinstance(said, dict) else {}
     # auth as it stands in the file, its variables not filled in
     plain = {**msgspec.to_builtins(entry.options), "auth": said.get("auth", {})}
-    usual = dict(_leaves_of(msgspec.to_builtins(ServerOptions())))
+    usual = dict(_walk_members(msgspec.to_builtins(ServerOptions())))
     for field in msgspec.structs.fields(ServerOptions):
         word = field.encode_name
-        for way, text in _leaves((word,), plain[word]):
+        for way, text in _walk_leaves((word,), plain[word]):
             there = said
             for key in way:
                 there = there.get(key) if isinstance(there, dict) else None
@@ -148,69 +153,78 @@ def _options(loaded: Loaded, name: str, entry: ServerEntry) -> Iterator[Line]:
             place = document.place(*keys, "host", *way) if stands else "default"
             if not stands and usual.get(way) != text:
                 place = document.place(*keys)  # another program's word for it
-            yield Line(f"host.{dotted(way)}", text, place)
+            yield ExplainedMember(f"host.{format_keys(way)}", text, place)
 
 
-def _leaves_of(whole: dict[str, Any]) -> Iterator[tuple[tuple[Key, ...], str]]:
+def _walk_members(whole: dict[str, Any]) -> Iterator[tuple[tuple[MemberKey, ...], str]]:
     """Every part of an object that is no object."""
     for key, value in whole.items():
-        yield from _leaves((key,), value)
+        yield from _walk_leaves((key,), value)
 
 
-def _leaves(way: tuple[Key, ...], value: Any) -> Iterator[tuple[tuple[Key, ...], str]]:
+def _walk_leaves(
+    way: tuple[MemberKey, ...], value: Any
+) -> Iterator[tuple[tuple[MemberKey, ...], str]]:
     """Every part of a value that is no object, with secrets hidden."""
     if isinstance(value, dict) and value:
         for key, one in value.items():
-            yield from _leaves((*way, key), one)
+            yield from _walk_leaves((*way, key), one)
     elif isinstance(value, list | tuple) and way[0] == "args":
         words = [str(one) for one in value]
-        yield way, json.dumps([_argument(words, i) for i in range(len(words))], ensure_ascii=False)
+        yield (
+            way,
+            json.dumps([_mask_argument(words, i) for i in range(len(words))], ensure_ascii=False),
+        )
     else:
-        yield way, _shown(way, value)
+        yield way, _mask_value(way, value)
 
 
-def _shown(way: tuple[Key, ...], value: Any) -> str:
+def _mask_value(way: tuple[MemberKey, ...], value: Any) -> str:
     """One value; what is secret by its place or its name is hidden, variables stay as they stand."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if way[0] in {"url", "serverUrl", "httpUrl"}:
-        from isthmus.transports.http.address import shown
+        from isthmus.transports.http.client.address import redact_url
 
-        return text if PLACE.search(text) else shown(text)
-    if way[0] not in NAMES and isinstance(value, str) and secretive(str(way[-1])):
-        return _hidden(text)
-    return _redacted(text)
+        return text if VARIABLE.search(text) else redact_url(text)
+    if (
+        way[0] not in VARIABLE_NAME_MEMBERS
+        and isinstance(value, str)
+        and is_secret_name(str(way[-1]))
+    ):
+        return _hide_text(text)
+    return _redact_text(text)
 
 
-def _argument(words: Any, at: int) -> str:
+def _mask_argument(words: Any, at: int) -> str:
     """One argument of a command; the value of ``--token`` and the like is hidden."""
     word: str = words[at]
     name, equals, value = word.partition("=")
-    if equals and (name in CARRIERS or (name.startswith("-") and secretive(name))):
-        return f"{name}={_hidden(value)}"
+    if equals and (name in SECRET_FLAGS or (name.startswith("-") and is_secret_name(name))):
+        return f"{name}={_hide_text(value)}"
     before = words[at - 1] if at else ""
     if (
         before.startswith("-")
         and "=" not in before
         and not word.startswith("-")
-        and (before in CARRIERS or secretive(before))
+        and (before in SECRET_FLAGS or is_secret_name(before))
     ):
-        return _hidden(word)
+        return _hide_text(word)
     if "://" in word:
-        from isthmus.transports.http.address import shown
+        from isthmus.transports.http.client.address import redact_url
 
-        return word if PLACE.search(word) else shown(word)
-    return _redacted(word)
+        return word if VARIABLE.search(word) else redact_url(word)
+    return _redact_text(word)
 
 
-def _hidden(text: str) -> str:
+def _hide_text(text: str) -> str:
     """Nothing of a text but the variables in it, which name where it comes from."""
-    variables = [found[0] for found in PLACE.finditer(text) if ":-" not in found[0]]
-    if variables and PLACE.sub("", text).strip(" ").lower() in SCHEMES:
+    variables = [found[0] for found in VARIABLE.finditer(text) if ":-" not in found[0]]
+    if variables and VARIABLE.sub("", text).strip(" ").lower() in CREDENTIAL_SCHEMES:
         return text
-    return "".join(variables) + HIDDEN if text else ""
+    return "".join(variables) + HIDDEN_VALUE if text else ""
 
 
-def _redacted(text: str) -> str:
+def _redact_text(text: str) -> str:
     from isthmus.auth.redaction import redact
 
     return redact(text)

@@ -1,4 +1,4 @@
-"""Members of a file as the structs of :mod:`isthmus.host.config.entries` want them."""
+"""Members of a file as the structs of :mod:`isthmus.host.model.entries` want them."""
 
 import difflib
 import re
@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from isthmus.host.config.jsonc import Key
+from isthmus.host.config.syntax import MemberKey
 
-__all__ = ["FORMS", "Misfit", "fitted", "form_of"]
+__all__ = ["FORM_PARSERS", "BadMember", "convert_member", "get_form"]
 
 T = TypeVar("T")
 
-MULTIPLES = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-PERIODS = {"s": 60.0, "sec": 60.0, "min": 1.0, "m": 1.0, "h": 1 / 60, "d": 1 / 1440}
-SIZES = {
+SECONDS_BY_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+PER_MINUTE_BY_UNIT = {"s": 60.0, "sec": 60.0, "min": 1.0, "m": 1.0, "h": 1 / 60, "d": 1 / 1440}
+BYTES_BY_UNIT = {
     "": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3,
     "kib": 1024, "mib": 1024**2, "gib": 1024**3,
 }  # fmt: skip
@@ -27,55 +27,55 @@ PATH = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
-class Misfit(ValueError):
+class BadMember(ValueError):
     """A member is not what it should be.
 
     Attributes:
         keys: the way to it.
     """
 
-    def __init__(self, keys: tuple[Key, ...], message: str) -> None:
+    def __init__(self, keys: tuple[MemberKey, ...], message: str) -> None:
         super().__init__(message)
         self.keys = keys
 
 
-def duration(value: Any) -> Any:
+def parse_duration(value: Any) -> Any:
     """Seconds of ``"15m"``; a number is one already."""
     found = MEASURE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found and found[2] in MULTIPLES:
-        return float(found[1]) * MULTIPLES[found[2]]
-    if isinstance(value, str | bool) or (number(value) and value < 0):
+    if found and found[2] in SECONDS_BY_UNIT:
+        return float(found[1]) * SECONDS_BY_UNIT[found[2]]
+    if isinstance(value, str | bool) or (is_number(value) and value < 0):
         raise ValueError(
             f'{value!r} is no duration: write "30s", "15m", "250ms", "2h" or a number of seconds'
         )
     return value
 
 
-def rate(value: Any) -> Any:
+def parse_rate(value: Any) -> Any:
     """How many a minute ``"60/min"`` is; a number is one already."""
     found = RATE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found and found[2].lower() in PERIODS:
-        return float(found[1]) * PERIODS[found[2].lower()]
-    if isinstance(value, str | bool) or (number(value) and value <= 0):
+    if found and found[2].lower() in PER_MINUTE_BY_UNIT:
+        return float(found[1]) * PER_MINUTE_BY_UNIT[found[2].lower()]
+    if isinstance(value, str | bool) or (is_number(value) and value <= 0):
         raise ValueError(
             f'{value!r} is no rate: write "60/min", "5/s", "100/h" or a number a minute'
         )
     return value
 
 
-def size(value: Any) -> Any:
+def parse_size(value: Any) -> Any:
     """How many bytes ``"1MiB"`` is; a number is one already."""
     found = MEASURE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found and found[2].lower() in SIZES:
-        return int(float(found[1]) * SIZES[found[2].lower()])
-    if isinstance(value, str | bool) or (number(value) and value < 0):
+    if found and found[2].lower() in BYTES_BY_UNIT:
+        return int(float(found[1]) * BYTES_BY_UNIT[found[2].lower()])
+    if isinstance(value, str | bool) or (is_number(value) and value < 0):
         raise ValueError(
             f'{value!r} is no size: write "1MiB", "64KiB", "500KB" or a number of bytes'
         )
     return value
 
 
-def pin(value: Any) -> Any:
+def parse_pin(value: Any) -> Any:
     """The digest of ``{"sha256": "…"}``, or of the text alone."""
     said = value.get("sha256") if isinstance(value, dict) else value
     found = DIGEST.fullmatch(said) if isinstance(said, str) else None
@@ -84,7 +84,7 @@ def pin(value: Any) -> Any:
     return found[1].lower() if found else ""
 
 
-def sandbox(value: Any) -> Any:
+def parse_sandbox(value: Any) -> Any:
     """A sandbox as it is written here, or as others group it; ``true`` is the strict one."""
     if value is False:
         return None
@@ -107,22 +107,24 @@ def sandbox(value: Any) -> Any:
     return {**files, **flat, "network": network}
 
 
-FORMS: Mapping[str, Callable[[Any], Any]] = {
-    "duration": duration,
-    "rate": rate,
-    "size": size,
-    "pin": pin,
-    "sandbox": sandbox,
+FORM_PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "duration": parse_duration,
+    "rate": parse_rate,
+    "size": parse_size,
+    "pin": parse_pin,
+    "sandbox": parse_sandbox,
 }
 """How a text of a file becomes what the struct has, by the name that the struct gives the form."""
 
 
-def number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether it is a number, and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def fitted(kind: type[T], value: Any, keys: tuple[Key, ...], unknown: list[tuple[Key, ...]]) -> T:
+def convert_member(
+    kind: type[T], value: Any, keys: tuple[MemberKey, ...], unknown: list[tuple[MemberKey, ...]]
+) -> T:
     """A member as the struct that it should be.
 
     Args:
@@ -134,70 +136,73 @@ def fitted(kind: type[T], value: Any, keys: tuple[Key, ...], unknown: list[tuple
     Raises:
         Misfit: it does not fit, or has a member that looks like a mistyped one.
     """
-    plain = _formed(type_of(kind), value, keys, unknown)
+    plain = _parse_forms(get_type(kind), value, keys, unknown)
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
         found = PATH.fullmatch(str(error))
         said, way = (found[1], found[2] or "") if found else (str(error), "")
         steps = (int(i) if i else name for name, i in STEP.findall(way))
-        raise Misfit((*keys, *steps), said) from None
+        raise BadMember((*keys, *steps), said) from None
 
 
 _TYPES: dict[type, inspect.Type] = {}
 
 
-def type_of(kind: type) -> inspect.Type:
+def get_type(kind: type) -> inspect.Type:
     """What msgspec knows of a struct."""
     if kind not in _TYPES:
         _TYPES[kind] = inspect.type_info(kind)
     return _TYPES[kind]
 
 
-def form_of(kind: inspect.Type) -> tuple[str, inspect.Type]:
+def get_form(kind: inspect.Type) -> tuple[str, inspect.Type]:
     """The form of a member, empty for the usual one, and its type without what is around it."""
     if isinstance(kind, inspect.Metadata):
-        return str((kind.extra or {}).get("form", "")), form_of(kind.type)[1]
+        return str((kind.extra or {}).get("form", "")), get_form(kind.type)[1]
     if isinstance(kind, inspect.UnionType):
-        inner = [form_of(one) for one in kind.types if not isinstance(one, inspect.NoneType)]
+        inner = [get_form(one) for one in kind.types if not isinstance(one, inspect.NoneType)]
         return inner[0] if len(inner) == 1 else ("", kind)
     return "", kind
 
 
-def _formed(
-    kind: inspect.Type, value: Any, keys: tuple[Key, ...], unknown: list[tuple[Key, ...]]
+def _parse_forms(
+    kind: inspect.Type,
+    value: Any,
+    keys: tuple[MemberKey, ...],
+    unknown: list[tuple[MemberKey, ...]],
 ) -> Any:
     """A value with all that it holds in the form that msgspec reads."""
-    form, inner = form_of(kind)
+    form, inner = get_form(kind)
     if form and value is not None:
         try:
-            value = FORMS[form](value)
+            value = FORM_PARSERS[form](value)
         except ValueError as error:
-            raise Misfit(keys, str(error)) from None
+            raise BadMember(keys, str(error)) from None
     if isinstance(inner, inspect.StructType) and isinstance(value, dict):
-        return _members(inner, value, keys, unknown)
+        return _parse_members(inner, value, keys, unknown)
     if isinstance(inner, inspect.DictType) and isinstance(value, dict):
-        return {k: _formed(inner.value_type, v, (*keys, k), unknown) for k, v in value.items()}
+        return {k: _parse_forms(inner.value_type, v, (*keys, k), unknown) for k, v in value.items()}
     if isinstance(inner, inspect.VarTupleType) and isinstance(value, list):
-        return [_formed(inner.item_type, v, (*keys, i), unknown) for i, v in enumerate(value)]
+        return [_parse_forms(inner.item_type, v, (*keys, i), unknown) for i, v in enumerate(value)]
     return value
 
 
-def _members(
+def _parse_members(
     kind: inspect.StructType,
     value: dict[str, Any],
-    keys: tuple[Key, ...],
-    unknown: list[tuple[Key, ...]],
+    keys: tuple[MemberKey, ...],
+    unknown: list[tuple[MemberKey, ...]],
 ) -> dict[str, Any]:
     known = {field.encode_name: field.type for field in kind.fields}
     for name in value.keys() - known.keys():
         near = difflib.get_close_matches(name, known, 1, 0.75)
         if near and near[0] not in value:
             # a mistyped "sandbox" must not mean that there is none
-            raise Misfit((*keys, name), f"nobody knows {name!r}; did you mean {near[0]!r}?")
+            raise BadMember((*keys, name), f"nobody knows {name!r}; did you mean {near[0]!r}?")
         unknown.append((*keys, name))
     return {
-        name: _formed(known[name], part, (*keys, name), unknown)
+        name: _parse_forms(known[name], part, (*keys, name), unknown)
         for name, part in value.items()
         if name in known
     }

@@ -9,23 +9,23 @@ from typing import Any
 
 from msgspec import Struct
 
-from isthmus.host.config.document import Document, read
-from isthmus.host.config.foreign import Translation, translate
-from isthmus.host.config.forms import Misfit
-from isthmus.host.config.load import told
-from isthmus.host.config.servers import URLS, check_name, exposures
-from isthmus.host.config.shapes import Raw, inputs_of, section_of, servers_of
-from isthmus.host.config.variables import PLACE, secretive
+from isthmus.host.config.files import ConfigDocument, read_document
+from isthmus.host.config.forms import BadMember
+from isthmus.host.config.layouts import RawServer, find_section, find_servers, read_inputs
+from isthmus.host.config.load import describe_fault
+from isthmus.host.config.servers import URL_MEMBERS, check_name, list_exposures
+from isthmus.host.config.translation import TranslatedEntry, translate_entry
+from isthmus.host.config.variables import VARIABLE, is_secret_name
 from isthmus.host.config.write import ConfigFile
-from isthmus.host.errors import ConfigError
+from isthmus.host.model.errors import ConfigError
 
-__all__ = ["SOURCES", "Taken", "source", "take", "write_taken"]
+__all__ = ["IMPORT_SOURCES", "ImportedServers", "find_source", "import_servers", "write_imported"]
 
-CLINE = "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+CLINE_FILE = "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
 
-ROO = "User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"
+ROO_FILE = "User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"
 
-SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+IMPORT_SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "claude": {
         "linux": ("~/.config/Claude/claude_desktop_config.json",),
         "darwin": ("~/Library/Application Support/Claude/claude_desktop_config.json",),
@@ -42,9 +42,9 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "win32": ("$APPDATA/Code/User/mcp.json", "$APPDATA/Code/User/settings.json"),
     },
     "cline": {
-        "linux": (f"~/.config/Code/{CLINE}",),
-        "darwin": (f"~/Library/Application Support/Code/{CLINE}",),
-        "win32": (f"$APPDATA/Code/{CLINE}",),
+        "linux": (f"~/.config/Code/{CLINE_FILE}",),
+        "darwin": (f"~/Library/Application Support/Code/{CLINE_FILE}",),
+        "win32": (f"$APPDATA/Code/{CLINE_FILE}",),
     },
     "gemini": {"": ("~/.gemini/settings.json",)},
     "windsurf": {"": ("~/.codeium/windsurf/mcp_config.json",)},
@@ -57,9 +57,9 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "copilot": {"": ("~/.copilot/mcp-config.json",)},
     "lmstudio": {"": ("~/.lmstudio/mcp.json",)},
     "roo": {
-        "linux": (f"~/.config/Code/{ROO}",),
-        "darwin": (f"~/Library/Application Support/Code/{ROO}",),
-        "win32": (f"$APPDATA/Code/{ROO}",),
+        "linux": (f"~/.config/Code/{ROO_FILE}",),
+        "darwin": (f"~/Library/Application Support/Code/{ROO_FILE}",),
+        "win32": (f"$APPDATA/Code/{ROO_FILE}",),
     },
     "zed": {
         "": ("~/.config/zed/settings.json",),
@@ -71,7 +71,7 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """Where programs keep their servers, by the program and the system; the first that is there."""
 
 
-class Taken(Struct, kw_only=True):
+class ImportedServers(Struct, kw_only=True):
     """What is taken over from one file.
 
     Attributes:
@@ -89,18 +89,18 @@ class Taken(Struct, kw_only=True):
     notes: list[str] = []
 
 
-def source(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> Path:
+def find_source(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> Path:
     """The file that a program keeps its servers in; a path is itself.
 
     Raises:
         ConfigError: nobody knows the program, or it has no such file here.
     """
-    if name not in SOURCES:
+    if name not in IMPORT_SOURCES:
         path = Path(name).expanduser()
         if path.is_file():
             return path
-        raise ConfigError(f"{name!r} is no file, and none of {', '.join(SOURCES)}")
-    places = SOURCES[name]
+        raise ConfigError(f"{name!r} is no file, and none of {', '.join(IMPORT_SOURCES)}")
+    places = IMPORT_SOURCES[name]
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text
     looked = [
         Path(re.sub("^~", lambda _: home, one).replace("$APPDATA", environ.get("APPDATA", home)))
@@ -112,7 +112,7 @@ def source(name: str, environ: Mapping[str, str], platform: str = sys.platform) 
     raise ConfigError(f"{name} has no configuration here: looked for {', '.join(map(str, looked))}")
 
 
-def take(path: Path, folder: str = "") -> Taken:
+def import_servers(path: Path, folder: str = "") -> ImportedServers:
     """The servers of a file, as ours.
 
     Args:
@@ -122,26 +122,26 @@ def take(path: Path, folder: str = "") -> Taken:
     Raises:
         ConfigError: it cannot be read.
     """
-    document = read(path)
-    taken = Taken(path=path, servers={}, inputs=[], refused={}, notes=[])
-    for raw in servers_of(document, folder):
+    document = read_document(path)
+    taken = ImportedServers(path=path, servers={}, inputs=[], refused={}, notes=[])
+    for raw in find_servers(document, folder):
         try:
-            translation = translate(raw)
-        except Misfit as error:
-            taken.refused[raw.name] = told(document, error.keys, str(error))
+            translation = translate_entry(raw)
+        except BadMember as error:
+            taken.refused[raw.name] = describe_fault(document, error.keys, str(error))
             continue
         if raw.keys[-1] != raw.name and isinstance(raw.keys[-1], str):
             taken.notes.append(f"{raw.keys[-1]!r} is called {raw.name!r} here")
-        name = _named(raw.name, taken)
-        taken.notes += (told(document, keys, said) for keys, said in translation.notes)
-        taken.servers[name] = _entry(translation, name, path, taken)
-    taken.inputs += (dict(said) for said in inputs_of(document).values())
+        name = _choose_name(raw.name, taken)
+        taken.notes += (describe_fault(document, keys, said) for keys, said in translation.notes)
+        taken.servers[name] = _make_entry(translation, name, path, taken)
+    taken.inputs += (dict(said) for said in read_inputs(document).values())
     if not taken.servers and not taken.refused:
         taken.notes.append(f"{path} has no servers")
     return taken
 
 
-def write_taken(taken: Taken, path: "str | os.PathLike[str]") -> list[str]:
+def write_imported(taken: ImportedServers, path: "str | os.PathLike[str]") -> list[str]:
     """Write what was taken over into a file of ours; the names that were there already are left.
 
     Returns:
@@ -151,8 +151,8 @@ def write_taken(taken: Taken, path: "str | os.PathLike[str]") -> list[str]:
         ConfigError: the file cannot be read or written.
     """
     file = ConfigFile(path)
-    section = section_of(file.document)
-    part = _part(file.document, section)
+    section = find_section(file.document)
+    part = _get_section(file.document, section)
     written = []
     for name, entry in taken.servers.items():
         if name in part:
@@ -160,7 +160,7 @@ def write_taken(taken: Taken, path: "str | os.PathLike[str]") -> list[str]:
             continue
         file.set((*section, name), entry)
         written.append(name)
-    have = inputs_of(file.document)
+    have = read_inputs(file.document)
     news = [said for said in taken.inputs if said.get("id") not in have]
     if news and written:
         file.set(("inputs",), [*map(dict, have.values()), *news])
@@ -169,14 +169,14 @@ def write_taken(taken: Taken, path: "str | os.PathLike[str]") -> list[str]:
     return written
 
 
-def _part(document: Document, section: tuple[str, ...]) -> dict[str, Any]:
+def _get_section(document: ConfigDocument, section: tuple[str, ...]) -> dict[str, Any]:
     part: Any = document.value
     for key in section:
         part = part.get(key, {}) if isinstance(part, dict) else {}
     return part if isinstance(part, dict) else {}
 
 
-def _named(name: str, taken: Taken) -> str:
+def _choose_name(name: str, taken: ImportedServers) -> str:
     """A name that a server can have here."""
     try:
         check_name(name)
@@ -190,10 +190,12 @@ def _named(name: str, taken: Taken) -> str:
     return name
 
 
-def _entry(translation: Translation, name: str, path: Path, taken: Taken) -> dict[str, Any]:
+def _make_entry(
+    translation: TranslatedEntry, name: str, path: Path, taken: ImportedServers
+) -> dict[str, Any]:
     """An entry as it is written here, with notes on what is left out and what should move."""
-    entry = {key: one for key, one in translation.value.items() if key not in URLS}
-    url = next((translation.value[key] for key in URLS if translation.value.get(key)), None)
+    entry = {key: one for key, one in translation.value.items() if key not in URL_MEMBERS}
+    url = next((translation.value[key] for key in URL_MEMBERS if translation.value.get(key)), None)
     if url is not None:
         entry["url"] = url
     if "trust" in entry.get("host", {}):
@@ -205,12 +207,12 @@ def _entry(translation: Translation, name: str, path: Path, taken: Taken) -> dic
     for key in ("envFile", "cwd"):
         said = entry.get(key)
         if isinstance(said, str) and said and not said.startswith(("/", "~", "${")):
-            entry[key] = os.path.normpath(_base(path) / said)
+            entry[key] = os.path.normpath(_find_base(path) / said)
             taken.notes.append(f"{name}: {key} is {entry[key]} here")
-    taken.notes += exposures(Raw(name, entry, ()))
+    taken.notes += list_exposures(RawServer(name, entry, ()))
     for part in ("env", "headers"):
         for key, said in entry[part].items() if isinstance(entry.get(part), dict) else ():
-            if isinstance(said, str) and said and secretive(key) and not PLACE.search(said):
+            if isinstance(said, str) and said and is_secret_name(key) and not VARIABLE.search(said):
                 taken.notes.append(
                     f"{name}: {part}.{key} stands there in clear: isthmus config secret set "
                     f"{name}/{key}, and write ${{secret:{name}/{key}}}"
@@ -218,7 +220,7 @@ def _entry(translation: Translation, name: str, path: Path, taken: Taken) -> dic
     return entry
 
 
-def _base(path: Path) -> Path:
+def _find_base(path: Path) -> Path:
     """What relative folders of a file are relative to: the workspace for VS Code's, else its folder."""
     folder = path.absolute().parent
     return folder.parent if folder.name == ".vscode" else folder

@@ -2,6 +2,8 @@
 
 A server that is wrong is broken alone, and the others are there. A file that is no configuration at
 all is an error, since it may be the one that says what is forbidden.
+
+The member ``host`` of a file, and how those of several files become one.
 """
 
 import hashlib
@@ -13,25 +15,44 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from isthmus.core.plain_text import visible
-from isthmus.host.config.document import LARGEST, LARGEST_OF_OTHERS, Document, read
-from isthmus.host.config.entries import HostConfig, HostOptions, Layer, ServerEntry
-from isthmus.host.config.forms import Misfit
-from isthmus.host.config.jsonc import Key
-from isthmus.host.config.options import Options, merged, options_of
-from isthmus.host.config.places import files
-from isthmus.host.config.servers import Reading, server
-from isthmus.host.config.shapes import Raw, inputs_of, servers_of
-from isthmus.host.config.variables import Scope, Secrets, Unfilled
-from isthmus.host.errors import ConfigError
+from isthmus.core.text import show_invisible
+from isthmus.host.config.files import (
+    MAX_FILE_BYTES,
+    MAX_UNTRUSTED_BYTES,
+    ConfigDocument,
+    list_files,
+    read_document,
+)
+from isthmus.host.config.forms import BadMember, convert_member
+from isthmus.host.config.layouts import RawServer, find_servers, read_inputs
+from isthmus.host.config.servers import ServerReading, read_server
+from isthmus.host.config.syntax import MemberKey
+from isthmus.host.config.variables import (
+    SecretSource,
+    UnresolvedVariable,
+    VariableFiller,
+    VariableScope,
+)
+from isthmus.host.model.entries import HostConfig, HostOptions, Layer, RootEntry, ServerEntry
+from isthmus.host.model.errors import ConfigError
 
-__all__ = ["Loaded", "Trusted", "digest_of_part", "load", "load_documents", "read_layers"]
+__all__ = [
+    "FileOptions",
+    "LoadedConfig",
+    "TrustSource",
+    "digest_part",
+    "load_config",
+    "merge_documents",
+    "merge_options",
+    "read_config_layers",
+    "read_options",
+]
 
-HOST = "host"
+HOST_MEMBER = "host"
 """The part of a workspace's file that is no server, as trust calls it; no server has the name \"\"."""
 
 
-class Trusted(Protocol):
+class TrustSource(Protocol):
     """Knows which parts of a workspace's files the user trusts."""
 
     def allows(self, path: str, name: str, digest: str) -> bool:
@@ -45,7 +66,7 @@ class Trusted(Protocol):
         ...
 
 
-class Loaded(Struct, kw_only=True):
+class LoadedConfig(Struct, kw_only=True):
     """The configuration, and where it came from.
 
     Attributes:
@@ -56,18 +77,18 @@ class Loaded(Struct, kw_only=True):
     """
 
     config: HostConfig
-    documents: tuple[tuple[Layer, Document], ...] = ()
-    origins: dict[str, tuple[Document, tuple[Key, ...]]] = {}
-    used: dict[str, dict[tuple[Key, ...], list[str]]] = {}
+    documents: tuple[tuple[Layer, ConfigDocument], ...] = ()
+    origins: dict[str, tuple[ConfigDocument, tuple[MemberKey, ...]]] = {}
+    used: dict[str, dict[tuple[MemberKey, ...], list[str]]] = {}
 
 
-def load(
+def load_config(
     paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None" = None,
     *,
     folder: "str | os.PathLike[str] | None" = None,
     environ: Mapping[str, str] | None = None,
-    secrets: Secrets | None = None,
-    trusted: Trusted | None = None,
+    secrets: SecretSource | None = None,
+    trusted: TrustSource | None = None,
     managed: "str | os.PathLike[str] | None" = None,
 ) -> HostConfig:
     """Read the configuration.
@@ -90,38 +111,43 @@ def load(
         ConfigError: a file is not there, or is no configuration, or its member ``host`` says what
             cannot be. A server that is wrong is in ``broken`` instead.
     """
-    layers, notes = read_layers(paths, folder=folder, environ=environ, managed=managed)
-    return load_documents(
+    layers, notes = read_config_layers(paths, folder=folder, environ=environ, managed=managed)
+    return merge_documents(
         layers, notes, folder=folder, environ=environ, secrets=secrets, trusted=trusted
     ).config
 
 
-def read_layers(
+def read_config_layers(
     paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None" = None,
     *,
     folder: "str | os.PathLike[str] | None" = None,
     environ: Mapping[str, str] | None = None,
     managed: "str | os.PathLike[str] | None" = None,
-) -> tuple[list[tuple[Layer, Document]], list[str]]:
+) -> tuple[list[tuple[Layer, ConfigDocument]], list[str]]:
     """Read the files, without making anything of them, and tell what is passed over.
 
     A workspace's file that is no configuration is passed over: who wrote it is not the user, and
     must not keep the host from starting.
 
     Raises:
-        ConfigError: as :func:`load`.
+        ConfigError: as :func:`load_config`.
     """
-    named = named_files(paths)
-    found: list[tuple[Layer, Document]] = []
+    named = resolve_paths(paths)
+    found: list[tuple[Layer, ConfigDocument]] = []
     notes: list[str] = []
     place = Path(folder or ".").absolute()
     known = os.environ if environ is None else environ
-    for layer, path in files(named, place, known, None if managed is None else Path(managed)):
+    for layer, path in list_files(named, place, known, None if managed is None else Path(managed)):
         if layer != "command_line" and not path.is_file():
             continue
         try:
             found.append(
-                (layer, read(path, LARGEST_OF_OTHERS if layer == "workspace" else LARGEST))
+                (
+                    layer,
+                    read_document(
+                        path, MAX_UNTRUSTED_BYTES if layer == "workspace" else MAX_FILE_BYTES
+                    ),
+                )
             )
         except ConfigError as error:
             if layer != "workspace":
@@ -130,7 +156,7 @@ def read_layers(
     return found, notes
 
 
-def named_files(
+def resolve_paths(
     paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None",
 ) -> tuple[Path, ...] | None:
     """The files that somebody named; None where nobody named any."""
@@ -140,15 +166,15 @@ def named_files(
     return tuple(Path(path).expanduser().absolute() for path in several)
 
 
-def load_documents(
-    layers: Sequence[tuple[Layer, Document]],
+def merge_documents(
+    layers: Sequence[tuple[Layer, ConfigDocument]],
     notes: Sequence[str] = (),
     *,
     folder: "str | os.PathLike[str] | None" = None,
     environ: Mapping[str, str] | None = None,
-    secrets: Secrets | None = None,
-    trusted: Trusted | None = None,
-) -> Loaded:
+    secrets: SecretSource | None = None,
+    trusted: TrustSource | None = None,
+) -> LoadedConfig:
     """Put files together that were read.
 
     Raises:
@@ -157,10 +183,12 @@ def load_documents(
     known = os.environ if environ is None else environ
     place = str(Path(folder or ".").absolute())
     if secrets is None:
-        from isthmus.host.secrets import UserSecrets
+        from isthmus.host.state.secrets import UserSecrets
 
         secrets = UserSecrets(known)
-    together = _Together(Scope(environ=known, secrets=secrets, folder=place), trusted, notes)
+    together = _ConfigMerger(
+        VariableScope(environ=known, secrets=secrets, folder=place), trusted, notes
+    )
     for layer, document in layers:
         together.options(layer, document)
     together.roots()
@@ -169,49 +197,51 @@ def load_documents(
     return together.loaded(layers)
 
 
-def digest_of_part(value: Any, inputs: Mapping[str, Any]) -> str:
+def digest_part(value: Any, inputs: Mapping[str, Any]) -> str:
     """What a part of a file says, as a digest; ``inputs`` can change what variables stand for."""
     data = msgspec.json.encode([value, inputs], order="deterministic", enc_hook=str)
     return hashlib.sha256(data).hexdigest()
 
 
-class _Together:
+class _ConfigMerger:
     """Puts layers together, what is named first wins."""
 
-    def __init__(self, scope: Scope, trusted: Trusted | None, notes: Sequence[str]) -> None:
+    def __init__(
+        self, scope: VariableScope, trusted: TrustSource | None, notes: Sequence[str]
+    ) -> None:
         self._scope = scope
         self._trusted = trusted
-        self._options: list[tuple[Layer, Options]] = []
+        self._options: list[tuple[Layer, FileOptions]] = []
         self._merged = HostOptions()
         self._servers: dict[str, ServerEntry] = {}
         self._broken: dict[str, str] = {}
         self._notes = list(notes)
-        self._origins: dict[str, tuple[Document, tuple[Key, ...]]] = {}
-        self._used: dict[str, dict[tuple[Key, ...], list[str]]] = {}
+        self._origins: dict[str, tuple[ConfigDocument, tuple[MemberKey, ...]]] = {}
+        self._used: dict[str, dict[tuple[MemberKey, ...], list[str]]] = {}
 
-    def options(self, layer: Layer, document: Document) -> None:
+    def options(self, layer: Layer, document: ConfigDocument) -> None:
         """Take the member ``host`` of a file."""
-        said = document.value.get(HOST)
+        said = document.value.get(HOST_MEMBER)
         if said is None:
             return
         if layer == "workspace" and not self._allowed(document, "", said):
             self._notes.append(
-                f"{document.place(HOST)}: host is passed over until the workspace is trusted "
+                f"{document.place(HOST_MEMBER)}: host is passed over until the workspace is trusted "
                 "(isthmus config trust)"
             )
             return
-        self._options.append((layer, options_of(document, layer, self._scope, self._notes)))
+        self._options.append((layer, read_options(document, layer, self._scope, self._notes)))
 
     def roots(self) -> None:
         """Put the options together, and let servers name the roots."""
-        self._merged = merged(self._options)
+        self._merged = merge_options(self._options)
         roots = {root.name: root.path for root in self._merged.roots}
         self._scope = msgspec.structs.replace(self._scope, roots=roots)
 
-    def servers(self, layer: Layer, document: Document) -> None:
+    def servers(self, layer: Layer, document: ConfigDocument) -> None:
         """Take the servers of a file."""
-        inputs = inputs_of(document)
-        for raw in servers_of(document, self._scope.folder):
+        inputs = read_inputs(document)
+        for raw in find_servers(document, self._scope.folder):
             if raw.name in self._origins:
                 first, keys = self._origins[raw.name]
                 self._notes.append(
@@ -222,7 +252,7 @@ class _Together:
             self._origins[raw.name] = (document, raw.keys)
             self._server(raw, layer, document, inputs)
 
-    def loaded(self, layers: Sequence[tuple[Layer, Document]]) -> Loaded:
+    def loaded(self, layers: Sequence[tuple[Layer, ConfigDocument]]) -> LoadedConfig:
         """All of it."""
         config = HostConfig(
             servers=self._servers,
@@ -232,17 +262,21 @@ class _Together:
             notes=tuple(self._notes),
             folder=self._scope.folder,
         )
-        return Loaded(
+        return LoadedConfig(
             config=config, documents=tuple(layers), origins=self._origins, used=self._used
         )
 
     def _server(
-        self, raw: Raw, layer: Layer, document: Document, inputs: Mapping[str, Mapping[str, Any]]
+        self,
+        raw: RawServer,
+        layer: Layer,
+        document: ConfigDocument,
+        inputs: Mapping[str, Mapping[str, Any]],
     ) -> None:
         allowed = layer != "workspace" or self._allowed(document, raw.name, raw.value)
         scope = msgspec.structs.replace(self._scope, inputs=inputs) if allowed else None
         workspace = layer == "workspace"
-        reading = Reading(
+        reading = ServerReading(
             scope=scope,
             layer=layer,
             source=str(document.path),
@@ -255,46 +289,158 @@ class _Together:
         )
         doubled = document.twice(*raw.keys[:-1]).get(str(raw.keys[-1]))
         if doubled:
-            self._broken[raw.name] = told(document, raw.keys, f"it stands twice, also in {doubled}")
+            self._broken[raw.name] = describe_fault(
+                document, raw.keys, f"it stands twice, also in {doubled}"
+            )
             return
         try:
-            self._servers[raw.name] = server(raw, reading)
-        except (Misfit, Unfilled) as error:
-            self._broken[raw.name] = told(document, error.keys, str(error))
+            self._servers[raw.name] = read_server(raw, reading)
+        except (BadMember, UnresolvedVariable) as error:
+            self._broken[raw.name] = describe_fault(document, error.keys, str(error))
         self._notes += (
-            f"{document.place(*keys)}: nobody knows {dotted(keys)}, which is passed over"
+            f"{document.place(*keys)}: nobody knows {format_keys(keys)}, which is passed over"
             for keys in reading.unknown
         )
         self._notes += (
-            f"{document.place(*keys)}: a workspace has no say in {dotted(keys)}, which is passed over; "
+            f"{document.place(*keys)}: a workspace has no say in {format_keys(keys)}, which is passed over; "
             "to trust the server, write it into your own file"
             for keys in reading.withheld
         )
-        self._notes += (told(document, keys, said) for keys, said in reading.notes)
+        self._notes += (describe_fault(document, keys, said) for keys, said in reading.notes)
         if str(raw.keys[-1]) != raw.name and isinstance(raw.keys[-1], str):
             self._notes.append(
                 f"{document.place(*raw.keys)}: {raw.keys[-1]!r} is called {raw.name!r} here"
             )
         self._used[raw.name] = reading.used
 
-    def _allowed(self, document: Document, name: str, value: Any) -> bool:
+    def _allowed(self, document: ConfigDocument, name: str, value: Any) -> bool:
         if self._trusted is None:
             return False
-        digest = digest_of_part(value, inputs_of(document))
+        digest = digest_part(value, read_inputs(document))
         return self._trusted.allows(str(document.path), name, digest)
 
 
-def dotted(keys: Sequence[Key]) -> str:
+def format_keys(keys: Sequence[MemberKey]) -> str:
     """The way to a part as people write it."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
-    return visible(text.removeprefix("."), line=True)
+    return show_invisible(text.removeprefix("."), line=True)
 
 
-def told(document: Document, keys: tuple[Key, ...], message: str) -> str:
+def describe_fault(document: ConfigDocument, keys: tuple[MemberKey, ...], message: str) -> str:
     """What is wrong with a part, with its place."""
-    return f"{document.place(*keys)}: {dotted(keys)}: {message}"
+    return f"{document.place(*keys)}: {format_keys(keys)}: {message}"
 
 
-def fail(document: Document, keys: tuple[Key, ...], message: str) -> ConfigError:
+def fail(document: ConfigDocument, keys: tuple[MemberKey, ...], message: str) -> ConfigError:
     """An error about a part of a file that nothing works without."""
-    return ConfigError(told(document, keys, message))
+    return ConfigError(describe_fault(document, keys, message))
+
+
+WORKSPACE_MEMBERS = ("policy", "roots")
+"""What a workspace may say: rules that only tighten, and folders within itself."""
+
+PATH_MEMBERS = ("policy", "shadow", "models", "state")
+"""Members that may be a file's path, which is relative to the file that names it."""
+
+VARIABLE_MEMBERS = (*PATH_MEMBERS, "roots")
+"""Members that variables are filled into; an error shows none of them."""
+
+
+class FileOptions(Struct, frozen=True):
+    """What one file says.
+
+    Attributes:
+        value: all of it.
+        named: the members that it has.
+    """
+
+    value: HostOptions
+    named: frozenset[str]
+
+
+def read_options(
+    document: ConfigDocument, layer: Layer, scope: VariableScope, notes: list[str]
+) -> FileOptions:
+    """The member ``host`` of a file.
+
+    Args:
+        document: the file.
+        layer: where it stands.
+        scope: where variables are looked up.
+        notes: what is passed over is told here.
+
+    Raises:
+        ConfigError: it says what cannot be.
+    """
+    said = document.value.get("host")
+    unknown: list[tuple[str | int, ...]] = []
+    if not isinstance(said, dict):
+        raise ConfigError(f"{document.place('host')}: host is an object of options")
+    try:
+        variables = VariableFiller(scope)
+        paths = {key: said[key] for key in VARIABLE_MEMBERS if key in said}
+        value = said | {key: variables.fill(one, "host", key) for key, one in paths.items()}
+        options = convert_member(HostOptions, value, ("host",), unknown)
+        roots = tuple(
+            _resolve_root(one, i, document, layer, scope.folder)
+            for i, one in enumerate(options.roots)
+        )
+    except (BadMember, UnresolvedVariable) as error:
+        way = ".".join(map(str, error.keys))
+        raise ConfigError(f"{document.place(*error.keys)}: {way}: {error}") from None
+    notes += (
+        f"{document.place(*keys)}: nobody knows {'.'.join(map(str, keys))}, which is passed over"
+        for keys in unknown
+    )
+    files = {name: _resolve_path(getattr(options, name), document) for name in PATH_MEMBERS}
+    policies: dict[Layer, str] = {layer: files["policy"] or ""} if options.policy else {}
+    whole = msgspec.structs.replace(options, roots=roots, policies=policies, **files)
+    named = {field.name for field in msgspec.structs.fields(whole) if field.encode_name in said}
+    if layer == "workspace":
+        for name in sorted(named.difference(WORKSPACE_MEMBERS)):
+            notes.append(
+                f"{document.place('host', name)}: a workspace has no say in host.{name}, which is "
+                "passed over"
+            )
+        named = named.intersection(WORKSPACE_MEMBERS)
+    return FileOptions(whole, frozenset(named))
+
+
+def merge_options(layers: Sequence[tuple[Layer, FileOptions]]) -> HostOptions:
+    """What all files say together: the first that names a member wins; roots are those of all."""
+    chosen: dict[str, Any] = {}
+    policies: dict[Layer, str] = {}
+    roots: dict[str, RootEntry] = {}
+    for layer, options in layers:
+        policies |= {k: v for k, v in options.value.policies.items() if k not in policies}
+        for root in options.value.roots:
+            roots.setdefault(root.name, root)
+        for name in options.named - {"roots", "policies"}:
+            if not (name == "policy" and layer in {"managed", "workspace"}):
+                chosen.setdefault(name, getattr(options.value, name))
+    return HostOptions(**chosen, policies=policies, roots=tuple(roots.values()))
+
+
+def _resolve_path(said: str | None, document: ConfigDocument) -> str | None:
+    """A file that is named, relative to the one that names it; a bare word is a name."""
+    if not said or not (os.sep in said or "/" in said or "." in said or said.startswith("~")):
+        return said
+    return str(document.path.parent / Path(said).expanduser())
+
+
+def _resolve_root(
+    one: RootEntry, at: int, document: ConfigDocument, layer: Layer, folder: str
+) -> RootEntry:
+    keys = ("host", "roots", at)
+    if not one.path:
+        raise BadMember(keys, 'a root has a path, as in {"path": "~/work", "name": "Work"}')
+    base = Path(folder) if layer == "workspace" else document.path.parent
+    path = os.path.normpath(base / Path(one.path).expanduser())
+    if layer == "workspace" and not Path(os.path.realpath(path)).is_relative_to(
+        os.path.realpath(folder)
+    ):
+        raise BadMember(
+            keys, "a workspace's roots lie within it; this one belongs into your own file"
+        )
+    name = one.name or Path(path).name or path
+    return msgspec.structs.replace(one, path=path, name=name)

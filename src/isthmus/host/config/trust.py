@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from isthmus.host.config.document import Document
-from isthmus.host.config.entries import HostConfig
-from isthmus.host.config.load import digest_of_part, load_documents, read_layers
-from isthmus.host.config.shapes import inputs_of, servers_of
+from isthmus.host.config.files import ConfigDocument
+from isthmus.host.config.layouts import find_servers, read_inputs
+from isthmus.host.config.load import digest_part, merge_documents, read_config_layers
+from isthmus.host.model.entries import HostConfig
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from isthmus.host.state import HostState
+    from isthmus.host.state.database import HostState
 
-__all__ = ["Part", "Trust", "TrustedIn", "load_trusting", "parts_of"]
+__all__ = ["TrustReader", "TrustStore", "TrustedPart", "list_parts", "load_trusted_config"]
 
-STAMP = "trust.changed"
+STAMP_FILE = "trust.changed"
 
 
-class Part(Struct, frozen=True):
+class TrustedPart(Struct, frozen=True):
     """One part of a workspace's file.
 
     Attributes:
@@ -41,17 +41,17 @@ class Part(Struct, frozen=True):
     digest: str
 
 
-def parts_of(document: Document, folder: str) -> list[Part]:
+def list_parts(document: ConfigDocument, folder: str) -> list[TrustedPart]:
     """What of a file can be trusted or not."""
-    inputs, path = inputs_of(document), str(document.path)
-    named = {raw.name: raw.value for raw in reversed([*servers_of(document, folder)])}
-    found = [Part(path, name, digest_of_part(value, inputs)) for name, value in named.items()]
+    inputs, path = read_inputs(document), str(document.path)
+    named = {raw.name: raw.value for raw in reversed([*find_servers(document, folder)])}
+    found = [TrustedPart(path, name, digest_part(value, inputs)) for name, value in named.items()]
     if "host" in document.value:
-        found.append(Part(path, "", digest_of_part(document.value["host"], inputs)))
+        found.append(TrustedPart(path, "", digest_part(document.value["host"], inputs)))
     return found
 
 
-class Trust:
+class TrustStore:
     """What the user trusts; several processes may share it.
 
     Args:
@@ -60,22 +60,22 @@ class Trust:
 
     def __init__(self, state: "HostState") -> None:
         self._state = state
-        self._known: set[Part] = set()
+        self._known: set[TrustedPart] = set()
 
     async def load(self) -> None:
         """Learn what is kept; again, to see what other processes have done."""
         rows = await self._state.read(
             lambda db: db.execute("SELECT path, name, digest FROM trust").fetchall()
         )
-        self._known = {Part(*row) for row in rows}
+        self._known = {TrustedPart(*row) for row in rows}
 
     def allows(self, path: str, name: str, digest: str) -> bool:
         """Whether a part of a file is trusted as it is."""
-        return Part(path, name, digest) in self._known
+        return TrustedPart(path, name, digest) in self._known
 
-    async def trust(self, folder: str, documents: Sequence[Document]) -> list[Part]:
+    async def trust(self, folder: str, documents: Sequence[ConfigDocument]) -> list[TrustedPart]:
         """Trust files of a workspace as they are now; in place of what was trusted of it before."""
-        parts = [part for document in documents for part in parts_of(document, folder)]
+        parts = [part for document in documents for part in list_parts(document, folder)]
         digests = {str(document.path): document.digest for document in documents}
         now = int(self._state.clock() * 1_000_000)
 
@@ -103,10 +103,10 @@ class Trust:
         """Know it here, and leave a sign for hosts that run."""
         await self.load()
         if self._state.folder is not None:
-            (self._state.folder / STAMP).touch(mode=0o600)
+            (self._state.folder / STAMP_FILE).touch(mode=0o600)
 
 
-class TrustedIn:
+class TrustReader:
     """What the user trusts, looked up in a state's folder whenever it is asked for.
 
     Args:
@@ -117,7 +117,7 @@ class TrustedIn:
     """
 
     def __init__(self, folder: "str | os.PathLike[str]") -> None:
-        self.stamp = Path(folder).expanduser().absolute() / STAMP
+        self.stamp = Path(folder).expanduser().absolute() / STAMP_FILE
 
     def allows(self, path: str, name: str, digest: str) -> bool:
         """Whether a part of a file is trusted as it is; where that cannot be read, it is not."""
@@ -134,7 +134,7 @@ class TrustedIn:
             return False
 
 
-def load_trusting(
+def load_trusted_config(
     paths: "Sequence[str | os.PathLike[str]] | None" = None,
     *,
     folder: "str | os.PathLike[str] | None" = None,
@@ -144,7 +144,7 @@ def load_trusting(
     """The configuration with what the user trusts, and the folder of the state that says so.
 
     Args:
-        paths: as for :func:`isthmus.host.config.load.load`, like the next two.
+        paths: as for :func:`isthmus.host.config.load.load_config`, like the next two.
         folder: the workspace.
         environ: the environment.
         state: the folder of the state; by default what the configuration says, or the user's own.
@@ -152,14 +152,14 @@ def load_trusting(
     Raises:
         ConfigError: as there.
     """
-    from isthmus.host.secrets import UserSecrets
-    from isthmus.host.state import user_folder
+    from isthmus.host.state.database import find_user_folder
+    from isthmus.host.state.secrets import UserSecrets
 
-    layers, notes = read_layers(paths, folder=folder, environ=environ)
+    layers, notes = read_config_layers(paths, folder=folder, environ=environ)
     secrets = UserSecrets(os.environ if environ is None else environ)
     more: Any = {"folder": folder, "environ": environ, "secrets": secrets}
-    config = load_documents(layers, notes, **more).config
-    place = Path(state or config.options.state or user_folder(environ))
+    config = merge_documents(layers, notes, **more).config
+    place = Path(state or config.options.state or find_user_folder(environ))
     if any(layer == "workspace" for layer, _ in layers):
-        config = load_documents(layers, notes, **more, trusted=TrustedIn(place)).config
+        config = merge_documents(layers, notes, **more, trusted=TrustReader(place)).config
     return config, place

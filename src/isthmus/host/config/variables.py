@@ -7,34 +7,41 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from isthmus.auth.secret import Secret
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import IsthmusError
-from isthmus.host.config.jsonc import Key
+from isthmus.host.config.syntax import MemberKey
 
-__all__ = ["Scope", "Secrets", "Unfilled", "Variables", "secretive", "variables_in"]
+__all__ = [
+    "SecretSource",
+    "UnresolvedVariable",
+    "VariableFiller",
+    "VariableScope",
+    "is_secret_name",
+    "list_variables",
+]
 
-PLACE = re.compile(r"\$\{([^}]*)\}")
-NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-CONFIDENTIAL = re.compile(
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+SECRET_NAME = re.compile(
     r"(?i)(?:^|[^a-z])(?:pat|pin|dsn)(?:$|[^a-z])"
     r"|token|key|secret|passw|passphrase|_pwd|credential|auth(?!ors?(?:$|[_ -]))|cookie"
 )
 """Names of what nobody is to see."""
 
 
-class Unfilled(ValueError):
+class UnresolvedVariable(ValueError):
     """Something that ``${…}`` names is not there, or names nothing.
 
     Attributes:
         keys: the way to the text that it stands in.
     """
 
-    def __init__(self, message: str, keys: tuple[Key, ...] = ()) -> None:
+    def __init__(self, message: str, keys: tuple[MemberKey, ...] = ()) -> None:
         super().__init__(message)
         self.keys = keys
 
 
-class Secrets(Protocol):
+class SecretSource(Protocol):
     """Where ``${secret:…}`` is looked up."""
 
     def get(self, path: str) -> Secret | None:
@@ -46,7 +53,7 @@ class Secrets(Protocol):
         ...
 
 
-class Scope(Struct, frozen=True, kw_only=True):
+class VariableScope(Struct, frozen=True, kw_only=True):
     """What variables are looked up in.
 
     Attributes:
@@ -60,14 +67,14 @@ class Scope(Struct, frozen=True, kw_only=True):
     """
 
     environ: Mapping[str, str]
-    secrets: Secrets | None = None
+    secrets: SecretSource | None = None
     inputs: Mapping[str, Mapping[str, Any]] = {}
     roots: Mapping[str, str] = {}
     folder: str = ""
     own: Mapping[str, str] = {}
 
 
-class Variables:
+class VariableFiller:
     """Fills variables in, and remembers which of what it put in is secret.
 
     Attributes:
@@ -78,12 +85,12 @@ class Variables:
         scope: where they are looked up.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: VariableScope) -> None:
         self.secrets: list[Secret] = []
-        self.used: dict[tuple[Key, ...], list[str]] = {}
+        self.used: dict[tuple[MemberKey, ...], list[str]] = {}
         self._scope = scope
 
-    def fill(self, value: Any, *keys: Key) -> Any:
+    def fill(self, value: Any, *keys: MemberKey) -> Any:
         """A value with its variables filled in, at any depth.
 
         Args:
@@ -99,79 +106,81 @@ class Variables:
             return [self.fill(v, *keys, i) for i, v in enumerate(value)]
         if not isinstance(value, str):
             return value
-        return PLACE.sub(lambda found: self._one(found[0], found[1], keys), value)
+        return VARIABLE.sub(lambda found: self._one(found[0], found[1], keys), value)
 
-    def _one(self, whole: str, inner: str, keys: tuple[Key, ...]) -> str:
+    def _one(self, whole: str, inner: str, keys: tuple[MemberKey, ...]) -> str:
         kind, colon, rest = inner.partition(":")
-        if colon and kind in KINDS and not rest.startswith("-"):
-            find, name = KINDS[kind], rest
-        elif inner in FIXED:
-            find, name = FIXED[inner], inner
+        if colon and kind in VARIABLE_KINDS and not rest.startswith("-"):
+            find, name = VARIABLE_KINDS[kind], rest
+        elif inner in FIXED_VARIABLES:
+            find, name = FIXED_VARIABLES[inner], inner
         else:
-            find, name = environment, inner
+            find, name = find_environment, inner
         self.used.setdefault(keys, []).append(whole)
         try:
             found = find(self._scope, name, whole)
-        except Unfilled as error:
-            raise Unfilled(str(error), keys) from None
+        except UnresolvedVariable as error:
+            raise UnresolvedVariable(str(error), keys) from None
         if isinstance(found, Secret):
             self.secrets.append(found)
             return found.reveal()
         return found
 
 
-def secretive(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Whether what has this name is probably a secret."""
-    return CONFIDENTIAL.search(name) is not None
+    return SECRET_NAME.search(name) is not None
 
 
-def variables_in(value: Any) -> tuple[str, ...]:
+def list_variables(value: Any) -> tuple[str, ...]:
     """The variables of the user's that a value names, at any depth, as ``${NAME}`` each.
 
     Folders and roots are none of them, and a default is left out: it stands in the file.
     """
     if isinstance(value, dict | list):
         parts = value.values() if isinstance(value, dict) else value
-        return tuple(dict.fromkeys(name for part in parts for name in variables_in(part)))
+        return tuple(dict.fromkeys(name for part in parts for name in list_variables(part)))
     found: dict[str, None] = {}
-    for inner in PLACE.findall(value) if isinstance(value, str) else ():
-        if inner not in FIXED and not inner.startswith("root:"):
+    for inner in VARIABLE.findall(value) if isinstance(value, str) else ():
+        if inner not in FIXED_VARIABLES and not inner.startswith("root:"):
             found[f"${{{inner.partition(':-')[0]}}}"] = None
     return tuple(found)
 
 
-def environment(scope: Scope, name: str, whole: str) -> str | Secret:
+def find_environment(scope: VariableScope, name: str, whole: str) -> str | Secret:
     """A variable of the environment, with a default after ``:-``."""
     name, dash, default = name.partition(":-")
-    if NAME.fullmatch(name) is None:
-        raise Unfilled(f"{whole} is no variable: {KNOWN}")
+    if VARIABLE_NAME.fullmatch(name) is None:
+        raise UnresolvedVariable(f"{whole} is no variable: {SPELLING_HELP}")
     if name not in scope.environ and name in scope.own:
         return scope.own[name]  # which stands in the file: no secret of the user's
     if name not in scope.environ and not dash:
-        raise Unfilled(f"{whole} is not set; export {name}=…, or write ${{{name}:-default}}")
+        raise UnresolvedVariable(
+            f"{whole} is not set; export {name}=…, or write ${{{name}:-default}}"
+        )
     if name not in scope.environ:
         return default  # as above
     found = scope.environ[name]
-    return Secret(found) if found and secretive(name) else found
+    return Secret(found) if found and is_secret_name(name) else found
 
 
-def secret(scope: Scope, path: str, whole: str) -> Secret:
+def find_secret(scope: VariableScope, path: str, whole: str) -> Secret:
     """One of the user's secrets."""
     try:
         found = scope.secrets.get(path) if scope.secrets is not None else None
     except IsthmusError as error:
-        raise Unfilled(f"{whole} cannot be had: {error}") from error
+        raise UnresolvedVariable(f"{whole} cannot be had: {error}") from error
     if found is None:
-        raise Unfilled(f"{whole} is not there: isthmus config secret set {path}")
+        raise UnresolvedVariable(f"{whole} is not there: isthmus config secret set {path}")
     return found
 
 
-def asked_input(scope: Scope, id: str, whole: str) -> str | Secret:
+def find_input(scope: VariableScope, id: str, whole: str) -> str | Secret:
     """What the user was asked for once; it is kept among the secrets."""
     said = scope.inputs.get(id)
     if said is None:
         there = ", ".join(map(repr, scope.inputs)) or "none"
-        raise Unfilled(f"{whole}: the file's inputs have no {id!r} (they have {there})")
+        raise UnresolvedVariable(f"{whole}: the file's inputs have no {id!r} (they have {there})")
     found = scope.secrets.get(f"input/{id}") if scope.secrets is not None else None
     if found is not None:
         return found if said.get("password") is True else found.reveal()
@@ -180,34 +189,38 @@ def asked_input(scope: Scope, id: str, whole: str) -> str | Secret:
         return default
     what = said.get("description")
     told = f" ({what})" if isinstance(what, str) else ""
-    raise Unfilled(f"{whole}{told} was not given yet: isthmus config secret set input/{id}")
+    raise UnresolvedVariable(
+        f"{whole}{told} was not given yet: isthmus config secret set input/{id}"
+    )
 
 
-def root(scope: Scope, name: str, whole: str) -> str:
+def find_root(scope: VariableScope, name: str, whole: str) -> str:
     """The path of a root."""
     if name not in scope.roots:
         there = ", ".join(map(repr, scope.roots)) or "none"
-        raise Unfilled(f"{whole}: host.roots has no {name!r} (it has {there})")
+        raise UnresolvedVariable(f"{whole}: host.roots has no {name!r} (it has {there})")
     return scope.roots[name]
 
 
-def user(_scope: Scope, _name: str, whole: str) -> str:
+def refuse_user(_scope: VariableScope, _name: str, whole: str) -> str:
     """A member of the user's account, which a host of one user does not know."""
-    raise Unfilled(f"{whole}: who the user is is known to a gateway only; write the value itself")
+    raise UnresolvedVariable(
+        f"{whole}: who the user is is known to a gateway only; write the value itself"
+    )
 
 
-Find = Callable[[Scope, str, str], "str | Secret"]
+FindVariable = Callable[[VariableScope, str, str], "str | Secret"]
 
-KINDS: Mapping[str, Find] = {
-    "env": environment,
-    "secret": secret,
-    "input": asked_input,
-    "root": root,
-    "user": user,
+VARIABLE_KINDS: Mapping[str, FindVariable] = {
+    "env": find_environment,
+    "secret": find_secret,
+    "input": find_input,
+    "root": find_root,
+    "user": refuse_user,
 }
 """``${kind:name}``."""
 
-FIXED: Mapping[str, Find] = {
+FIXED_VARIABLES: Mapping[str, FindVariable] = {
     "workspaceFolder": lambda scope, _name, _whole: scope.folder,
     "workspaceFolderBasename": lambda scope, _name, _whole: os.path.basename(scope.folder),  # noqa: PTH119 - a text
     "userHome": lambda _scope, _name, _whole: os.path.expanduser("~"),  # noqa: PTH111 - a text
@@ -216,7 +229,7 @@ FIXED: Mapping[str, Find] = {
 }
 """``${name}`` that stands for one thing always."""
 
-KNOWN = (
+SPELLING_HELP = (
     "write ${NAME} or ${env:NAME} for the environment, ${NAME:-default}, ${secret:path}, "
     "${input:id}, ${root:name}, ${workspaceFolder} or ${userHome}"
 )

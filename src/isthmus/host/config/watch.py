@@ -5,25 +5,25 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
-from isthmus.host.config.entries import HostConfig
-from isthmus.host.config.load import Trusted, load, named_files
-from isthmus.host.config.places import files
-from isthmus.host.config.variables import Secrets
-from isthmus.host.errors import ConfigError
+from isthmus.host.config.files import list_files
+from isthmus.host.config.load import TrustSource, load_config, resolve_paths
+from isthmus.host.config.variables import SecretSource
+from isthmus.host.model.entries import HostConfig
+from isthmus.host.model.errors import ConfigError
 
-__all__ = ["looks", "watch"]
+__all__ = ["watch_config", "watch_files"]
 
-PAUSE_MS = 1000
+POLL_INTERVAL_MS = 1000
 """Milliseconds after which the files are looked at even if nobody told of a change."""
 
 
-async def watch(
+async def watch_config(
     paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None" = None,
     *,
     folder: "str | os.PathLike[str] | None" = None,
     environ: Mapping[str, str] | None = None,
-    secrets: Secrets | None = None,
-    trusted: Trusted | None = None,
+    secrets: SecretSource | None = None,
+    trusted: TrustSource | None = None,
     managed: "str | os.PathLike[str] | None" = None,
     since: HostConfig | None = None,
     said: Callable[[str], None] = lambda _sentence: None,
@@ -39,7 +39,7 @@ async def watch(
             await supervisor.reload(config)
 
     Args:
-        paths: as :func:`load` has it, like those up to ``managed``.
+        paths: as :func:`load_config` has it, like those up to ``managed``.
         folder: the workspace.
         environ: where ``${NAME}`` is looked up.
         secrets: where ``${secret:…}`` is looked up.
@@ -51,25 +51,25 @@ async def watch(
     Raises:
         ConfigError: watchfiles is not installed.
     """
-    where = where_of(paths, folder, os.environ if environ is None else environ, managed)
+    where = list_watched_files(paths, folder, os.environ if environ is None else environ, managed)
     stamp = getattr(trusted, "stamp", None)
     if isinstance(stamp, Path):
         where.append(stamp)
-    reader = _Reader(
-        lambda: load(
+    reader = _ConfigReader(
+        lambda: load_config(
             paths, folder=folder, environ=environ, secrets=secrets, trusted=trusted, managed=managed
         ),
         said,
     )
     last = since or await asyncio.to_thread(reader.read)
-    async for _ in looks(where):
+    async for _ in watch_files(where):
         config = await asyncio.to_thread(reader.read)
         if config is not None and config != last:
             last = config
             yield config
 
 
-class _Reader:
+class _ConfigReader:
     """Reads, and tells once of each thing that keeps it from that."""
 
     def __init__(self, load: Callable[[], HostConfig], said: Callable[[str], None]) -> None:
@@ -90,7 +90,7 @@ class _Reader:
         return config
 
 
-async def looks(where: Sequence[Path]) -> AsyncIterator[None]:
+async def watch_files(where: Sequence[Path]) -> AsyncIterator[None]:
     """Comes back whenever one of several files is not what it was, and once at the beginning.
 
     Raises:
@@ -102,41 +102,41 @@ async def looks(where: Sequence[Path]) -> AsyncIterator[None]:
         raise ConfigError(
             "to follow a file, watchfiles is needed: pip install 'isthmus[host]'"
         ) from None
-    before = await asyncio.to_thread(stamps, where)
+    before = await asyncio.to_thread(read_stamps, where)
     yield
     while True:
-        parents = await asyncio.to_thread(watched, where)
+        parents = await asyncio.to_thread(list_watched_folders, where)
         async for _ in awatch(
             *parents,
             recursive=False,
-            rust_timeout=PAUSE_MS,
+            rust_timeout=POLL_INTERVAL_MS,
             yield_on_timeout=True,
             debounce=50,
             step=20,
             ignore_permission_denied=True,
         ):
-            now = await asyncio.to_thread(stamps, where)
+            now = await asyncio.to_thread(read_stamps, where)
             if now != before:
                 before = now
                 yield
-            if await asyncio.to_thread(watched, where) != parents:
+            if await asyncio.to_thread(list_watched_folders, where) != parents:
                 break
 
 
-def where_of(
+def list_watched_files(
     paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None",
     folder: "str | os.PathLike[str] | None",
     environ: Mapping[str, str],
     managed: "str | os.PathLike[str] | None",
 ) -> list[Path]:
     """Every file that is looked for."""
-    named = named_files(paths)
+    named = resolve_paths(paths)
     place = Path(folder or ".").absolute()
-    found = files(named, place, environ, None if managed is None else Path(managed))
+    found = list_files(named, place, environ, None if managed is None else Path(managed))
     return [path for _, path in found]
 
 
-def stamps(where: Sequence[Path]) -> list[tuple[int, ...] | None]:
+def read_stamps(where: Sequence[Path]) -> list[tuple[int, ...] | None]:
     """What tells whether files have changed."""
     found: list[tuple[int, ...] | None] = []
     for path in where:
@@ -149,7 +149,7 @@ def stamps(where: Sequence[Path]) -> list[tuple[int, ...] | None]:
     return found
 
 
-def watched(where: Sequence[Path]) -> list[str]:
+def list_watched_folders(where: Sequence[Path]) -> list[str]:
     """The folders in which a change may be one of these files, or of a link that leads to one."""
     found = set()
     for path in where:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from isthmus.host.config import editing
-from isthmus.host.config.document import Document, digest_of, read, read_text
+from isthmus.host.config.files import ConfigDocument, digest_bytes, parse_document, read_document
+from isthmus.host.config.layouts import find_section, find_servers
 from isthmus.host.config.servers import check_name
-from isthmus.host.config.shapes import section_of, servers_of
-from isthmus.host.errors import ConfigError
-from isthmus.store.files import replace
+from isthmus.host.model.errors import ConfigError
+from isthmus.store.files import replace_file
 
 __all__ = ["ConfigFile", "add_server", "remove_server", "set_option"]
 
@@ -40,15 +40,15 @@ class ConfigFile:
         self.is_new = not self.path.exists()
         if self.is_new:
             toml = self.path.suffix.lower() == ".toml"
-            self._document = read_text(self.path, b"" if toml else b"{}\n")
+            self._document = parse_document(self.path, b"" if toml else b"{}\n")
         else:
-            self._document = read(self.path)
+            self._document = read_document(self.path)
         self._text = self._document.text
 
     @property
-    def document(self) -> Document:
+    def document(self) -> ConfigDocument:
         """What it says, with all changes."""
-        return read_text(self.path, self._text.encode())
+        return parse_document(self.path, self._text.encode())
 
     @property
     def text(self) -> str:
@@ -62,10 +62,10 @@ class ConfigFile:
             ConfigError: the way to it leads through what is no object, or tomlkit is missing.
         """
         if self.path.suffix.lower() == ".toml":
-            self._text = _toml(self._text, keys, value)
+            self._text = _edit_toml(self._text, keys, value)
             return
         try:
-            self._text = editing.replaced(self._text, keys, value)
+            self._text = editing.replace_member(self._text, keys, value)
         except KeyError as error:
             raise ConfigError(
                 f"{self.path}: {error.args[0] or 'the whole'} is no object, so that nothing can be put into it"
@@ -78,9 +78,9 @@ class ConfigFile:
             ConfigError: tomlkit is missing.
         """
         if self.path.suffix.lower() == ".toml":
-            self._text = _toml(self._text, keys, None)
+            self._text = _edit_toml(self._text, keys, None)
         else:
-            self._text = editing.removed(self._text, keys)
+            self._text = editing.remove_member(self._text, keys)
 
     def save(self) -> None:
         """Put the new text in the place of the old one.
@@ -93,7 +93,7 @@ class ConfigFile:
             self._unchanged(target)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             data = self._text.encode()
-            replace(target, data, as_open=True, check=lambda: self._unchanged(target))
+            replace_file(target, data, as_open=True, check=lambda: self._unchanged(target))
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from error
         self._document, self.is_new = self.document, False
@@ -101,7 +101,7 @@ class ConfigFile:
     def _unchanged(self, target: Path) -> None:
         """See that the file is still what was read."""
         try:
-            now = digest_of(target.read_bytes())
+            now = digest_bytes(target.read_bytes())
         except FileNotFoundError:
             if self.is_new:
                 return
@@ -128,7 +128,7 @@ def add_server(path: str | os.PathLike[str], name: str, value: dict[str, Any]) -
     except ValueError as error:
         raise ConfigError(str(error)) from None
     file = ConfigFile(path)
-    section = section_of(file.document)
+    section = find_section(file.document)
     part: Any = file.document.value
     for key in section:
         part = part.get(key, {}) if isinstance(part, dict) else {}
@@ -149,7 +149,7 @@ def remove_server(path: str | os.PathLike[str], name: str) -> bool:
         ConfigError: the file cannot be read or written.
     """
     file = ConfigFile(path)
-    keys = _way_to(file.document, name) or (*section_of(file.document), name)
+    keys = _find_keys(file.document, name) or (*find_section(file.document), name)
     before = file.text
     file.remove(keys)
     if file.text == before:
@@ -165,20 +165,20 @@ def set_option(path: str | os.PathLike[str], name: str, option: str, value: Any)
         ConfigError: there is no such server in the file, or it cannot be written.
     """
     file = ConfigFile(path)
-    keys = _way_to(file.document, name)
+    keys = _find_keys(file.document, name)
     if not keys:
         raise ConfigError(f"{file.path} has no server {name!r}")
     file.set((*keys, "host", option), value)
     file.save()
 
 
-def _way_to(document: Document, name: str) -> tuple[str, ...]:
+def _find_keys(document: ConfigDocument, name: str) -> tuple[str, ...]:
     """The way to a server by the name that it has here; empty where there is none."""
-    ways = (raw.keys for raw in servers_of(document) if raw.name == name)
+    ways = (raw.keys for raw in find_servers(document) if raw.name == name)
     return tuple(map(str, next(ways, ())))
 
 
-def _toml(text: str, keys: tuple[str, ...], value: Any) -> str:
+def _edit_toml(text: str, keys: tuple[str, ...], value: Any) -> str:
     """A text of TOML in which a member has another value, or is not there (for None)."""
     try:
         import tomlkit
@@ -197,16 +197,16 @@ def _toml(text: str, keys: tuple[str, ...], value: Any) -> str:
         if not hasattr(part, "keys"):
             raise ConfigError(f"{key} is no table, so that nothing can be put into it")
     if value is not None:
-        part[keys[-1]] = _without_none(value)
+        part[keys[-1]] = _drop_none(value)
     elif keys[-1] in part:
         del part[keys[-1]]
     return tomlkit.dumps(whole)
 
 
-def _without_none(value: Any) -> Any:
+def _drop_none(value: Any) -> Any:
     """Plain data without what TOML has no word for."""
     if isinstance(value, dict):
-        return {k: _without_none(v) for k, v in value.items() if v is not None}
+        return {k: _drop_none(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):
-        return [_without_none(one) for one in value if one is not None]
+        return [_drop_none(one) for one in value if one is not None]
     return value

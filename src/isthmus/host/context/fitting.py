@@ -10,24 +10,23 @@ from hashlib import sha256
 
 from msgspec import Struct, structs
 
-from isthmus.host.context.counting import Counter
-from isthmus.host.context.piece import Manifest, Piece, Placed
-from isthmus.host.context.ranking import ranked
-from isthmus.host.framing import framed
+from isthmus.host.context.pieces import ContextManifest, ContextPiece, PlacedPiece, rank_pieces
+from isthmus.host.model.framing import frame_text
+from isthmus.host.model.tokens import TokenCounter
 
-__all__ = ["Fitted", "fit"]
+__all__ = ["FittedContext", "fit_pieces"]
 
-LEAST = 48
+MIN_CUT_TOKENS = 48
 """Tokens below which nothing is cut to fit: what is left says nothing any more."""
 
-HEAD = 0.7
+HEAD_SHARE = 0.7
 """How much of what is kept of a long text is its beginning; the rest is its end."""
 
 MEDIA_TOKENS = 1_500
 """Tokens that a picture or a sound takes with most models."""
 
 
-class Fitted(Struct, frozen=True):
+class FittedContext(Struct, frozen=True):
     """What fits.
 
     Attributes:
@@ -38,20 +37,20 @@ class Fitted(Struct, frozen=True):
     """
 
     texts: tuple[str, ...]
-    pieces: tuple[Piece, ...]
-    media: tuple[Piece, ...]
-    manifest: Manifest
+    pieces: tuple[ContextPiece, ...]
+    media: tuple[ContextPiece, ...]
+    manifest: ContextManifest
 
 
-def fit(
-    pieces: Sequence[Piece],
+def fit_pieces(
+    pieces: Sequence[ContextPiece],
     budget: int,
-    counter: Counter,
+    counter: TokenCounter,
     *,
     query: str = "",
     share: float = 0.5,
     media: bool = False,
-) -> Fitted:
+) -> FittedContext:
     """Choose among candidates.
 
     Args:
@@ -63,20 +62,20 @@ def fit(
             none.
         media: whether pictures and sounds are included.
     """
-    return Fitting(budget, counter, share, media).run(ranked(pieces, query))
+    return ContextFitter(budget, counter, share, media).run(rank_pieces(pieces, query))
 
 
-class Fitting:
+class ContextFitter:
     """One choice in the making.
 
     What is charged for a piece that does not fit is all the room that there was for it, also where
     the cut piece takes less: so nobody gets with a small budget what a larger one would deny them.
 
     Args:
-        budget, counter, share, media: as for :func:`fit`.
+        budget, counter, share, media: as for :func:`fit_pieces`.
     """
 
-    def __init__(self, budget: int, counter: Counter, share: float, media: bool) -> None:
+    def __init__(self, budget: int, counter: TokenCounter, share: float, media: bool) -> None:
         self.budget = max(0, budget)
         self.counter = counter
         self.share = share
@@ -87,27 +86,27 @@ class Fitting:
         self.over = False
         self.seen: dict[str, str] = {}
         self.texts: list[str] = []
-        self.pieces: list[Piece] = []
-        self.pictures: list[Piece] = []
+        self.pieces: list[ContextPiece] = []
+        self.pictures: list[ContextPiece] = []
 
-    def run(self, candidates: Sequence[tuple[Piece, float]]) -> Fitted:
+    def run(self, candidates: Sequence[tuple[ContextPiece, float]]) -> FittedContext:
         """Go through the candidates in the order of rank."""
         placed = tuple(self.place(piece, score) for piece, score in candidates)
-        manifest = Manifest(
+        manifest = ContextManifest(
             placed=placed,
             tokens=sum(one.tokens for one in placed),
             budget=self.budget,
             counter=self.counter.name,
         )
         pieces, pictures = tuple(self.pieces), tuple(self.pictures)
-        return Fitted(tuple(self.texts), pieces, pictures, manifest)
+        return FittedContext(tuple(self.texts), pieces, pictures, manifest)
 
-    def place(self, piece: Piece, score: float) -> Placed:
+    def place(self, piece: ContextPiece, score: float) -> PlacedPiece:
         """Include one, in part or whole, or say why not."""
         of = MEDIA_TOKENS if piece.media else self.size(piece, piece.text)
         why_not = self.excluded(piece)
         state, tokens, reason = ("dropped", 0, why_not) if why_not else self.taken(piece, of)
-        return Placed(
+        return PlacedPiece(
             server=piece.server,
             uri=piece.uri,
             title=piece.title,
@@ -119,7 +118,7 @@ class Fitting:
             score=score,
         )
 
-    def excluded(self, piece: Piece) -> str:
+    def excluded(self, piece: ContextPiece) -> str:
         """Why a piece is not even tried; empty where it is."""
         if piece.audience and "assistant" not in piece.audience:
             return "its server means it for the user alone"
@@ -136,13 +135,13 @@ class Fitting:
             return "its server's share of the budget is used up"
         return ""
 
-    def taken(self, piece: Piece, of: int) -> tuple[str, int, str]:
+    def taken(self, piece: ContextPiece, of: int) -> tuple[str, int, str]:
         """What becomes of a piece, the tokens it takes, and why."""
         room, shared = self.room(piece)
         self.charge(piece, min(of, room))
         if of <= room:
             self.keep(piece, piece.text)
-            return "included", of, because(piece)
+            return "included", of, explain_inclusion(piece)
         if shared:
             self.full.add(piece.server)
         else:
@@ -155,7 +154,7 @@ class Fitting:
         self.keep(piece, cut)
         return "truncated", self.size(piece, cut), reason
 
-    def room(self, piece: Piece) -> tuple[float, bool]:
+    def room(self, piece: ContextPiece) -> tuple[float, bool]:
         """Tokens there are for a piece, and whether its server's share is what bounds them."""
         left = self.budget - self.charged
         if piece.kind == "pinned":
@@ -163,48 +162,48 @@ class Fitting:
         own = self.budget * self.share - self.by_server.get(piece.server, 0.0)
         return (own, True) if own < left else (left, False)
 
-    def charge(self, piece: Piece, tokens: float) -> None:
+    def charge(self, piece: ContextPiece, tokens: float) -> None:
         """So many tokens are no longer there."""
         self.charged += tokens
         if piece.kind != "pinned":
             self.by_server[piece.server] = self.by_server.get(piece.server, 0.0) + tokens
 
-    def keep(self, piece: Piece, text: str) -> None:
+    def keep(self, piece: ContextPiece, text: str) -> None:
         """Put a piece among what is included."""
         if piece.media:
             self.pictures.append(piece)
         else:
             self.pieces.append(structs.replace(piece, text=text))
-            self.texts.append(framed(piece.server, piece.uri, text))
+            self.texts.append(frame_text(piece.server, piece.uri, text))
 
-    def size(self, piece: Piece, text: str) -> int:
+    def size(self, piece: ContextPiece, text: str) -> int:
         """Tokens of a text in its frame."""
-        return self.counter.count(framed(piece.server, piece.uri, text))
+        return self.counter.count(frame_text(piece.server, piece.uri, text))
 
-    def cut(self, piece: Piece, room: int) -> str | None:
+    def cut(self, piece: ContextPiece, room: int) -> str | None:
         """The most of a text that fits: its beginning and its end; None where that is nothing."""
-        if room < LEAST:
+        if room < MIN_CUT_TOKENS:
             return None
         low, high = 0, len(piece.text)
         while low < high:  # the longest that fits
             middle = (low + high + 1) // 2
-            if self.size(piece, shortened(piece.text, middle)) <= room:
+            if self.size(piece, truncate_middle(piece.text, middle)) <= room:
                 low = middle
             else:
                 high = middle - 1
-        return shortened(piece.text, low) if low else None
+        return truncate_middle(piece.text, low) if low else None
 
 
-def shortened(text: str, length: int) -> str:
+def truncate_middle(text: str, length: int) -> str:
     """So many characters of a text: from its beginning and its end, and what is missing between."""
     if length >= len(text):
         return text
-    head = int(length * HEAD) or length
+    head = int(length * HEAD_SHARE) or length
     tail = length - head
     left_out = len(text) - length
     return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[len(text) - tail :]}"
 
 
-def because(piece: Piece) -> str:
+def explain_inclusion(piece: ContextPiece) -> str:
     """Why a piece is there."""
     return {"pinned": "pinned", "app": "what the app says last"}.get(piece.kind, "by its rank")

@@ -15,23 +15,21 @@ from typing import Any, cast, get_args
 
 from msgspec import Struct
 
-from isthmus.host import toml
-from isthmus.host.attempt import Action, Attempt, Origin
-from isthmus.host.config.entries import Labels
-from isthmus.host.errors import PolicyError
-from isthmus.host.policy.checks import near
-from isthmus.host.policy.facts import Facts
-from isthmus.host.policy.obligations import ASSURANCES
+from isthmus.host.model import toml
+from isthmus.host.model.attempt import Action, Attempt, Origin
+from isthmus.host.model.entries import Labels
+from isthmus.host.model.errors import PolicyError
+from isthmus.host.model.facts import Facts
+from isthmus.host.model.trace import ASSURANCES, Effect, Trace
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.rule import ACTIONS, HINTS, ORIGINS
-from isthmus.host.policy.trace import Effect, Trace
+from isthmus.host.policy.rule import ACTIONS, HINT_VALUES, ORIGINS, suggest_word
 from isthmus.wire import ToolAnnotations
 
-__all__ = ["Case", "Failure", "attempt_from", "facts_from", "read_cases", "run_cases"]
+__all__ = ["CaseFailure", "PolicyCase", "read_attempt", "read_cases", "read_facts", "run_cases"]
 
-EFFECTS: tuple[str, ...] = get_args(Effect)
-KEYS = ("name", "attempt", "facts", "expect", "rule")
-ATTEMPT = (
+CASE_EFFECTS: tuple[str, ...] = get_args(Effect)
+CASE_KEYS = ("name", "attempt", "facts", "expect", "rule")
+ATTEMPT_KEYS = (
     "action",
     "server",
     "tool",
@@ -43,15 +41,15 @@ ATTEMPT = (
     "origin",
     "run",
 )
-TEXTS = ("era", "transport", "workspace", "cwd", "identity", "fingerprint")
-TRUSTS = ("untrusted", "annotations", "full")
-FACTS = (
+TEXT_FACTS = ("era", "transport", "workspace", "cwd", "identity", "fingerprint")
+TRUST_LEVELS = ("untrusted", "annotations", "full")
+FACT_KEYS = (
     *("trust", "annotations", "labels", "reads", "egress", "attended", "assurance", "calls", "now"),
-    *TEXTS,
+    *TEXT_FACTS,
 )
 
 
-class Case(Struct, frozen=True):
+class PolicyCase(Struct, frozen=True):
     """One attempt and what should happen to it.
 
     Attributes:
@@ -69,10 +67,10 @@ class Case(Struct, frozen=True):
     rule: str = ""
 
 
-class Failure(Struct, frozen=True):
+class CaseFailure(Struct, frozen=True):
     """A case that came out another way."""
 
-    case: Case
+    case: PolicyCase
     trace: Trace
 
     def __str__(self) -> str:
@@ -83,7 +81,7 @@ class Failure(Struct, frozen=True):
         )
 
 
-def read_cases(text: str, *, source: str = "") -> tuple[Case, ...]:
+def read_cases(text: str, *, source: str = "") -> tuple[PolicyCase, ...]:
     """The cases of a file.
 
     Raises:
@@ -91,39 +89,39 @@ def read_cases(text: str, *, source: str = "") -> tuple[Case, ...]:
     """
     where = source or "the cases"
     try:
-        said = toml.parse(text)
+        said = toml.parse_toml(text)
     except toml.BadToml as error:
         raise PolicyError(f"{where} is not TOML: {error}") from error
     tables = said.get("case")
     if not isinstance(tables, list) or set(said) != {"case"}:
         raise PolicyError(f"{where}: it has [[case]] tables and nothing else")
-    return tuple(_case(table, f"{where}: case {n}") for n, table in enumerate(tables, 1))
+    return tuple(_read_case(table, f"{where}: case {n}") for n, table in enumerate(tables, 1))
 
 
-def run_cases(policy: Policy, cases: tuple[Case, ...]) -> Iterator[Failure]:
+def run_cases(policy: Policy, cases: tuple[PolicyCase, ...]) -> Iterator[CaseFailure]:
     """The cases that come out another way."""
     for case in cases:
         trace = policy.decide(case.attempt, case.facts)
         if trace.effect != case.expect or case.rule not in {"", trace.rule}:
-            yield Failure(case, trace)
+            yield CaseFailure(case, trace)
 
 
-def _case(table: Any, where: str) -> Case:
+def _read_case(table: Any, where: str) -> PolicyCase:
     if not isinstance(table, Mapping):
         raise PolicyError(f"{where} is no table")
-    _known(table, KEYS, where)
+    _check_keys(table, CASE_KEYS, where)
     name = str(table.get("name", where))
     where = f"{where} ({name})"
-    return Case(
+    return PolicyCase(
         name=name,
-        attempt=attempt_from(table.get("attempt", {}), where=where),
-        facts=facts_from(table.get("facts", {}), where=where),
-        expect=cast("Effect", _word(table, "expect", EFFECTS, where)),
+        attempt=read_attempt(table.get("attempt", {}), where=where),
+        facts=read_facts(table.get("facts", {}), where=where),
+        expect=cast("Effect", _read_word(table, "expect", CASE_EFFECTS, where)),
         rule=str(table.get("rule", "")),
     )
 
 
-def attempt_from(said: Any, *, where: str) -> Attempt:
+def read_attempt(said: Any, *, where: str) -> Attempt:
     """An attempt from plain data.
 
     Raises:
@@ -131,7 +129,7 @@ def attempt_from(said: Any, *, where: str) -> Attempt:
     """
     if not isinstance(said, Mapping):
         raise PolicyError(f"{where}: attempt is a table")
-    _known(said, ATTEMPT, f"{where}: attempt")
+    _check_keys(said, ATTEMPT_KEYS, f"{where}: attempt")
     named = [str(said[key]) for key in ("tool", "uri", "prompt", "object") if key in said]
     if len(named) > 1:
         raise PolicyError(f"{where}: an attempt has one of tool, uri, prompt and object")
@@ -140,17 +138,17 @@ def attempt_from(said: Any, *, where: str) -> Attempt:
         raise PolicyError(f"{where}: args is a table")
     return Attempt(
         id="case",
-        action=cast("Action", _word(said, "action", ACTIONS, where, "tool.call")),
+        action=cast("Action", _read_word(said, "action", ACTIONS, where, "tool.call")),
         principal=str(said.get("principal", "user:local")),
         server=str(said.get("server", "")),
         object=named[0] if named else "",
         arguments=arguments,
         run=str(said.get("run", "")),
-        origin=cast("Origin", _word(said, "origin", ORIGINS, where, "local")),
+        origin=cast("Origin", _read_word(said, "origin", ORIGINS, where, "local")),
     )
 
 
-def facts_from(said: Any, *, where: str) -> Facts:
+def read_facts(said: Any, *, where: str) -> Facts:
     """Circumstances from plain data; what is not said is as for a stranger.
 
     Raises:
@@ -158,23 +156,23 @@ def facts_from(said: Any, *, where: str) -> Facts:
     """
     if not isinstance(said, Mapping):
         raise PolicyError(f"{where}: facts is a table")
-    _known(said, FACTS, f"{where}: facts")
+    _check_keys(said, FACT_KEYS, f"{where}: facts")
     hints = said.get("annotations")
     if hints is not None:
         if not isinstance(hints, Mapping):
             raise PolicyError(f"{where}: annotations is a table")
-        _known(hints, tuple(HINTS), f"{where}: annotations")
+        _check_keys(hints, tuple(HINT_VALUES), f"{where}: annotations")
     try:
-        texts: dict[str, Any] = {name: str(said.get(name, "")) for name in TEXTS}
+        texts: dict[str, Any] = {name: str(said.get(name, "")) for name in TEXT_FACTS}
         return Facts(
-            trust=_word(said, "trust", TRUSTS, where, "untrusted"),  # type: ignore[arg-type] # one of them
+            trust=_read_word(said, "trust", TRUST_LEVELS, where, "untrusted"),  # type: ignore[arg-type] # one of them
             annotations=None
             if hints is None
             else ToolAnnotations(**{f"{name}_hint": value for name, value in hints.items()}),
-            labels=frozenset(_words(said, "labels")),
-            target=Labels(reads=_words(said, "reads"), egress=said.get("egress") is True),
+            labels=frozenset(_read_words(said, "labels")),
+            target=Labels(reads=_read_words(said, "reads"), egress=said.get("egress") is True),
             attended=said.get("attended", True) is not False,
-            assurance=_word(said, "assurance", ASSURANCES, where, "local_ui"),  # type: ignore[arg-type] # one of them
+            assurance=_read_word(said, "assurance", ASSURANCES, where, "local_ui"),  # type: ignore[arg-type] # one of them
             calls={str(rule): int(count) for rule, count in said.get("calls", {}).items()},
             now=float(said.get("now", 0)),
             **texts,
@@ -183,20 +181,20 @@ def facts_from(said: Any, *, where: str) -> Facts:
         raise PolicyError(f"{where}: facts: {error}") from error
 
 
-def _words(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _read_words(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = table.get(key, ())
     return (value,) if isinstance(value, str) else tuple(map(str, value))
 
 
-def _known(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+def _check_keys(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
     for key in table.keys() - set(keys):
-        raise PolicyError(f"{where}: {key!r} is no key here; {near(key, keys)}")
+        raise PolicyError(f"{where}: {key!r} is no key here; {suggest_word(key, keys)}")
 
 
-def _word(
+def _read_word(
     table: Mapping[str, Any], key: str, words: tuple[str, ...], where: str, usual: str = ""
 ) -> str:
     value = table.get(key, usual)
     if value not in words:
-        raise PolicyError(f"{where}: {key} is {value!r}; {near(str(value), words)}")
+        raise PolicyError(f"{where}: {key} is {value!r}; {suggest_word(str(value), words)}")
     return str(value)

@@ -5,23 +5,30 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isthmus.host.labels import PRIVATE, UNTRUSTED
-from isthmus.host.policy.patterns import Globs, overlaps
+from isthmus.host.model.labels import PRIVATE, UNTRUSTED
+from isthmus.host.policy.patterns import Globs, covers_glob
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.rule import KINDS, LAYERS, OBJECTS, LayerName, Rule, When
+from isthmus.host.policy.rule import (
+    ACTIONS_BY_KEY,
+    CONDITION_KINDS,
+    LAYERS,
+    LayerName,
+    PolicyRule,
+    RuleCondition,
+)
 
-__all__ = ["Finding", "lint"]
+__all__ = ["PolicyFinding", "lint_policy"]
 
-Code = Literal["never", "unreachable", "broad", "unknown", "duplicate", "label"]
+FindingCode = Literal["never", "unreachable", "broad", "unknown", "duplicate", "label"]
 
-Placed: TypeAlias = tuple[LayerName, Rule]
+LayeredRule: TypeAlias = tuple[LayerName, PolicyRule]
 
-WELL_KNOWN = frozenset({PRIVATE, UNTRUSTED})
+WELL_KNOWN_LABELS = frozenset({PRIVATE, UNTRUSTED})
 
-SPEAKING = ("server", "tool", "uri", "prompt", "object")
+TARGET_KEYS = ("server", "tool", "uri", "prompt", "object")
 
 
-class Finding(Struct, frozen=True):
+class PolicyFinding(Struct, frozen=True):
     """One thing that is doubtful.
 
     Attributes:
@@ -32,18 +39,18 @@ class Finding(Struct, frozen=True):
         text: what is doubtful, and what to do.
     """
 
-    code: Code
+    code: FindingCode
     rule: str
     layer: str
     line: int
     text: str
 
 
-def lint(
+def lint_policy(
     policy: Policy,
     servers: Mapping[str, Collection[str]] | None = None,
     labels: Mapping[str, Collection[str]] | None = None,
-) -> list[Finding]:
+) -> list[PolicyFinding]:
     """Everything that is doubtful.
 
     Args:
@@ -53,22 +60,22 @@ def lint(
         labels: the labels that the configuration gives the data of each server. None: nobody knows.
     """
     placed = [(c.layer, c.rule) for c in policy.rules]
-    found: list[Finding] = []
+    found: list[PolicyFinding] = []
     for number, (layer, rule) in enumerate(placed):
         others = [other for at, other in enumerate(placed) if at != number]
         texts = (
-            *(("duplicate", text) for text in _duplicates(rule, placed[:number])),
-            *(("never", text) for text in _never(rule)),
-            *(("unreachable", text) for text in _shadowed(layer, rule, others)),
-            *(("broad", text) for text in _broad(rule)),
-            *(("unknown", text) for text in _unknown(rule, servers)),
-            *(("label", text) for text in _labels(rule, labels)),
+            *(("duplicate", text) for text in _find_duplicates(rule, placed[:number])),
+            *(("never", text) for text in _find_impossible(rule)),
+            *(("unreachable", text) for text in _find_shadowed(layer, rule, others)),
+            *(("broad", text) for text in _find_broad(rule)),
+            *(("unknown", text) for text in _find_unknown(rule, servers)),
+            *(("label", text) for text in _find_useless_labels(rule, labels)),
         )
-        found.extend(Finding(code, rule.id, layer, rule.line, text) for code, text in texts)  # type: ignore[arg-type] # the codes above
-    return [*found, *_labels_of_servers(policy, labels or {})]
+        found.extend(PolicyFinding(code, rule.id, layer, rule.line, text) for code, text in texts)  # type: ignore[arg-type] # the codes above
+    return [*found, *_find_mistyped_labels(policy, labels or {})]
 
 
-def _duplicates(rule: Rule, before: Sequence[Placed]) -> Iterator[str]:
+def _find_duplicates(rule: PolicyRule, before: Sequence[LayeredRule]) -> Iterator[str]:
     for layer, other in before:
         if other.id == rule.id:
             yield (
@@ -78,10 +85,10 @@ def _duplicates(rule: Rule, before: Sequence[Placed]) -> Iterator[str]:
             return
 
 
-def _never(rule: Rule) -> Iterator[str]:
+def _find_impossible(rule: PolicyRule) -> Iterator[str]:
     """Circumstances that cannot come together."""
     when = rule.when
-    for key, actions in OBJECTS.items():
+    for key, actions in ACTIONS_BY_KEY.items():
         if key == "object" or not getattr(when, key) or not when.action:
             continue
         if not any(Globs(when.action).fits(action) for action in actions):
@@ -96,7 +103,9 @@ def _never(rule: Rule) -> Iterator[str]:
         yield "it never asks: where nobody is there, what would ask denies. Write deny"
 
 
-def _shadowed(layer: LayerName, rule: Rule, others: Sequence[Placed]) -> Iterator[str]:
+def _find_shadowed(
+    layer: LayerName, rule: PolicyRule, others: Sequence[LayeredRule]
+) -> Iterator[str]:
     for other_layer, other in others:
         if not _covers(other, rule):
             continue
@@ -108,7 +117,9 @@ def _shadowed(layer: LayerName, rule: Rule, others: Sequence[Placed]) -> Iterato
             return
 
 
-def _decides(winner_layer: LayerName, winner: Rule, layer: LayerName, rule: Rule) -> bool:
+def _decides(
+    winner_layer: LayerName, winner: PolicyRule, layer: LayerName, rule: PolicyRule
+) -> bool:
     """Whether the one decides wherever both fit."""
     if rule.effect == "deny":
         return False
@@ -120,42 +131,43 @@ def _decides(winner_layer: LayerName, winner: Rule, layer: LayerName, rule: Rule
         return False
     # Otherwise the one that says more wins; a rule that covers another says as much at most, and
     # as much only where both say the same.
-    same = _same(winner.when, rule.when) and set(winner.where) == set(rule.where)
+    same = _is_same(winner.when, rule.when) and set(winner.where) == set(rule.where)
     later = LAYERS.index(winner_layer) > LAYERS.index(layer)
     at_once = winner_layer == layer and winner.effect == "ask" and rule.effect == "allow"
     return same and (later or at_once)
 
 
-def _same(one: When, other: When) -> bool:
+def _is_same(one: RuleCondition, other: RuleCondition) -> bool:
     return one.named() == other.named()
 
 
-def _covers(broad: Rule, narrow: Rule) -> bool:
+def _covers(broad: PolicyRule, narrow: PolicyRule) -> bool:
     """Whether the one surely fits whatever the other fits."""
     if broad.unless is not None or broad.obligations.max_calls is not None:
         return False
     said = narrow.when.named()
     return set(broad.where) <= set(narrow.where) and all(
-        key in said and _wider(key, value, said[key]) for key, value in broad.when.named().items()
+        key in said and _is_wider(key, value, said[key])
+        for key, value in broad.when.named().items()
     )
 
 
-def _wider(key: str, broad: Any, narrow: Any) -> bool:
+def _is_wider(key: str, broad: Any, narrow: Any) -> bool:
     """Whether a circumstance surely holds wherever another does."""
-    if KINDS[key] == "globs":
-        return all(any(overlaps(one, other) for one in broad) for other in narrow)
-    if KINDS[key] == "flag":
+    if CONDITION_KINDS[key] == "globs":
+        return all(any(covers_glob(one, other) for one in broad) for other in narrow)
+    if CONDITION_KINDS[key] == "flag":
         return bool(broad == narrow)
     # One of several origins is enough; of labels and hints all that are named must be there.
     return set(narrow) <= set(broad) if key == "origin" else set(broad) <= set(narrow)
 
 
-def _broad(rule: Rule) -> Iterator[str]:
+def _find_broad(rule: PolicyRule) -> Iterator[str]:
     if rule.effect != "allow":
         return
     when = rule.when
     risky = [a for a in ("tool.call", "sampling.request", "server.install") if _is_about(when, a)]
-    narrow = any(getattr(when, key) not in {(), ("*",)} for key in SPEAKING)
+    narrow = any(getattr(when, key) not in {(), ("*",)} for key in TARGET_KEYS)
     if risky and not narrow and not rule.where and not when.annotations and not when.principal:
         yield (
             f"it allows {', '.join(risky)} of every server, with any arguments: name the servers, "
@@ -165,13 +177,15 @@ def _broad(rule: Rule) -> Iterator[str]:
         yield "it allows to send out anything: say in where what may leave, and to whom"
 
 
-def _is_about(when: When, action: str) -> bool:
+def _is_about(when: RuleCondition, action: str) -> bool:
     if when.action and not Globs(when.action).fits(action):
         return False
-    return not any(getattr(when, key) and action not in OBJECTS[key] for key in OBJECTS)
+    return not any(
+        getattr(when, key) and action not in ACTIONS_BY_KEY[key] for key in ACTIONS_BY_KEY
+    )
 
 
-def _unknown(rule: Rule, servers: Mapping[str, Collection[str]] | None) -> Iterator[str]:
+def _find_unknown(rule: PolicyRule, servers: Mapping[str, Collection[str]] | None) -> Iterator[str]:
     if servers is None:
         return
     for glob in rule.when.server:
@@ -185,13 +199,15 @@ def _unknown(rule: Rule, servers: Mapping[str, Collection[str]] | None) -> Itera
             yield f"none of {', '.join(sorted(about))} has a tool that fits {glob!r}"
 
 
-def _labels(rule: Rule, labels: Mapping[str, Collection[str]] | None) -> Iterator[str]:
+def _find_useless_labels(
+    rule: PolicyRule, labels: Mapping[str, Collection[str]] | None
+) -> Iterator[str]:
     """Labels of a rule that nothing ever has."""
-    given = {label for of in (labels or {}).values() for label in of} | WELL_KNOWN
+    given = {label for of in (labels or {}).values() for label in of} | WELL_KNOWN_LABELS
     for label in rule.when.labels:
         if label in given:
             continue
-        meant = _meant(label, given)
+        meant = _suggest_label(label, given)
         if meant:
             yield f"it waits for the label {label!r}: is {meant!r} meant?"
         elif labels is not None:
@@ -201,20 +217,24 @@ def _labels(rule: Rule, labels: Mapping[str, Collection[str]] | None) -> Iterato
             )
 
 
-def _labels_of_servers(policy: Policy, labels: Mapping[str, Collection[str]]) -> Iterator[Finding]:
+def _find_mistyped_labels(
+    policy: Policy, labels: Mapping[str, Collection[str]]
+) -> Iterator[PolicyFinding]:
     """Labels of the configuration that are mistyped: no guard looks at them."""
-    looked_at = {label for one in policy.rules for label in one.rule.when.labels} | WELL_KNOWN
+    looked_at = {
+        label for one in policy.rules for label in one.rule.when.labels
+    } | WELL_KNOWN_LABELS
     for server, given in labels.items():
         for label in given:
-            meant = "" if label in looked_at else _meant(label, WELL_KNOWN)
+            meant = "" if label in looked_at else _suggest_label(label, WELL_KNOWN_LABELS)
             if meant:
                 text = (
                     f"its data are labelled {label!r}, which no rule looks at: is {meant!r} meant?"
                 )
-                yield Finding("label", f"server {server}", "configuration", 0, text)
+                yield PolicyFinding("label", f"server {server}", "configuration", 0, text)
 
 
-def _meant(label: str, known: Collection[str]) -> str:
+def _suggest_label(label: str, known: Collection[str]) -> str:
     """The known label that is meant by one that is written a little otherwise; empty for none."""
     from difflib import get_close_matches  # only where something is doubtful
 

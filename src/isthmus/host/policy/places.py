@@ -6,33 +6,33 @@ import sys
 import unicodedata
 
 __all__ = [
-    "FOLDS",
-    "canonical",
-    "expanded",
-    "host_fits",
-    "host_of",
+    "CASE_INSENSITIVE",
+    "canonicalize_path",
+    "expand_path",
+    "host_matches",
     "is_under",
-    "real",
+    "parse_host",
+    "resolve_links",
 ]
 
-LONGEST_PATH = 4_096
+MAX_PATH_CHARS = 4_096
 """Characters of a path; what is longer is none."""
 
-LONGEST_URL = 8_192
+MAX_URL_CHARS = 8_192
 """Characters of an address whose host is looked for."""
 
-FOLDS = sys.platform in {"darwin", "win32"}
+CASE_INSENSITIVE = sys.platform in {"darwin", "win32"}
 """Whether names that differ in case may be one file here."""
 
 _URL = re.compile(r"(?:https?|wss?)://([^/?#]*)", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::[0-9]{0,5})?")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _VARIABLE = re.compile(r"\$\{|\$[A-Z_][A-Z0-9_]*(?:/|$)|%[A-Za-z_][A-Za-z0-9_]*%")
-_OF_PROCESS = re.compile(r"//?(?:proc/(?:self|thread-self|[0-9]+)|dev/(?:fd|std[a-z]+))(?:/|$)")
-_UNSEEN = re.compile(r"[\x00-\x20\x7f\\]")
+_PROCESS_PATH = re.compile(r"//?(?:proc/(?:self|thread-self|[0-9]+)|dev/(?:fd|std[a-z]+))(?:/|$)")
+_INVISIBLE = re.compile(r"[\x00-\x20\x7f\\]")
 
 
-def expanded(path: str, workspace: str) -> str | None:
+def expand_path(path: str, workspace: str) -> str | None:
     """A path of a rule with ``~`` and ``${workspace}`` filled in; None where there is no such."""
     if "${workspace}" in path:
         if not workspace:
@@ -42,7 +42,7 @@ def expanded(path: str, workspace: str) -> str | None:
     return None if path.startswith("~") else path
 
 
-def real(path: str) -> str:
+def resolve_links(path: str) -> str:
     """As ``os.path.realpath``; of what exists, on Linux, in a third of the time.
 
     The kernel follows the links in one step, and says where it came to.
@@ -61,7 +61,7 @@ def real(path: str) -> str:
     return os.path.realpath(path) if doubtful else found
 
 
-def canonical(text: str, cwd: str = "") -> str | None:
+def canonicalize_path(text: str, cwd: str = "") -> str | None:
     """The file that a path or a ``file:`` URI names, with links followed and ``..`` resolved.
 
     Args:
@@ -73,32 +73,32 @@ def canonical(text: str, cwd: str = "") -> str | None:
         variable, or begins or ends with blanks, which some programs expand or take away and others
         do not, is another place for each process, or is no path at all.
     """
-    path = None if _read_otherwise(text) else _absolute(text, cwd)
+    path = None if _is_ambiguous(text) else _make_absolute(text, cwd)
     if path is None:
         return None
-    if ("/proc" in path or "/dev" in path) and _OF_PROCESS.match(os.path.normpath(path)):
+    if ("/proc" in path or "/dev" in path) and _PROCESS_PATH.match(os.path.normpath(path)):
         return None
     try:
-        return os.path.normcase(real(path))
+        return os.path.normcase(resolve_links(path))
     except (OSError, ValueError):
         return None
 
 
-def _read_otherwise(text: str) -> bool:
+def _is_ambiguous(text: str) -> bool:
     """Whether it is no path at all, or one that some programs take for another."""
-    if not text or len(text) > LONGEST_PATH or "\0" in text:
+    if not text or len(text) > MAX_PATH_CHARS or "\0" in text:
         return True
     first = text[0]
     expanded = first == "~" or (first in "$%" and _VARIABLE.match(text) is not None)
     return expanded or first.isspace() or text[-1].isspace()
 
 
-def _absolute(text: str, cwd: str) -> str | None:
+def _make_absolute(text: str, cwd: str) -> str | None:
     """The path from the root that a text names; None where it names none."""
     # Texts and no Path objects: this is done within the microseconds of a decision.
     path: str | None = text
     if text[:5].lower() == "file:":
-        path = _local_part(text)
+        path = _parse_file_uri(text)
     elif _SCHEME.match(text):
         path = None
     if path is None or os.path.isabs(path):  # noqa: PTH117 - see above
@@ -106,7 +106,7 @@ def _absolute(text: str, cwd: str) -> str | None:
     return os.path.join(cwd, path) if os.path.isabs(cwd) else None  # noqa: PTH117, PTH118 - see above
 
 
-def _local_part(uri: str) -> str | None:
+def _parse_file_uri(uri: str) -> str | None:
     from urllib.parse import unquote_to_bytes  # only where a URI stands for a path
 
     rest = uri[5:]
@@ -136,23 +136,23 @@ def is_under(path: str, folder: str, *, folding: bool = False) -> bool:
             forbids and wrong for what allows.
     """
     if folding:
-        path, folder = _folded(path), _folded(folder)
+        path, folder = _fold_case(path), _fold_case(folder)
     if path == folder:
         return True
     return path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
 
 
-def _folded(path: str) -> str:
+def _fold_case(path: str) -> str:
     return unicodedata.normalize("NFD", path).casefold()
 
 
-def host_of(url: str) -> str | None:
+def parse_host(url: str) -> str | None:
     """The host of a web address, in small letters; None where readers may disagree on it.
 
     Programs differ in what they make of user names before the host, of backslashes, control
     characters, letters beyond ASCII and percent signs in it. So such an address has no host here.
     """
-    if len(url) > LONGEST_URL or _UNSEEN.search(url):
+    if len(url) > MAX_URL_CHARS or _INVISIBLE.search(url):
         return None
     found = _URL.match(url)
     if found is None:
@@ -161,7 +161,7 @@ def host_of(url: str) -> str | None:
     return host[1] if host else None
 
 
-def host_fits(host: str, wanted: str) -> bool:
+def host_matches(host: str, wanted: str) -> bool:
     """Whether a host is the one wanted; ``*.example.com`` are those below, and not itself."""
     if wanted.startswith("*."):
         return host.endswith(wanted[1:]) and len(host) > len(wanted) - 1

@@ -10,33 +10,39 @@ from typing import NamedTuple, Protocol
 
 from msgspec import structs
 
-from isthmus.host.attempt import Attempt
-from isthmus.host.config.entries import HostOptions
-from isthmus.host.errors import PolicyError
-from isthmus.host.labels import flow
-from isthmus.host.policy.checks import problems
-from isthmus.host.policy.compiled import Compiled, Table
-from isthmus.host.policy.facts import Facts
-from isthmus.host.policy.obligations import ASSURANCES, together
-from isthmus.host.policy.rule import LAYERS, PolicyLayer
-from isthmus.host.policy.trace import Assurance, Effect, Match, Obligations, Remember, Trace
-from isthmus.host.policy.writing import written
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.entries import HostOptions
+from isthmus.host.model.errors import PolicyError
+from isthmus.host.model.facts import Facts
+from isthmus.host.model.labels import find_flow
+from isthmus.host.model.trace import (
+    ASSURANCES,
+    Assurance,
+    Effect,
+    Match,
+    Obligations,
+    Remember,
+    Trace,
+    merge_obligations,
+)
+from isthmus.host.policy.rule import LAYERS, PolicyLayer, find_problems, format_rules
+from isthmus.host.policy.rule_table import CompiledRule, RuleTable
 
-__all__ = ["DEFAULT", "FLOW", "Granted", "Policy"]
+__all__ = ["DATA_FLOW_RULE", "DEFAULT_RULE", "GrantSource", "Policy"]
 
-DEFAULT = "default"
+DEFAULT_RULE = "default"
 """The rule that decides where no other does: somebody is asked."""
 
-FLOW = "data-flow"
+DATA_FLOW_RULE = "data-flow"
 """The rule that no policy can take away: untrusted and private data together do not leave unasked."""
 
-ONCE: tuple[Remember, ...] = ("once",)
-VERBS: Mapping[Effect, str] = {"allow": "allows it", "ask": "asks", "deny": "denies it"}
+ONLY_ONCE: tuple[Remember, ...] = ("once",)
+EFFECT_VERBS: Mapping[Effect, str] = {"allow": "allows it", "ask": "asks", "deny": "denies it"}
 
-Found = tuple[tuple[int, int, int], Compiled, Effect]
+FoundRule = tuple[tuple[int, int, int], CompiledRule, Effect]
 
 
-class HasId(Protocol):
+class FoundGrant(Protocol):
     """A grant, as far as a decision needs to know it."""
 
     @property
@@ -45,8 +51,8 @@ class HasId(Protocol):
         ...
 
 
-class Granted(Protocol):
-    """What was granted before: :class:`isthmus.host.grants.Grants`, or a stand-in."""
+class GrantSource(Protocol):
+    """What was granted before: :class:`isthmus.host.approvals.grants.Grants`, or a stand-in."""
 
     def find(
         self,
@@ -55,7 +61,7 @@ class Granted(Protocol):
         *,
         remember: tuple[Remember, ...] | None = None,
         assurance: Assurance = "callback",
-    ) -> HasId | None:
+    ) -> FoundGrant | None:
         """The grant that covers an attempt, if the rules accept its scope and its assurance."""
         ...
 
@@ -86,23 +92,25 @@ class Policy:
         ordered = sorted(layers, key=lambda layer: LAYERS.index(layer.name))
         self.broken = tuple(layer.broken for layer in ordered if layer.broken)
         if self.broken:
-            from isthmus.host.policy.shipped import rules_of
+            from isthmus.host.policy.shipped import load_shipped_rules
 
-            lock = PolicyLayer(name="managed", rules=rules_of("locked-down"), source="locked-down")
+            lock = PolicyLayer(
+                name="managed", rules=load_shipped_rules("locked-down"), source="locked-down"
+            )
             ordered.append(lock)
         self.layers = tuple(ordered)
         wrong = [
             f"rule {rule.id} ({layer.name}): {problem}"
             for layer in ordered
             for rule in layer.rules
-            for problem in problems(rule, layer.name)
+            for problem in find_problems(rule, layer.name)
         ]
         if wrong:
             raise PolicyError("\n".join(wrong))
-        self._table = Table(
-            tuple(Compiled(r, layer.name) for layer in ordered for r in layer.rules)
+        self._table = RuleTable(
+            tuple(CompiledRule(r, layer.name) for layer in ordered for r in layer.rules)
         )
-        text = "\0".join(f"{layer.name}\n{written(layer.rules)}" for layer in ordered)
+        text = "\0".join(f"{layer.name}\n{format_rules(layer.rules)}" for layer in ordered)
         self.version = hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @classmethod
@@ -120,9 +128,9 @@ class Policy:
         Raises:
             PolicyError: there is none of that name; the message has those there are.
         """
-        from isthmus.host.policy.shipped import rules_of
+        from isthmus.host.policy.shipped import load_shipped_rules
 
-        return cls([PolicyLayer(name="default", rules=rules_of(name), source=name)])
+        return cls([PolicyLayer(name="default", rules=load_shipped_rules(name), source=name)])
 
     @classmethod
     def load(cls, user: str = "", *, managed: str = "", workspace: str = "") -> "Policy":
@@ -136,7 +144,7 @@ class Policy:
             managed: what the machine's administrator set; empty for none.
             workspace: that of the folder that is worked in, which can only tighten.
         """
-        from isthmus.host.policy.reading import load_layers
+        from isthmus.host.policy.rule_file import load_layers
 
         layers = load_layers(user or "personal-read-only", "user")
         layers += load_layers(managed, "managed") if managed else []
@@ -157,11 +165,11 @@ class Policy:
         )
 
     @property
-    def rules(self) -> tuple[Compiled, ...]:
+    def rules(self) -> tuple[CompiledRule, ...]:
         """Every rule, with its layer."""
         return self._table.rules
 
-    def decide(self, attempt: Attempt, facts: Facts, grants: Granted | None = None) -> Trace:
+    def decide(self, attempt: Attempt, facts: Facts, grants: GrantSource | None = None) -> Trace:
         """What is to happen to an attempt, and why.
 
         Args:
@@ -176,20 +184,20 @@ class Policy:
         ]
         if not found:
             return self._asked(attempt, facts, grants, NO_RULE)
-        found.sort(key=_strength)
+        found.sort(key=_rank_strength)
         _, winner, effect = found[0]
         rule = winner.rule
-        said = _Said(
+        said = _RuleAnswer(
             rule.id,
-            rule.reason or f"rule {rule.id!r} ({winner.layer}) {VERBS[effect]}",
+            rule.reason or f"rule {rule.id!r} ({winner.layer}) {EFFECT_VERBS[effect]}",
             tuple([Match(c.rule.id, c.layer, e) for _, c, e in found]),
-            together([(e, c.rule.obligations) for _, c, e in found], effect),
+            merge_obligations([(e, c.rule.obligations) for _, c, e in found], effect),
         )
         if effect == "deny":
             return self._trace("deny", said)
         if effect == "ask":
             return self._asked(attempt, facts, None if winner.layer == "managed" else grants, said)
-        chain = flow(attempt, facts)
+        chain = find_flow(attempt, facts)
         return self._flowing(facts, said, chain) if chain else self._trace("allow", said)
 
     def bars(self, attempt: Attempt, facts: Facts) -> bool:
@@ -203,9 +211,9 @@ class Policy:
         )
 
     def _asked(
-        self, attempt: Attempt, facts: Facts, grants: Granted | None, said: "_Said"
+        self, attempt: Attempt, facts: Facts, grants: GrantSource | None, said: "_RuleAnswer"
     ) -> Trace:
-        chain = flow(attempt, facts)
+        chain = find_flow(attempt, facts)
         if chain:
             return self._flowing(facts, said, chain)
         demanded = said.obligations
@@ -215,21 +223,26 @@ class Policy:
         if grant:
             reason = f"granted before; otherwise: {said.reason}"
             return self._trace("allow", said._replace(reason=reason), grant=grant.id)
-        effect, why = _attended(facts, demanded)
+        effect, why = _check_attendance(facts, demanded)
         return self._trace(effect, said._replace(reason=f"{said.reason}{why}") if why else said)
 
-    def _flowing(self, facts: Facts, said: "_Said", chain: tuple[str, ...]) -> Trace:
-        demanded = structs.replace(said.obligations, remember=ONCE)
-        effect, why = _attended(facts, demanded)
+    def _flowing(self, facts: Facts, said: "_RuleAnswer", chain: tuple[str, ...]) -> Trace:
+        demanded = structs.replace(said.obligations, remember=ONLY_ONCE)
+        effect, why = _check_attendance(facts, demanded)
         reason = (
             "this would send data out, and the run has read both what is private and what "
             f"nobody vouches for{why}"
         )
-        guarded = _Said(FLOW, reason, (Match(FLOW, DEFAULT, "ask"), *said.matches), demanded)
+        guarded = _RuleAnswer(
+            DATA_FLOW_RULE,
+            reason,
+            (Match(DATA_FLOW_RULE, DEFAULT_RULE, "ask"), *said.matches),
+            demanded,
+        )
         return self._trace(effect, guarded, chain=chain)
 
     def _trace(
-        self, effect: Effect, said: "_Said", *, grant: str = "", chain: tuple[str, ...] = ()
+        self, effect: Effect, said: "_RuleAnswer", *, grant: str = "", chain: tuple[str, ...] = ()
     ) -> Trace:
         return Trace(
             effect=effect,
@@ -243,7 +256,7 @@ class Policy:
         )
 
 
-class _Said(NamedTuple):
+class _RuleAnswer(NamedTuple):
     """What the rules say, before anybody looks at grants, labels and who is there."""
 
     rule: str
@@ -252,10 +265,10 @@ class _Said(NamedTuple):
     obligations: Obligations
 
 
-NO_RULE = _Said(DEFAULT, "no rule is about it", (), Obligations())
+NO_RULE = _RuleAnswer(DEFAULT_RULE, "no rule is about it", (), Obligations())
 
 
-def _attended(facts: Facts, obligations: Obligations) -> tuple[Effect, str]:
+def _check_attendance(facts: Facts, obligations: Obligations) -> tuple[Effect, str]:
     """Whether somebody can be asked who counts."""
     if not facts.attended:
         return "deny", "; nobody is there who could be asked"
@@ -264,7 +277,7 @@ def _attended(facts: Facts, obligations: Obligations) -> tuple[Effect, str]:
     return "ask", ""
 
 
-def _strength(found: Found) -> tuple[int, int, int, int, int, str]:
+def _rank_strength(found: FoundRule) -> tuple[int, int, int, int, int, str]:
     """For sorting: what decides comes first."""
     (weight, count, layer), rule, effect = found
     managed = effect == "ask" and rule.layer == "managed"

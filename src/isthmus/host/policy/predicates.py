@@ -10,29 +10,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
-from isthmus.host import toml
-from isthmus.host.attempt import Attempt
-from isthmus.host.policy.facts import Facts
-from isthmus.host.policy.patterns import Globs
+from isthmus.host.model import toml
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.facts import Facts
+from isthmus.host.policy.patterns import BadPattern, Globs, LinearRegex
 from isthmus.host.policy.places import (
-    FOLDS,
-    canonical,
-    expanded,
-    host_fits,
-    host_of,
+    CASE_INSENSITIVE,
+    canonicalize_path,
+    expand_path,
+    host_matches,
     is_under,
+    parse_host,
 )
-from isthmus.host.policy.regex import BadPattern, Expression
 
 __all__ = ["OPERATORS", "BadPredicate", "Predicate"]
 
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 """Values that ``*`` and ``**`` in a path look at; of more it cannot be judged."""
 
-DEEPEST = 64
+MAX_DEPTH = 64
 """Levels that ``**`` goes down."""
 
-LONGEST_TEXT = 1024 * 1024
+MAX_GLOB_TEXT_CHARS = 1024 * 1024
 """Characters of a text that a glob looks at; what is longer cannot be judged."""
 
 Judge: TypeAlias = Callable[[Any, Facts, bool], bool | None]
@@ -67,7 +66,7 @@ class Predicate:
         negation, path, operator, inner, rest = shape.groups()
         self.text = text
         self._negated = bool(negation)
-        self._path = _path(path)
+        self._path = _parse_path(path)
         self._sees_object = path == "object"
         plain = len(self._path) == 1 and self._path[0] not in {"*", "**"}
         self._member = self._path[0] if plain else None  # most are no deeper
@@ -102,14 +101,14 @@ class Predicate:
         return self._several(attempt, facts, forbids)
 
     def _several(self, attempt: Attempt, facts: Facts, forbids: bool) -> bool:
-        values = list(islice(_values(attempt.arguments, self._path), MOST_VALUES + 1))
+        values = list(islice(_select_values(attempt.arguments, self._path), MAX_VALUES + 1))
         if not values:
-            if self._judge is _exists:
+            if self._judge is _judge_existence:
                 return self._negated
             return self._negated and forbids
         if len(values) == 1:
             return self._one(values[0], facts, forbids)
-        if len(values) > MOST_VALUES:
+        if len(values) > MAX_VALUES:
             return forbids
         judged = (self._one(value, facts, forbids) for value in values)
         return any(judged) if forbids else all(judged)
@@ -120,7 +119,7 @@ class Predicate:
         return forbids if judged is None else judged != self._negated
 
 
-def _path(text: str) -> tuple[str, ...]:
+def _parse_path(text: str) -> tuple[str, ...]:
     if text == "object":
         return ()
     head, _, rest = text.partition("/")
@@ -136,19 +135,19 @@ def _path(text: str) -> tuple[str, ...]:
     return tuple(segments)
 
 
-def _values(value: Any, path: Sequence[str]) -> Iterator[Any]:
+def _select_values(value: Any, path: Sequence[str]) -> Iterator[Any]:
     if not path:
         yield value
         return
     key, *rest = path
     if key == "**":
-        yield from _leaves(value, DEEPEST)
+        yield from _walk_leaves(value, MAX_DEPTH)
         return
-    for inner in _members(value, key):
-        yield from _values(inner, rest)
+    for inner in _select_members(value, key):
+        yield from _select_values(inner, rest)
 
 
-def _members(value: Any, key: str) -> Iterable[Any]:
+def _select_members(value: Any, key: str) -> Iterable[Any]:
     if isinstance(value, Mapping):
         if key == "*":  # also where a member is called so: it would hide the others
             return value.values()
@@ -161,24 +160,24 @@ def _members(value: Any, key: str) -> Iterable[Any]:
     return ()
 
 
-def _leaves(value: Any, depth: int) -> Iterator[Any]:
+def _walk_leaves(value: Any, depth: int) -> Iterator[Any]:
     inner = value.values() if isinstance(value, Mapping) else value
     if not isinstance(value, Mapping | list | tuple) or not depth:
         yield value
         return
     for one in inner:
-        yield from _leaves(one, depth - 1)
+        yield from _walk_leaves(one, depth - 1)
 
 
-def _no_text(value: Any) -> bool | None:
+def _judge_non_text(value: Any) -> bool | None:
     """What is to be said of what is no text: a number is none, and a list may hold some."""
     return None if isinstance(value, Mapping | list | tuple) else False
 
 
-def _read(text: str, what: str) -> Any:
+def _read_value(text: str, what: str) -> Any:
     """A value as TOML writes it."""
     try:
-        found = toml.parse(f"value = {text}")
+        found = toml.parse_toml(f"value = {text}")
     except toml.BadToml:
         found = {}
     if set(found) != {"value"}:
@@ -186,86 +185,86 @@ def _read(text: str, what: str) -> Any:
     return found["value"]
 
 
-def _texts(text: str, what: str) -> tuple[str, ...]:
-    value = _read(text, what)
+def _read_texts(text: str, what: str) -> tuple[str, ...]:
+    value = _read_value(text, what)
     texts = value if isinstance(value, list) else [value]
     if not texts or not all(isinstance(t, str) and t for t in texts):
         raise BadPredicate(f"{text!r} is not {what}")
     return tuple(texts)
 
 
-def _glob(text: str) -> Judge:
-    globs = Globs(_texts(text, "a glob, or a list of globs"))
+def _make_glob(text: str) -> Judge:
+    globs = Globs(_read_texts(text, "a glob, or a list of globs"))
 
     def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
         if not isinstance(value, str):
-            return _no_text(value)
-        return None if len(value) > LONGEST_TEXT else globs.fits(value)
+            return _judge_non_text(value)
+        return None if len(value) > MAX_GLOB_TEXT_CHARS else globs.fits(value)
 
     return judge
 
 
-def _regex(text: str) -> Judge:
-    pattern = _read(text, "a regular expression")
+def _make_regex(text: str) -> Judge:
+    pattern = _read_value(text, "a regular expression")
     if not isinstance(pattern, str):
         raise BadPredicate(f"{text} is no regular expression; write it as 'text'")
     try:
-        expression = Expression(pattern)
+        expression = LinearRegex(pattern)
     except BadPattern as error:
         raise BadPredicate(f"the expression {pattern!r} cannot be used: {error}") from error
 
     def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
-        return expression.fits(value) if isinstance(value, str) else _no_text(value)
+        return expression.fits(value) if isinstance(value, str) else _judge_non_text(value)
 
     return judge
 
 
-def _number_of(value: Any) -> float | None:
+def _to_number(value: Any) -> float | None:
     """A number that can be compared: neither a truth value nor what is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN alone differs from itself; math.isnan fails for large integers
         return None
     return value
 
 
-def _scalar(value: Any) -> tuple[type, Any] | None:
+def _to_scalar(value: Any) -> tuple[type, Any] | None:
     if isinstance(value, bool):
         return bool, value
     if isinstance(value, str):
         return str, value
-    number = _number_of(value)
+    number = _to_number(value)
     return None if number is None else (float, number)
 
 
-def _in(text: str) -> Judge:
-    values = _read(text, "a list of texts and numbers")
-    if not isinstance(values, list) or None in (wanted := [_scalar(v) for v in values]):
+def _make_in(text: str) -> Judge:
+    values = _read_value(text, "a list of texts and numbers")
+    if not isinstance(values, list) or None in (wanted := [_to_scalar(v) for v in values]):
         raise BadPredicate(f"{text!r} is not a list of texts, numbers, true and false")
 
     kinds = {scalar[0] for scalar in wanted if scalar is not None}
 
     def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
-        scalar = _scalar(value)
+        scalar = _to_scalar(value)
         # many servers read "5" as 5, and 1 as true
         return None if scalar is None or scalar[0] not in kinds else scalar in wanted
 
     return judge
 
 
-def _equal(text: str) -> Judge:
-    wanted = _scalar(_read(text, "a text, a number, true or false"))
+def _make_equal(text: str) -> Judge:
+    wanted = _to_scalar(_read_value(text, "a text, a number, true or false"))
     if wanted is None:
         raise BadPredicate(f"{text!r} is not a text, a number, true or false")
 
     def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
-        scalar = _scalar(value)
+        scalar = _to_scalar(value)
         # as above: of a value of another kind nobody knows what its server makes of it
         return None if scalar is None or scalar[0] is not wanted[0] else scalar == wanted
 
     return judge
 
 
-def _unequal(text: str) -> Judge:
-    equal = _equal(text)
+def _make_unequal(text: str) -> Judge:
+    equal = _make_equal(text)
 
     def judge(value: Any, facts: Facts, forbids: bool) -> bool | None:
         judged = equal(value, facts, forbids)
@@ -283,21 +282,21 @@ _ORDERS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def _number(text: str) -> float:
-    number = _number_of(_read(text, "a number"))
+def _read_number(text: str) -> float:
+    number = _to_number(_read_value(text, "a number"))
     if number is None:
         raise BadPredicate(f"{text!r} is not a number")
     return number
 
 
-def _ordered(order: str) -> Callable[[str], Judge]:
+def _make_comparison(order: str) -> Callable[[str], Judge]:
     compare = _ORDERS[order]
 
     def make(text: str) -> Judge:
-        bound = _number(text)
+        bound = _read_number(text)
 
         def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
-            number = _number_of(value)
+            number = _to_number(value)
             return None if number is None else compare(number, bound)
 
         return judge
@@ -305,11 +304,11 @@ def _ordered(order: str) -> Callable[[str], Judge]:
     return make
 
 
-def _size(text: str) -> Judge:
+def _make_size(text: str) -> Judge:
     found = _COMPARED.fullmatch(text)
     if found is None or found[1] not in _ORDERS:
         raise BadPredicate(f"after size comes one of {', '.join(_ORDERS)} and a number")
-    compare, bound = _ORDERS[found[1]], _number(found[2])
+    compare, bound = _ORDERS[found[1]], _read_number(found[2])
 
     def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
         sized = isinstance(value, str | list | tuple | Mapping)
@@ -318,43 +317,43 @@ def _size(text: str) -> Judge:
     return judge
 
 
-def _exists(_: Any, _facts: Facts, _forbids: bool) -> bool:
+def _judge_existence(_: Any, _facts: Facts, _forbids: bool) -> bool:
     return True
 
 
-def _existing(text: str) -> Judge:
+def _make_exists(text: str) -> Judge:
     if text:
         raise BadPredicate(f"exists takes no value, not {text!r}; write not before the path")
-    return _exists
+    return _judge_existence
 
 
-def _under(text: str) -> Judge:
-    folders = _texts(text, "a folder, or a list of folders")
+def _make_under(text: str) -> Judge:
+    folders = _read_texts(text, "a folder, or a list of folders")
     for folder in folders:
         if not folder.startswith(("/", "~", "${workspace}")) and folder[1:2] != ":":
             raise BadPredicate(f"{folder!r} is under nothing: begin it with /, ~ or ${{workspace}}")
 
     def judge(value: Any, facts: Facts, forbids: bool) -> bool | None:
         if not isinstance(value, str):
-            return _no_text(value)
-        path = canonical(value, facts.cwd)
+            return _judge_non_text(value)
+        path = canonicalize_path(value, facts.cwd)
         if path is None:
             return None
         doubt = False
         for folder in folders:
-            place = expanded(folder, facts.workspace)
-            base = None if place is None else canonical(place)
+            place = expand_path(folder, facts.workspace)
+            base = None if place is None else canonicalize_path(place)
             if base is None:
                 doubt = True
-            elif is_under(path, base, folding=FOLDS and forbids):
+            elif is_under(path, base, folding=CASE_INSENSITIVE and forbids):
                 return True
         return None if doubt else False
 
     return judge
 
 
-def _host_in(text: str) -> Judge:
-    wanted = _texts(text, "a host, or a list of hosts")
+def _make_host_in(text: str) -> Judge:
+    wanted = _read_texts(text, "a host, or a list of hosts")
     for host in wanted:
         if not _HOST.fullmatch(host):
             raise BadPredicate(
@@ -364,23 +363,23 @@ def _host_in(text: str) -> Judge:
 
     def judge(value: Any, _: Facts, _forbids: bool) -> bool | None:
         if not isinstance(value, str):
-            return _no_text(value)
-        host = host_of(value)
-        return None if host is None else any(host_fits(host, one) for one in wanted)
+            return _judge_non_text(value)
+        host = parse_host(value)
+        return None if host is None else any(host_matches(host, one) for one in wanted)
 
     return judge
 
 
 OPERATORS: dict[str, Callable[[str], Judge]] = {
-    "glob": _glob,
-    "regex": _regex,
-    "in": _in,
-    "==": _equal,
-    "!=": _unequal,
-    **{order: _ordered(order) for order in ("<", "<=", ">", ">=")},
-    "size": _size,
-    "exists": _existing,
-    "under": _under,
-    "host-in": _host_in,
+    "glob": _make_glob,
+    "regex": _make_regex,
+    "in": _make_in,
+    "==": _make_equal,
+    "!=": _make_unequal,
+    **{order: _make_comparison(order) for order in ("<", "<=", ">", ">=")},
+    "size": _make_size,
+    "exists": _make_exists,
+    "under": _make_under,
+    "host-in": _make_host_in,
 }
 """The operators there are, and what reads the value of each."""

@@ -6,29 +6,28 @@ from typing import Any, Protocol
 
 from msgspec import Struct, structs
 
-from isthmus.host.attempt import Attempt
-from isthmus.host.policy.facts import Facts
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.facts import Facts, restore_facts
+from isthmus.host.model.trace import Assurance, Effect, Remember
+from isthmus.host.model.view import AuditLine
 from isthmus.host.policy.policy import Policy
-from isthmus.host.policy.record import facts_of
-from isthmus.host.policy.trace import Assurance, Effect, Remember
-from isthmus.host.view import AuditLine
 
-__all__ = ["Difference", "Replayed", "replay", "was"]
+__all__ = ["DecisionChange", "ReplayResult", "read_past_effect", "replay_policy"]
 
-MOST_RUNS = 10_000
+MAX_COUNTED_RUNS = 10_000
 """Runs whose calls are counted at a time."""
 
-NOBODY = {"", "policy"}
+NOT_A_PERSON = {"", "policy"}
 
 
-class Past(Protocol):
-    """An attempt of the past, as :func:`isthmus.host.audit.reading.attempts` gives it."""
+class PastAttempt(Protocol):
+    """An attempt of the past, as :func:`isthmus.host.audit.queries.read_attempts` gives it."""
 
     attempt: Attempt
     line: AuditLine
 
 
-class Difference(Struct, frozen=True):
+class DecisionChange(Struct, frozen=True):
     """What would be another way, and how often.
 
     Attributes:
@@ -45,7 +44,7 @@ class Difference(Struct, frozen=True):
     rule: str
 
 
-class Replayed(Struct, frozen=True):
+class ReplayResult(Struct, frozen=True):
     """What came of a replay.
 
     Attributes:
@@ -56,14 +55,14 @@ class Replayed(Struct, frozen=True):
 
     rows: int
     skipped: int
-    differences: tuple[tuple[Difference, int], ...]
+    differences: tuple[tuple[DecisionChange, int], ...]
 
     def newly(self, effect: Effect) -> int:
         """How many attempts would newly be allowed, asked or denied."""
         return sum(count for difference, count in self.differences if difference.after == effect)
 
 
-class SameGrant:
+class ReplayedGrant:
     """What was granted then is taken to be granted still."""
 
     def __init__(self, id: str) -> None:
@@ -76,12 +75,12 @@ class SameGrant:
         *,
         remember: tuple[Remember, ...] | None = None,
         assurance: Assurance = "callback",  # noqa: ARG002 - as above
-    ) -> "SameGrant | None":
+    ) -> "ReplayedGrant | None":
         """The grant, unless nothing may be remembered any more."""
         return None if remember == ("once",) else self
 
 
-def replay(policy: Policy, past: Iterable[Past]) -> Replayed:
+def replay_policy(policy: Policy, past: Iterable[PastAttempt]) -> ReplayResult:
     """Decide anew about what was done.
 
     Arguments are those that the audit log kept: where something secret was taken out of them, a
@@ -91,39 +90,39 @@ def replay(policy: Policy, past: Iterable[Past]) -> Replayed:
         policy: the one that is tried.
         past: what was done, in its order.
     """
-    found: Counter[Difference] = Counter()
+    found: Counter[DecisionChange] = Counter()
     counts: dict[str, dict[str, int]] = {}
     rows = skipped = 0
     for one in past:
         line, attempt = one.line, one.attempt
-        before = was(line)
+        before = read_past_effect(line)
         if before is None:
             skipped += 1
             continue
         rows += 1
-        facts = facts_of(line)
+        facts = restore_facts(line)
         calls = counts.get(attempt.run)
         if calls:
             facts = structs.replace(facts, calls=calls)
-        trace = policy.decide(attempt, facts, SameGrant(line.grant) if line.grant else None)
+        trace = policy.decide(attempt, facts, ReplayedGrant(line.grant) if line.grant else None)
         if attempt.run and trace.effect != "deny":
             if calls is None:
-                if len(counts) >= MOST_RUNS:
+                if len(counts) >= MAX_COUNTED_RUNS:
                     counts.clear()
                 calls = counts[attempt.run] = {}
             calls[trace.rule] = calls.get(trace.rule, 0) + 1
         if trace.effect != before:
             about = attempt.action, attempt.server, attempt.object
-            found[Difference(before, trace.effect, *about, trace.rule)] += 1
-    return Replayed(rows, skipped, tuple(found.most_common()))
+            found[DecisionChange(before, trace.effect, *about, trace.rule)] += 1
+    return ReplayResult(rows, skipped, tuple(found.most_common()))
 
 
-def was(line: AuditLine) -> Effect | None:
+def read_past_effect(line: AuditLine) -> Effect | None:
     """What policy had said: where a person answered, it had asked."""
     detail: Mapping[str, Any] = line.detail if isinstance(line.detail, Mapping) else {}
     asked = line.approver or str(detail.get("by", ""))
     if line.effect not in {"allow", "ask", "deny", "cancel"}:
         return None
-    if asked not in NOBODY or line.effect in {"ask", "cancel"}:
+    if asked not in NOT_A_PERSON or line.effect in {"ask", "cancel"}:
         return "ask"
     return "allow" if line.effect == "allow" else "deny"

@@ -1,25 +1,41 @@
-"""What a rule is: a closed vocabulary, so that a policy can be checked, compared and explained."""
+"""What a rule is: a closed vocabulary, so that a policy can be checked, compared and explained.
 
+What a rule must not say, so that nothing it says can be turned round.
+
+A hint of a server may make things stricter where it is missing, and never laxer: so a rule that
+allows may only rest on harmless hints, and every other on harmful ones. In the same way what a run
+has taken over can forbid, and not allow.
+
+Rules as TOML again, as :mod:`isthmus.host.policy.rule_file` reads them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, get_args
 
-from msgspec import Struct
+from msgspec import Struct, json, structs
 
-from isthmus.host.attempt import Action, Origin
+from isthmus.host.model.attempt import Action, Origin
+from isthmus.host.model.trace import Effect, Obligations
+from isthmus.host.policy.patterns import Globs
 from isthmus.host.policy.predicates import Predicate
-from isthmus.host.policy.trace import Effect, Obligations
 
 __all__ = [
     "ACTIONS",
-    "HINTS",
-    "KINDS",
+    "ACTIONS_BY_KEY",
+    "CONDITION_KINDS",
+    "HINT_VALUES",
     "LAYERS",
-    "OBJECTS",
     "ORIGINS",
-    "TIGHTENING",
+    "TIGHTENING_LAYERS",
     "LayerName",
     "PolicyLayer",
-    "Rule",
-    "When",
+    "PolicyRule",
+    "RuleCondition",
+    "find_problems",
+    "format_rules",
+    "rule_to_data",
+    "suggest_word",
 ]
 
 LayerName: TypeAlias = Literal["default", "managed", "user", "workspace", "session"]
@@ -27,13 +43,13 @@ LayerName: TypeAlias = Literal["default", "managed", "user", "workspace", "sessi
 LAYERS: tuple[LayerName, ...] = get_args(LayerName)
 """Where rules can stand; between rules of the same weight the later layer counts."""
 
-TIGHTENING = frozenset({"workspace", "session"})
+TIGHTENING_LAYERS = frozenset({"workspace", "session"})
 """Layers that may demand more than the others, and never less."""
 
 ACTIONS: tuple[str, ...] = get_args(Action)
 ORIGINS: tuple[str, ...] = get_args(Origin)
 
-OBJECTS: dict[str, tuple[str, ...]] = {
+ACTIONS_BY_KEY: dict[str, tuple[str, ...]] = {
     "tool": ("tool.call", "tool.change"),
     "uri": ("resource.read", "resource.subscribe", "elicit.url"),
     "prompt": ("prompt.get",),
@@ -41,7 +57,7 @@ OBJECTS: dict[str, tuple[str, ...]] = {
 }
 """The keys that name what is wanted, and the actions in which there is such a thing."""
 
-HINTS = {
+HINT_VALUES = {
     "read_only": (True, False),
     "destructive": (False, True),
     "idempotent": (True, False),
@@ -50,9 +66,9 @@ HINTS = {
 """What a tool can be said to be: the harmless value, and the one that is taken where nobody is
 trusted to say anything else."""
 
-Kind: TypeAlias = Literal["globs", "words", "flag", "hints"]
+ConditionKind: TypeAlias = Literal["globs", "words", "flag", "hints"]
 
-KINDS: dict[str, Kind] = {
+CONDITION_KINDS: dict[str, ConditionKind] = {
     "action": "globs",
     "server": "globs",
     "tool": "globs",
@@ -73,7 +89,7 @@ KINDS: dict[str, Kind] = {
 """The keys of ``when`` and ``unless``, and what each of them takes."""
 
 
-class When(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RuleCondition(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Circumstances; all that are named must hold.
 
     Attributes:
@@ -113,11 +129,13 @@ class When(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def named(self) -> dict[str, Any]:
         """The circumstances that are named, by their keys."""
         return {
-            key: value for key in KINDS if (value := getattr(self, key)) is not None and value != ()
+            key: value
+            for key in CONDITION_KINDS
+            if (value := getattr(self, key)) is not None and value != ()
         }
 
 
-class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PolicyRule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One rule.
 
     Attributes:
@@ -133,9 +151,9 @@ class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     effect: Effect
-    when: When = When()
+    when: RuleCondition = RuleCondition()
     where: tuple[Predicate, ...] = ()
-    unless: When | None = None
+    unless: RuleCondition | None = None
     reason: str = ""
     obligations: Obligations = Obligations()
     line: int = 0
@@ -152,6 +170,126 @@ class PolicyLayer(Struct, frozen=True, kw_only=True):
     """
 
     name: LayerName
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PolicyRule, ...] = ()
     source: str = ""
     broken: str = ""
+
+
+def suggest_word(word: str, words: tuple[str, ...]) -> str:
+    """What to write in place of a word that is not there."""
+    found = get_close_matches(word, words, n=1)
+    return f"did you mean {found[0]!r}?" if found else f"there are {', '.join(words)}"
+
+
+def find_problems(rule: PolicyRule, layer: LayerName) -> Iterator[str]:
+    """What is wrong with a rule where it stands: what, and how to mend it."""
+    yield from _check_words(rule.when, "when")
+    yield from _check_polarity(rule)
+    if rule.unless is not None:
+        yield from _check_words(rule.unless, "unless")
+        if not rule.unless.named():
+            yield "unless is empty, and so would always fit: name a circumstance, or leave it out"
+        if rule.effect == "deny":
+            yield (
+                "a rule that denies has no unless, since nothing is stricter: narrow its when, or "
+                "begin a predicate with not"
+            )
+    if layer in TIGHTENING_LAYERS:
+        yield from _check_tightening(rule, layer)
+
+
+def _check_words(when: RuleCondition, where: str) -> Iterator[str]:
+    for action in when.action:
+        if not any(Globs([action]).fits(known) for known in ACTIONS):
+            yield f"{where}.action has {action!r}, which is no action; {suggest_word(action, ACTIONS)}"
+    for origin in when.origin:
+        if origin not in ORIGINS:
+            yield f"{where}.origin has {origin!r}, which is no origin; {suggest_word(origin, ORIGINS)}"
+
+
+def _check_polarity(rule: PolicyRule) -> Iterator[str]:
+    allows = rule.effect == "allow"
+    for name, value in rule.when.annotations:
+        if (value == HINT_VALUES[name][0]) != allows:
+            yield _describe_hint("when", rule.effect, name, value)
+    for name, value in rule.unless.annotations if rule.unless else ():
+        if value == HINT_VALUES[name][0]:
+            yield _describe_hint("unless", rule.effect, name, value)
+    if allows and rule.when.labels:
+        yield (
+            "a rule that allows cannot wait for labels: what a run has read makes nothing safer. "
+            "Put them into unless, or into a rule that asks or denies"
+        )
+
+
+def _describe_hint(where: str, effect: str, name: str, value: bool) -> str:
+    spelled = f"{name} = {str(value).lower()}"
+    if where == "when" and effect == "allow":
+        return (
+            f"a rule that allows cannot rest on {spelled}, which is also what a tool counts as that "
+            f"nobody knows: write {name} = {str(not value).lower()}, or leave it out"
+        )
+    return (
+        f"{where}.annotations of a rule that {effect}s has {spelled}: a server that leaves it out "
+        f"would get by. Write {name} = {str(not value).lower()}, or allow the harmless ones in a "
+        "rule of their own"
+    )
+
+
+def _check_tightening(rule: PolicyRule, layer: LayerName) -> Iterator[str]:
+    if rule.effect == "allow":
+        yield (
+            f"the {layer} layer can ask and deny, and not allow: put the rule into the user's own "
+            "policy, or take it out"
+        )
+    if rule.obligations.review not in {None, "both"}:
+        yield f"the {layer} layer cannot leave out a review: write review = 'both', or nothing"
+
+
+_DEFAULT_OBLIGATIONS = structs.asdict(Obligations())
+
+
+def format_rules(rules: Iterable[PolicyRule]) -> str:
+    """A file of these rules; reading it gives the same ones."""
+    return "\n".join(_format_rule(rule_to_data(rule)) for rule in rules)
+
+
+def rule_to_data(rule: PolicyRule) -> dict[str, Any]:
+    """A rule as plain data, as it stands in a file."""
+    said: dict[str, Any] = {"id": rule.id, "effect": rule.effect}
+    if rule.reason:
+        said["reason"] = rule.reason
+    said["when"] = _condition_to_data(rule.when)
+    if rule.where:
+        said["where"] = [predicate.text for predicate in rule.where]
+    if rule.unless is not None:
+        said["unless"] = _condition_to_data(rule.unless)
+    demanded = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in structs.asdict(rule.obligations).items()
+        if value != _DEFAULT_OBLIGATIONS[key]
+    }
+    if demanded:
+        said["obligations"] = demanded
+    return said
+
+
+def _condition_to_data(when: RuleCondition) -> dict[str, Any]:
+    named = when.named()
+    if when.annotations:
+        named["annotations"] = dict(when.annotations)
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in named.items()}
+
+
+def _format_rule(said: Mapping[str, Any]) -> str:
+    return "\n".join(("[[rule]]", *(f"{key} = {_format_value(v)}" for key, v in said.items()), ""))
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} = {_format_value(v)}" for key, v in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(_format_value(v) for v in value)}]"
+    # TOML writes texts as JSON does, but for one character that JSON leaves as it is.
+    return json.encode(value).decode().replace("\x7f", "\\u007f")

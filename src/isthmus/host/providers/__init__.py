@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isthmus.host.providers.anthropic import Anthropic as Anthropic
-    from isthmus.host.providers.failures import BadCredentials as BadCredentials
-    from isthmus.host.providers.failures import ProviderBroke as ProviderBroke
-    from isthmus.host.providers.failures import ProviderError as ProviderError
-    from isthmus.host.providers.failures import ProviderRefused as ProviderRefused
-    from isthmus.host.providers.failures import ProviderUnavailable as ProviderUnavailable
-    from isthmus.host.providers.failures import RateLimited as RateLimited
-    from isthmus.host.providers.failures import TooLong as TooLong
     from isthmus.host.providers.manual import Manual as Manual
     from isthmus.host.providers.openai_compatible import OpenAICompatible as OpenAICompatible
+    from isthmus.host.providers.provider import (
+        BadCredentials,
+        ProviderBroke,
+        ProviderError,
+        ProviderRefused,
+        ProviderUnavailable,
+        RateLimited,
+        TooLong,
+    )
     from isthmus.host.providers.provider import Completion as Completion
     from isthmus.host.providers.provider import Delta as Delta
     from isthmus.host.providers.provider import Done as Done
@@ -47,23 +49,24 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Anthropic": "anthropic",
-    **dict.fromkeys(
-        (
-            "BadCredentials",
-            "ProviderBroke",
-            "ProviderError",
-            "ProviderRefused",
-            "ProviderUnavailable",
-            "RateLimited",
-            "TooLong",
-        ),
-        "failures",
-    ),
-    "Manual": "manual",
-    "OpenAICompatible": "openai_compatible",
-    **dict.fromkeys(("Completion", "Delta", "Done", "Offered", "Provider"), "provider"),
-    **dict.fromkeys(("Scripted", "Slow", "When"), "scripted"),
+    "Anthropic": "isthmus.host.providers.anthropic",
+    "BadCredentials": "isthmus.host.providers.provider",
+    "Completion": "isthmus.host.providers.provider",
+    "Delta": "isthmus.host.providers.provider",
+    "Done": "isthmus.host.providers.provider",
+    "Manual": "isthmus.host.providers.manual",
+    "Offered": "isthmus.host.providers.provider",
+    "OpenAICompatible": "isthmus.host.providers.openai_compatible",
+    "Provider": "isthmus.host.providers.provider",
+    "ProviderBroke": "isthmus.host.providers.provider",
+    "ProviderError": "isthmus.host.providers.provider",
+    "ProviderRefused": "isthmus.host.providers.provider",
+    "ProviderUnavailable": "isthmus.host.providers.provider",
+    "RateLimited": "isthmus.host.providers.provider",
+    "Scripted": "isthmus.host.providers.scripted",
+    "Slow": "isthmus.host.providers.scripted",
+    "TooLong": "isthmus.host.providers.provider",
+    "When": "isthmus.host.providers.scripted",
 }
 
 
@@ -74,5 +77,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'isthmus.host.providers' has no attribute {name!r}")
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(f"isthmus.host.providers.{home}"), name)
+    value = globals()[name] = getattr(import_module(home), name)
     return value

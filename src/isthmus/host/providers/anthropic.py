@@ -7,14 +7,25 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from isthmus.auth.secret import Secret
-from isthmus.core.conversation import blocks
-from isthmus.host.providers.failures import ProviderBroke, ProviderRefused
-from isthmus.host.providers.http import Http, Problem, aliases
-from isthmus.host.providers.openai_compatible import parsed
-from isthmus.host.providers.provider import Completion, Delta, Done, Offered, counted
-from isthmus.host.providers.texts import told
-from isthmus.transports.http.requests import Requests
+from isthmus.auth.tokens.secret import Secret
+from isthmus.core.sampling import list_blocks
+from isthmus.host.providers.http import (
+    ProviderHttp,
+    ProviderProblem,
+    format_tool_result,
+    make_aliases,
+)
+from isthmus.host.providers.openai_compatible import parse_tool_arguments
+from isthmus.host.providers.provider import (
+    Completion,
+    Delta,
+    Done,
+    Offered,
+    ProviderBroke,
+    ProviderRefused,
+    check_token_count,
+)
+from isthmus.transports.http.client.requests import Requests
 from isthmus.wire import (
     CreateMessageResult,
     ImageContent,
@@ -25,8 +36,8 @@ from isthmus.wire import (
 
 __all__ = ["STOP_REASONS", "Anthropic"]
 
-BASE_URL = "https://api.anthropic.com"
-VERSION = "2023-06-01"
+DEFAULT_BASE_URL = "https://api.anthropic.com"
+API_VERSION = "2023-06-01"
 
 STOP_REASONS: Mapping[str, str] = {
     "end_turn": "endTurn",
@@ -37,11 +48,11 @@ STOP_REASONS: Mapping[str, str] = {
 }
 """What the protocol calls the reasons; others stay as they are."""
 
-CHOICES = {"auto": "auto", "required": "any", "none": "none"}
-MOST_BLOCKS = 1_000
+TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
+MAX_BLOCKS = 1_000
 
 
-class Usage(Struct, frozen=True):
+class AnthropicUsage(Struct, frozen=True):
     """What it took, so far."""
 
     input_tokens: int | None = None
@@ -58,14 +69,14 @@ class Usage(Struct, frozen=True):
         return self.input_tokens + cached
 
 
-class Message(Struct, frozen=True):
+class AnthropicMessage(Struct, frozen=True):
     """The message as it begins."""
 
     model: str | None = None
-    usage: Usage = Usage()
+    usage: AnthropicUsage = AnthropicUsage()
 
 
-class Block(Struct, frozen=True):
+class AnthropicBlock(Struct, frozen=True):
     """A block as it begins."""
 
     type: str
@@ -74,7 +85,7 @@ class Block(Struct, frozen=True):
     name: str = ""
 
 
-class Piece(Struct, frozen=True):
+class AnthropicDelta(Struct, frozen=True):
     """What is new in a block, or in the message."""
 
     type: str = ""
@@ -83,32 +94,32 @@ class Piece(Struct, frozen=True):
     stop_reason: str | None = None
 
 
-class Told(Struct, frozen=True):
+class AnthropicEvent(Struct, frozen=True):
     """One event of the answer."""
 
     type: str
-    message: Message | None = None
+    message: AnthropicMessage | None = None
     index: int = 0
-    content_block: Block | None = None
-    delta: Piece = Piece()
-    usage: Usage | None = None
-    error: Problem | None = None
+    content_block: AnthropicBlock | None = None
+    delta: AnthropicDelta = AnthropicDelta()
+    usage: AnthropicUsage | None = None
+    error: ProviderProblem | None = None
 
 
-class Listed(Struct, frozen=True):
+class AnthropicModel(Struct, frozen=True):
     """A model in the list."""
 
     id: str
     max_input_tokens: int | None = None
 
 
-class Catalog(Struct, frozen=True):
+class AnthropicModels(Struct, frozen=True):
     """The list of models."""
 
-    data: list[Listed] = []
+    data: list[AnthropicModel] = []
 
 
-TOLD = msgspec.json.Decoder(Told)
+EVENT_DECODER = msgspec.json.Decoder(AnthropicEvent)
 
 
 class Anthropic:
@@ -136,15 +147,20 @@ class Anthropic:
     ) -> None:
         self.name = name
         secret = Secret(key)
-        headers = {"x-api-key": secret.reveal(), "anthropic-version": VERSION}
-        self._http = Http(
-            name, base_url or BASE_URL, headers, key=secret, timeout=timeout, requests=requests
+        headers = {"x-api-key": secret.reveal(), "anthropic-version": API_VERSION}
+        self._http = ProviderHttp(
+            name,
+            base_url or DEFAULT_BASE_URL,
+            headers,
+            key=secret,
+            timeout=timeout,
+            requests=requests,
         )
 
     async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
         """The pieces of the answer as they come; see :class:`Provider`."""
-        body, names = request(completion)
-        answer = Answer(self.name, completion, names)
+        body, names = make_request(completion)
+        answer = AnthropicAnswer(self.name, completion, names)
         async with aclosing(self._http.events("/v1/messages", body)) as events:
             async for event in events:
                 told = self._decoded(event.data)
@@ -167,7 +183,7 @@ class Anthropic:
         """
         try:
             body = await self._http.get("/v1/models?limit=1000")
-            listed = msgspec.json.decode(body, type=Catalog)
+            listed = msgspec.json.decode(body, type=AnthropicModels)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._http.broken_json(error) from error
         return [Offered(id=model.id, context=model.max_input_tokens) for model in listed.data]
@@ -176,14 +192,14 @@ class Anthropic:
         """Let go of every connection."""
         await self._http.close()
 
-    def _decoded(self, data: bytes) -> Told:
+    def _decoded(self, data: bytes) -> AnthropicEvent:
         try:
-            return TOLD.decode(data)
+            return EVENT_DECODER.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._http.broken_json(error) from error
 
 
-class Answer:
+class AnthropicAnswer:
     """What has come of an answer.
 
     Args:
@@ -197,11 +213,11 @@ class Answer:
         self._provider = provider
         self._model = completion.model
         self._own = {alias: name for name, alias in names.items()}
-        self._blocks: dict[int, tuple[Block, list[str]]] = {}
+        self._blocks: dict[int, tuple[AnthropicBlock, list[str]]] = {}
         self._read: int | None = None
         self._wrote: int | None = None
 
-    def add(self, told: Told) -> str:
+    def add(self, told: AnthropicEvent) -> str:
         """Take in one event; the text that it adds."""
         if told.message is not None:
             self._model = told.message.model or self._model
@@ -217,13 +233,13 @@ class Answer:
         found[1].append(told.delta.text or told.delta.partial_json)
         return told.delta.text if found[0].type == "text" else ""
 
-    def _begin(self, index: int, block: Block) -> str:
-        if len(self._blocks) >= MOST_BLOCKS:
-            raise ProviderBroke(f"a model gave more than {MOST_BLOCKS} blocks")
+    def _begin(self, index: int, block: AnthropicBlock) -> str:
+        if len(self._blocks) >= MAX_BLOCKS:
+            raise ProviderBroke(f"a model gave more than {MAX_BLOCKS} blocks")
         self._blocks[index] = (block, [block.text])
         return block.text if block.type == "text" else ""
 
-    def _count(self, usage: Usage) -> None:
+    def _count(self, usage: AnthropicUsage) -> None:
         self._read = usage.read if usage.read is not None else self._read
         self._wrote = usage.output_tokens if usage.output_tokens is not None else self._wrote
 
@@ -236,7 +252,7 @@ class Answer:
                 content.append(TextContent(text=text))
             elif block.type == "tool_use":
                 name = self._own.get(block.name, block.name)
-                given = parsed(self._provider, name, text)
+                given = parse_tool_arguments(self._provider, name, text)
                 content.append(ToolUseContent(id=block.id, name=name, input=given))
         content = content or [TextContent(text="")]
         return Done(
@@ -246,12 +262,12 @@ class Answer:
                 model=self._model,
                 stop_reason=STOP_REASONS.get(self.finish or "", self.finish or ""),
             ),
-            tokens_in=counted(self._read),
-            tokens_out=counted(self._wrote),
+            tokens_in=check_token_count(self._read),
+            tokens_out=check_token_count(self._wrote),
         )
 
 
-def request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
+def make_request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
     """The body of the request, and the names that tools have in it.
 
     Raises:
@@ -259,7 +275,7 @@ def request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
     """
     if completion.schema is not None:
         raise ProviderRefused("the messages API takes no JSON schema: give the model a tool")
-    names = aliases([tool.name for tool in completion.tools])
+    names = make_aliases([tool.name for tool in completion.tools])
     body: dict[str, Any] = {
         "model": completion.model,
         "max_tokens": completion.max_tokens,
@@ -267,7 +283,7 @@ def request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
         "messages": [
             {
                 "role": message.role,
-                "content": [shown(part, names) for part in blocks(message.content)],
+                "content": [make_block(part, names) for part in list_blocks(message.content)],
             }
             for message in completion.messages
         ],
@@ -289,11 +305,11 @@ def request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
         ]
         choice = completion.tool_choice
         if choice is not None and choice.mode:
-            body["tool_choice"] = {"type": CHOICES[choice.mode]}
+            body["tool_choice"] = {"type": TOOL_CHOICES[choice.mode]}
     return body, names
 
 
-def shown(part: Any, names: Mapping[str, str]) -> dict[str, Any]:
+def make_block(part: Any, names: Mapping[str, str]) -> dict[str, Any]:
     """A block as the API has it.
 
     Raises:
@@ -308,16 +324,18 @@ def shown(part: Any, names: Mapping[str, str]) -> dict[str, Any]:
         name = names.get(part.name, part.name)
         return {"type": "tool_use", "id": part.id, "name": name, "input": part.input}
     if isinstance(part, ToolResultContent):
-        return given(part)
+        return make_tool_result(part)
     kind = getattr(part, "mime_type", type(part).__name__)
     raise ProviderRefused(f"the messages API has no way to give a model {kind}")
 
 
-def given(part: ToolResultContent) -> dict[str, Any]:
+def make_tool_result(part: ToolResultContent) -> dict[str, Any]:
     """The result of a tool; with its pictures, where it has nothing but text and those."""
     plain = all(isinstance(one, TextContent | ImageContent) for one in part.content)
     content: Any = (
-        [shown(one, {}) for one in part.content] if plain and part.content else told(part)
+        [make_block(one, {}) for one in part.content]
+        if plain and part.content
+        else format_tool_result(part)
     )
     whole = {"type": "tool_result", "tool_use_id": part.tool_use_id, "content": content}
     if part.is_error is not UNSET:

@@ -3,6 +3,8 @@
 Everything is bounded: how long one waits for a piece, how large an event and an answer may be. An
 answer that breaks off is an error, never a short answer. The key is in the request's headers and
 nowhere else; what a provider says about it is told without it.
+
+What a tool gave, as text: for models that read nothing else there.
 """
 
 import asyncio
@@ -13,14 +15,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from isthmus.auth.secret import Secret
-from isthmus.auth.urls import is_secure
+from isthmus.auth.net.urls import is_secure
+from isthmus.auth.tokens.secret import Secret
 from isthmus.core.framing import Oversize
-from isthmus.core.plain_text import clean
-from isthmus.core.sse import Event, Events
+from isthmus.core.http.sse import SseEvent, SseParser
+from isthmus.core.text import clean_text
 from isthmus.errors import ConnectionLost, Misbehaved
-from isthmus.host.errors import ConfigError
-from isthmus.host.providers.failures import (
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.providers.provider import (
     BadCredentials,
     ProviderBroke,
     ProviderError,
@@ -29,29 +31,36 @@ from isthmus.host.providers.failures import (
     RateLimited,
     TooLong,
 )
-from isthmus.transports.http.requests import Requests, Response, connect
+from isthmus.transports.http.client.requests import Requests, Response, open_requests
+from isthmus.wire import (
+    EmbeddedResource,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    ToolResultContent,
+)
 
-__all__ = ["Http", "aliases", "problem"]
+__all__ = ["ProviderHttp", "format_tool_result", "make_aliases", "make_provider_error"]
 
-MOST_EVENT = 4 * 1024 * 1024
-MOST_ANSWER = 64 * 1024 * 1024
-MOST_ERROR = 64 * 1024
-MOST_LIST = 8 * 1024 * 1024
-SHOWN = 500
+MAX_EVENT_BYTES = 4 * 1024 * 1024
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+MAX_LIST_BYTES = 8 * 1024 * 1024
+MAX_REASON_CHARS = 500
 """Characters of a provider's own words that an error repeats."""
 
-CONNECT_SECONDS = 30.0
-LONGEST_NAME = 64
+CONNECT_TIMEOUT_S = 30.0
+MAX_TOOL_NAME_CHARS = 64
 """Characters that every provider allows in the name of a tool."""
 
-TOO_LONG = re.compile(
+TOO_LONG_PATTERN = re.compile(
     r"context_length|context length|context size|context window|maximum context|too many tokens"
     r"|prompt is too long|exceed.{0,40}\bcontext",
     re.IGNORECASE,
 )
 """How providers say that a conversation does not fit."""
 
-BY_STATUS: Mapping[int, type[ProviderError]] = {
+ERRORS_BY_STATUS: Mapping[int, type[ProviderError]] = {
     401: BadCredentials,
     403: BadCredentials,
     408: ProviderUnavailable,
@@ -59,7 +68,7 @@ BY_STATUS: Mapping[int, type[ProviderError]] = {
     429: RateLimited,
 }
 
-BY_TYPE: Mapping[str, type[ProviderError]] = {
+ERRORS_BY_TYPE: Mapping[str, type[ProviderError]] = {
     "authentication_error": BadCredentials,
     "permission_error": BadCredentials,
     "rate_limit_error": RateLimited,
@@ -73,7 +82,7 @@ BY_TYPE: Mapping[str, type[ProviderError]] = {
 """What the members ``type`` and ``code`` of an error's body say, which counts before its status."""
 
 
-class Problem(Struct, frozen=True):
+class ProviderProblem(Struct, frozen=True):
     """The body of an error, as the providers write it; members have any type."""
 
     message: Any = ""
@@ -81,13 +90,13 @@ class Problem(Struct, frozen=True):
     code: Any = None
 
 
-class Refusal(Struct, frozen=True):
+class ProviderRefusal(Struct, frozen=True):
     """A body that holds an error."""
 
-    error: Problem | str | None = None
+    error: ProviderProblem | str | None = None
 
 
-class Http:
+class ProviderHttp:
     """Requests to one provider.
 
     Args:
@@ -113,7 +122,7 @@ class Http:
         requests: Requests | None = None,
     ) -> None:
         if key:
-            see_that_it_is_private(name, base_url)
+            check_key_is_private(name, base_url)
         self.name = name
         self._base = base_url.rstrip("/")
         self._headers = {"Accept": "text/event-stream, application/json", **headers}
@@ -121,7 +130,7 @@ class Http:
         self._timeout = timeout
         self._requests = requests
 
-    async def events(self, path: str, body: Any) -> AsyncGenerator[Event, None]:
+    async def events(self, path: str, body: Any) -> AsyncGenerator[SseEvent, None]:
         """POST a body, and the events of the answer as they come.
 
         Closing the generator closes the connection.
@@ -133,11 +142,11 @@ class Http:
         try:
             if response.status != 200:
                 raise await self._refused(response)
-            events, size = Events(MOST_EVENT), 0
+            events, size = SseParser(MAX_EVENT_BYTES), 0
             while piece := await self._piece(response):
                 size += len(piece)
-                if size > MOST_ANSWER:
-                    raise self._broke(f"more than {MOST_ANSWER} bytes came")
+                if size > MAX_ANSWER_BYTES:
+                    raise self._broke(f"more than {MAX_ANSWER_BYTES} bytes came")
                 for event in events.feed(piece):
                     if isinstance(event, Oversize):
                         raise self._broke(f"an event of {event.size} bytes came")
@@ -156,7 +165,7 @@ class Http:
             if response.status != 200:
                 raise await self._refused(response)
             async with asyncio.timeout(self._timeout):
-                return await response.read(MOST_LIST)
+                return await response.read(MAX_LIST_BYTES)
         except (ConnectionLost, Misbehaved, TimeoutError) as error:
             raise self._broke(str(error)) from error
         finally:
@@ -176,14 +185,14 @@ class Http:
         return self._broke("it ended before it was finished, so that the rest is missing")
 
     def problem(
-        self, said: Problem | str | None, status: int = 200, after: float | None = None
+        self, said: ProviderProblem | str | None, status: int = 200, after: float | None = None
     ) -> ProviderError:
         """The error that a provider tells of."""
-        return problem(self.name, said, status, after, self._key)
+        return make_provider_error(self.name, said, status, after, self._key)
 
     async def _send(self, method: str, path: str, body: bytes | None) -> Response:
         if self._requests is None:
-            self._requests = connect(connect_timeout=CONNECT_SECONDS)
+            self._requests = open_requests(connect_timeout=CONNECT_TIMEOUT_S)
         headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
         try:
             try:
@@ -223,12 +232,12 @@ class Http:
         """The error that a response with another status than 200 is."""
         try:
             async with asyncio.timeout(self._timeout):
-                body = await response.read(MOST_ERROR)
+                body = await response.read(MAX_ERROR_BYTES)
         except (ConnectionLost, Misbehaved, TimeoutError):
             body = b""
-        said: Problem | str | None
+        said: ProviderProblem | str | None
         try:
-            said = msgspec.json.decode(body, type=Refusal).error
+            said = msgspec.json.decode(body, type=ProviderRefusal).error
         except (msgspec.DecodeError, UnicodeDecodeError):
             said = body.decode("utf-8", "replace")
         after = response.headers.get("Retry-After", "")
@@ -239,7 +248,7 @@ class Http:
         return ProviderBroke(f"the answer of provider {self.name!r}: {why}", provider=self.name)
 
 
-def see_that_it_is_private(name: str, url: str) -> None:
+def check_key_is_private(name: str, url: str) -> None:
     """See to it that nobody on the way reads what goes there.
 
     Raises:
@@ -254,9 +263,9 @@ def see_that_it_is_private(name: str, url: str) -> None:
         )
 
 
-def problem(
+def make_provider_error(
     provider: str,
-    said: Problem | str | None,
+    said: ProviderProblem | str | None,
     status: int,
     after: float | None = None,
     key: Secret | None = None,
@@ -270,24 +279,26 @@ def problem(
         after: seconds it wants to be left alone.
         key: what is taken out.
     """
-    body = said if isinstance(said, Problem) else Problem(message=said or "")
-    words = clean(str(body.message)).strip()
+    body = said if isinstance(said, ProviderProblem) else ProviderProblem(message=said or "")
+    words = clean_text(str(body.message)).strip()
     if key:
         words = words.replace(key.reveal(), "[secret]")
-    kind = BY_TYPE.get(str(body.type)) or BY_TYPE.get(str(body.code))
-    if kind is None and TOO_LONG.search(f"{body.code} {words}"):
+    kind = ERRORS_BY_TYPE.get(str(body.type)) or ERRORS_BY_TYPE.get(str(body.code))
+    if kind is None and TOO_LONG_PATTERN.search(f"{body.code} {words}"):
         kind = TooLong
     if kind is None:
-        kind = BY_STATUS.get(status) or (ProviderUnavailable if status >= 500 else ProviderRefused)
+        kind = ERRORS_BY_STATUS.get(status) or (
+            ProviderUnavailable if status >= 500 else ProviderRefused
+        )
     number = f" with status {status}" if status != 200 else ""
     return kind(
-        f"provider {provider!r} refused{number}: {words[:SHOWN] or 'without a reason'}",
+        f"provider {provider!r} refused{number}: {words[:MAX_REASON_CHARS] or 'without a reason'}",
         provider=provider,
         retry_after=after,
     )
 
 
-def aliases(names: list[str]) -> dict[str, str]:
+def make_aliases(names: list[str]) -> dict[str, str]:
     """For the names of tools, others that every provider allows: letters, digits, ``_``, ``-``.
 
     Names that are allowed stay as they are.
@@ -298,7 +309,7 @@ def aliases(names: list[str]) -> dict[str, str]:
         if name in taken:
             found[name] = name
             continue
-        plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[: LONGEST_NAME - 5] or "tool"
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[: MAX_TOOL_NAME_CHARS - 5] or "tool"
         count = 0
         alias = plain
         while alias in taken:
@@ -307,3 +318,21 @@ def aliases(names: list[str]) -> dict[str, str]:
         taken.add(alias)
         found[name] = alias
     return found
+
+
+def format_tool_result(result: ToolResultContent) -> str:
+    """The result of a tool in one text; what is no text is named."""
+    texts: list[str] = []
+    for part in result.content:
+        if isinstance(part, TextContent):
+            texts.append(part.text)
+        elif isinstance(part, ResourceLink):
+            texts.append(f"[{part.name}: {part.uri}]")
+        elif isinstance(part, EmbeddedResource) and isinstance(part.resource, TextResourceContents):
+            texts.append(part.resource.text)
+        else:
+            texts.append(f"[{getattr(part, 'mime_type', 'something')} left out]")
+    if not texts and result.structured_content is not msgspec.UNSET:
+        texts.append(msgspec.json.encode(result.structured_content).decode())
+    text = "\n".join(texts)
+    return f"The tool failed: {text}" if result.is_error else text

@@ -7,22 +7,21 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, structs
 
-from isthmus.core.conversation import overstepped
-from isthmus.host.attempt import Attempt, new_id
-from isthmus.host.errors import Denied
-from isthmus.host.interaction import Decision, Interaction, SamplingWritten
-from isthmus.host.pipeline import CURRENT
-from isthmus.host.policy.trace import Trace
-from isthmus.host.providers.failures import ProviderBroke
-from isthmus.host.providers.provider import Completion, Delta, Done, Offered
+from isthmus.core.sampling import find_result_flaw
+from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.errors import Denied
+from isthmus.host.model.interaction import Decision, Interaction, SamplingWritten
+from isthmus.host.model.trace import Trace
+from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
+from isthmus.host.providers.provider import Completion, Delta, Done, Offered, ProviderBroke
 from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent
 
-__all__ = ["Ask", "Manual"]
+__all__ = ["AskPerson", "Manual"]
 
-Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision]]
-"""Puts a question to a person: a broker's :meth:`~isthmus.host.broker.Broker.ask`."""
+AskPerson: TypeAlias = Callable[[Interaction], Awaitable[Decision]]
+"""Puts a question to a person: a broker's :meth:`~isthmus.host.approvals.broker.Broker.ask`."""
 
-MINUTES = 600.0
+WRITE_TIMEOUT_S = 600.0
 
 
 class Manual:
@@ -41,11 +40,11 @@ class Manual:
 
     def __init__(
         self,
-        ask: Ask,
+        ask: AskPerson,
         *,
         name: str = "manual",
         models: Sequence[str] = ("by-hand",),
-        patience: float = MINUTES,
+        patience: float = WRITE_TIMEOUT_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name = name
@@ -67,12 +66,12 @@ class Manual:
             model=completion.model,
             stop_reason="endTurn",
         )
-        params = asked(completion)
+        params = make_params(completion)
         decision = await self._ask(self._question(params, blank))
         if decision.verdict != "allow":
             raise Denied("nobody wants to write this", by=decision.by, verdict=decision.verdict)
         result = self._result(blank, decision.edited)
-        wrong = overstepped(params, result)
+        wrong = find_result_flaw(params, result)
         if wrong:
             raise ProviderBroke(f"what was written by hand cannot be sent: {wrong}")
         if isinstance(result.content, TextContent) and result.content.text:
@@ -88,7 +87,7 @@ class Manual:
 
     def _question(self, params: CreateMessageParams, blank: CreateMessageResult) -> Interaction:
         now = self._clock()
-        parent = CURRENT.get()
+        parent = CURRENT_ATTEMPT.get()
         attempt = Attempt(id=new_id(), action="sampling.respond", principal="user:local", server="")
         if parent is not None:
             attempt = structs.replace(
@@ -119,7 +118,7 @@ class Manual:
             raise ProviderBroke(f"what was written by hand is no message: {error}") from error
 
 
-def asked(completion: Completion) -> CreateMessageParams:
+def make_params(completion: Completion) -> CreateMessageParams:
     """A completion as the protocol has it."""
     return CreateMessageParams(
         messages=list(completion.messages),

@@ -11,13 +11,24 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from isthmus.auth.secret import Secret
-from isthmus.core.conversation import blocks
-from isthmus.host.providers.failures import ProviderBroke, ProviderRefused
-from isthmus.host.providers.http import Http, Problem, aliases
-from isthmus.host.providers.provider import Completion, Delta, Done, Offered, counted
-from isthmus.host.providers.texts import told
-from isthmus.transports.http.requests import Requests
+from isthmus.auth.tokens.secret import Secret
+from isthmus.core.sampling import list_blocks
+from isthmus.host.providers.http import (
+    ProviderHttp,
+    ProviderProblem,
+    format_tool_result,
+    make_aliases,
+)
+from isthmus.host.providers.provider import (
+    Completion,
+    Delta,
+    Done,
+    Offered,
+    ProviderBroke,
+    ProviderRefused,
+    check_token_count,
+)
+from isthmus.transports.http.client.requests import Requests
 from isthmus.wire import (
     AudioContent,
     CreateMessageResult,
@@ -38,56 +49,56 @@ STOP_REASONS: Mapping[str, str] = {
 }
 """What the protocol calls the reasons; others stay as they are."""
 
-SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-MOST_TOOL_CALLS = 128
+SOUND_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+MAX_TOOL_CALLS = 128
 
 
-class Function(Struct, frozen=True):
+class OpenAIFunction(Struct, frozen=True):
     """Part of the use of a tool."""
 
     name: str | None = None
     arguments: str | None = None
 
 
-class ToolCall(Struct, frozen=True):
+class OpenAIToolCall(Struct, frozen=True):
     """Part of the use of a tool; the parts of one have the same index."""
 
     index: int = 0
     id: str | None = None
-    function: Function = Function()
+    function: OpenAIFunction = OpenAIFunction()
 
 
-class Piece(Struct, frozen=True):
+class OpenAIDelta(Struct, frozen=True):
     """What is new."""
 
     content: str | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: list[OpenAIToolCall] | None = None
 
 
-class Choice(Struct, frozen=True):
+class OpenAIChoice(Struct, frozen=True):
     """One answer; only one is asked for."""
 
-    delta: Piece = Piece()
+    delta: OpenAIDelta = OpenAIDelta()
     finish_reason: str | None = None
 
 
-class Usage(Struct, frozen=True):
+class OpenAIUsage(Struct, frozen=True):
     """What it took."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
-class Chunk(Struct, frozen=True):
+class OpenAIChunk(Struct, frozen=True):
     """One event of the answer."""
 
-    choices: list[Choice] = []
+    choices: list[OpenAIChoice] = []
     model: str | None = None
-    usage: Usage | None = None
-    error: Problem | str | None = None
+    usage: OpenAIUsage | None = None
+    error: ProviderProblem | str | None = None
 
 
-class Listed(Struct, frozen=True):
+class OpenAIModel(Struct, frozen=True):
     """A model in the list; how long its context is has a different name with everybody."""
 
     id: str
@@ -106,13 +117,13 @@ class Listed(Struct, frozen=True):
         return None
 
 
-class Catalog(Struct, frozen=True):
+class OpenAIModels(Struct, frozen=True):
     """The list of models."""
 
-    data: list[Listed] = []
+    data: list[OpenAIModel] = []
 
 
-CHUNK = msgspec.json.Decoder(Chunk)
+CHUNK_DECODER = msgspec.json.Decoder(OpenAIChunk)
 
 
 class OpenAICompatible:
@@ -147,7 +158,7 @@ class OpenAICompatible:
         self.name = name
         secret = Secret(key) if key else None
         auth = {"Authorization": f"Bearer {secret.reveal()}"} if secret else {}
-        self._http = Http(
+        self._http = ProviderHttp(
             name,
             base_url,
             {**(headers or {}), **auth},
@@ -159,8 +170,8 @@ class OpenAICompatible:
 
     async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
         """The pieces of the answer as they come; see :class:`Provider`."""
-        body, names = request(completion)
-        answer = Answer(completion, names)
+        body, names = make_request(completion)
+        answer = OpenAIAnswer(completion, names)
         while True:
             renamed = completion.model in self._renamed
             if renamed:
@@ -189,7 +200,7 @@ class OpenAICompatible:
             ProviderError: the provider does not say.
         """
         try:
-            listed = msgspec.json.decode(await self._http.get("/models"), type=Catalog)
+            listed = msgspec.json.decode(await self._http.get("/models"), type=OpenAIModels)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._http.broken_json(error) from error
         return [Offered(id=model.id, context=model.context) for model in listed.data]
@@ -198,9 +209,9 @@ class OpenAICompatible:
         """Let go of every connection."""
         await self._http.close()
 
-    def _read(self, answer: "Answer", data: bytes) -> list[Delta]:
+    def _read(self, answer: "OpenAIAnswer", data: bytes) -> list[Delta]:
         try:
-            chunk = CHUNK.decode(data)
+            chunk = CHUNK_DECODER.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._http.broken_json(error) from error
         if chunk.error is not None:
@@ -208,7 +219,7 @@ class OpenAICompatible:
         return answer.add(chunk)
 
 
-class Use:
+class OpenAIToolUse:
     """A use of a tool, as far as it has come."""
 
     __slots__ = ("arguments", "id", "name")
@@ -218,7 +229,7 @@ class Use:
         self.arguments: list[str] = []
 
 
-class Answer:
+class OpenAIAnswer:
     """What has come of an answer.
 
     Args:
@@ -231,10 +242,10 @@ class Answer:
         self._model = completion.model
         self._own = {alias: name for name, alias in names.items()}
         self._texts: list[str] = []
-        self._uses: dict[int, Use] = {}
-        self._usage = Usage()
+        self._uses: dict[int, OpenAIToolUse] = {}
+        self._usage = OpenAIUsage()
 
-    def add(self, chunk: Chunk) -> list[Delta]:
+    def add(self, chunk: OpenAIChunk) -> list[Delta]:
         """Take in one event; the text that it adds."""
         self._model = chunk.model or self._model
         self._usage = chunk.usage or self._usage
@@ -248,10 +259,10 @@ class Answer:
                 self._call(call)
         return found
 
-    def _call(self, call: ToolCall) -> None:
-        use = self._uses.setdefault(call.index, Use())
-        if len(self._uses) > MOST_TOOL_CALLS:
-            raise ProviderBroke(f"a model asks for more than {MOST_TOOL_CALLS} tools at once")
+    def _call(self, call: OpenAIToolCall) -> None:
+        use = self._uses.setdefault(call.index, OpenAIToolUse())
+        if len(self._uses) > MAX_TOOL_CALLS:
+            raise ProviderBroke(f"a model asks for more than {MAX_TOOL_CALLS} tools at once")
         use.id = call.id or use.id
         use.name = call.function.name or use.name
         use.arguments.append(call.function.arguments or "")
@@ -269,7 +280,7 @@ class Answer:
                 ToolUseContent(
                     id=use.id or f"call_{number}",
                     name=self._own.get(use.name, use.name),
-                    input=parsed(provider, use.name, "".join(use.arguments)),
+                    input=parse_tool_arguments(provider, use.name, "".join(use.arguments)),
                 )
             )
         reason = STOP_REASONS.get(self.finish or "", self.finish or "")
@@ -282,12 +293,12 @@ class Answer:
                 model=self._model,
                 stop_reason=reason,
             ),
-            tokens_in=counted(self._usage.prompt_tokens),
-            tokens_out=counted(self._usage.completion_tokens),
+            tokens_in=check_token_count(self._usage.prompt_tokens),
+            tokens_out=check_token_count(self._usage.completion_tokens),
         )
 
 
-def parsed(provider: str, name: str, arguments: str) -> dict[str, Any]:
+def parse_tool_arguments(provider: str, name: str, arguments: str) -> dict[str, Any]:
     """The arguments of a tool as a model wrote them; none are an empty object.
 
     Raises:
@@ -304,18 +315,18 @@ def parsed(provider: str, name: str, arguments: str) -> dict[str, Any]:
     return found
 
 
-def request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
+def make_request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
     """The body of the request, and the names that tools have in it.
 
     Raises:
         ProviderRefused: something in it cannot be said here.
     """
-    names = aliases([tool.name for tool in completion.tools])
+    names = make_aliases([tool.name for tool in completion.tools])
     messages: list[dict[str, Any]] = []
     if completion.system:
         messages.append({"role": "system", "content": completion.system})
     for message in completion.messages:
-        messages += said(message, names)
+        messages += make_messages(message, names)
     body: dict[str, Any] = {
         "model": completion.model,
         "messages": messages,
@@ -348,20 +359,24 @@ def request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
     return body, names
 
 
-def said(message: SamplingMessage, names: Mapping[str, str]) -> list[dict[str, Any]]:
+def make_messages(message: SamplingMessage, names: Mapping[str, str]) -> list[dict[str, Any]]:
     """One message as the API has it; the results of tools are a message each."""
     results, parts, uses = [], [], []
-    for part in blocks(message.content):
+    for part in list_blocks(message.content):
         if isinstance(part, ToolResultContent):
             results.append(
-                {"role": "tool", "tool_call_id": part.tool_use_id, "content": told(part)}
+                {
+                    "role": "tool",
+                    "tool_call_id": part.tool_use_id,
+                    "content": format_tool_result(part),
+                }
             )
         elif isinstance(part, ToolUseContent):
             arguments = msgspec.json.encode(part.input).decode()
             function = {"name": names.get(part.name, part.name), "arguments": arguments}
             uses.append({"id": part.id, "type": "function", "function": function})
         else:
-            parts.append(shown(part))
+            parts.append(make_content_part(part))
     if not parts and not uses:
         return results
     texts = [part["text"] for part in parts if part["type"] == "text"]
@@ -373,7 +388,7 @@ def said(message: SamplingMessage, names: Mapping[str, str]) -> list[dict[str, A
     return [*results, whole]
 
 
-def shown(part: Any) -> dict[str, Any]:
+def make_content_part(part: Any) -> dict[str, Any]:
     """Text, a picture or sound as the API has it.
 
     Raises:
@@ -384,8 +399,8 @@ def shown(part: Any) -> dict[str, Any]:
     if isinstance(part, ImageContent):
         url = f"data:{part.mime_type};base64,{part.data}"
         return {"type": "image_url", "image_url": {"url": url}}
-    if isinstance(part, AudioContent) and part.mime_type in SOUNDS:
-        sound = {"data": part.data, "format": SOUNDS[part.mime_type]}
+    if isinstance(part, AudioContent) and part.mime_type in SOUND_FORMATS:
+        sound = {"data": part.data, "format": SOUND_FORMATS[part.mime_type]}
         return {"type": "input_audio", "input_audio": sound}
     kind = getattr(part, "mime_type", type(part).__name__)
     raise ProviderRefused(f"chat completions have no way to give a model {kind}")

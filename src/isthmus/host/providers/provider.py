@@ -1,15 +1,34 @@
-"""The seam to models: a completion goes in, pieces of text and then the whole message come out."""
+"""The seam to models: a completion goes in, pieces of text and then the whole message come out.
+
+What goes wrong with a provider of models, by what one can do about it.
+"""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from isthmus.host.model.errors import HostError
 from isthmus.wire import CreateMessageResult, SamplingMessage, Tool, ToolChoice
 
-__all__ = ["Completion", "Delta", "Done", "Offered", "Provider", "counted"]
+__all__ = [
+    "BadCredentials",
+    "Completion",
+    "Delta",
+    "Done",
+    "Offered",
+    "Provider",
+    "ProviderBroke",
+    "ProviderEntry",
+    "ProviderError",
+    "ProviderRefused",
+    "ProviderUnavailable",
+    "RateLimited",
+    "TooLong",
+    "check_token_count",
+]
 
-MOST_TOKENS = 1_000_000_000
+MAX_REPORTED_TOKENS = 1_000_000_000
 
 
 class Completion(Struct, frozen=True, kw_only=True):
@@ -72,9 +91,9 @@ class Offered(Struct, frozen=True, kw_only=True):
     context: int | None = None
 
 
-def counted(told: int | None) -> int | None:
+def check_token_count(told: int | None) -> int | None:
     """How many tokens a provider says it took; None where that cannot be, so that it is estimated."""
-    return told if told is not None and 0 <= told <= MOST_TOKENS else None
+    return told if told is not None and 0 <= told <= MAX_REPORTED_TOKENS else None
 
 
 class Provider(Protocol):
@@ -107,3 +126,68 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Let go of every connection; safe to call twice."""
         ...
+
+
+class ProviderError(HostError):
+    """A provider gave no answer.
+
+    Attributes:
+        provider: its name.
+        retry_after: seconds after which another try is worth it; None where nobody said so.
+    """
+
+    again = False
+    """Whether the same request may be sent again soon, as long as nothing of an answer has come."""
+
+    def __init__(
+        self, message: str, *, provider: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.retry_after = retry_after
+
+
+class BadCredentials(ProviderError):
+    """The key is missing, wrong, or not allowed to use this model."""
+
+
+class RateLimited(ProviderError):
+    """The provider wants fewer requests, or more money; ``retry_after`` is what it said."""
+
+    again = True
+
+
+class TooLong(ProviderError):
+    """The conversation does not fit into the model's context."""
+
+
+class ProviderRefused(ProviderError):
+    """The provider does not take the request: the model is unknown, or a member has no meaning."""
+
+
+class ProviderUnavailable(ProviderError):
+    """Nobody answers there, or only to say that nobody can."""
+
+    again = True
+
+
+class ProviderBroke(ProviderError):
+    """The answer broke off or made no sense: what had come until then is no answer."""
+
+
+class ProviderEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How models of a provider are reached.
+
+    Attributes:
+        kind: which of the ways; ``openai`` is the one of OpenAI, Ollama, vLLM and llama.cpp.
+        base_url: where; empty for the usual place of ``anthropic``.
+        key: where its key is: ``${env:NAME}`` or ``${secret:NAME}``; never the key itself.
+        timeout: seconds without a piece of an answer after which it counts as lost.
+        concurrency: completions at once.
+    """
+
+    kind: Literal["openai", "anthropic", "manual"] = "openai"
+    base_url: str = ""
+    key: str = ""
+    timeout: float = 120.0
+    concurrency: int = 8

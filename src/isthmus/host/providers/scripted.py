@@ -1,17 +1,36 @@
-"""A provider that plays a script: for tests, examples and demonstrations."""
+"""A provider that plays a script: for tests, examples and demonstrations.
+
+A model's part, read from a file: for trying a host without a model, and without a network.
+
+A file is a JSON list; each member answers once, in their order::
+
+    [
+      "Hello.",
+      {"use": "shop__book", "with": {"day": "May 1"}},
+      [{"use": "a__x"}, {"use": "b__y"}],
+      {"say": "word by word", "pause": 0.05},
+      {"fail": "nobody answers"},
+      {"when": "weather", "say": "It rains."}
+    ]
+
+A member with ``when`` answers whenever the last message has those words, as often as that is.
+"""
 
 import asyncio
+import json
+import os
 from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
-from isthmus.core.conversation import blocks
+from isthmus.core.sampling import list_blocks
 from isthmus.errors import UsageError
-from isthmus.host.providers.provider import Completion, Delta, Done, Offered
+from isthmus.host.providers.provider import Completion, Delta, Done, Offered, ProviderUnavailable
 from isthmus.wire import CreateMessageResult, TextContent, ToolUseContent
 
-__all__ = ["Answer", "Scripted", "Slow", "When", "words"]
+__all__ = ["Scripted", "ScriptedAnswer", "Slow", "When", "join_prompt", "read_script"]
 
 
 class Slow(Struct, frozen=True):
@@ -38,7 +57,7 @@ class When(Struct, frozen=True):
     answer: Any
 
 
-Answer: TypeAlias = (
+ScriptedAnswer: TypeAlias = (
     str
     | ToolUseContent
     | Sequence[TextContent | ToolUseContent]
@@ -74,14 +93,14 @@ class Scripted:
 
     def __init__(
         self,
-        script: Answer | Sequence[Answer | When],
+        script: ScriptedAnswer | Sequence[ScriptedAnswer | When],
         *,
         name: str = "scripted",
         models: Sequence[str] = ("scripted",),
         deaf: bool = False,
     ) -> None:
         listed = isinstance(script, Sequence) and not isinstance(script, str)
-        steps: Sequence[Any] = script if listed else [When(anything, script)]  # type: ignore[assignment] # the check above
+        steps: Sequence[Any] = script if listed else [When(accept_all, script)]  # type: ignore[assignment] # the check above
         self.name = name
         self.asked: list[Completion] = []
         self.closed = False
@@ -105,16 +124,16 @@ class Scripted:
             else:
                 answer = answer(completion)
         if isinstance(answer, Exception):
-            await rest(pause)
+            await wait_pause(pause)
             try:
                 raise answer
             finally:
                 del answer  # it keeps this frame, and must not be kept by it
         done = self._done(completion, answer)
-        for piece in pieces(done.result):
-            await rest(pause)
+        for piece in split_pieces(done.result):
+            await wait_pause(pause)
             yield Delta(piece)
-        await rest(pause)
+        await wait_pause(pause)
         yield done
 
     async def models(self) -> Sequence[Offered]:
@@ -139,7 +158,7 @@ class Scripted:
         if isinstance(answer, CreateMessageResult):
             result = answer
         else:
-            parts = [TextContent(text=answer)] if isinstance(answer, str) else blocks(answer)
+            parts = [TextContent(text=answer)] if isinstance(answer, str) else list_blocks(answer)
             uses = any(isinstance(part, ToolUseContent) for part in parts)
             result = CreateMessageResult(
                 role="assistant",
@@ -148,36 +167,38 @@ class Scripted:
                 stop_reason="toolUse" if uses else "endTurn",
             )
         if not self._deaf:
-            result = shortened(result, completion.max_tokens)
-        read = len(words(completion).split())
-        wrote = sum(len(piece.split()) for piece in pieces(result)) or 1
+            result = truncate_result(result, completion.max_tokens)
+        read = len(join_prompt(completion).split())
+        wrote = sum(len(piece.split()) for piece in split_pieces(result)) or 1
         return Done(result=result, tokens_in=read, tokens_out=wrote)
 
 
-def anything(_completion: Completion) -> bool:
+def accept_all(_completion: Completion) -> bool:
     """Fits every completion."""
     return True
 
 
-def words(completion: Completion) -> str:
+def join_prompt(completion: Completion) -> str:
     """All that a model is given to read, as one text: for rules that look for a word."""
-    parts = [part for message in completion.messages for part in blocks(message.content)]
+    parts = [part for message in completion.messages for part in list_blocks(message.content)]
     texts = [
         part.text if isinstance(part, TextContent) else str(to_builtins(part)) for part in parts
     ]
     return "\n".join([completion.system, *texts] if completion.system else texts)
 
 
-def pieces(result: CreateMessageResult) -> list[str]:
+def split_pieces(result: CreateMessageResult) -> list[str]:
     """The text of a message, a word a piece, blanks kept."""
-    text = "".join(part.text for part in blocks(result.content) if isinstance(part, TextContent))
+    text = "".join(
+        part.text for part in list_blocks(result.content) if isinstance(part, TextContent)
+    )
     found: list[str] = []
     for word in text.split(" "):
         found.append(word if not found else f" {word}")
     return [piece for piece in found if piece]
 
 
-def shortened(result: CreateMessageResult, most: int) -> CreateMessageResult:
+def truncate_result(result: CreateMessageResult, most: int) -> CreateMessageResult:
     """A message of text with at most so many words; one that uses tools is left as it is."""
     written = result.content
     if not isinstance(written, TextContent) or len(written.text.split()) <= most:
@@ -191,9 +212,77 @@ def shortened(result: CreateMessageResult, most: int) -> CreateMessageResult:
     )
 
 
-async def rest(seconds: float) -> None:
+async def wait_pause(seconds: float) -> None:
     """A pause; none is taken for nothing."""
     if seconds == float("inf"):
         await asyncio.Event().wait()
     elif seconds:
         await asyncio.sleep(seconds)
+
+
+STEP_MEMBERS = {"say", "use", "with", "fail", "pause", "when"}
+
+
+def read_script(path: str | os.PathLike[str], *, name: str = "scripted") -> Scripted:
+    """The provider that plays a file.
+
+    Args:
+        path: the file.
+        name: what the provider is called.
+
+    Raises:
+        UsageError: there is no such file, or it is no script; the message says what and where.
+    """
+    file = Path(path)
+    try:
+        steps = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{file} is no JSON: {error}") from None
+    if not isinstance(steps, list):
+        raise UsageError(f"{file}: a script is a list, with what is said first at its beginning")
+    found = [_read_step(step, f"{file}, step {number}") for number, step in enumerate(steps, 1)]
+    return Scripted(found, name=name)
+
+
+def _read_step(step: Any, where: str) -> Any:
+    """One answer, or one that is for some messages only."""
+    answer = _read_answer(step, where)
+    if isinstance(step, dict) and "when" in step:
+        wanted = str(step["when"]).lower()
+        return When(lambda completion: wanted in read_last_message(completion), answer)
+    return answer
+
+
+def _read_answer(step: Any, where: str) -> Any:
+    if isinstance(step, str):
+        return step
+    if isinstance(step, list):
+        return [_read_block(part, where, number) for number, part in enumerate(step)]
+    if not isinstance(step, dict) or set(step) - STEP_MEMBERS:
+        raise UsageError(
+            f"{where}: a text, a list or an object of {', '.join(sorted(STEP_MEMBERS))}"
+        )
+    if "fail" in step:
+        return ProviderUnavailable(str(step["fail"]))
+    answer = [_read_block(step, where, 0)]
+    return Slow(answer, float(step["pause"])) if "pause" in step else answer
+
+
+def _read_block(part: Any, where: str, number: int) -> TextContent | ToolUseContent:
+    if isinstance(part, str):
+        return TextContent(text=part)
+    if isinstance(part, dict) and isinstance(part.get("use"), str):
+        given = part.get("with", {})
+        if isinstance(given, dict):
+            return ToolUseContent(id=f"use_{number}", name=part["use"], input=given)
+    if isinstance(part, dict) and isinstance(part.get("say"), str):
+        return TextContent(text=part["say"])
+    raise UsageError(f"{where}: it neither says nor uses anything: {json.dumps(part)}")
+
+
+def read_last_message(completion: Completion) -> str:
+    """What the last message says, in small letters."""
+    recent = structs.replace(completion, system=None, messages=completion.messages[-1:])
+    return join_prompt(recent).lower()

@@ -6,11 +6,11 @@ Names are imported when they are first used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isthmus.host.sampling.asked import edits as edits
+    from isthmus.host.providers.provider import ProviderEntry
     from isthmus.host.sampling.models import Model as Model
     from isthmus.host.sampling.models import Models as Models
-    from isthmus.host.sampling.models import ProviderEntry as ProviderEntry
     from isthmus.host.sampling.models import Weights as Weights
+    from isthmus.host.sampling.request import edits
     from isthmus.host.sampling.selection import Need as Need
     from isthmus.host.sampling.selection import NoModel as NoModel
     from isthmus.host.sampling.selection import Selection as Selection
@@ -29,9 +29,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "edits": "asked",
-    **dict.fromkeys(("Model", "Models", "ProviderEntry", "Weights"), "models"),
-    **dict.fromkeys(("Need", "NoModel", "Selection", "select"), "selection"),
+    "Model": "isthmus.host.sampling.models",
+    "Models": "isthmus.host.sampling.models",
+    "Need": "isthmus.host.sampling.selection",
+    "NoModel": "isthmus.host.sampling.selection",
+    "ProviderEntry": "isthmus.host.providers.provider",
+    "Selection": "isthmus.host.sampling.selection",
+    "Weights": "isthmus.host.sampling.models",
+    "edits": "isthmus.host.sampling.request",
+    "select": "isthmus.host.sampling.selection",
 }
 
 
@@ -42,5 +48,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'isthmus.host.sampling' has no attribute {name!r}")
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(f"isthmus.host.sampling.{home}"), name)
+    value = globals()[name] = getattr(import_module(home), name)
     return value

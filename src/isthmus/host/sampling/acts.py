@@ -5,41 +5,41 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Struct, structs
 
-from isthmus.core.conversation import overstepped
-from isthmus.host.act import Act, Outcome
-from isthmus.host.answers import Asking
-from isthmus.host.attempt import Attempt
-from isthmus.host.errors import BadArguments
-from isthmus.host.interaction import Decision, SamplingAsked, SamplingWritten
-from isthmus.host.policy.facts import Facts
-from isthmus.host.policy.trace import Review, Trace
-from isthmus.host.sampling.asked import (
-    Automatic,
-    BadEdit,
-    changes,
-    digest,
-    need,
-    overlaid,
-    wanted,
-)
-from isthmus.host.sampling.budgets import Allowance
+from isthmus.core.sampling import find_result_flaw
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.errors import BadArguments
+from isthmus.host.model.facts import Facts
+from isthmus.host.model.interaction import Decision, SamplingAsked, SamplingWritten
+from isthmus.host.model.trace import Review, Trace
+from isthmus.host.pipeline.acts.act import Act, ActOutcome
+from isthmus.host.questions.answers import ServerQuestion
+from isthmus.host.sampling.budgets import SamplingAllowance
+from isthmus.host.sampling.completion import WrittenMessage
 from isthmus.host.sampling.models import Models
+from isthmus.host.sampling.request import (
+    AutomaticAmount,
+    BadEdit,
+    apply_edit,
+    digest_changes,
+    digest_value,
+    estimate_need,
+    parse_wanted,
+)
 from isthmus.host.sampling.selection import Selection
-from isthmus.host.sampling.writing import Written
 from isthmus.wire import CreateMessageParams, CreateMessageResult
 
 if TYPE_CHECKING:
     from isthmus.host.sampling.sampler import Sampler
 
-__all__ = ["RequestAct", "Text", "WrittenAct", "facts_of"]
+__all__ = ["SampledText", "SamplingRequestAct", "SamplingResponseAct", "make_facts"]
 
-BEFORE: frozenset[Review | None] = frozenset({"both", "before"})
-AFTER: frozenset[Review | None] = frozenset({None, "both", "after"})
-REWRITES = 5
+REVIEWS_BEFORE: frozenset[Review | None] = frozenset({"both", "before"})
+REVIEWS_AFTER: frozenset[Review | None] = frozenset({None, "both", "after"})
+MAX_REWRITES = 5
 """How often a person may have a model write anew."""
 
 
-def facts_of(asking: Asking) -> Facts:
+def make_facts(asking: ServerQuestion) -> Facts:
     """What policy is to know of the server that asks."""
     options = asking.entry.options
     return Facts(
@@ -52,7 +52,7 @@ def facts_of(asking: Asking) -> Facts:
     )
 
 
-class Text(Struct, frozen=True, kw_only=True):
+class SampledText(Struct, frozen=True, kw_only=True):
     """An answer with what belongs to it.
 
     Attributes:
@@ -62,13 +62,13 @@ class Text(Struct, frozen=True, kw_only=True):
         detail: for the audit log.
     """
 
-    written: Written
+    written: WrittenMessage
     cost: int | None
     asked: CreateMessageParams
     detail: dict[str, Any]
 
 
-class RequestAct(Act[Text]):
+class SamplingRequestAct(Act[SampledText]):
     """A server's request, from the question whether it may be put to a model to the answer.
 
     Args:
@@ -83,7 +83,7 @@ class RequestAct(Act[Text]):
     def __init__(
         self,
         sampler: "Sampler",
-        asking: Asking,
+        asking: ServerQuestion,
         params: CreateMessageParams,
         *,
         models: Models,
@@ -97,7 +97,9 @@ class RequestAct(Act[Text]):
         self._selection = selection
         self._context = context
         self._trace: Trace | None = None
-        self._automatic: Automatic | None = None  # how much a person allowed in advance, just now
+        self._automatic: AutomaticAmount | None = (
+            None  # how much a person allowed in advance, just now
+        )
         self._remembered = False  # they said yes for longer than once
         self._touched = False  # they edited it
         self._unasked = False  # an earlier yes for an amount covers it
@@ -105,7 +107,7 @@ class RequestAct(Act[Text]):
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
         """What policy is to know."""
-        return facts_of(self._asking)
+        return make_facts(self._asking)
 
     def check(self, attempt: Attempt) -> None:
         """The request, also an edited one, is one of at most what the server asked for.
@@ -122,7 +124,7 @@ class RequestAct(Act[Text]):
             raise
 
     def _fits(self, attempt: Attempt) -> None:
-        now = wanted(attempt.arguments)
+        now = parse_wanted(attempt.arguments)
         if now.model not in self._selection.possible:
             raise BadArguments(
                 f"model {now.model!r} may not be used for this; "
@@ -148,20 +150,20 @@ class RequestAct(Act[Text]):
         if trace.effect == "ask":
             return review != "after"
         if not trace.grant and not self._sampler.granted(self._asking, attempt, trace):
-            return review is None or review in BEFORE
+            return review is None or review in REVIEWS_BEFORE
         allowance = self._sampler.budgets.allowance(attempt.run, attempt.server, attempt.object)
         if allowance is None:
             return False
-        now = wanted(attempt.arguments)
-        about = need(now.params)
+        now = parse_wanted(attempt.arguments)
+        about = estimate_need(now.params)
         cost = self._models[now.model].cost(about.tokens, about.max_tokens)
         self._unasked = allowance.covers(about.tokens + about.max_tokens, cost)
         return not self._unasked
 
     def payload(self, attempt: Attempt, trace: Trace) -> SamplingAsked:  # noqa: ARG002 - as called
         """The whole request, and how its model was chosen."""
-        now = wanted(attempt.arguments)
-        about = need(now.params)
+        now = parse_wanted(attempt.arguments)
+        about = estimate_need(now.params)
         return SamplingAsked(
             params=now.params,
             model=now.model,
@@ -177,13 +179,13 @@ class RequestAct(Act[Text]):
         if decision.edited is UNSET:
             return attempt
         self._touched = True
-        plain, self._automatic = overlaid(attempt.arguments, decision.edited)
-        self._edited |= changes(attempt.arguments, plain, self._sampler.state.key())
+        plain, self._automatic = apply_edit(attempt.arguments, decision.edited)
+        self._edited |= digest_changes(attempt.arguments, plain, self._sampler.state.key())
         if plain == attempt.arguments:
             return attempt
         return structs.replace(attempt, arguments=plain, object=str(plain["model"]))
 
-    async def dispatch(self, attempt: Attempt) -> Text:
+    async def dispatch(self, attempt: Attempt) -> SampledText:
         """Have the model write."""
         if self._remembered:
             await self._allow(attempt)
@@ -195,20 +197,20 @@ class RequestAct(Act[Text]):
         if self._automatic is None:
             await budgets.forget(*account)
         elif attempt.run:
-            allowed = Allowance(tokens=self._automatic.tokens, cost=self._automatic.cost)
+            allowed = SamplingAllowance(tokens=self._automatic.tokens, cost=self._automatic.cost)
             await budgets.allow(*account, allowed)
 
-    async def review(self, attempt: Attempt, result: Text) -> Text:
+    async def review(self, attempt: Attempt, result: SampledText) -> SampledText:
         """Let a person look at what was written, unless a rule or an earlier yes says otherwise."""
         # spec 2025-11-25 client/sampling#user-interaction-model: SHOULD present generated
         # responses for review before delivery
-        for _ in range(REWRITES):
-            act = WrittenAct(
+        for _ in range(MAX_REWRITES):
+            act = SamplingResponseAct(
                 self._sampler, self._asking, result, wants=self._after(), automatic=self._unasked
             )
             answer = self._asking.attempt("sampling.respond", attempt.object, act.described())
             answer = structs.replace(answer, parent=attempt.id, run=attempt.run)
-            if not act.wants and not self._sampler.ruled(answer, facts_of(self._asking)):
+            if not act.wants and not self._sampler.ruled(answer, make_facts(self._asking)):
                 return result
             seen = await self._sampler.pipeline.run(answer, act)
             if seen is not None:
@@ -219,12 +221,12 @@ class RequestAct(Act[Text]):
                     detail={**result.detail, **({"edited": edits} if edits else {})},
                 )
             result = await self._write(attempt)
-        raise BadEdit(f"a model was to write anew more than {REWRITES} times")
+        raise BadEdit(f"a model was to write anew more than {MAX_REWRITES} times")
 
-    def outcome(self, result: Text) -> Outcome:
+    def outcome(self, result: SampledText) -> ActOutcome:
         """What it took, and which model it really was."""
         written = result.written
-        return Outcome(
+        return ActOutcome(
             result=msgspec.to_builtins(written.result),
             tokens_in=written.tokens_in,
             tokens_out=written.tokens_out,
@@ -238,10 +240,10 @@ class RequestAct(Act[Text]):
         trace = self._trace
         if trace is None or self._unasked or self._sampler.by_hand(self._selection):
             return False
-        return trace.obligations.review in AFTER
+        return trace.obligations.review in REVIEWS_AFTER
 
-    async def _write(self, attempt: Attempt) -> Text:
-        now = wanted(attempt.arguments)
+    async def _write(self, attempt: Attempt) -> SampledText:
+        now = parse_wanted(attempt.arguments)
         model = self._models[now.model]
         written, cost = await self._sampler.write(self._asking, model, now.params)
         await self._sampler.budgets.draw(
@@ -261,10 +263,10 @@ class RequestAct(Act[Text]):
             detail["context"] = list(self._context)
         if written.cut:
             detail["cut"] = True
-        return Text(written=written, cost=cost, asked=now.params, detail=detail)
+        return SampledText(written=written, cost=cost, asked=now.params, detail=detail)
 
 
-class WrittenAct(Act[CreateMessageResult | None]):
+class SamplingResponseAct(Act[CreateMessageResult | None]):
     """What a model wrote, on its way to the server: None where it is to be written anew.
 
     Its text is no argument of the attempt: the audit log keeps a digest of it and no more.
@@ -283,8 +285,8 @@ class WrittenAct(Act[CreateMessageResult | None]):
     def __init__(
         self,
         sampler: "Sampler",
-        asking: Asking,
-        text: Text,
+        asking: ServerQuestion,
+        text: SampledText,
         *,
         wants: bool,
         automatic: bool = False,
@@ -306,12 +308,12 @@ class WrittenAct(Act[CreateMessageResult | None]):
         return {
             "stopReason": plain.get("stopReason", ""),
             "bytes": len(msgspec.json.encode(self._message)),
-            "digest": digest(plain["content"], self._key),
+            "digest": digest_value(plain["content"], self._key),
         }
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
         """What policy is to know."""
-        return facts_of(self._asking)
+        return make_facts(self._asking)
 
     def check(self, attempt: Attempt) -> None:  # noqa: ARG002 - as called
         """What a person made of it is a message that a model could have given.
@@ -319,7 +321,7 @@ class WrittenAct(Act[CreateMessageResult | None]):
         Raises:
             BadEdit: it is not.
         """
-        wrong = self._message and overstepped(self._text.asked, self._message)
+        wrong = self._message and find_result_flaw(self._text.asked, self._message)
         if wrong:
             raise BadEdit(f"the edited message cannot be sent: {wrong}")
 
@@ -353,10 +355,10 @@ class WrittenAct(Act[CreateMessageResult | None]):
         if decision.edited is UNSET:
             return attempt
         before = msgspec.to_builtins(self._text.written.result)
-        after = rewritten(before, decision.edited)
-        self._message = None if after is None else message(after)
+        after = apply_message_edit(before, decision.edited)
+        self._message = None if after is None else parse_message(after)
         if after is not None:
-            named = changes(before, after, self._key).items()
+            named = digest_changes(before, after, self._key).items()
             self.edited_names = {f"result.{name}": pair for name, pair in named}
         described = self.described()
         if described == attempt.arguments:
@@ -368,7 +370,7 @@ class WrittenAct(Act[CreateMessageResult | None]):
         return self._message
 
 
-def rewritten(before: dict[str, Any], edited: Any) -> dict[str, Any] | None:
+def apply_message_edit(before: dict[str, Any], edited: Any) -> dict[str, Any] | None:
     """A message as a person has edited it, as plain data; None where it is to be written anew.
 
     Raises:
@@ -385,7 +387,7 @@ def rewritten(before: dict[str, Any], edited: Any) -> dict[str, Any] | None:
     return None if given.get("regenerate") is True else {**before, **given}
 
 
-def message(plain: dict[str, Any]) -> CreateMessageResult:
+def parse_message(plain: dict[str, Any]) -> CreateMessageResult:
     """The message that plain data stands for.
 
     Raises:

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from isthmus.host.config.entries import SamplingLimits
-from isthmus.host.errors import Exhausted
+from isthmus.host.model.entries import SamplingLimits
+from isthmus.host.model.errors import Exhausted
 from isthmus.host.sampling.models import Model
-from isthmus.host.state import HostState
+from isthmus.host.state.database import HostState
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Allowance", "Budgets", "Charge"]
+__all__ = ["SamplingAllowance", "SamplingBudgets", "SamplingCharge"]
 
-DAY = 86_400
+DAY_S = 86_400
 KEPT_DAYS = 90
-MOST_ALLOWANCES = 10_000
+MAX_ALLOWANCES = 10_000
 
-Key = tuple[str, str, str]
+AllowanceKey = tuple[str, str, str]
 
 
-class Charge(Struct, frozen=True, kw_only=True):
+class SamplingCharge(Struct, frozen=True, kw_only=True):
     """What was charged for an answer before it began.
 
     Attributes:
@@ -44,7 +44,7 @@ class Charge(Struct, frozen=True, kw_only=True):
     max_tokens: int
 
 
-class Allowance(Struct, frozen=True, kw_only=True):
+class SamplingAllowance(Struct, frozen=True, kw_only=True):
     """What a person allowed in advance, for one server, run and model; None for any amount.
 
     Attributes:
@@ -62,7 +62,7 @@ class Allowance(Struct, frozen=True, kw_only=True):
         return self.cost is None or (cost is not None and cost <= self.cost)
 
 
-class Budgets:
+class SamplingBudgets:
     """The accounts of all servers.
 
     Args:
@@ -72,7 +72,7 @@ class Budgets:
     def __init__(self, state: HostState) -> None:
         self._state = state
         self._clock = state.clock
-        self._allowed: dict[Key, Allowance] = {}
+        self._allowed: dict[AllowanceKey, SamplingAllowance] = {}
 
     async def load(self) -> None:
         """Read what was allowed in advance; accounts of long ago are dropped."""
@@ -81,24 +81,26 @@ class Budgets:
         def work(db: "sqlite3.Connection") -> list[tuple[str, str, str, int | None, int | None]]:
             db.execute("DELETE FROM sampling_usage WHERE day < ?", (oldest,))
             db.execute(
-                "DELETE FROM sampling_allowance WHERE at_us < ?", (oldest * DAY * 1_000_000,)
+                "DELETE FROM sampling_allowance WHERE at_us < ?", (oldest * DAY_S * 1_000_000,)
             )
             return db.execute(
                 "SELECT run, server, model, tokens, cost_micro FROM sampling_allowance"
             ).fetchall()
 
         for run, server, model, tokens, cost in await self._state.write(work):
-            self._allowed[run, server, model] = Allowance(tokens=tokens, cost=cost)
+            self._allowed[run, server, model] = SamplingAllowance(tokens=tokens, cost=cost)
 
     async def used(self, server: str) -> tuple[int, int, int]:
         """Requests, tokens and micro-dollars of a server today."""
         day = self._today()
-        row: tuple[int, int, int] | None = await self._state.read(lambda db: usage(db, server, day))
+        row: tuple[int, int, int] | None = await self._state.read(
+            lambda db: read_usage(db, server, day)
+        )
         return row or (0, 0, 0)
 
     async def charge(
         self, server: str, limits: SamplingLimits, model: Model, tokens_in: int, max_tokens: int
-    ) -> Charge:
+    ) -> SamplingCharge:
         """Charge what an answer may cost at most; it is durable when this returns.
 
         Args:
@@ -114,40 +116,44 @@ class Budgets:
         """
         day = self._today()
 
-        def work(db: "sqlite3.Connection") -> Charge:
-            _, tokens, spent = usage(db, server, day) or (0, 0, 0)
+        def work(db: "sqlite3.Connection") -> SamplingCharge:
+            _, tokens, spent = read_usage(db, server, day) or (0, 0, 0)
             most = max_tokens
             if limits.tokens is not None:
                 most = min(most, limits.tokens - tokens - tokens_in)
             if limits.cost is not None:
-                most = min(most, affordable(model, limits.cost * 1e6 - spent, tokens_in, most))
+                most = min(
+                    most, compute_affordable(model, limits.cost * 1e6 - spent, tokens_in, most)
+                )
             if most < 1:
                 raise self._empty(server, limits, tokens, spent)
             whole = tokens_in + most
             cost = model.cost(tokens_in, most) or 0
-            add(db, (server, day), 1, whole, cost)
-            return Charge(server=server, day=day, tokens=whole, cost=cost, max_tokens=most)
+            add_usage(db, (server, day), 1, whole, cost)
+            return SamplingCharge(server=server, day=day, tokens=whole, cost=cost, max_tokens=most)
 
         return await self._state.write(work)
 
-    async def settle(self, charge: Charge, tokens: int, cost: int) -> None:
+    async def settle(self, charge: SamplingCharge, tokens: int, cost: int) -> None:
         """Put right what was charged: it took so many tokens and micro-dollars."""
         await self._state.write(
-            lambda db: add(
+            lambda db: add_usage(
                 db, (charge.server, charge.day), 0, tokens - charge.tokens, cost - charge.cost
             )
         )
 
-    def settle_soon(self, charge: Charge, tokens: int, cost: int) -> None:
+    def settle_soon(self, charge: SamplingCharge, tokens: int, cost: int) -> None:
         """As :meth:`settle`, within milliseconds: for who must not wait, being cancelled."""
         account = charge.server, charge.day
-        self._state.post(lambda db: add(db, account, 0, tokens - charge.tokens, cost - charge.cost))
+        self._state.post(
+            lambda db: add_usage(db, account, 0, tokens - charge.tokens, cost - charge.cost)
+        )
 
-    def allowance(self, run: str, server: str, model: str) -> Allowance | None:
+    def allowance(self, run: str, server: str, model: str) -> SamplingAllowance | None:
         """What is left of what was allowed in advance; None where nothing was said of amounts."""
         return self._allowed.get((run, server, model))
 
-    async def allow(self, run: str, server: str, model: str, allowance: Allowance) -> None:
+    async def allow(self, run: str, server: str, model: str, allowance: SamplingAllowance) -> None:
         """Allow so much in advance, in place of what was allowed before."""
         key = (run, server, model)
         row = (*key, int(self._clock() * 1e6), allowance.tokens, allowance.cost)
@@ -158,7 +164,7 @@ class Budgets:
         )
         self._allowed.pop(key, None)
         self._allowed[key] = allowance
-        while len(self._allowed) > MOST_ALLOWANCES:
+        while len(self._allowed) > MAX_ALLOWANCES:
             del self._allowed[next(iter(self._allowed))]
 
     async def forget(self, run: str, server: str, model: str) -> None:
@@ -175,14 +181,14 @@ class Budgets:
         """Take out of what was allowed in advance."""
         left = self._allowed.get((run, server, model))
         if left is not None:
-            rest = Allowance(
+            rest = SamplingAllowance(
                 tokens=None if left.tokens is None else max(left.tokens - tokens, 0),
                 cost=None if left.cost is None else max(left.cost - cost, 0),
             )
             await self.allow(run, server, model, rest)
 
     def _today(self) -> int:
-        return int(self._clock() // DAY)
+        return int(self._clock() // DAY_S)
 
     def _empty(self, server: str, limits: SamplingLimits, tokens: int, spent: int) -> Exhausted:
         parts = []
@@ -193,11 +199,11 @@ class Budgets:
         return Exhausted(
             f"server {server!r} has used {' and '.join(parts)} that models may take for it in a "
             "day, and this would be more (host.sampling of its entry)",
-            retry_after=DAY - self._clock() % DAY,
+            retry_after=DAY_S - self._clock() % DAY_S,
         )
 
 
-def affordable(model: Model, left: float, tokens_in: int, most: int) -> int:
+def compute_affordable(model: Model, left: float, tokens_in: int, most: int) -> int:
     """How many tokens can be written for what is left; as many as wanted where prices are unknown."""
     if model.cost_in is None or model.cost_out is None:
         return most
@@ -207,7 +213,7 @@ def affordable(model: Model, left: float, tokens_in: int, most: int) -> int:
     return int(rest // model.cost_out)
 
 
-def usage(db: "sqlite3.Connection", server: str, day: int) -> tuple[int, int, int] | None:
+def read_usage(db: "sqlite3.Connection", server: str, day: int) -> tuple[int, int, int] | None:
     """The row of an account."""
     row: tuple[int, int, int] | None = db.execute(
         "SELECT requests, tokens, cost_micro FROM sampling_usage WHERE server = ? AND day = ?",
@@ -216,7 +222,7 @@ def usage(db: "sqlite3.Connection", server: str, day: int) -> tuple[int, int, in
     return row
 
 
-def add(
+def add_usage(
     db: "sqlite3.Connection", account: tuple[str, int], requests: int, tokens: int, cost: int
 ) -> None:
     """Count more, or less, on the account of a server on a day."""

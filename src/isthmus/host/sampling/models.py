@@ -14,19 +14,20 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from isthmus.host import toml
-from isthmus.host.errors import ConfigError
+from isthmus.host.model import toml
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.providers.provider import ProviderEntry
 
-__all__ = ["EXAMPLE", "Modality", "Model", "Models", "ProviderEntry", "Weights"]
+__all__ = ["EXAMPLE_FILE", "Modality", "Model", "Models", "Weights"]
 
 Modality: TypeAlias = Literal["text", "image", "audio"]
 
 T = TypeVar("T", bound=Struct)
 
-ANSWER = 256
+SPEED_ANSWER_TOKENS = 256
 """Tokens of the answer whose time is a model's speed."""
 
-EXAMPLE = Path(__file__).with_name("models.example.toml")
+EXAMPLE_FILE = Path(__file__).with_name("models.example.toml")
 """A file to start from. Its figures show the form; they are nobody's prices."""
 
 
@@ -39,24 +40,6 @@ class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 DEFAULT_WEIGHTS = Weights()
-
-
-class ProviderEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How models of a provider are reached.
-
-    Attributes:
-        kind: which of the ways; ``openai`` is the one of OpenAI, Ollama, vLLM and llama.cpp.
-        base_url: where; empty for the usual place of ``anthropic``.
-        key: where its key is: ``${env:NAME}`` or ``${secret:NAME}``; never the key itself.
-        timeout: seconds without a piece of an answer after which it counts as lost.
-        concurrency: completions at once.
-    """
-
-    kind: Literal["openai", "anthropic", "manual"] = "openai"
-    base_url: str = ""
-    key: str = ""
-    timeout: float = 120.0
-    concurrency: int = 8
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,7 +112,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return round(self.cost_in * tokens_in + self.cost_out * tokens_out)
 
 
-class Measured(Struct, frozen=True, gc=False):
+class ModelFigures(Struct, frozen=True, gc=False):
     """What selection compares of a model, with medians for what is unknown.
 
     Attributes:
@@ -181,7 +164,7 @@ class Models:
             if model.id in self.by_id:
                 raise ConfigError(f"{source}: two models are called {model.id!r}: rename one")
             self.by_id[model.id] = model
-        self.measured = measured(self.all)
+        self.measured = compute_figures(self.all)
 
     def __iter__(self) -> Iterator[Model]:
         return iter(self.all)
@@ -213,17 +196,17 @@ class Models:
             ConfigError: it says what cannot be: with line and key.
         """
         try:
-            said = toml.parse(text)
+            said = toml.parse_toml(text)
         except toml.BadToml as error:
             raise ConfigError(f"{source}: {error}") from error
         unknown = set(said) - {"weights", "equivalents", "providers", "model"}
         if unknown:
             key = min(unknown)
             raise ConfigError(
-                f"{source}, line {line_of(text, key)}: {key!r} is none of weights, equivalents, "
+                f"{source}, line {find_line(text, key)}: {key!r} is none of weights, equivalents, "
                 "providers and [[model]]"
             )
-        page = Page(text, source)
+        page = ModelsFile(text, source)
         tables = page.tables(said)
         return cls(
             [page.model(number, table) for number, table in enumerate(tables, 1)],
@@ -241,7 +224,7 @@ class Models:
         )
 
 
-class Page:
+class ModelsFile:
     """A file of models, to say where in it something is wrong."""
 
     def __init__(self, text: str, source: str) -> None:
@@ -254,7 +237,7 @@ class Page:
         tables = said.get("model", [])
         if isinstance(tables, list) and all(isinstance(table, dict) for table in tables):
             return tables
-        line = line_of(self._text, "model")
+        line = find_line(self._text, "model")
         raise ConfigError(f"{self._source}, line {line}: models are tables: [[model]] above each")
 
     def model(self, number: int, table: dict[str, Any]) -> Model:
@@ -290,12 +273,12 @@ class Page:
             raise self._error(where, known or "", words, number) from error
 
     def _error(self, where: str, key: str, words: str, number: int) -> ConfigError:
-        line = line_of(self._text, key, where, number)
+        line = find_line(self._text, key, where, number)
         keyed = f", {key}" if key else ""
         return ConfigError(f"{self._source}, line {line}: {where}{keyed}: {words}")
 
 
-def line_of(text: str, key: str, table: str = "", number: int = 0) -> int:
+def find_line(text: str, key: str, table: str = "", number: int = 0) -> int:
     """The line that a key stands in, or its table; 1 where neither is found.
 
     Args:
@@ -319,39 +302,42 @@ def line_of(text: str, key: str, table: str = "", number: int = 0) -> int:
     return began or 1
 
 
-def measured(models: Sequence[Model]) -> dict[str, Measured]:
+def compute_figures(models: Sequence[Model]) -> dict[str, ModelFigures]:
     """What selection compares, by the id of the model."""
-    prices = {model.id: blended(model) for model in models}
-    price = middle(prices.values())
-    speed, first = middle(m.tok_s for m in models), middle(m.ttft_ms for m in models)
-    clever = middle(m.intelligence for m in models)
-    found: dict[str, Measured] = {}
+    prices = {model.id: blend_price(model) for model in models}
+    price = compute_median(prices.values())
+    speed, first = (
+        compute_median(m.tok_s for m in models),
+        compute_median(m.ttft_ms for m in models),
+    )
+    clever = compute_median(m.intelligence for m in models)
+    found: dict[str, ModelFigures] = {}
     for model in models:
-        rate = known(model.tok_s, speed)
-        wait = known(model.ttft_ms, first) / 1000
+        rate = fill_unknown(model.tok_s, speed)
+        wait = fill_unknown(model.ttft_ms, first) / 1000
         names = (model.id, *model.aliases, model.family)
-        found[model.id] = Measured(
-            known(prices[model.id], price),
-            wait + (ANSWER / rate if rate else 0.0),
-            known(model.intelligence, clever),
+        found[model.id] = ModelFigures(
+            fill_unknown(prices[model.id], price),
+            wait + (SPEED_ANSWER_TOKENS / rate if rate else 0.0),
+            fill_unknown(model.intelligence, clever),
             tuple(name.lower() for name in names if name),
         )
     return found
 
 
-def blended(model: Model) -> float | None:
+def blend_price(model: Model) -> float | None:
     """One price for both ways: three tokens read for one written; None where one is unknown."""
     if model.cost_in is None or model.cost_out is None:
         return None
     return 0.75 * model.cost_in + 0.25 * model.cost_out
 
 
-def middle(values: Iterable[float | None]) -> float:
+def compute_median(values: Iterable[float | None]) -> float:
     """The median of what is known; 0.0 where nothing is."""
     found = [value for value in values if value is not None]
     return median(found) if found else 0.0
 
 
-def known(value: float | None, otherwise: float) -> float:
+def fill_unknown(value: float | None, otherwise: float) -> float:
     """A figure, or what stands for an unknown one."""
     return otherwise if value is None else value

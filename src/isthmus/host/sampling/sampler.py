@@ -3,9 +3,12 @@
 A request is validated and counted, gets the context that policy lets it have, and a model; then it
 passes the pipeline, where policy decides and a person looks at it. What the model wrote is looked at
 again before the server gets it.
+
+A sampler, put together from the file of models and what a program gives besides.
 """
 
 import math
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,30 +17,35 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET, structs
 
-from isthmus.client.gate import BadQuestion
+from isthmus.client.model.questions import BadQuestion
 from isthmus.core.answers import Declined
 from isthmus.errors import Refuse, Rejected
-from isthmus.host.answers import Asking
-from isthmus.host.attempt import Attempt
-from isthmus.host.audit.row import Row
-from isthmus.host.errors import BadArguments, Denied, Exhausted, HostError
-from isthmus.host.events import Noticed
-from isthmus.host.framing import framed
-from isthmus.host.limits import Slots
-from isthmus.host.pipeline import Pipeline
-from isthmus.host.policy.facts import Facts
-from isthmus.host.policy.trace import Trace
-from isthmus.host.providers.failures import ProviderError
-from isthmus.host.providers.provider import Provider
-from isthmus.host.sampling.acts import RequestAct, facts_of
-from isthmus.host.sampling.asked import BadEdit, arguments, need, rounds, unfit
-from isthmus.host.sampling.budgets import Budgets
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.errors import BadArguments, Denied, Exhausted, HostError
+from isthmus.host.model.events import HostNotice
+from isthmus.host.model.facts import Facts
+from isthmus.host.model.framing import frame_text
+from isthmus.host.model.row import AuditRow
+from isthmus.host.model.trace import Trace
+from isthmus.host.pipeline.acts.server_acts import ShareAct, SharedContext
+from isthmus.host.pipeline.limits import ServerSlots
+from isthmus.host.pipeline.pipeline import Pipeline
+from isthmus.host.providers.provider import Provider, ProviderError
+from isthmus.host.questions.answers import ServerQuestion
+from isthmus.host.sampling.acts import SamplingRequestAct, make_facts
+from isthmus.host.sampling.budgets import SamplingBudgets
+from isthmus.host.sampling.completion import CompletionProgress, CompletionRunner, WrittenMessage
 from isthmus.host.sampling.models import Model, Models
+from isthmus.host.sampling.request import (
+    BadEdit,
+    count_rounds,
+    estimate_need,
+    find_fault,
+    make_arguments,
+)
 from isthmus.host.sampling.selection import NoModel, Selection, select
-from isthmus.host.sampling.writing import Progress, Writing, Written
-from isthmus.host.sharing import ShareAct, Shared
-from isthmus.host.state import HostState
-from isthmus.revisions.codes import LIMITED
+from isthmus.host.state.database import HostState
+from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.store.meter import MemoryMeter, Rate
 from isthmus.wire import (
     CreateMessageParams,
@@ -47,29 +55,31 @@ from isthmus.wire import (
 )
 
 if TYPE_CHECKING:
-    from isthmus.client.sampling import Sampled
+    from isthmus.client.features.sampling import Sampled
 
-__all__ = ["ContextSource", "Sampler", "Shared"]
+__all__ = ["ContextSource", "Sampler", "SharedContext", "make_sampler", "reload_models"]
 
-INTERNAL = -32603
-INVALID = -32602
-MINUTE = 60.0
-MOST_LOOPS = 10_000
+INTERNAL_ERROR = -32603
+INVALID_PARAMS = -32602
+MINUTE_S = 60.0
+MAX_COUNTED_LOOPS = 10_000
 """Calls whose rounds are counted at a time."""
 
-CONTEXT_SHARE = 4
+CONTEXT_DIVISOR = 4
 """A part of this size of a model's context may be taken by what is added."""
 
 
 class ContextSource(Protocol):
     """Gathers context of servers, where ``includeContext`` asks for it and policy allows it."""
 
-    async def gather(self, asking: Asking, *, everybody: bool, budget: int) -> Sequence[Shared]:
+    async def gather(
+        self, asking: ServerQuestion, *, everybody: bool, budget: int
+    ) -> Sequence[SharedContext]:
         """What there is of the server that asks, or of everybody, in at most so many tokens."""
         ...
 
 
-class Way:
+class RequestProgress:
     """How far a request has come.
 
     Attributes:
@@ -113,12 +123,12 @@ class Sampler:
         self.pipeline = pipeline
         self.models = models
         self.state = state
-        self.budgets = Budgets(state)
-        self._writing = Writing(providers, at_once(models), clock)
+        self.budgets = SamplingBudgets(state)
+        self._writing = CompletionRunner(providers, read_concurrency(models), clock)
         self.context = context
         self._clock = clock
         self._meters: dict[str, tuple[float, MemoryMeter]] = {}
-        self._slots: dict[str, Slots] = {}
+        self._slots: dict[str, ServerSlots] = {}
         self._loops: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._loaded = False
 
@@ -127,7 +137,7 @@ class Sampler:
         """How models are reached, by name."""
         return self._writing.providers
 
-    async def answer(self, asking: Asking, params: CreateMessageParams) -> "Sampled":
+    async def answer(self, asking: ServerQuestion, params: CreateMessageParams) -> "Sampled":
         """What a model writes for a server; ``Declined()`` where policy or a person says no.
 
         Args:
@@ -138,23 +148,23 @@ class Sampler:
             Refuse: the request cannot be answered, for a server that asked by a request of its own.
             HostError: likewise, for whoever made the call in whose course it was asked.
         """
-        way = Way()
+        way = RequestProgress()
         try:
             return await self._answered(asking, params, way)
         except (BadArguments, Denied, Exhausted, NoModel, ProviderError) as error:
             if not way.passed:
                 self._refused(asking, error)
             if not isinstance(error, Denied):
-                said = Noticed(about="sampling", server=asking.entry.name, text=str(error))
+                said = HostNotice(about="sampling", server=asking.entry.name, text=str(error))
                 self.pipeline.events.tell(said)
             if isinstance(error, Denied):
                 # spec 2025-11-25 client/sampling#error-handling: -1 where the user rejects it
                 return Declined()
-            raise told(asking, error) from error
+            raise make_answer_error(asking, error) from error
 
     async def write(
-        self, asking: Asking, model: Model, params: CreateMessageParams
-    ) -> tuple[Written, int | None]:
+        self, asking: ServerQuestion, model: Model, params: CreateMessageParams
+    ) -> tuple[WrittenMessage, int | None]:
         """Have a model write within the budgets of a server: what came, and what it cost.
 
         Raises:
@@ -162,7 +172,7 @@ class Sampler:
             ProviderError: there is no answer.
         """
         limits = asking.entry.options.sampling
-        tokens_in, progress = need(params).tokens, Progress()
+        tokens_in, progress = estimate_need(params).tokens, CompletionProgress()
         charge = await self.budgets.charge(
             asking.entry.name, limits, model, tokens_in, params.max_tokens
         )
@@ -186,7 +196,7 @@ class Sampler:
         """Whether any rule of the policy is about an attempt."""
         return bool(self.pipeline.policy.decide(attempt, facts).matches)
 
-    def granted(self, asking: Asking, attempt: Attempt, trace: Trace) -> bool:
+    def granted(self, asking: ServerQuestion, attempt: Attempt, trace: Trace) -> bool:
         """Whether a person has said yes to this before, where policy allows it in any case.
 
         Without a grant they would be asked, since a review is the default.
@@ -195,7 +205,7 @@ class Sampler:
         if grants is None:
             return False
         wants = trace.obligations
-        facts = structs.replace(facts_of(asking), now=self.state.clock())
+        facts = structs.replace(make_facts(asking), now=self.state.clock())
         found = grants.find(attempt, facts, remember=wants.remember, assurance=wants.assurance)
         return found is not None and found.uses is None
 
@@ -207,7 +217,7 @@ class Sampler:
 
     def replace(self, models: Models, providers: Mapping[str, Provider]) -> None:
         """Have other models from now on; answers under way come to their end."""
-        self._writing.replace(providers, at_once(models))
+        self._writing.replace(providers, read_concurrency(models))
         self.models = models
 
     async def close(self) -> None:
@@ -215,17 +225,17 @@ class Sampler:
         await self._writing.close()
 
     async def _answered(
-        self, asking: Asking, params: CreateMessageParams, way: "Way"
+        self, asking: ServerQuestion, params: CreateMessageParams, way: "RequestProgress"
     ) -> CreateMessageResult:
         if not self._loaded:
             await self.budgets.load()
             self._loaded = True
-        wrong = unfit(params)
+        wrong = find_fault(params)
         if wrong:
             raise BadArguments(f"the sampling request cannot be put to a model: {wrong}")
         self._count(asking, params)
         name, limits = asking.entry.name, asking.entry.options.sampling
-        slots = self._slots.setdefault(name, Slots(limits.concurrency))
+        slots = self._slots.setdefault(name, ServerSlots(limits.concurrency))
         slots.most = limits.concurrency
         if not slots.take():
             await slots.wait(asking.principal)
@@ -236,19 +246,23 @@ class Sampler:
             slots.leave()
 
     async def _passed(
-        self, asking: Asking, params: CreateMessageParams, way: "Way"
+        self, asking: ServerQuestion, params: CreateMessageParams, way: "RequestProgress"
     ) -> CreateMessageResult:
         params, context = await self._with_context(asking, params)
         models = self.models
         selection = self._selected(asking, params, models)
         model = selection.chosen()
-        attempt = asking.attempt("sampling.request", model.id, arguments(params, model.id))
-        act = RequestAct(self, asking, params, models=models, selection=selection, context=context)
+        attempt = asking.attempt("sampling.request", model.id, make_arguments(params, model.id))
+        act = SamplingRequestAct(
+            self, asking, params, models=models, selection=selection, context=context
+        )
         way.passed = True
         text = await self.pipeline.run(attempt, act)
         return text.written.result
 
-    def _selected(self, asking: Asking, params: CreateMessageParams, models: Models) -> Selection:
+    def _selected(
+        self, asking: ServerQuestion, params: CreateMessageParams, models: Models
+    ) -> Selection:
         """The model for a request, of those that policy, the entry and the providers leave.
 
         Raises:
@@ -264,25 +278,25 @@ class Sampler:
         absent = {model.provider: why for model in models if (why := self._writing.missing(model))}
         return select(
             models,
-            need(params),
+            estimate_need(params),
             params.model_preferences or None,
             forbidden=forbidden,
             unhealthy={**self._writing.unhealthy(), **absent},
         )
 
-    def _barred(self, asking: Asking, model: Model) -> str:
+    def _barred(self, asking: ServerQuestion, model: Model) -> str:
         """Why a server may not use a model; empty where it may."""
         globs = asking.entry.options.sampling.models
         if globs and not any(fnmatchcase(model.id, glob) for glob in globs):
             return "not among the models of this server's entry"
         trace = self.pipeline.policy.decide(
-            asking.attempt("sampling.request", model.id), facts_of(asking)
+            asking.attempt("sampling.request", model.id), make_facts(asking)
         )
         if trace.effect == "deny" and trace.matches:
             return trace.reason or f"rule {trace.rule!r}"
         return ""
 
-    def _count(self, asking: Asking, params: CreateMessageParams) -> None:
+    def _count(self, asking: ServerQuestion, params: CreateMessageParams) -> None:
         """Count one more request.
 
         Raises:
@@ -303,12 +317,12 @@ class Sampler:
             return
         # spec 2025-11-25 client/sampling#security-considerations: SHOULD implement iteration
         # limits for tool loops
-        turns = rounds(params)
+        turns = count_rounds(params)
         key = name, asking.run if asking.parent is None else asking.parent.id
         if key[1]:
             turns = max(turns, self._loops.pop(key, 0))
             self._loops[key] = turns + 1
-            if len(self._loops) > MOST_LOOPS:
+            if len(self._loops) > MAX_COUNTED_LOOPS:
                 self._loops.popitem(last=False)
         if turns >= limits.rounds:
             raise Exhausted(
@@ -319,12 +333,12 @@ class Sampler:
     def _meter(self, name: str, amount: float) -> MemoryMeter:
         known = self._meters.get(name)
         if known is None or known[0] != amount:
-            meter = MemoryMeter(Rate(amount, MINUTE), clock=self._clock)
+            meter = MemoryMeter(Rate(amount, MINUTE_S), clock=self._clock)
             known = self._meters[name] = (amount, meter)
         return known[1]
 
     async def _with_context(
-        self, asking: Asking, params: CreateMessageParams
+        self, asking: ServerQuestion, params: CreateMessageParams
     ) -> tuple[CreateMessageParams, tuple[str, ...]]:
         """The request with the context it asks for, where policy has a rule that lets it.
 
@@ -335,11 +349,11 @@ class Sampler:
         if not include or include == "none" or self.context is None:
             return plain, ()
         attempt = asking.attempt("context.share", include, {"includeContext": include})
-        facts = facts_of(asking)
+        facts = make_facts(asking)
         # spec 2026-07-28 client/sampling#context-inclusion: the client MAY ignore this field
         if not self.ruled(attempt, facts):
             return plain, ()
-        budget = max((model.context for model in self.models), default=0) // CONTEXT_SHARE
+        budget = max((model.context for model in self.models), default=0) // CONTEXT_DIVISOR
         found = await self.context.gather(asking, everybody=include == "allServers", budget=budget)
         if not found:
             return plain, ()
@@ -349,15 +363,15 @@ class Sampler:
             await self.pipeline.run(attempt, ShareAct(facts, asking.principal, what))
         except Denied:
             return plain, ()
-        added = "\n\n".join(framed(one.server, one.what, one.text) for one in found)
+        added = "\n\n".join(frame_text(one.server, one.what, one.text) for one in found)
         first = SamplingMessage(role="user", content=TextContent(text=added))
         return structs.replace(plain, messages=[first, *plain.messages]), what
 
-    def _refused(self, asking: Asking, error: HostError) -> None:
+    def _refused(self, asking: ServerQuestion, error: HostError) -> None:
         """Write down a request that never came to the pipeline, or came to nothing there."""
         detail: dict[str, Any] = {"reason": str(error)[:2000]}
         self.pipeline.audit.note(
-            Row(
+            AuditRow(
                 kind="sampling",
                 principal=asking.principal,
                 action="sampling.request",
@@ -375,27 +389,98 @@ class Sampler:
         )
 
 
-def at_once(models: Models) -> dict[str, int]:
+def read_concurrency(models: Models) -> dict[str, int]:
     """Completions at once, by provider."""
     return {name: entry.concurrency for name, entry in models.providers.items()}
 
 
-def told(asking: Asking, error: HostError) -> Exception:
+def make_answer_error(asking: ServerQuestion, error: HostError) -> Exception:
     """The error for whoever hears it.
 
     A server that sent a request gets a JSON-RPC error that says no more than concerns it; where the
     question lay in the result of a call, whoever called hears everything.
     """
     if isinstance(error, BadArguments) and not isinstance(error, BadEdit):
-        return BadQuestion(INVALID, f"Invalid params: {error}")
+        return BadQuestion(INVALID_PARAMS, f"Invalid params: {error}")
     if asking.origin != "request":
         return error
     if isinstance(error, Exhausted):
         wait = error.retry_after
         data = None if wait is None else {"retryAfter": math.ceil(wait)}
-        return Refuse(LIMITED, f"This client's models are used up: {error}", data)
+        return Refuse(LIMITED_CODE, f"This client's models are used up: {error}", data)
     if isinstance(error, BadEdit):
         return Rejected()
     if isinstance(error, NoModel):
-        return Refuse(INTERNAL, "No model of this client may be used for this request")
-    return Refuse(INTERNAL, "The model of this client gave no answer")
+        return Refuse(INTERNAL_ERROR, "No model of this client may be used for this request")
+    return Refuse(INTERNAL_ERROR, "The model of this client gave no answer")
+
+
+def make_sampler(
+    pipeline: "Pipeline",
+    models: "Models | str | os.PathLike[str]",
+    providers: "Mapping[str, Provider] | None",
+    state: "HostState",
+    *,
+    environ: Mapping[str, str] = os.environ,
+) -> Sampler:
+    """A sampler with these models.
+
+    Args:
+        pipeline: what every request passes.
+        models: the models, or their file.
+        providers: those that a program has; they go before the file's of the same name.
+        state: where budgets are kept.
+        environ: where the file's keys are looked up, if they are not in the keyring.
+
+    Raises:
+        ConfigError: the file says what cannot be.
+    """
+    if not isinstance(models, Models):
+        models = Models.read(models)
+    return Sampler(pipeline, models, collect_providers(pipeline, models, providers, environ), state)
+
+
+def reload_models(
+    sampler: Sampler,
+    path: "str | os.PathLike[str]",
+    providers: "Mapping[str, Provider] | None",
+    *,
+    environ: Mapping[str, str] = os.environ,
+) -> None:
+    """Give a sampler the models that stand in a file by now; answers under way come to their end.
+
+    Args:
+        sampler: has the models of before, and keeps them where the file cannot be.
+        path: the file.
+        providers: those that a program has.
+        environ: where the file's keys are looked up.
+
+    Raises:
+        ConfigError: the file says what cannot be.
+    """
+    models = Models.read(path)
+    sampler.replace(models, collect_providers(sampler.pipeline, models, providers, environ))
+
+
+def collect_providers(
+    pipeline: "Pipeline",
+    models: Models,
+    providers: "Mapping[str, Provider] | None",
+    environ: Mapping[str, str],
+) -> dict[str, "Provider"]:
+    """The providers that a program has, and those of the file."""
+    given = dict(providers or {})
+    entries = {name: one for name, one in models.providers.items() if name not in given}
+    if not entries:
+        return given
+    from isthmus.host.providers.factory import make_providers
+    from isthmus.host.state.secrets import UserSecrets
+
+    found = make_providers(
+        entries,
+        environ=environ,
+        secrets=UserSecrets(environ),
+        ask=pipeline.broker.ask,
+        source=models.source,
+    )
+    return {**found, **given}

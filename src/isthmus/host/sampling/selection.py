@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from isthmus.host.errors import HostError
+from isthmus.host.model.errors import HostError
 from isthmus.host.sampling.models import Modality, Model, Models
 from isthmus.wire import ModelHint, ModelPreferences
 
-__all__ = ["Considered", "Need", "NoModel", "Selection", "select"]
+__all__ = ["ConsideredModel", "Need", "NoModel", "Selection", "select"]
 
-SCALE = 1_000_000
+WEIGHT_SCALE = 1_000_000
 """What a weight of 1 is as a whole number."""
 
 
@@ -39,7 +39,7 @@ class Need(Struct, frozen=True, kw_only=True):
     max_tokens: int = 1
 
 
-class Considered(Struct, frozen=True, kw_only=True):
+class ConsideredModel(Struct, frozen=True, kw_only=True):
     """What became of one model.
 
     Attributes:
@@ -83,7 +83,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     hint: str = ""
     equivalent: bool = False
     weights: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    considered: tuple[Considered, ...] = ()
+    considered: tuple[ConsideredModel, ...] = ()
 
     @property
     def possible(self) -> tuple[str, ...]:
@@ -128,11 +128,11 @@ def select(
         unhealthy: providers that do not answer at the moment, with the reason.
     """
     forbidden, unhealthy = forbidden or {}, unhealthy or {}
-    why = {model.id: excluded(model, need, forbidden, unhealthy) for model in models}
+    why = {model.id: find_exclusion(model, need, forbidden, unhealthy) for model in models}
     possible = [model for model in models if not why[model.id]]
-    hint, pool, equivalent = hinted(models, possible, hints(preferences))
-    weights = weighed(models, preferences)
-    ranks = ranked(models, possible)
+    hint, pool, equivalent = apply_hints(models, possible, list_hints(preferences))
+    weights = choose_weights(models, preferences)
+    ranks = rank_models(models, possible)
     best: Model | None = None
     most = -1
     for model in pool:
@@ -145,38 +145,38 @@ def select(
         model=best,
         hint=hint,
         equivalent=equivalent,
-        weights=(weights[0] / SCALE, weights[1] / SCALE, weights[2] / SCALE),
+        weights=(weights[0] / WEIGHT_SCALE, weights[1] / WEIGHT_SCALE, weights[2] / WEIGHT_SCALE),
         considered=tuple(
-            Considered(id=model.id, excluded=why[model.id])
+            ConsideredModel(id=model.id, excluded=why[model.id])
             if why[model.id]
-            else considered(model.id, ranks[model.id], weights, scale, hinted=model.id in within)
+            else score_model(model.id, ranks[model.id], weights, scale, hinted=model.id in within)
             for model in models
         ),
     )
 
 
-def considered(
+def score_model(
     id: str,
     ranks: tuple[int, int, int],
     weights: tuple[int, int, int],
     scale: int,
     *,
     hinted: bool,
-) -> Considered:
+) -> ConsideredModel:
     """What became of a model that can be chosen."""
     score = sum(w * r for w, r in zip(weights, ranks, strict=True))
     cost, speed, clever = (rank / scale for rank in ranks)
-    return Considered(
+    return ConsideredModel(
         id=id,
         hinted=hinted,
         cost=cost,
         speed=speed,
         intelligence=clever,
-        score=score / SCALE / scale,
+        score=score / WEIGHT_SCALE / scale,
     )
 
 
-def excluded(
+def find_exclusion(
     model: Model, need: Need, forbidden: Mapping[str, str], unhealthy: Mapping[str, str]
 ) -> str:
     """Why a model cannot be used; empty where it can."""
@@ -186,10 +186,10 @@ def excluded(
         return f"policy: {forbidden[model.id]}"
     if model.provider in unhealthy:
         return f"provider {model.provider!r}: {unhealthy[model.provider]}"
-    return unable(model, need)
+    return find_incapability(model, need)
 
 
-def unable(model: Model, need: Need) -> str:
+def find_incapability(model: Model, need: Need) -> str:
     """What a model cannot do of what is needed; empty where it can."""
     missing = need.inputs.difference(model.inputs)
     if missing:
@@ -206,14 +206,14 @@ def unable(model: Model, need: Need) -> str:
     return ""
 
 
-def hints(preferences: ModelPreferences | None) -> Sequence[str]:
+def list_hints(preferences: ModelPreferences | None) -> Sequence[str]:
     """The server's hints in their order, empty ones left out."""
     given: Sequence[ModelHint] = (preferences.hints or ()) if preferences else ()
     # spec 2025-11-25 client/sampling#model-hints: substrings, evaluated in order of preference
     return [hint.name for hint in given if hint.name and hint.name.strip()]
 
 
-def hinted(
+def apply_hints(
     models: Models, possible: list[Model], names: Sequence[str]
 ) -> tuple[str, list[Model], bool]:
     """The first hint that means any of the possible models, those models, and in which way."""
@@ -238,7 +238,7 @@ def stands_for(models: Models, hint: str, model: Model) -> bool:
     return False
 
 
-def weighed(models: Models, preferences: ModelPreferences | None) -> tuple[int, int, int]:
+def choose_weights(models: Models, preferences: ModelPreferences | None) -> tuple[int, int, int]:
     """The weights of cost, speed and intelligence, as whole numbers."""
     given = (
         (preferences.cost_priority, preferences.speed_priority, preferences.intelligence_priority)
@@ -248,30 +248,30 @@ def weighed(models: Models, preferences: ModelPreferences | None) -> tuple[int, 
     if not any(isinstance(value, int | float) for value in given):
         own = models.weights
         given = (own.cost, own.speed, own.intelligence)
-    cost, speed, clever = (whole(value) for value in given)
+    cost, speed, clever = (to_whole_number(value) for value in given)
     return cost, speed, clever
 
 
-def whole(value: object) -> int:
+def to_whole_number(value: object) -> int:
     """A weight as a whole number; what is missing is nothing, what is beyond 0 and 1 is cut."""
     if not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - only NaN differs
         return 0
-    return round(min(max(value, 0), 1) * SCALE)
+    return round(min(max(value, 0), 1) * WEIGHT_SCALE)
 
 
-def ranked(models: Models, possible: Sequence[Model]) -> dict[str, tuple[int, int, int]]:
+def rank_models(models: Models, possible: Sequence[Model]) -> dict[str, tuple[int, int, int]]:
     """How many of the possible models are dearer, slower and less intelligent than each.
 
     Among all that are possible, whatever the hint: scores do not depend on it.
     """
     figures = [models.measured[model.id] for model in possible]
-    dearer = beaten([-one.price for one in figures])
-    slower = beaten([-one.seconds for one in figures])
-    duller = beaten([one.intelligence for one in figures])
+    dearer = count_beaten([-one.price for one in figures])
+    slower = count_beaten([-one.seconds for one in figures])
+    duller = count_beaten([one.intelligence for one in figures])
     return {model.id: (dearer[at], slower[at], duller[at]) for at, model in enumerate(possible)}
 
 
-def beaten(values: Sequence[float]) -> list[int]:
+def count_beaten(values: Sequence[float]) -> list[int]:
     """How many of the values are less than each of them."""
     below: dict[float, int] = {}
     for place, value in enumerate(sorted(values)):

@@ -7,24 +7,24 @@ and who vouches for tokens there; one in this process is its name.
 
 import hashlib
 import os
+import re
 import shutil
 from collections import OrderedDict
 
-from isthmus.host.config.entries import ServerEntry
-from isthmus.host.dangers import loads
+from isthmus.host.model.entries import ServerEntry
 from isthmus.transports.command import Command
 
-__all__ = ["digest", "executable", "find_folder", "find_interpreter", "identity"]
+__all__ = ["digest_file", "find_executable", "find_folder", "find_interpreter", "identify_server"]
 
-ROOM = 512
+MAX_CACHED_DIGESTS = 512
 SHEBANG_BYTES = 256
 
-Stamp = tuple[int, int, int, int]
+FileStamp = tuple[int, int, int, int]
 
-_DIGESTS: OrderedDict[str, tuple[Stamp, str]] = OrderedDict()
+_DIGESTS: OrderedDict[str, tuple[FileStamp, str]] = OrderedDict()
 
 
-def identity(entry: ServerEntry) -> str:
+def identify_server(entry: ServerEntry) -> str:
     """What a server is bound to, as a text that says so; costs a look at one file.
 
     Args:
@@ -32,19 +32,19 @@ def identity(entry: ServerEntry) -> str:
             renewed, and it is the same program without them.
     """
     if entry.command:
-        program = executable(entry)
-        found = digest(program) if program else ""
-        said = [f"{name}={value}" for name, value in sorted(entry.env.items()) if loads(name)]
+        program = find_executable(entry)
+        found = digest_file(program) if program else ""
+        said = [f"{name}={value}" for name, value in sorted(entry.env.items()) if loads_code(name)]
         interpreter = find_interpreter(entry, program)
         parts = "\0".join((*entry.command, found, find_folder(entry), interpreter, *said))
         return f"command:{hashlib.sha256(parts.encode(errors='surrogateescape')).hexdigest()}"
     if entry.url:
         issuer = entry.options.auth.get("issuer", "")
-        return f"url:{origin(entry.url)}" + (f" {issuer}" if issuer else "")
+        return f"url:{get_origin(entry.url)}" + (f" {issuer}" if issuer else "")
     return f"memory:{entry.name}"
 
 
-def executable(entry: ServerEntry) -> str:
+def find_executable(entry: ServerEntry) -> str:
     """The file that an entry's command runs, links followed; empty where there is none."""
     if not entry.command:
         return ""
@@ -87,7 +87,7 @@ def _find_program(entry: ServerEntry, program: str) -> str:
     return os.path.realpath(found) if found else ""
 
 
-def digest(path: str) -> str:
+def digest_file(path: str) -> str:
     """SHA-256 of a file in hex, worked out anew when the file is another one; empty without one."""
     try:
         found = os.stat(path)  # noqa: PTH116 - on the path of a call
@@ -103,12 +103,12 @@ def digest(path: str) -> str:
     except OSError:
         return ""
     _DIGESTS[path] = stamp, said
-    if len(_DIGESTS) > ROOM:
+    if len(_DIGESTS) > MAX_CACHED_DIGESTS:
         _DIGESTS.popitem(last=False)
     return said
 
 
-def origin(url: str) -> str:
+def get_origin(url: str) -> str:
     """Scheme, host and port of a URL, the port left out where it is the usual one."""
     from urllib.parse import urlsplit  # costs start-up time
 
@@ -118,3 +118,35 @@ def origin(url: str) -> str:
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{shown}" + (f":{port}" if port and port != usual else "")
+
+
+LOADING_VARIABLES = re.compile(
+    r"(?i:LD_\w+|DYLD_\w+|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)|PYTHON\w+|"
+    r"PERL5?(?:OPT|LIB|DB)|PERL5(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|LUA_\w+|BASH_\w+|"
+    r"ENV|ZDOTDIR|SHELLOPTS|BASHOPTS|PS4|IFS|PROMPT_COMMAND|PATH|PATHEXT|COMSPEC|SHELL|HOME|USERPROFILE|"
+    r"XDG_CONFIG_\w+|GIT_\w+|SSH_ASKPASS|(?:JAVA_TOOL|JDK_JAVA|_JAVA)_OPTIONS|CLASSPATH|DOTNET_\w+|"
+    r"DENO_\w+|BUN_\w+|NPM_CONFIG_\w+|YARN_\w+|PIP_\w+|UV_\w+|PIPX_\w+|CARGO_\w+|RUSTC\w*|GOFLAGS|"
+    r"GOPROXY|GCONV_PATH|OPENSSL_\w+|(?:HTTPS?|ALL)_PROXY|EDITOR|VISUAL|PAGER|BROWSER|DOCKER_HOST|"
+    r"KUBECONFIG)"
+)
+"""Names of variables that make programs run or load something else, or fetch it elsewhere."""
+
+
+HARMLESS_VARIABLES = re.compile(
+    r"(?i:PYTHON(?:UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|UTF8|HASHSEED|FAULTHANDLER|DEVMODE|NOUSERSITE|"
+    r"SAFEPATH|OPTIMIZE|VERBOSE|ASYNCIODEBUG|TRACEMALLOC|MALLOC|MALLOCSTATS|COERCECLOCALE|INTMAXSTRDIGITS|"
+    r"LEGACYWINDOWSSTDIO)|GIT_(?:TERMINAL_PROMPT|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE)|OPTIONAL_LOCKS|"
+    r"PAGER_IN_USE)|PIP_(?:DISABLE_PIP_VERSION_CHECK|NO_COLOR|NO_INPUT|QUIET|PROGRESS_BAR|TIMEOUT)|"
+    r"UV_(?:NO_PROGRESS|OFFLINE|FROZEN|LOCKED|HTTP_TIMEOUT|CONCURRENT_\w+|LINK_MODE)|"
+    r"NPM_CONFIG_(?:LOGLEVEL|YES|FUND|AUDIT|UPDATE_NOTIFIER|PROGRESS|COLOR|OFFLINE)|"
+    r"DOTNET_(?:NOLOGO|CLI_TELEMETRY_OPTOUT|SKIP_FIRST_TIME_EXPERIENCE|SYSTEM_GLOBALIZATION_INVARIANT)|"
+    r"DENO_NO_(?:UPDATE_CHECK|PROMPT)|BUN_CONFIG_VERBOSE_FETCH|YARN_ENABLE_TELEMETRY)"
+)
+"""Names of variables of such programs that say how they run, not what."""
+
+
+def loads_code(name: str) -> bool:
+    """Whether a variable of this name can make a program run other code than its own."""
+    return (
+        LOADING_VARIABLES.fullmatch(name) is not None and HARMLESS_VARIABLES.fullmatch(name) is None
+    )

@@ -5,21 +5,21 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 __all__ = [
-    "ASKED",
-    "CRASHES",
-    "HEALTHY",
-    "LIVE",
-    "LONGEST",
-    "SETTLED",
-    "SHORTEST",
-    "TABLE",
-    "Patience",
-    "Signal",
-    "State",
-    "after",
+    "FIRST_WAIT_S",
+    "HEALTHY_AFTER_S",
+    "LIVE_STATES",
+    "MAX_CRASHES",
+    "MAX_WAIT_S",
+    "REQUESTED_SIGNALS",
+    "SETTLED_STATES",
+    "TRANSITIONS",
+    "ConnectionSignal",
+    "ConnectionState",
+    "RestartBackoff",
+    "next_state",
 ]
 
-State: TypeAlias = Literal[
+ConnectionState: TypeAlias = Literal[
     "disabled",
     "idle",
     "connecting",
@@ -38,7 +38,7 @@ for its next attempt; ``quarantined`` is a program that nobody has agreed to run
 ``failed`` has crashed too often, and stays so until somebody asks for another start.
 """
 
-Signal: TypeAlias = Literal[
+ConnectionSignal: TypeAlias = Literal[
     "start",
     "stop",
     "enable",
@@ -56,26 +56,30 @@ Signal: TypeAlias = Literal[
 ]
 """What happens to a connection: the first four by somebody's wish, the others by themselves."""
 
-ASKED: frozenset[Signal] = frozenset({"start", "stop", "enable", "disable"})
+REQUESTED_SIGNALS: frozenset[ConnectionSignal] = frozenset({"start", "stop", "enable", "disable"})
 """What only somebody who may decide about servers can say."""
 
-LIVE: frozenset[State] = frozenset({"ready", "degraded"})
+LIVE_STATES: frozenset[ConnectionState] = frozenset({"ready", "degraded"})
 """Calls go out in these."""
 
-SETTLED: frozenset[State] = frozenset({
+SETTLED_STATES: frozenset[ConnectionState] = frozenset({
     "ready", "backoff", "needs_auth", "quarantined", "failed", "idle", "disabled",
 })  # fmt: skip
 """What a start can come to."""
 
-_OPEN: Mapping[Signal, State] = {
+_OPEN: Mapping[ConnectionSignal, ConnectionState] = {
     "lost": "backoff",
     "looped": "failed",
     "unauthorized": "needs_auth",
     "stop": "draining",
 }
-_SHUT: Mapping[Signal, State] = {"start": "connecting", "stop": "idle", "disable": "disabled"}
+_SHUT: Mapping[ConnectionSignal, ConnectionState] = {
+    "start": "connecting",
+    "stop": "idle",
+    "disable": "disabled",
+}
 
-TABLE: Mapping[State, Mapping[Signal, State]] = {
+TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionSignal, ConnectionState]] = {
     "disabled": {"enable": "idle"},
     "idle": {"start": "connecting", "use": "connecting", "disable": "disabled"},
     "connecting": {
@@ -98,27 +102,27 @@ TABLE: Mapping[State, Mapping[Signal, State]] = {
 """Every way from one state to another; what is not here does not happen."""
 
 
-def after(state: State, signal: Signal) -> State | None:
+def next_state(state: ConnectionState, signal: ConnectionSignal) -> ConnectionState | None:
     """The state that follows; None where the signal means nothing in this one."""
-    return TABLE[state].get(signal)
+    return TRANSITIONS[state].get(signal)
 
 
-SHORTEST = 0.5
+FIRST_WAIT_S = 0.5
 """Seconds that the first wait is shorter than."""
 
-LONGEST = 60.0
+MAX_WAIT_S = 60.0
 """Seconds that every wait is shorter than."""
 
-HEALTHY = 60.0
+HEALTHY_AFTER_S = 60.0
 """Seconds after which a connection counts as a good one: waits begin small again after it."""
 
-CRASHES = 5
+MAX_CRASHES = 5
 """So many crashes within a minute, and nobody starts it again without being asked."""
 
-WINDOW = 60.0
+CRASH_WINDOW_S = 60.0
 
 
-class Patience:
+class RestartBackoff:
     """How long to wait before the next attempt, and when to make none.
 
     Args:
@@ -127,7 +131,7 @@ class Patience:
 
     def __init__(self, random: Callable[[], float]) -> None:
         self._random = random
-        self._crashes: deque[float] = deque(maxlen=CRASHES)
+        self._crashes: deque[float] = deque(maxlen=MAX_CRASHES)
         self._opened: float | None = None
         self.attempt = 0
 
@@ -151,14 +155,14 @@ class Patience:
         Returns:
             Seconds to wait before the next attempt; None where there must be none.
         """
-        if self._opened is not None and now - self._opened >= HEALTHY:
+        if self._opened is not None and now - self._opened >= HEALTHY_AFTER_S:
             self.attempt = 0
         self._opened = None
         if crash:
             self._crashes.append(now)
-            if len(self._crashes) == CRASHES and now - self._crashes[0] < WINDOW:
+            if len(self._crashes) == MAX_CRASHES and now - self._crashes[0] < CRASH_WINDOW_S:
                 return None
         # full jitter: whoever lost the same server at the same time does not come back together
-        wait = self._random() * min(LONGEST, SHORTEST * 2.0 ** min(self.attempt, 16))
+        wait = self._random() * min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self.attempt, 16))
         self.attempt += 1
         return wait

@@ -10,15 +10,14 @@ from msgspec import structs
 
 from isthmus.client.client import Client
 from isthmus.errors import AuthRequired, ConnectionLost, OutOfPhase
-from isthmus.host.config.entries import HostConfig, ServerEntry
-from isthmus.host.errors import OutcomeUnknown, Unknown
-from isthmus.host.events import HostEvent, Noticed, ServerMoved
-from isthmus.host.supervisor.changes import ConfigDiff, difference
-from isthmus.host.supervisor.line import DRAIN, Line, Workshop
-from isthmus.host.supervisor.server import HostedServer
-from isthmus.host.supervisor.states import State
+from isthmus.host.model.entries import ConfigDiff, HostConfig, ServerEntry, diff_configs
+from isthmus.host.model.errors import OutcomeUnknown, Unknown
+from isthmus.host.model.events import HostEvent, HostNotice, ServerMoved
+from isthmus.host.supervisor.connection import DRAIN_S, ConnectionHooks, ServerConnection
+from isthmus.host.supervisor.hosted_server import HostedServer
+from isthmus.host.supervisor.states import ConnectionState
 
-__all__ = ["Supervisor", "Use"]
+__all__ = ["ConnectionUse", "Supervisor"]
 
 R = TypeVar("R")
 
@@ -68,9 +67,11 @@ class Supervisor:
         self.on_removed: Callable[[str], None] = lambda _name: None
         self.on_changed: Callable[[str, str, str], None] = lambda _name, _kind, _isolation: None
         self.on_switched: Callable[[str, bool], None] = lambda _name, _on: None
-        self.on_moved: Callable[[Line, State], None] = lambda _line, _before: None
+        self.on_moved: Callable[[ServerConnection, ConnectionState], None] = lambda _line, _before: (
+            None
+        )
         self._on_event = on_event
-        self._shop = Workshop(
+        self._shop = ConnectionHooks(
             client_for=client_for,
             consented=consented,
             clock=clock or (lambda: asyncio.get_running_loop().time()),
@@ -152,7 +153,7 @@ class Supervisor:
         task.add_done_callback(self._leaving.discard)
         return task
 
-    def find_line(self, name: str, isolation: str, client: Client) -> Line | None:
+    def find_line(self, name: str, isolation: str, client: Client) -> ServerConnection | None:
         """The connection that a client serves, also at a server that only ends its calls by now.
 
         Args:
@@ -168,7 +169,7 @@ class Supervisor:
 
     # For calls
 
-    def use(self, name: str, isolation: str = "", *, again: bool = False) -> "Use":
+    def use(self, name: str, isolation: str = "", *, again: bool = False) -> "ConnectionUse":
         """The client of a server, started where need be: ``async with supervisor.use(…) as client``.
 
         As long as it is used the connection is not closed for being idle, and a drain waits for it.
@@ -184,7 +185,7 @@ class Supervisor:
             ServerUnavailable: it cannot be reached; nothing was sent.
             OutcomeUnknown: the connection broke while it was used. Nothing is sent again.
         """
-        return Use(self, name, isolation, again=again)
+        return ConnectionUse(self, name, isolation, again=again)
 
     async def repeatable(
         self, name: str, isolation: str, work: Callable[[Client], Awaitable[R]]
@@ -219,15 +220,15 @@ class Supervisor:
         if server is not None and server.entry is entry:
             self.on_switched(entry.name, on)
 
-    def _moved(self, line: Line, before: State) -> None:
+    def _moved(self, line: ServerConnection, before: ConnectionState) -> None:
         self.on_moved(line, before)
         self._on_event(ServerMoved(server=line.entry.name, state=line.state, error=line.error))
 
-    def _ready(self, line: Line, client: Client) -> None:
+    def _ready(self, line: ServerConnection, client: Client) -> None:
         if not line.isolation:
             self.on_ready(line.entry.name, client)
 
-    def _gone(self, line: Line) -> None:
+    def _gone(self, line: ServerConnection) -> None:
         server = self._servers.get(line.entry.name)
         now = None if server is None else server.lines.get(line.isolation)
         if now is None or now is line or now.client is None:  # else another one has come meanwhile
@@ -246,7 +247,7 @@ class Supervisor:
             What is different.
         """
         async with self._reloading:
-            diff = difference(self.config, config)
+            diff = diff_configs(self.config, config)
             kept = {
                 name: entry for name, entry in self.config.servers.items() if name in config.broken
             }
@@ -257,7 +258,7 @@ class Supervisor:
                 leaving = self._beside(self._seen_off(old))
                 self.on_removed(name)
                 if name in diff.changed:
-                    before = self._beside(wait_for_end(leaving, DRAIN))
+                    before = self._beside(wait_for_end(leaving, DRAIN_S))
                     new = HostedServer(config.servers[name], self._shop, before)
                     self._servers[name] = new
             for name in diff.added:
@@ -265,9 +266,9 @@ class Supervisor:
             for name in (*diff.added, *diff.changed):
                 self._begin(self._servers[name])
             if diff:
-                self._on_event(Noticed(about="config", text=str(diff)))
+                self._on_event(HostNotice(about="config", text=str(diff)))
             for name in diff.broken:
-                self._on_event(Noticed(about="config", server=name, text=config.broken[name]))
+                self._on_event(HostNotice(about="config", server=name, text=config.broken[name]))
             return diff
 
     async def _seen_off(self, old: HostedServer) -> None:
@@ -282,7 +283,7 @@ async def wait_for_end(task: asyncio.Task[None], seconds: float) -> None:
     await asyncio.wait([task], timeout=seconds)
 
 
-class Use:
+class ConnectionUse:
     """One use of a server's connection; see :meth:`Supervisor.use`."""
 
     __slots__ = ("_again", "_isolation", "_line", "_name", "_supervisor", "client")
@@ -292,7 +293,7 @@ class Use:
         self._name = name
         self._isolation = isolation
         self._again = again
-        self._line: Line | None = None
+        self._line: ServerConnection | None = None
         self.client: Client | None = None
 
     async def __aenter__(self) -> Client:

@@ -7,20 +7,19 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from isthmus.core.principal import Principal
-from isthmus.core.scopes import NONE
+from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import Refuse, UsageError
 from isthmus.runtime.inbound import Inbound
-from isthmus.server.facilities import Facilities
 from isthmus.server.features.prompts import Prompts
 from isthmus.server.features.resources import Resources
-from isthmus.server.scopes import demanded
+from isthmus.server.guard.scopes import find_required_scopes
+from isthmus.server.settings import SharedSettings
 from isthmus.wire import CompleteParams, CompleteResult, Completion, PromptReference, Reference
 from isthmus.wire.jsonrpc import shorten
 
-__all__ = ["Completer", "Completions", "ranked"]
+__all__ = ["Completer", "Completions", "rank_completions"]
 
-MOST = 100
+MAX_COMPLETIONS = 100
 """spec 2026-07-28 server/utilities/completion#completion-results: at most 100 values."""
 
 Completer: TypeAlias = Callable[..., Any]
@@ -36,7 +35,7 @@ class Completions:
         facilities: the server's.
     """
 
-    def __init__(self, prompts: Prompts, resources: Resources, facilities: Facilities) -> None:
+    def __init__(self, prompts: Prompts, resources: Resources, facilities: SharedSettings) -> None:
         self._prompts = prompts
         self._resources = resources
         self._workers = facilities.workers
@@ -67,7 +66,7 @@ class Completions:
             self._check(ref, argument)
         if (ref, argument) in self._completers:
             raise UsageError(f"{argument!r} of {ref!r} is completed already")
-        self._completers[ref, argument] = completer, _arity(completer)
+        self._completers[ref, argument] = completer, _count_parameters(completer)
 
     def add_all(self, ref: str, completers: Mapping[str, Completer] | None) -> None:
         """Complete several arguments of one prompt or template.
@@ -122,13 +121,13 @@ class Completions:
         if argument not in known:
             raise Refuse(-32602, f"Unknown argument of {shorten(ref)}: {shorten(argument)}")
         if (ref, argument) not in self._completers:
-            return _result([])
+            return _make_result([])
         completer, arity = self._completers[ref, argument]
         others = params.context.arguments or {} if params.context is not UNSET else {}
         given = await self._run(partial(completer, *(typed, others)[:arity]))
         if isinstance(given, Completion):
-            return CompleteResult(completion=_cut(given))
-        return _result(ranked(given or (), typed, keep=arity > 0))
+            return CompleteResult(completion=_cut_completion(given))
+        return _make_result(rank_completions(given or (), typed, keep=arity > 0))
 
     def needs(self, params: CompleteParams, principal: Principal | None) -> frozenset[str]:
         """The scopes that completing takes: those of what is completed, as far as it is filled in."""
@@ -139,10 +138,10 @@ class Completions:
         else:
             found = self._resources.templates.get(ref.uri) or self._resources.listing.get(ref.uri)
         if found is None or not found.scopes:
-            return NONE
+            return NO_SCOPES
         others = params.context.arguments or {} if params.context is not UNSET else {}
         filled = {**others, params.argument.name: params.argument.value}
-        return demanded(found.scopes, principal, "what is completed", lambda: filled)
+        return find_required_scopes(found.scopes, principal, "what is completed", lambda: filled)
 
     async def _run(self, call: "partial[Any]") -> Any:
         if inspect.iscoroutinefunction(call.func):
@@ -168,7 +167,7 @@ class Completions:
         return resource.template.names if resource.template else ()
 
 
-def _arity(completer: Completer) -> int:
+def _count_parameters(completer: Completer) -> int:
     """How many of (what was typed, what the others hold) a completer takes."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     taken = [p for p in inspect.signature(completer).parameters.values() if p.kind in kinds]
@@ -180,7 +179,7 @@ def _arity(completer: Completer) -> int:
     return len(taken)
 
 
-def ranked(values: Iterable[Any], typed: str, *, keep: bool) -> list[str]:
+def rank_completions(values: Iterable[Any], typed: str, *, keep: bool) -> list[str]:
     """Values that fit what was typed, the best first, each of them once.
 
     The very value comes first, then the same in another case, what begins like it, what has a
@@ -193,15 +192,17 @@ def ranked(values: Iterable[Any], typed: str, *, keep: bool) -> list[str]:
     """
     wanted = typed.casefold()
     unique = dict.fromkeys(str(value) for value in values)
-    order = sorted((_distance(value, typed, wanted), n, value) for n, value in enumerate(unique))
-    return [value for distance, _, value in order if keep or distance < NO_FIT]
+    order = sorted(
+        (_measure_distance(value, typed, wanted), n, value) for n, value in enumerate(unique)
+    )
+    return [value for distance, _, value in order if keep or distance < NO_FIT_DISTANCE]
 
 
-NO_FIT = 6
+NO_FIT_DISTANCE = 6
 """How far away is what does not fit."""
 
 
-def _distance(value: str, typed: str, wanted: str) -> int:
+def _measure_distance(value: str, typed: str, wanted: str) -> int:
     """How well a value fits: 0 is best."""
     if not wanted:
         return 0
@@ -213,7 +214,7 @@ def _distance(value: str, typed: str, wanted: str) -> int:
     if wanted in folded:
         return 3 if _begins_a_word(value, folded, wanted) else 4
     letters = iter(folded)
-    return 5 if all(letter in letters for letter in wanted) else NO_FIT
+    return 5 if all(letter in letters for letter in wanted) else NO_FIT_DISTANCE
 
 
 def _begins_a_word(value: str, folded: str, wanted: str) -> bool:
@@ -227,15 +228,19 @@ def _begins_a_word(value: str, folded: str, wanted: str) -> bool:
     return False
 
 
-def _cut(completion: Completion) -> Completion:
+def _cut_completion(completion: Completion) -> Completion:
     """What a completer answered by itself, with no more values than may be sent."""
-    if len(completion.values) <= MOST:
+    if len(completion.values) <= MAX_COMPLETIONS:
         return completion
     total = len(completion.values) if completion.total is UNSET else completion.total
-    return Completion(values=completion.values[:MOST], total=total, has_more=True)
+    return Completion(values=completion.values[:MAX_COMPLETIONS], total=total, has_more=True)
 
 
-def _result(values: list[str]) -> CompleteResult:
+def _make_result(values: list[str]) -> CompleteResult:
     return CompleteResult(
-        completion=Completion(values=values[:MOST], total=len(values), has_more=len(values) > MOST)
+        completion=Completion(
+            values=values[:MAX_COMPLETIONS],
+            total=len(values),
+            has_more=len(values) > MAX_COMPLETIONS,
+        )
     )

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from isthmus.core.uri_template import escaped, unescaped
+from isthmus.core.uri_template import escape_text, unescape_text
 from isthmus.errors import Refuse, UsageError
-from isthmus.server.folders import Entry, Folder, NotThere, TooLarge, read_file
+from isthmus.server.features.folders import (
+    FileMissing,
+    FileTooLarge,
+    FolderEntry,
+    ServedFolder,
+    read_file,
+)
 from isthmus.wire import (
     Annotations,
     BlobResourceContents,
@@ -24,22 +30,29 @@ from isthmus.wire import (
 from isthmus.wire.jsonrpc import encode
 
 if TYPE_CHECKING:
-    from isthmus.server.facilities import Facilities
     from isthmus.server.features.resources import Resources
+    from isthmus.server.settings import SharedSettings
 
-__all__ = ["FolderUris", "OfferedFile", "OfferedFolder", "mime_type", "offer_file", "offer_folder"]
+__all__ = [
+    "FolderUris",
+    "OfferedFile",
+    "OfferedFolder",
+    "guess_mime_type",
+    "offer_file",
+    "offer_folder",
+]
 
-SHOWN = 1_000
+MAX_FOLDER_ENTRIES = 1_000
 """Entries of a folder in one answer."""
 
-FOLDER_TYPE = "inode/directory"
+FOLDER_MIME_TYPE = "inode/directory"
 """spec 2026-07-28 server/resources#file: the MIME type of folders."""
 
-LAST = 253_402_300_799
+MAX_TIMESTAMP_S = 253_402_300_799
 """The last second of the year 9999, after which no moment can be written."""
 
-PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\\\s]*")
-ENCODED_SEPARATOR = re.compile("%(?:2f|5c|00)", re.IGNORECASE)
+URI_PREFIX_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\\\s]*")
+ENCODED_SEPARATOR_PATTERN = re.compile("%(?:2f|5c|00)", re.IGNORECASE)
 
 
 class FolderUris:
@@ -63,7 +76,7 @@ class FolderUris:
     __slots__ = ("_prefix", "names", "optional", "template")
 
     def __init__(self, prefix: str) -> None:
-        if not PREFIX.fullmatch(prefix):
+        if not URI_PREFIX_PATTERN.fullmatch(prefix):
             raise UsageError(f"{prefix!r} is no beginning of URIs: write 'docs://' or 'file:///x/'")
         self._prefix = prefix if prefix.endswith("/") else prefix + "/"
         self.template = self._prefix + "{+path}{?after}"
@@ -72,17 +85,17 @@ class FolderUris:
 
     def of(self, parts: Sequence[str], *, folder: bool = False, after: str = "") -> str:
         """The URI of a file or a folder; of what comes after a name in it."""
-        path = "/".join(map(escaped, parts)) + ("/" if folder and parts else "")
-        return self._prefix + path + (f"?after={escaped(after)}" if after else "")
+        path = "/".join(map(escape_text, parts)) + ("/" if folder and parts else "")
+        return self._prefix + path + (f"?after={escape_text(after)}" if after else "")
 
     def match(self, uri: str) -> dict[str, Any] | None:
         """The name in a URI, and what to go on after; None where it is none of these."""
         if not uri.startswith(self._prefix) or "#" in uri:
             return None
         path, _, query = uri[len(self._prefix) :].partition("?")
-        if ENCODED_SEPARATOR.search(path) or (query and not query.startswith("after=")):
+        if ENCODED_SEPARATOR_PATTERN.search(path) or (query and not query.startswith("after=")):
             return None
-        values = {"path": unescaped(path), "after": unescaped(query.removeprefix("after="))}
+        values = {"path": unescape_text(path), "after": unescape_text(query.removeprefix("after="))}
         return None if None in values.values() else values
 
 
@@ -102,7 +115,7 @@ class OfferedFolder:
 
     def __init__(
         self,
-        folder: Folder,
+        folder: ServedFolder,
         uris: FolderUris,
         *,
         file_size: int | None,
@@ -123,36 +136,38 @@ class OfferedFolder:
             if path.endswith("/") or not parts:
                 return self._shown(parts, after)
             data = self._folder.read(parts, self._file_size)
-        except NotThere:
+        except FileMissing:
             return None
-        except TooLarge as error:
+        except FileTooLarge as error:
             raise Refuse(-32603, f"The file is too large: {error}") from error
-        return _contents(self._uris.of(parts), parts[-1], data)
+        return _make_contents(self._uris.of(parts), parts[-1], data)
 
     def listed(self) -> Iterator[Resource]:
         """The folder, and the files in it that may be read, as far as they are listed."""
-        yield Resource(uri=self._uris.of(()), name=self._name, mime_type=FOLDER_TYPE)
+        yield Resource(uri=self._uris.of(()), name=self._name, mime_type=FOLDER_MIME_TYPE)
         for entry in islice(self._folder.walk(), self._most):
             yield Resource(
                 uri=self._uris.of(entry.path),
                 name="/".join(entry.path),
-                mime_type=mime_type(entry.path[-1]) or UNSET,
+                mime_type=guess_mime_type(entry.path[-1]) or UNSET,
                 size=entry.status.st_size,
-                annotations=Annotations(last_modified=moment_of(entry.status)),
+                annotations=Annotations(last_modified=format_modified(entry.status)),
             )
 
     def complete(self, typed: str) -> list[str]:
         """Names of files and folders that begin like what was typed."""
         above, _, _ = typed.rpartition("/")
         try:
-            entries, _ = self._folder.page(self._folder.parts(above), "", SHOWN)
-        except NotThere:
+            entries, _ = self._folder.page(self._folder.parts(above), "", MAX_FOLDER_ENTRIES)
+        except FileMissing:
             return []
         names = ("/".join(entry.path) + ("/" if entry.is_folder else "") for entry in entries)
         return [name for name in names if name.startswith(typed)]
 
     def _shown(self, parts: tuple[str, ...], after: str) -> ResourceContents:
-        entries, more = self._folder.page(parts, after, min(SHOWN, self._most or SHOWN))
+        entries, more = self._folder.page(
+            parts, after, min(MAX_FOLDER_ENTRIES, self._most or MAX_FOLDER_ENTRIES)
+        )
         shown: dict[str, Any] = {"entries": [self._entry(entry) for entry in entries]}
         if more:
             shown["next"] = self._uris.of(parts, folder=True, after=entries[-1].path[-1])
@@ -162,12 +177,12 @@ class OfferedFolder:
             text=encode(shown).decode(),
         )
 
-    def _entry(self, entry: Entry) -> dict[str, Any]:
+    def _entry(self, entry: FolderEntry) -> dict[str, Any]:
         name, uri = entry.path[-1], self._uris.of(entry.path, folder=entry.is_folder)
-        shown = {"name": name, "uri": uri, "lastModified": moment_of(entry.status)}
+        shown = {"name": name, "uri": uri, "lastModified": format_modified(entry.status)}
         if entry.is_folder:
-            return {**shown, "mimeType": FOLDER_TYPE}
-        kind = mime_type(name)
+            return {**shown, "mimeType": FOLDER_MIME_TYPE}
+        kind = guess_mime_type(name)
         shown |= {"mimeType": kind} if kind else {}
         return {**shown, "size": entry.status.st_size}
 
@@ -194,11 +209,11 @@ class OfferedFile:
         """What it holds; None where it is not there."""
         try:
             data = read_file(self._path, self._file_size)
-        except NotThere:
+        except FileMissing:
             return None
-        except TooLarge as error:
+        except FileTooLarge as error:
             raise Refuse(-32603, f"The file is too large: {error}") from error
-        return _contents(self._uri, self._path, data, self._kind)
+        return _make_contents(self._uri, self._path, data, self._kind)
 
     def shown(self, resource: Resource) -> dict[str, Any]:
         """What a listed resource says of the file as it is now."""
@@ -208,22 +223,24 @@ class OfferedFile:
             return {}
         given = resource.annotations or Annotations()
         annotations = Annotations(
-            audience=given.audience, priority=given.priority, last_modified=moment_of(status)
+            audience=given.audience, priority=given.priority, last_modified=format_modified(status)
         )
         return {"size": status.st_size, "annotations": annotations}
 
 
-def moment_of(status: os.stat_result) -> str:
+def format_modified(status: os.stat_result) -> str:
     """When a file was changed, as far as that can be written."""
     # spec 2026-07-28 server/resources#annotations: lastModified is an ISO 8601 moment
-    seconds = min(max(int(status.st_mtime), 0), LAST)  # a file may have any, and listings go on
+    seconds = min(
+        max(int(status.st_mtime), 0), MAX_TIMESTAMP_S
+    )  # a file may have any, and listings go on
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def _contents(uri: str, name: str, data: bytes, kind: str | None = None) -> ResourceContents:
+def _make_contents(uri: str, name: str, data: bytes, kind: str | None = None) -> ResourceContents:
     """What a file holds: text where it is text, by its name and by its bytes."""
-    kind = kind or mime_type(name)
+    kind = kind or guess_mime_type(name)
     text = None
     if (kind is None or _is_textual(kind)) and b"\0" not in data:
         try:
@@ -236,12 +253,12 @@ def _contents(uri: str, name: str, data: bytes, kind: str | None = None) -> Reso
     return BlobResourceContents(uri=uri, mime_type=kind or "application/octet-stream", blob=blob)
 
 
-TEXTUAL = re.compile(
+TEXT_TYPE_PATTERN = re.compile(
     r"text/.*|.*\+(?:json|xml|yaml)|image/svg\+xml|"
     r"application/(?:json|xml|javascript|toml|yaml|sql|x-sh|x-csh|x-tex|rtf|x-python|graphql)"
 )
 
-KINDS = {
+MIME_TYPES_BY_ENDING = {
     ".md": "text/markdown",
     ".rst": "text/x-rst",
     ".toml": "application/toml",
@@ -259,17 +276,17 @@ KINDS = {
 
 
 def _is_textual(kind: str) -> bool:
-    return TEXTUAL.fullmatch(kind) is not None or kind == "application/jsonl"
+    return TEXT_TYPE_PATTERN.fullmatch(kind) is not None or kind == "application/jsonl"
 
 
-def mime_type(name: str) -> str | None:
+def guess_mime_type(name: str) -> str | None:
     """What a file probably is, by its name; None where that says nothing."""
     ending = os.path.splitext(name)[1].lower()  # noqa: PTH122 - pathlib costs start-up time
-    return KINDS.get(ending) or _known_kinds()(ending)
+    return MIME_TYPES_BY_ENDING.get(ending) or _load_mime_types()(ending)
 
 
 @cache
-def _known_kinds() -> Callable[[str], str | None]:
+def _load_mime_types() -> Callable[[str], str | None]:
     from mimetypes import MimeTypes
 
     # Those of Python alone: a machine's own tables would make a server depend on where it runs.
@@ -278,7 +295,7 @@ def _known_kinds() -> Callable[[str], str | None]:
 
 def offer_file(
     resources: "Resources",
-    facilities: "Facilities",
+    facilities: "SharedSettings",
     path: str | os.PathLike[str],
     uri: str | None,
     **options: Any,
@@ -289,8 +306,8 @@ def offer_file(
         UsageError: the URI is taken.
     """
     absolute = os.path.abspath(path)  # noqa: PTH100 - pathlib costs start-up time
-    uri = uri or _file_uri(absolute)
-    kind = options.get("mime_type") or mime_type(absolute)
+    uri = uri or _make_file_uri(absolute)
+    kind = options.get("mime_type") or guess_mime_type(absolute)
     file_size = facilities.limits.file_size
     options.pop("completes", None)  # there is nothing in it to complete
     file = OfferedFile(absolute, uri, file_size=file_size, kind=options.get("mime_type"))
@@ -298,15 +315,15 @@ def offer_file(
     resources.add(file.read, uri, now=file.shown, **{**given, "mime_type": kind})
 
 
-def _file_uri(path: str) -> str:
+def _make_file_uri(path: str) -> str:
     drive, rest = os.path.splitdrive(path)
-    parts = [escaped(part) for part in rest.replace(os.sep, "/").split("/")]
+    parts = [escape_text(part) for part in rest.replace(os.sep, "/").split("/")]
     return "file://" + (f"/{drive}" if drive else "") + "/".join(parts)
 
 
 def offer_folder(
     resources: "Resources",
-    facilities: "Facilities",
+    facilities: "SharedSettings",
     root: str | os.PathLike[str],
     prefix: str,
     *,
@@ -320,7 +337,7 @@ def offer_folder(
     Raises:
         UsageError: there is no such folder, the prefix is taken or none, or a pattern is none.
     """
-    folder = Folder(root, pattern=pattern, hidden=hidden)
+    folder = ServedFolder(root, pattern=pattern, hidden=hidden)
     limits, uris = facilities.limits, FolderUris(prefix)
     name = name or os.path.basename(folder.root) or prefix  # noqa: PTH119 - pathlib costs start-up time
     offered = OfferedFolder(folder, uris, file_size=limits.file_size, most=limits.files, name=name)

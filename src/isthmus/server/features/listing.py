@@ -11,31 +11,30 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from isthmus.core.pagination import BadCursor, paginate
-from isthmus.core.principal import owner_of
-from isthmus.core.scopes import NONE
+from isthmus.core.principal import NO_SCOPES, owner_of
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import Revision, project
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.stamp import Stamp
-from isthmus.server.facilities import Facilities
-from isthmus.server.scopes import Demand, seen_by
-from isthmus.wire.base import Wire
+from isthmus.server.guard.scopes import ScopeDemand, is_listed_for
+from isthmus.server.settings import SharedSettings
+from isthmus.wire.struct import Wire
 
 __all__ = ["Listing"]
 
 
-class Entry(Protocol):
+class ListedEntry(Protocol):
     """Something that can be listed."""
 
     @property
-    def scopes(self) -> Demand:
+    def scopes(self) -> ScopeDemand:
         """What it takes to use it."""
         ...
 
 
-T = TypeVar("T", bound=Entry)
+T = TypeVar("T", bound=ListedEntry)
 
-MOST = 256
+MAX_CACHED_PAGES = 256
 """Pages kept, where they differ by what their reader was granted."""
 
 
@@ -62,12 +61,12 @@ class Listing(Generic[T]):
         *,
         show: Callable[[T], Wire],
         result: Callable[[list[Any], str | UnsetType], Wire],
-        facilities: Facilities,
+        facilities: SharedSettings,
         announce: Callable[[], None],
     ) -> None:
         self.used = False
         self.live = False
-        self._sources: dict[str, tuple[Callable[[], Iterable[Wire]], Demand]] = {}
+        self._sources: dict[str, tuple[Callable[[], Iterable[Wire]], ScopeDemand]] = {}
         self._what = what
         self._method = method
         self._show = show
@@ -106,7 +105,7 @@ class Listing(Generic[T]):
         self._changed()
 
     def add_source(
-        self, key: str, source: Callable[[], Iterable[Wire]], scopes: Demand = NONE
+        self, key: str, source: Callable[[], Iterable[Wire]], scopes: ScopeDemand = NO_SCOPES
     ) -> None:
         """List what a function gives whenever it is called, beside the entries.
 
@@ -160,11 +159,13 @@ class Listing(Generic[T]):
         raw = Raw(stamp.write(project(result, revision)))
         # A page of what somebody may see is for everybody who may see as much, but for a cursor
         # in it, which is theirs alone.
-        if granted is None or (self._facilities.page_size is None and len(self._pages) < MOST):
+        if granted is None or (
+            self._facilities.page_size is None and len(self._pages) < MAX_CACHED_PAGES
+        ):
             self._pages[revision, cursor, granted] = raw
         return raw
 
-    def demands(self) -> list[Demand]:
+    def demands(self) -> list[ScopeDemand]:
         """What it takes to use the things listed."""
         sources = [scopes for _, scopes in self._sources.values()]
         return [*(entry.scopes for entry in self._entries.values()), *sources]
@@ -174,7 +175,7 @@ class Listing(Generic[T]):
         try:
             items, following = paginate(
                 self._items(granted),
-                _key,
+                _get_item_key,
                 cursor=None if cursor is UNSET else cursor,
                 size=size,
                 secret=b"" if size is None and cursor is UNSET else self._facilities.cursor_secret,
@@ -191,14 +192,14 @@ class Listing(Generic[T]):
 
     def _items(self, granted: frozenset[str] | None) -> Iterator[Wire]:
         for entry in tuple(self._entries.values()):
-            if seen_by(granted, entry.scopes):
+            if is_listed_for(granted, entry.scopes):
                 yield self._show(entry)
         for source, scopes in tuple(self._sources.values()):
-            if seen_by(granted, scopes):
+            if is_listed_for(granted, scopes):
                 yield from source()
 
 
-def _key(shown: Any) -> str:
+def _get_item_key(shown: Any) -> str:
     """What tells an item of a list from all others."""
     key: str = getattr(shown, "uri", None) or getattr(shown, "uri_template", None) or shown.name
     return key

@@ -5,18 +5,20 @@ from typing import Any
 
 from msgspec import UNSET
 
-from isthmus.core.principal import Principal
-from isthmus.core.scopes import NONE
+from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import Refuse
 from isthmus.runtime.inbound import Inbound
-from isthmus.server.context import Context
-from isthmus.server.facilities import Facilities
+from isthmus.server.asking.context import Context
+from isthmus.server.features.invocation import Run, make_runner, run_refusing, to_result
 from isthmus.server.features.listing import Listing
-from isthmus.server.functions import ArgumentError, Function
-from isthmus.server.results import to_prompt_messages
-from isthmus.server.returns import name_unless_optional, returned_none
-from isthmus.server.running import Run, run_refusing, runner, to_result
-from isthmus.server.scopes import Demand, Scopes, demand, demanded
+from isthmus.server.guard.scopes import ScopeDemand, Scopes, find_required_scopes, parse_scopes
+from isthmus.server.schema.functions import ArgumentError, UserFunction
+from isthmus.server.schema.results import (
+    make_none_returned,
+    name_unless_optional,
+    to_prompt_messages,
+)
+from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
     GetPromptParams,
     GetPromptResult,
@@ -27,8 +29,8 @@ from isthmus.wire import (
     PromptArgument,
     PromptMessage,
 )
-from isthmus.wire.base import Meta, Wire
 from isthmus.wire.jsonrpc import shorten
+from isthmus.wire.struct import Meta, Wire
 
 __all__ = ["Prompts", "RegisteredPrompt"]
 
@@ -45,7 +47,9 @@ class RegisteredPrompt:
 
     __slots__ = ("function", "run", "scopes", "shown")
 
-    def __init__(self, function: Function, shown: Prompt, run: Run, scopes: Demand = NONE) -> None:
+    def __init__(
+        self, function: UserFunction, shown: Prompt, run: Run, scopes: ScopeDemand = NO_SCOPES
+    ) -> None:
         self.scopes = scopes
         self.function = function
         self.shown = shown
@@ -59,7 +63,7 @@ class Prompts:
         facilities: the server's.
     """
 
-    def __init__(self, facilities: Facilities) -> None:
+    def __init__(self, facilities: SharedSettings) -> None:
         self.listing: Listing[RegisteredPrompt] = Listing(
             "prompt",
             "prompts/list",
@@ -80,14 +84,14 @@ class Prompts:
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
         blocking: bool | None = None,
-        scopes: Scopes = NONE,
+        scopes: Scopes = NO_SCOPES,
     ) -> str:
         """Offer a function as a prompt; see ``Server.prompt`` for the arguments.
 
         Returns:
             The prompt's name.
         """
-        function = Function.of(
+        function = UserFunction.of(
             fn, context_type=Context, name=name, description=description, blocking=blocking
         )
         properties = function.input_schema["properties"]
@@ -107,8 +111,8 @@ class Prompts:
             icons=list(icons) if icons else UNSET,
             meta=meta or UNSET,
         )
-        run = runner(function, self._facilities.workers)
-        takes = demand(scopes, f"prompt {function.name!r}")
+        run = make_runner(function, self._facilities.workers)
+        takes = parse_scopes(scopes, f"prompt {function.name!r}")
         self.listing.add(function.name, RegisteredPrompt(function, shown, run, takes))
         return function.name
 
@@ -116,7 +120,7 @@ class Prompts:
         """The scopes that getting a prompt takes."""
         prompt = self.listing.get(params.name)
         if prompt is None or not prompt.scopes:
-            return NONE
+            return NO_SCOPES
 
         def arguments() -> dict[str, Any] | None:
             try:
@@ -124,7 +128,7 @@ class Prompts:
             except ArgumentError:
                 return None
 
-        return demanded(prompt.scopes, principal, f"prompt {params.name!r}", arguments)
+        return find_required_scopes(prompt.scopes, principal, f"prompt {params.name!r}", arguments)
 
     async def get(self, params: GetPromptParams, inbound: Inbound) -> Wire:
         """Handle ``prompts/get``.
@@ -152,7 +156,7 @@ class Prompts:
         def make() -> list[PromptMessage]:
             promised = name_unless_optional(prompt.function.signature.returns)
             if value is None and promised:
-                raise returned_none(promised)
+                raise make_none_returned(promised)
             return to_prompt_messages(value)
 
         messages = to_result(make, f"prompt {params.name!r}", prompt.function.fn)

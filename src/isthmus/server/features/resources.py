@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from isthmus.core.principal import Principal
-from isthmus.core.scopes import NONE
+from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.core.uri_template import UriTemplate
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import resource_not_found_code
 from isthmus.runtime.inbound import Inbound
-from isthmus.server.caching import checked_hints
-from isthmus.server.context import Context
-from isthmus.server.custom_types import encode
-from isthmus.server.facilities import Facilities
+from isthmus.server.asking.context import Context
+from isthmus.server.features.invocation import Run, make_runner, run_refusing, to_result
 from isthmus.server.features.listing import Listing
-from isthmus.server.functions import ArgumentError, Function
-from isthmus.server.results import to_resource_contents
-from isthmus.server.running import Run, run_refusing, runner, to_result
-from isthmus.server.scopes import Scopes, demand, demanded
+from isthmus.server.guard.caching import check_cache_hints
+from isthmus.server.guard.scopes import Scopes, find_required_scopes, parse_scopes
+from isthmus.server.schema.custom_types import write_json
+from isthmus.server.schema.functions import ArgumentError, UserFunction
+from isthmus.server.schema.results import to_resource_contents
+from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
     Annotations,
     Icon,
@@ -33,18 +32,18 @@ from isthmus.wire import (
     Resource,
     ResourceTemplate,
 )
-from isthmus.wire.base import Meta, Wire
 from isthmus.wire.jsonrpc import shorten
 from isthmus.wire.results import CacheScope
+from isthmus.wire.struct import Meta, Wire
 
 if TYPE_CHECKING:
     from isthmus.server.features.files import FolderUris, OfferedFolder
 
-MAX_URI_REPEATED = 2_000
+MAX_REPEATED_URI_CHARS = 2_000
 
 __all__ = ["RegisteredResource", "Resources"]
 
-EMPTY = b"{}"
+EMPTY_ARGUMENTS = b"{}"
 
 
 class RegisteredResource:
@@ -69,7 +68,7 @@ class RegisteredResource:
 
     def __init__(
         self,
-        function: Function,
+        function: UserFunction,
         shown: Resource | ResourceTemplate,
         run: Run,
         template: "UriTemplate | FolderUris | None",
@@ -77,10 +76,10 @@ class RegisteredResource:
         ttl_ms: int,
         scope: CacheScope,
         now: Callable[[Any], dict[str, Any]] | None = None,
-        scopes: Scopes = NONE,
+        scopes: Scopes = NO_SCOPES,
     ) -> None:
-        checked_hints(ttl_ms, scope, f"resource {function.name!r}")
-        self.scopes = demand(scopes, f"resource {function.name!r}", scope)
+        check_cache_hints(ttl_ms, scope, f"resource {function.name!r}")
+        self.scopes = parse_scopes(scopes, f"resource {function.name!r}", scope)
         self.function = function
         self._shown = shown
         self._now = now
@@ -103,7 +102,7 @@ class Resources:
         facilities: the server's.
     """
 
-    def __init__(self, facilities: Facilities) -> None:
+    def __init__(self, facilities: SharedSettings) -> None:
         announce = facilities.changes.resources
         self.listing: Listing[RegisteredResource] = Listing(
             "resource",
@@ -143,18 +142,18 @@ class Resources:
         cache_scope: CacheScope = "private",
         blocking: bool | None = None,
         now: Callable[[Any], dict[str, Any]] | None = None,
-        scopes: Scopes = NONE,
+        scopes: Scopes = NO_SCOPES,
     ) -> None:
         """Offer a function as a resource; see ``Server.resource`` for the arguments.
 
         ``now`` says what of the listing has changed by itself.
         """
-        function = Function.of(
+        function = UserFunction.of(
             fn, context_type=Context, name=name, description=description, blocking=blocking
         )
         template = UriTemplate(uri)
         _check_uri(uri, template)
-        _agree(function, template)
+        _check_parameters(function, template)
         common: dict[str, Any] = {
             "name": function.name,
             "title": title or UNSET,
@@ -164,7 +163,7 @@ class Resources:
             "icons": list(icons) if icons else UNSET,
             "meta": meta or UNSET,
         }
-        run = runner(function, self._facilities.workers)
+        run = make_runner(function, self._facilities.workers)
         said: dict[str, Any] = {"ttl_ms": ttl_ms, "scope": cache_scope, "scopes": scopes}
         shown: Resource | ResourceTemplate
         if template.names:
@@ -183,11 +182,11 @@ class Resources:
     ) -> None:
         """Offer the files of a folder; see ``Server.add_directory`` for the options."""
         ttl_ms, scope = options.pop("ttl_ms", 0), options.pop("cache_scope", "private")
-        listed, scopes = options.pop("listed", True), options.pop("scopes", NONE)
-        function = Function.of(offered.read, context_type=Context, name=options["name"])
+        listed, scopes = options.pop("listed", True), options.pop("scopes", NO_SCOPES)
+        function = UserFunction.of(offered.read, context_type=Context, name=options["name"])
         given: Any = {key: UNSET if value is None else value for key, value in options.items()}
         shown = ResourceTemplate(uri_template=uris.template, **given)
-        run = runner(function, self._facilities.workers)
+        run = make_runner(function, self._facilities.workers)
         entry = RegisteredResource(
             function, shown, run, uris, ttl_ms=ttl_ms, scope=scope, scopes=scopes
         )
@@ -214,16 +213,18 @@ class Resources:
         """The scopes that reading a resource takes, or hearing of its changes."""
         entry, values = self._find(uri)
         if entry is None or not entry.scopes:
-            return NONE
+            return NO_SCOPES
         function = entry.function
 
         def arguments() -> dict[str, Any] | None:
             try:
-                return function.named(function.bind(encode(values) if values else EMPTY))
+                return function.named(
+                    function.bind(write_json(values) if values else EMPTY_ARGUMENTS)
+                )
             except ArgumentError:
                 return None
 
-        return demanded(entry.scopes, principal, f"resource {uri!r}", arguments)
+        return find_required_scopes(entry.scopes, principal, f"resource {uri!r}", arguments)
 
     async def read(self, params: ReadResourceParams, inbound: Inbound) -> Wire:
         """Handle ``resources/read``.
@@ -234,19 +235,19 @@ class Resources:
         uri = params.uri
         entry, values = self._find(uri)
         if entry is None:
-            raise _not_found(inbound, uri)
+            raise _make_not_found(inbound, uri)
         try:
-            bound = entry.function.bind(encode(values) if values else EMPTY)
+            bound = entry.function.bind(write_json(values) if values else EMPTY_ARGUMENTS)
         except ArgumentError as error:
             # A URI whose parts do not fit names no resource: there is nothing to mend.
-            raise _not_found(inbound, uri) from error
+            raise _make_not_found(inbound, uri) from error
 
         async def body(context: Context) -> Any:
             return await entry.run(bound, context)
 
         value = await run_refusing(body, inbound, params, uri, self._facilities)
         if value is None:
-            raise _not_found(inbound, uri)
+            raise _make_not_found(inbound, uri)
         if isinstance(value, InputRequiredResult | ReadResourceResult):
             return value
         contents = to_result(
@@ -272,7 +273,7 @@ class Resources:
         return None, None
 
 
-def _agree(function: Function, template: UriTemplate) -> None:
+def _check_parameters(function: UserFunction, template: UriTemplate) -> None:
     """See to it that a function takes what its template has.
 
     Raises:
@@ -297,7 +298,7 @@ def _agree(function: Function, template: UriTemplate) -> None:
         )
 
 
-SCHEME = r"(?s)[A-Za-z][A-Za-z0-9+.-]*:.+"
+URI_SCHEME_PATTERN = r"(?s)[A-Za-z][A-Za-z0-9+.-]*:.+"
 
 
 def _check_uri(uri: str, template: UriTemplate) -> None:
@@ -307,15 +308,15 @@ def _check_uri(uri: str, template: UriTemplate) -> None:
         UsageError: it is none.
     """
     # spec 2026-07-28 server/resources#custom-uri-schemes: MUST be in accordance with RFC 3986
-    if not re.match(SCHEME, uri) and not uri.startswith("{"):
+    if not re.match(URI_SCHEME_PATTERN, uri) and not uri.startswith("{"):
         raise UsageError(f"{uri!r} is no URI: it begins with a scheme, as in 'notes://all'")
     if not template.names and template.expand({}) != uri:
         raise UsageError(f"{uri!r} is no URI: write {template.expand({})!r}")
 
 
-def _not_found(inbound: Inbound, uri: str) -> Refuse:
+def _make_not_found(inbound: Inbound, uri: str) -> Refuse:
     # spec 2026-07-28 server/resources#error-handling: -32602 with the URI; -32002 before
     code = resource_not_found_code(inbound.caller.revision)
     return Refuse(
-        code, f"Resource not found: {shorten(uri)}", {"uri": shorten(uri, MAX_URI_REPEATED)}
+        code, f"Resource not found: {shorten(uri)}", {"uri": shorten(uri, MAX_REPEATED_URI_CHARS)}
     )

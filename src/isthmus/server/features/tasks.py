@@ -1,37 +1,59 @@
 """Tasks: calls of tools that are answered at once, and whose results are fetched later.
 
 One implementation behind two faces, the core feature of 2025-11-25 and the extension of
-2026-07-28: see :mod:`isthmus.runtime.tasks_shapes` for how they differ. In the core the client says
+2026-07-28: see :mod:`isthmus.tasks.shapes` for how they differ. In the core the client says
 that a call is to be a task, in the extension the server does.
+
+How a body asks and tells while it runs as a task: it does what it always does.
+
+A question waits in the task until its answer comes, whichever request brings it, so that nothing
+runs twice. What is said on the way becomes the task's status in words, and up to 2025-11-25 it is
+sent as well.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.core.extensions import refusal
-from isthmus.errors import CallTimedOut, ConnectionLost, Refuse, Refused
+from isthmus.core.extensions import refuse_undeclared
+from isthmus.core.journal import Replay
+from isthmus.errors import (
+    CallTimedOut,
+    CapabilityMissing,
+    ConnectionLost,
+    Refuse,
+    Refused,
+    UsageError,
+)
 from isthmus.revisions import METHODS
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.tasks_records import Record, task_owner
-from isthmus.runtime.tasks_shapes import (
-    CORE,
-    EXTENSION,
-    Shape,
-    question,
-    related,
+from isthmus.server.asking.askers import DirectAsker, JournalAsker
+from isthmus.server.asking.context import Body, Context
+from isthmus.server.asking.notifications import CallNotifications
+from isthmus.server.asking.requirements import drop_task
+from isthmus.server.asking.rounds import (
+    ask_directly,
+    make_capability_refusal,
+    run_and_flush,
+    run_rounds,
+)
+from isthmus.server.serve.workers import Workers
+from isthmus.server.settings import SharedSettings
+from isthmus.store.kv import MemoryKV
+from isthmus.tasks.jobs import Job, TaskBook
+from isthmus.tasks.receiver import StatusNotifier, TaskReceiver, end_without_result
+from isthmus.tasks.records import TaskRecord, task_owner
+from isthmus.tasks.shapes import (
+    CORE_SHAPE,
+    EXTENSION_SHAPE,
+    TaskShape,
+    decode_question,
+    related_task_meta,
     shape_of,
 )
-from isthmus.runtime.tasks_telling import Teller
-from isthmus.server.facilities import Facilities
-from isthmus.server.running import Body
-from isthmus.server.tasks_asking import Becoming, run_as_task, run_until_task
-from isthmus.store.kv import MemoryKV
-from isthmus.store.tasks import Job, TaskBook
-from isthmus.store.tasks_desk import TaskDesk, ended
 from isthmus.wire import (
     IMMEDIATE_RESPONSE,
     TASKS,
@@ -39,33 +61,36 @@ from isthmus.wire import (
     CreateTaskResult,
     EmptyResult,
     InputRequest,
+    InputRequiredResult,
     ListTasksParams,
     ListTasksResult,
+    ProgressParams,
     ServerTaskRequests,
     ServerTasksCapability,
     ToolTasks,
     UpdateTaskParams,
 )
-from isthmus.wire.base import Meta, Wire
+from isthmus.wire.jsonrpc import encode
+from isthmus.wire.struct import Id, Meta, Wire
 
 if TYPE_CHECKING:
     from isthmus.runtime.middleware import Handler
     from isthmus.server.features.tools import RegisteredTool, Tools
 
-__all__ = ["Tasks", "may_list"]
+__all__ = ["BecomingTask", "Tasks", "may_list_tasks", "run_as_task", "run_until_task"]
 
-ALONE = frozenset({"memory", "stdio"})
+SINGLE_PEER_TRANSPORTS = frozenset({"memory", "stdio"})
 """Transports whose other end is the only one: whoever asks there is known."""
 
 
-def may_list(inbound: Inbound) -> bool:
+def may_list_tasks(inbound: Inbound) -> bool:
     """Whether the sender of a request is known, so that it may be shown a list of its tasks."""
     # spec 2025-11-25 basic/utilities/tasks#task-isolation-and-access-control: receivers that
     # cannot identify requestors SHOULD NOT declare tasks.list
-    return bool(task_owner(inbound)) or inbound.origin.transport in ALONE
+    return bool(task_owner(inbound)) or inbound.origin.transport in SINGLE_PEER_TRANSPORTS
 
 
-class Tasks(TaskDesk):
+class Tasks(TaskReceiver):
     """The tasks of one server.
 
     Args:
@@ -73,7 +98,7 @@ class Tasks(TaskDesk):
         facilities: the server's.
     """
 
-    def __init__(self, tools: "Tools", facilities: Facilities) -> None:
+    def __init__(self, tools: "Tools", facilities: SharedSettings) -> None:
         limits, store = facilities.limits, facilities.task_store
         self._store = MemoryKV() if store is None else store
         super().__init__(
@@ -98,7 +123,7 @@ class Tasks(TaskDesk):
         """What is declared in 2025-11-25 to the sender of a request."""
         return ServerTasksCapability(
             cancel={},
-            list={} if may_list(inbound) else UNSET,
+            list={} if may_list_tasks(inbound) else UNSET,
             requests=ServerTaskRequests(tools=ToolTasks(call={})),
         )
 
@@ -120,17 +145,17 @@ class Tasks(TaskDesk):
             Refuse: the tool may not be a task, or must be one; or there are too many.
         """
         shape = shape_of(inbound.caller)
-        if shape is CORE:
+        if shape is CORE_SHAPE:
             wanted = params.task is not UNSET
-            _match(tool, wanted=wanted)
+            _check_task_mode(tool, wanted=wanted)
         else:
             wanted = shape is not None and tool.task is not None
         if shape is None and tool.task == "required":
             # spec 2026-07-28 ext-tasks#capability-negotiation: MUST be -32021
-            raise refusal(TASKS, f"tools/call of {tool.name!r}", inbound.caller.revision)
+            raise refuse_undeclared(TASKS, f"tools/call of {tool.name!r}", inbound.caller.revision)
         if shape is None or not wanted:
             return None
-        if shape is EXTENSION and tool.in_body and not tool.alone:
+        if shape is EXTENSION_SHAPE and tool.in_body and not tool.alone:
             return await self._may_become(tool, params, inbound, shape)
         answer = shape.created(await self._begin(tool, params, inbound, shape))
         if isinstance(answer, CreateTaskResult) and tool.immediate is not None:
@@ -138,13 +163,13 @@ class Tasks(TaskDesk):
         return answer
 
     async def _begin(
-        self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: Shape
-    ) -> Record:
+        self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: TaskShape
+    ) -> TaskRecord:
         """Start a task, and say how it stands at its beginning."""
         job = await self._open(params, inbound)
         await job.create()
         record = job.record
-        if shape is CORE:  # since 2026-07-28 only streams hear of that
+        if shape is CORE_SHAPE:  # since 2026-07-28 only streams hear of that
             self.tell(job, inbound)
 
         async def way(body: Body) -> Any:
@@ -154,7 +179,7 @@ class Tasks(TaskDesk):
             try:
                 result = await self._tools.drive(tool, params, way)
             except BaseException as error:  # noqa: BLE001 - the task is where it is told
-                await ended(job, error)
+                await end_without_result(job, error)
             else:
                 await job.finish(result)
 
@@ -162,10 +187,12 @@ class Tasks(TaskDesk):
         return record
 
     async def _may_become(
-        self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: Shape
+        self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: TaskShape
     ) -> Wire:
         """Serve a call that is answered as any other until its body says otherwise."""
-        becoming = Becoming(lambda: self._open(params, inbound), inbound, self._facilities, shape)
+        becoming = BecomingTask(
+            lambda: self._open(params, inbound), inbound, self._facilities, shape
+        )
 
         async def way(body: Body) -> Any:
             return await run_until_task(body, inbound, params, becoming)
@@ -176,7 +203,7 @@ class Tasks(TaskDesk):
             except BaseException as error:
                 if becoming.job is None or not becoming.begun.done():
                     raise
-                await ended(becoming.job, error)
+                await end_without_result(becoming.job, error)
                 return None
             if becoming.job is not None:
                 await becoming.job.finish(result)  # no questions now
@@ -205,7 +232,7 @@ class Tasks(TaskDesk):
 
     # The methods
 
-    def shape(self, inbound: Inbound) -> Shape:
+    def shape(self, inbound: Inbound) -> TaskShape:
         """How the caller sees tasks.
 
         Raises:
@@ -214,12 +241,12 @@ class Tasks(TaskDesk):
         shape = shape_of(inbound.caller)
         if shape is None:
             # spec 2026-07-28 ext-tasks#protocol-errors: MUST be -32021
-            raise refusal(TASKS, inbound.method, inbound.caller.revision)
+            raise refuse_undeclared(TASKS, inbound.method, inbound.caller.revision)
         return shape
 
     async def attend(self, job: Job, inbound: Inbound) -> None:
         """Put a task's questions to whoever waits for its result, until it is over."""
-        await _deliver(job, inbound)
+        await _deliver_questions(job, inbound)
 
     async def list(self, params: ListTasksParams, inbound: Inbound) -> ListTasksResult:
         """Handle ``tasks/list``.
@@ -227,7 +254,7 @@ class Tasks(TaskDesk):
         Raises:
             Refuse: nobody knows whose tasks to list, or the cursor is not one of ours.
         """
-        if not may_list(inbound):
+        if not may_list_tasks(inbound):
             raise Refuse(-32601, "Method not found: tasks are listed to those who authenticate")
         return await super().list(params, inbound)
 
@@ -242,7 +269,7 @@ class Tasks(TaskDesk):
         for key, answer in params.input_responses.items():
             asked = record.questions.get(key)
             if asked is not None:
-                _check(key, asked, answer)
+                _check_answer(key, asked, answer)
         job = self.book.job(task_owner(inbound), record.id)
         if job is not None:
             await job.answer(params.input_responses)
@@ -265,13 +292,13 @@ class Tasks(TaskDesk):
         shape, owner, link = self.shape(inbound), task_owner(inbound), inbound.link
         revision = inbound.caller.revision
 
-        async def tell(record: Record) -> None:
+        async def tell(record: TaskRecord) -> None:
             method, params = shape.note(record, revision, meta)
             await link.note(method, params, relates_to=inbound.id)
 
         stops: list[Callable[[], None]] = []
         for id in ids:
-            teller = Teller(tell)
+            teller = StatusNotifier(tell)
             job = self.book.job(owner, id)
             if job is not None:
                 stops.append(job.watch(teller.hear))
@@ -287,7 +314,7 @@ class Tasks(TaskDesk):
         return stop
 
 
-def _match(tool: "RegisteredTool", *, wanted: bool) -> None:
+def _check_task_mode(tool: "RegisteredTool", *, wanted: bool) -> None:
     """Hold a call of 2025-11-25 against what its tool allows.
 
     Raises:
@@ -301,7 +328,7 @@ def _match(tool: "RegisteredTool", *, wanted: bool) -> None:
         raise Refuse(-32601, f"Method not found: tool {tool.name!r} runs as a task only")
 
 
-def _check(key: str, asked: InputRequest, answer: Raw) -> None:
+def _check_answer(key: str, asked: InputRequest, answer: Raw) -> None:
     """Hold an answer against what its question's method is answered with.
 
     Raises:
@@ -313,7 +340,7 @@ def _check(key: str, asked: InputRequest, answer: Raw) -> None:
         raise Refuse(-32602, f"Invalid params: inputResponses: {key}: {error}") from error
 
 
-async def _deliver(job: Job, inbound: Inbound) -> None:
+async def _deliver_questions(job: Job, inbound: Inbound) -> None:
     """Put a task's questions to whoever waits for its result, until it is over."""
     here = (inbound.link, inbound.id)
     asking: dict[str, asyncio.Task[None]] = {}
@@ -323,7 +350,7 @@ async def _deliver(job: Job, inbound: Inbound) -> None:
             change = job.next_change()
             for key, asked in job.record.questions.items():
                 if key not in asking:
-                    asking[key] = asyncio.create_task(_put(job, key, asked, inbound))
+                    asking[key] = asyncio.create_task(_send_question(job, key, asked, inbound))
             for key in asking.keys() - job.record.questions.keys():
                 asking.pop(key).cancel()  # answered elsewhere, or not wanted any more
             await asyncio.shield(change)
@@ -334,17 +361,251 @@ async def _deliver(job: Job, inbound: Inbound) -> None:
             task.cancel()
 
 
-async def _put(job: Job, key: str, asked: InputRequest, inbound: Inbound) -> None:
+async def _send_question(job: Job, key: str, asked: InputRequest, inbound: Inbound) -> None:
     """Send one question of a task, and give the task its answer."""
-    params = question(asked, inbound.caller.revision)
+    params = decode_question(asked, inbound.caller.revision)
     # spec 2025-11-25 basic/utilities/tasks#input-required-status: MUST say which task it is for
-    params = structs.replace(params, meta={**(params.meta or {}), **related(job.record.id)})
+    params = structs.replace(
+        params, meta={**(params.meta or {}), **related_task_meta(job.record.id)}
+    )
     try:
         answer = await inbound.link.call(asked.method, params, Raw, relates_to=inbound.id)
-        _check(key, asked, answer)
+        _check_answer(key, asked, answer)
     except (ConnectionLost, CallTimedOut):
         return  # it waits for whoever asks for the result next
     except (Refused, Refuse) as error:
         await job.refuse(key, error)
     else:
         await job.answer({key: answer})
+
+
+async def run_as_task(
+    body: Body, inbound: Inbound, facilities: SharedSettings, job: Job, shape: TaskShape
+) -> Any:
+    """Run the body of a call that is a task from its beginning.
+
+    Raises:
+        Refuse: since 2026-07-28, the client lacks what the body needs.
+        Exception: whatever the body raised.
+    """
+    inside, notes = _enter_task(inbound, job, shape)
+
+    async def within(context: Context) -> Any:
+        return await body(TaskContext.of(context, BegunTask(job)))
+
+    asker = TaskAsker(job, inside, facilities.workers)
+    try:
+        return await run_and_flush(ask_directly(within, inside, facilities, notes, asker), notes)
+    except CapabilityMissing as lack:
+        if shape is CORE_SHAPE:
+            raise
+        raise make_capability_refusal(lack) from lack
+
+
+async def run_until_task(
+    body: Body, inbound: Inbound, params: CallToolParams, becoming: "BecomingTask"
+) -> Any:
+    """Run the body of a call that may say itself when it becomes a task (since 2026-07-28).
+
+    Raises:
+        UsageError: it returned questions as a task, where it has to await them.
+        Exception: whatever the body raised.
+    """
+
+    async def within(context: Context) -> Any:
+        value = await body(TaskContext.of(context, becoming))
+        if becoming.job is not None and isinstance(value, InputRequiredResult):
+            raise UsageError("a task awaits its questions: after ctx.start_task(), return none")
+        return value
+
+    return await run_rounds(within, inbound, params, params.name, becoming.facilities)
+
+
+class TaskStart(Protocol):
+    """What ``ctx.start_task`` comes to."""
+
+    async def begin(self, context: "TaskContext", message: str | None) -> bool:
+        """Let the call be a task; says whether it is."""
+        ...
+
+
+class BegunTask:
+    """A call that is a task already.
+
+    Args:
+        job: the task.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    async def begin(self, _context: "TaskContext", message: str | None) -> bool:
+        """True, and the status in words."""
+        if message is not None:
+            self._job.tell(message)
+        return True
+
+
+class BecomingTask:
+    """A call that is no task yet.
+
+    Args:
+        open: makes the task.
+        inbound: the call.
+        facilities: the server's.
+        shape: how its caller sees tasks.
+
+    Attributes:
+        facilities: the server's.
+        job: the task it has become, or None.
+        begun: done when it is one, and written down.
+        work: what runs the body.
+    """
+
+    def __init__(
+        self,
+        open: Callable[[], Awaitable[Job]],
+        inbound: Inbound,
+        facilities: SharedSettings,
+        shape: TaskShape,
+    ) -> None:
+        self.job: Job | None = None
+        self.begun: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
+        self.work: asyncio.Task[Any] | None = None
+        self._open = open
+        self._inbound = inbound
+        self.facilities = facilities
+        self._shape = shape
+        self._lock = asyncio.Lock()
+
+    async def begin(self, context: "TaskContext", message: str | None) -> bool:
+        """Let the call be a task from now on.
+
+        Raises:
+            Refuse: there are too many.
+        """
+        async with self._lock:
+            if self.job is None:
+                await self._begin(context)
+        if message is not None and self.job is not None:
+            self.job.tell(message)
+        return True
+
+    async def _begin(self, context: "TaskContext") -> None:
+        await context.calm()
+        job = await self._open()
+        # spec 2026-07-28 ext-tasks#task-creation: questions SHOULD be settled before the task is
+        # answered with; one that a sibling put meanwhile ends this round
+        await context.calm()
+        job.work = self.work
+        self.job = job
+        inside, notes = _enter_task(self._inbound, job, self._shape)
+        asker = TaskAsker(job, inside, self.facilities.workers)
+        await context.go_on(inside, asker, notes)
+        await job.create()
+        self.begun.set_result(job)
+
+
+class TaskContext(Context):
+    """The context of a call that is a task, or may become one."""
+
+    __slots__ = ("_start",)
+
+    _start: TaskStart
+
+    @classmethod
+    def of(cls, context: Context, start: TaskStart) -> Self:
+        """The same context, that can start a task."""
+        made = cls.__new__(cls)
+        for name in Context.__slots__:
+            setattr(made, name, getattr(context, name))
+        made._start = start  # noqa: SLF001 - of its own class
+        return made
+
+    async def start_task(self, message: str | None = None) -> bool:
+        """Go on as a task; see ``Context``."""
+        return await self._start.begin(self, message)
+
+    async def calm(self) -> None:
+        """Wait until no question of the call is open; where one is, the round ends first."""
+        if isinstance(self._asker, JournalAsker):
+            await self._asker.calm()
+
+    async def go_on(self, inbound: Inbound, asker: DirectAsker, notes: CallNotifications) -> None:
+        """Ask and tell another way from now on, when all is said that was said before."""
+        before = self._notes
+        self._inbound, self._asker, self._notes = inbound, asker, notes
+        await before.finish()
+
+
+class TaskAsker(DirectAsker):
+    """Puts questions into a task.
+
+    Args:
+        job: the task.
+        inbound: the call it came from.
+        workers: the threads for plain functions.
+        before: the body's run before this one, where it runs again.
+    """
+
+    __slots__ = ("_job",)
+
+    def __init__(
+        self, job: Job, inbound: Inbound, workers: Workers, before: Replay | None = None
+    ) -> None:
+        super().__init__(inbound, workers, before)
+        self._job = job
+
+    async def put(self, method: str, params: Wire, key: str | None) -> Raw:
+        """Wait until some request brings the answer; no question in a task is another task."""
+        return await self._job.ask(method, Raw(encode(drop_task(params))), key)
+
+    def rerun(self, before: Replay) -> "TaskAsker":
+        """An asker like this one, for a run after those in ``before``."""
+        return TaskAsker(self._job, self._inbound, self._workers, before)
+
+
+class TaskLink:
+    """The way for what a task says before its end.
+
+    Args:
+        job: the task.
+        inbound: the call it came from.
+        shape: how its caller sees tasks.
+    """
+
+    def __init__(self, job: Job, inbound: Inbound, shape: TaskShape) -> None:
+        self._job = job
+        self._inbound = inbound
+        self._sends = shape is CORE_SHAPE
+
+    async def note(self, method: str, params: Any = None, *, relates_to: Id | None = None) -> None:  # noqa: ARG002 - the call is answered, nothing relates to it any more
+        """Send a notification, where the revision has them for tasks, and keep its words."""
+        job, token = self._job, self._inbound.progress_token
+        if isinstance(params, ProgressParams) and params.message is not UNSET:
+            job.tell(params.message)
+        # spec 2026-07-28 ext-tasks#task-status-notifications: neither progress nor messages are
+        # supported on tasks
+        silent = not self._sends or job.over
+        if silent or (isinstance(params, ProgressParams) and token is None):
+            return
+        link, waiter = job.waiter or (self._inbound.link, None)
+        await link.note(method, _with_meta(params, job.record.id), relates_to=waiter)
+
+
+def _with_meta(params: Any, id: str) -> Any:
+    """A notification's parameters, saying which task it belongs to."""
+    if isinstance(params, Mapping) or params is None:
+        plain = dict(params or {})
+        return {**plain, "_meta": {**plain.get("_meta", {}), **related_task_meta(id)}}
+    return structs.replace(params, meta={**(params.meta or {}), **related_task_meta(id)})
+
+
+def _enter_task(inbound: Inbound, job: Job, shape: TaskShape) -> tuple[Inbound, CallNotifications]:
+    """The call as its task sees it, and what the task says.
+
+    A task hears of progress whether or not its client wants to: it becomes its status in words.
+    """
+    token = job.record.id if inbound.progress_token is None else inbound.progress_token
+    notes = CallNotifications(structs.replace(inbound, link=TaskLink(job, inbound, shape)))
+    return structs.replace(inbound, progress_token=token), notes

@@ -1,15 +1,26 @@
-"""Tools: the functions a model may call."""
+"""Tools: the functions a model may call.
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+What is looked at before a tool is offered: its name, its schemas, and what it mirrors.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from isthmus.core.http_params import BadAnnotation, HeaderParam, check, header_params
-from isthmus.core.principal import Principal
-from isthmus.core.scopes import NONE
+from isthmus.core.http.params import (
+    ANNOTATION,
+    BadAnnotation,
+    HeaderParam,
+    check_headers,
+    find_header_params,
+)
+from isthmus.core.principal import NO_SCOPES, Principal
+from isthmus.core.redaction.messages import is_secret_name
+from isthmus.core.schema_bounds import Bounds, find_bounds_flaw
 from isthmus.errors import (
     CapabilityMissing,
     NotInRevision,
@@ -19,19 +30,17 @@ from isthmus.errors import (
     UsageError,
 )
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.router import is_over
-from isthmus.server.context import Context
-from isthmus.server.custom_types import encode
-from isthmus.server.definitions import check_definition, warn_of
-from isthmus.server.facilities import Facilities
+from isthmus.runtime.router import is_cancellation
+from isthmus.server.asking.context import Body, Context
+from isthmus.server.features.invocation import Run, load_run_rounds, make_runner, report_failure
 from isthmus.server.features.listing import Listing
-from isthmus.server.functions import ArgumentError, Function, is_object
-from isthmus.server.options import TaskStarts, TaskSupport, starts_in_body
-from isthmus.server.results import to_call_result
-from isthmus.server.returns import Returns, WrongReturn
-from isthmus.server.running import Body, Run, report, rounds, runner
-from isthmus.server.scopes import Demand, Scopes, demand, demanded
-from isthmus.server.validation import Validator
+from isthmus.server.guard.scopes import ScopeDemand, Scopes, find_required_scopes, parse_scopes
+from isthmus.server.options import TaskStarts, TaskSupport, check_task_start
+from isthmus.server.schema.custom_types import write_json
+from isthmus.server.schema.functions import ArgumentError, UserFunction, is_json_object
+from isthmus.server.schema.results import ReturnPlan, WrongReturn, to_call_result
+from isthmus.server.schema.validation import Validator
+from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
     CallToolParams,
     CallToolResult,
@@ -43,19 +52,19 @@ from isthmus.wire import (
     ToolAnnotations,
     ToolExecution,
 )
-from isthmus.wire.base import Meta, Wire
 from isthmus.wire.jsonrpc import shorten
+from isthmus.wire.struct import Meta, Wire
 
 if TYPE_CHECKING:
     from isthmus.server.features.tasks import Tasks
 
-__all__ = ["RegisteredTool", "Tools"]
+__all__ = ["RegisteredTool", "Tools", "check_definition", "mirrored", "warn_of_definition"]
 
-Way: TypeAlias = Callable[[Body], Awaitable[Any]]
+BodyDriver: TypeAlias = Callable[[Body], Awaitable[Any]]
 """Drives the body of a call."""
 
 
-NULL = Raw(b"null")
+NULL_ARGUMENTS = Raw(b"null")
 """What some clients send for no arguments."""
 
 
@@ -86,16 +95,16 @@ class RegisteredTool:
 
     def __init__(
         self,
-        function: Function,
+        function: UserFunction,
         shown: Tool,
-        returns: Returns,
+        returns: ReturnPlan,
         *,
         run: Run,
         given: tuple[bool, bool],
         task: TaskSupport | None = None,
         in_body: bool = False,
         immediate: str | None = None,
-        scopes: Demand = NONE,
+        scopes: ScopeDemand = NO_SCOPES,
     ) -> None:
         self.scopes = scopes
         self.task = task
@@ -110,10 +119,10 @@ class RegisteredTool:
         self._admits = Validator(shown.input_schema)
         self.checks = given[1]
         self._output = Validator(shown.output_schema or {}) if given[1] else None
-        self._whole = _whole(function, shown.input_schema) if given[0] else None
+        self._whole = _make_whole_template(function, shown.input_schema) if given[0] else None
         self.run = run
         try:
-            self.mirrored: tuple[HeaderParam, ...] = header_params(shown.input_schema)
+            self.mirrored: tuple[HeaderParam, ...] = find_header_params(shown.input_schema)
         except BadAnnotation as error:
             raise UsageError(f"tool {self.name!r}: {error}") from error
 
@@ -123,7 +132,7 @@ class RegisteredTool:
         Raises:
             ArgumentError: the arguments do not fit.
         """
-        raw = Raw(b"{}") if arguments is UNSET or arguments == NULL else arguments
+        raw = Raw(b"{}") if arguments is UNSET or arguments == NULL_ARGUMENTS else arguments
         problems = self._admits.problems(msgspec.json.decode(raw))
         if problems:
             raise ArgumentError(self.name, problems)
@@ -156,7 +165,7 @@ class RegisteredTool:
         return result
 
 
-def _whole(function: Function, schema: Mapping[str, Any]) -> bytes | None:
+def _make_whole_template(function: UserFunction, schema: Mapping[str, Any]) -> bytes | None:
     """How the only parameter of a function gets all arguments at once, if that is meant.
 
     It is, where the schema knows no argument of the parameter's name: such a function serves
@@ -178,7 +187,7 @@ class Tools:
         tasks: what runs calls as tasks, where a tool may be one.
     """
 
-    def __init__(self, facilities: Facilities) -> None:
+    def __init__(self, facilities: SharedSettings) -> None:
         self.listing: Listing[RegisteredTool] = Listing(
             "tool",
             "tools/list",
@@ -212,30 +221,30 @@ class Tools:
         task: TaskSupport | None = None,
         task_starts: TaskStarts = "at_call",
         immediate_response: str | None = None,
-        scopes: Scopes = NONE,
+        scopes: Scopes = NO_SCOPES,
     ) -> None:
         """Offer a function as a tool; see ``Server.tool`` for the arguments."""
-        function = Function.of(
+        function = UserFunction.of(
             fn, context_type=Context, name=name, description=description, blocking=blocking
         )
         returns = function.returns(text=text)
         if output_schema is not None:
-            returns = Returns(output_schema, returns.write or encode, text)
+            returns = ReturnPlan(output_schema, returns.write or write_json, text)
         shown = Tool(
             name=function.name,
             title=title or UNSET,
             description=function.description or UNSET,
             input_schema=function.input_schema if input_schema is None else input_schema,
             output_schema=UNSET if returns.schema is None else returns.schema,
-            annotations=_annotations(read_only, destructive, idempotent, open_world),
+            annotations=_make_annotations(read_only, destructive, idempotent, open_world),
             execution=ToolExecution(task_support=task) if task else UNSET,
             icons=list(icons) if icons else UNSET,
             meta=meta or UNSET,
         )
         given = (input_schema is not None, output_schema is not None)
         check_definition(shown, given, self._facilities.limits.schemas)
-        run = runner(function, self._facilities.workers)
-        in_body = starts_in_body(shown.name, task, task_starts, function.signature.context)
+        run = make_runner(function, self._facilities.workers)
+        in_body = check_task_start(shown.name, task, task_starts, function.signature.context)
         if immediate_response is not None and task is None:
             raise UsageError(f"tool {shown.name!r}: immediate_response needs task=")
         tool = RegisteredTool(
@@ -247,10 +256,10 @@ class Tools:
             task=task,
             in_body=in_body,
             immediate=immediate_response,
-            scopes=demand(scopes, f"tool {shown.name!r}"),
+            scopes=parse_scopes(scopes, f"tool {shown.name!r}"),
         )
         self.listing.add(tool.name, tool)
-        warn_of(tool.name, tool.mirrored)
+        warn_of_definition(tool.name, tool.mirrored)
 
     def settle(self) -> None:
         """Take what each call needs of the server's settings: it begins to serve."""
@@ -263,9 +272,11 @@ class Tools:
         """The scopes that a call takes."""
         tool = self._get(params.name)
         if tool is None or not tool.scopes:
-            return NONE
+            return NO_SCOPES
         what = f"tool {tool.name!r}"
-        return demanded(tool.scopes, principal, what, partial(tool.arguments, params.arguments))
+        return find_required_scopes(
+            tool.scopes, principal, what, partial(tool.arguments, params.arguments)
+        )
 
     async def call(self, params: CallToolParams, inbound: Inbound) -> Wire:  # noqa: C901 - the path of every call
         """Handle ``tools/call``.
@@ -288,7 +299,7 @@ class Tools:
             # spec 2026-07-28 server/tools#error-handling: an unknown tool is a protocol error
             raise Refuse(-32602, f"Unknown tool: {shorten(params.name)}")
         if tool.mirrored:
-            _compare(tool, params, inbound)
+            _check_headers(tool, params, inbound)
         if (tool.task is not None or params.task is not UNSET) and self.tasks is not None:
             answer = await self.tasks.call(tool, params, inbound)
             if answer is not None:
@@ -329,10 +340,10 @@ class Tools:
         """The result of a call that ended by an exception."""
         if isinstance(error, ToolError):
             text = str(error)  # which the tool's author may have from anywhere
-            return _failed(text if self._clean is None else self._clean.text(text))
+            return _make_error_result(text if self._clean is None else self._clean.text(text))
         return self._unexpected(tool, error)
 
-    async def drive(self, tool: RegisteredTool, params: CallToolParams, way: Way) -> Wire:
+    async def drive(self, tool: RegisteredTool, params: CallToolParams, way: BodyDriver) -> Wire:
         """Run a tool as :meth:`call` does, its body driven in another way: as a task.
 
         Raises:
@@ -359,7 +370,7 @@ class Tools:
         async def body(context: Context) -> Any:
             return await tool.run(bound, context)
 
-        return rounds()(body, inbound, params, tool.name, self._facilities)
+        return load_run_rounds()(body, inbound, params, tool.name, self._facilities)
 
     def _asked(
         self,
@@ -382,23 +393,27 @@ class Tools:
                     del asked  # it keeps this frame, and must not be kept by it
             return asked
 
-        return rounds()(body, inbound, params, tool.name, self._facilities)
+        return load_run_rounds()(body, inbound, params, tool.name, self._facilities)
 
     def _unexpected(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
         """The result of a tool that broke: what its author must know is logged, not told."""
         failed = f"Tool {tool.name!r} failed"
         if isinstance(error, CapabilityMissing | NotInRevision):
-            return _failed(f"{failed}: {error}")  # nothing broke: this client cannot do it
-        report(f"tool {tool.name!r}", error, tool.function.fn)
+            return _make_error_result(
+                f"{failed}: {error}"
+            )  # nothing broke: this client cannot do it
+        report_failure(f"tool {tool.name!r}", error, tool.function.fn)
         if isinstance(error, WrongReturn):
-            return _failed(f"{failed}: {error if self._facilities.debug else error.told}")
+            return _make_error_result(
+                f"{failed}: {error if self._facilities.debug else error.told}"
+            )
         kind = type(error).__name__
-        return _failed(
+        return _make_error_result(
             f"{failed}: {kind}: {error}" if self._facilities.debug else f"{failed}: {kind}"
         )
 
 
-def _annotations(*hints: bool | None) -> ToolAnnotations | UnsetType:
+def _make_annotations(*hints: bool | None) -> ToolAnnotations | UnsetType:
     """Hints on what a tool does, as far as they were given."""
     if all(hint is None for hint in hints):
         return UNSET
@@ -415,7 +430,7 @@ def _annotations(*hints: bool | None) -> ToolAnnotations | UnsetType:
 
 def is_passed_on(error: BaseException) -> bool:
     """Whether an exception ends the request, and is no result: a refusal, or nobody waits."""
-    return isinstance(error, Refuse) or is_over(error)
+    return isinstance(error, Refuse) or is_cancellation(error)
 
 
 def _check_object(arguments: Raw | UnsetType) -> None:
@@ -426,15 +441,15 @@ def _check_object(arguments: Raw | UnsetType) -> None:
     """
     # spec 2026-07-28 server/tools#error-handling: a malformed request is a protocol error; every
     # revision's schema has the arguments as an object
-    if arguments is not UNSET and not is_object(arguments):
+    if arguments is not UNSET and not is_json_object(arguments):
         raise Refuse(-32602, "Invalid params: Expected `object` - at `$.arguments`")
 
 
-def _failed(text: str) -> CallToolResult:
+def _make_error_result(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
-def _compare(tool: RegisteredTool, params: CallToolParams, inbound: Inbound) -> None:
+def _check_headers(tool: RegisteredTool, params: CallToolParams, inbound: Inbound) -> None:
     """Hold the headers of a request against its arguments.
 
     Raises:
@@ -444,7 +459,72 @@ def _compare(tool: RegisteredTool, params: CallToolParams, inbound: Inbound) -> 
     if "mcp-method" not in headers:
         return  # no HTTP, or a revision that mirrors nothing: the transport insists on this one
     arguments = {} if params.arguments is UNSET else msgspec.json.decode(params.arguments)
-    flaw = check(tool.mirrored, arguments if isinstance(arguments, dict) else {}, headers)
+    flaw = check_headers(tool.mirrored, arguments if isinstance(arguments, dict) else {}, headers)
     if flaw is not None:
         # spec 2026-07-28 basic/transports/streamable-http#server-validation: MUST reject
         raise Refuse(-32020, f"Header mismatch: {flaw}")
+
+
+TOOL_NAME_PATTERN = r"[A-Za-z0-9_.-]{1,128}"
+
+
+def mirrored(header: str) -> msgspec.Meta:
+    """Have an argument travel in an HTTP header, too, for proxies to route by (since 2026-07-28).
+
+    ``region: Annotated[str, mirrored("Region")]`` travels in ``Mcp-Param-Region``. It must be a
+    string, an integer or a boolean, and none that must stay between the two sides.
+
+    Args:
+        header: the end of the header's name.
+    """
+    return msgspec.Meta(extra_json_schema={ANNOTATION: header})
+
+
+def check_definition(tool: Tool, given: tuple[bool, bool], bounds: Bounds | None) -> None:
+    """See to it that a tool can be offered.
+
+    Args:
+        tool: how it is listed.
+        given: whether an author wrote its schemas by hand: (input, output).
+        bounds: how much such a schema may be, or None.
+
+    Raises:
+        UsageError: a schema cannot be that of a tool; the message says why.
+    """
+    if not tool.name:
+        raise UsageError("a tool needs a name")
+    schemas = (("input", tool.input_schema), ("output", tool.output_schema))
+    for (side, schema), by_hand in zip(schemas, given, strict=True):
+        wrong = (
+            find_bounds_flaw(schema, bounds) if by_hand and bounds and schema is not UNSET else None
+        )
+        if wrong:
+            raise UsageError(f"tool {tool.name!r}: its {side} schema {wrong}")
+    if tool.input_schema.get("type") != "object":
+        # spec 2026-07-28 server/tools#tool: arguments are an object
+        raise UsageError(f'tool {tool.name!r}: its input schema needs "type": "object"')
+
+
+def warn_of_definition(name: str, mirrored: Iterable[HeaderParam]) -> None:
+    """Log what is allowed and yet unwise."""
+    if not re.fullmatch(TOOL_NAME_PATTERN, name):
+        # spec 2026-07-28 server/tools#tool-names: SHOULD be of these, and of 1 to 128
+        _warn(
+            "tool %r: some clients take only names of up to 128 letters, digits, '_', '-' and '.'",
+            name,
+        )
+    for param in mirrored:
+        if is_secret_name(param.path[-1]):
+            # spec 2026-07-28 server/tools#x-mcp-header: SHOULD NOT mark sensitive parameters
+            _warn(
+                "tool %r: %s travels in the header %s, which every proxy on the way reads",
+                name,
+                ".".join(param.path),
+                param.header,
+            )
+
+
+def _warn(message: str, *values: Any) -> None:
+    import logging  # not needed until something is unwise
+
+    logging.getLogger("isthmus").warning(message, *values)

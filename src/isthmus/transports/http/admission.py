@@ -1,6 +1,6 @@
 """Who may: each request before anything is made of it, and the streams that outlive theirs.
 
-Made only for a server that has an :class:`~isthmus.transports.http.bearer.Authorizer`; on the way
+Made only for a server that has an :class:`~isthmus.transports.http.authorizer.Authorizer`; on the way
 of all others there is nothing of this.
 """
 
@@ -11,36 +11,37 @@ from weakref import WeakKeyDictionary
 
 from msgspec import UNSET, Raw, structs
 
-from isthmus.core.http_rules import Refusal
+from isthmus.core.http.rules import Refusal
 from isthmus.core.principal import Principal
 from isthmus.revisions import MODERN
-from isthmus.revisions.codes import UNAUTHENTICATED
+from isthmus.revisions.codes import UNAUTHENTICATED_CODE
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router, log_failure
-from isthmus.transports.http.bearer import Asgi, Asked, Authorizer
-from isthmus.transports.http.exchange import Exchange
-from isthmus.transports.http.guard import Guard
-from isthmus.transports.http.lingering import LingeringResponse
-from isthmus.transports.http.lookout import Lookout
-from isthmus.transports.http.reply import Attended, Scope
-from isthmus.transports.http.request import local_address
+from isthmus.transports.http.authorizer import AsgiApp, Authorizer, MethodScopes
+from isthmus.transports.http.origin_guard import OriginGuard
+from isthmus.transports.http.reply import Scope, WatchedRequest
+from isthmus.transports.http.request import Exchange, LingeringResponse, local_address
+from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.wire.jsonrpc import ErrorBody, Frame, parse
 
-__all__ = ["EXPIRED", "Admission", "Scoped"]
+__all__ = ["TOKEN_EXPIRED", "Admission", "ScopedRouter"]
 
-EVERY = 30.0
+LISTENER_CHECK_S = 30.0
 """Seconds between looks at who listens; half of what a stream may outlive its permission by."""
 
-AT_ONCE = 16
+MAX_CONCURRENT_CHECKS = 16
 """Listeners that are asked about at the same time."""
 
-PATIENCE = 10.0
+CHECK_TIMEOUT_S = 10.0
 """Seconds in which it must be known whether somebody may go on listening."""
 
-EXPIRED = ErrorBody(
-    code=UNAUTHENTICATED, message="The access token has expired or was revoked: get another one"
+TOKEN_EXPIRED = ErrorBody(
+    code=UNAUTHENTICATED_CODE,
+    message="The access token has expired or was revoked: get another one",
 )
-BROKEN = Refusal(500, -32603, "Internal error: what this request takes could not be found out")
+ADMISSION_FAILED = Refusal(
+    500, -32603, "Internal error: what this request takes could not be found out"
+)
 
 
 class Admission:
@@ -66,9 +67,9 @@ class Admission:
         Who listens there is looked after here.
         """
         auth: Authorizer | None = getattr(self.auth, "sse", None)
-        return self if auth is None else Beside(auth, self._router, self._present)
+        return self if auth is None else SseAdmission(auth, self._router, self._present)
 
-    def attached(self) -> Mapping[str, Asgi]:
+    def attached(self) -> Mapping[str, AsgiApp]:
         """The pages, for somebody who puts them where they belong on the origin."""
         self._placed = True
         return self.routes
@@ -81,7 +82,7 @@ class Admission:
             found = await self.auth.admit(scope)
         except Exception as error:  # noqa: BLE001 - whatever breaks in there must let nobody in
             log_failure("authorization", error)
-            return BROKEN
+            return ADMISSION_FAILED
         task = asyncio.current_task()
         if isinstance(found, Principal) and task is not None:
             self._present[task] = found
@@ -142,7 +143,7 @@ class Admission:
         parsed = [parse(bytes(one)) for one in batch]
         return await self.permits(exchange, [one for one in parsed if isinstance(one, Frame)])
 
-    async def page(self, exchange: Exchange, path: str, guard: Guard) -> None:
+    async def page(self, exchange: Exchange, path: str, guard: OriginGuard) -> None:
         """A page of the authorizer's own, which any other page on the web may ask for."""
         refusal = guard.host(exchange.head, local_address(exchange.scope))
         if refusal is None:
@@ -157,9 +158,11 @@ class Admission:
         """Why somebody may not have what messages ask for, or None."""
         try:
             asked = [
-                Asked(frame.method, self._router.needs(frame.method, frame.params, principal))
+                MethodScopes(
+                    frame.method, self._router.needs(frame.method, frame.params, principal)
+                )
                 if frame.method is not UNSET
-                else Asked("")
+                else MethodScopes("")
                 for frame in frames
             ]
             return self.auth.permit(
@@ -167,15 +170,15 @@ class Admission:
             )
         except Exception as error:  # noqa: BLE001 - an author's function may raise anything, and must let nobody in
             log_failure("finding out which scopes a request takes", error)
-            return BROKEN
+            return ADMISSION_FAILED
 
-    def scoped(self, principal: Principal | None) -> "Scoped":
+    def scoped(self, principal: Principal | None) -> "ScopedRouter":
         """What serves somebody over a connection that has no statuses."""
-        return Scoped(self._router, self, principal)
+        return ScopedRouter(self._router, self, principal)
 
     # Streams
 
-    def watch(self, lookout: Lookout, sockets: Any) -> None:
+    def watch(self, lookout: RequestWatch, sockets: Any) -> None:
         """Look now and then at who listens, and end what is open to somebody who may not any more.
 
         Args:
@@ -187,11 +190,11 @@ class Admission:
         def look() -> None:
             if self._looking is None or self._looking.done():
                 self._looking = loop.create_task(self._end_those_over(lookout, sockets))
-            self._timer = loop.call_later(EVERY, look)
+            self._timer = loop.call_later(LISTENER_CHECK_S, look)
 
-        self._timer = loop.call_later(EVERY, look)
+        self._timer = loop.call_later(LISTENER_CHECK_S, look)
 
-    def renew(self, one: Attended, principal: Principal | None) -> None:
+    def renew(self, one: WatchedRequest, principal: Principal | None) -> None:
         """Somebody who listens has shown a token again, perhaps a newer one: that one counts now.
 
         Args:
@@ -208,31 +211,31 @@ class Admission:
         if self._looking is not None:
             self._looking.cancel()
 
-    async def _end_those_over(self, lookout: Lookout, sockets: Any) -> None:
-        listening: list[tuple[Attended, Principal]] = [
+    async def _end_those_over(self, lookout: RequestWatch, sockets: Any) -> None:
+        listening: list[tuple[WatchedRequest, Principal]] = [
             (one, self._present[one.task])
             for one in (*lookout.all(), *(() if sockets is None else sockets.all()))
             if one.task in self._present
         ]
-        turns = asyncio.Semaphore(AT_ONCE)
+        turns = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
 
-        async def look(one: Attended, principal: Principal) -> None:
+        async def look(one: WatchedRequest, principal: Principal) -> None:
             async with turns:
                 if not await self._lasts(principal) and one.task is not None:
-                    one.expire(EXPIRED)
+                    one.expire(TOKEN_EXPIRED)
 
         await asyncio.gather(*(look(one, principal) for one, principal in listening))
 
     async def _lasts(self, principal: Principal) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
                 return await self.auth.lasts(principal)
         except Exception as error:  # noqa: BLE001 - not to know is no reason to end what was permitted
             log_failure("finding out whether a stream may stay open", error)
             return True
 
 
-class Beside(Admission):
+class SseAdmission(Admission):
     """What stands before another resource of the same app.
 
     Args:
@@ -252,7 +255,7 @@ class Beside(Admission):
         self._placed = True  # its pages are among the other's, who tells of them
 
 
-class Scoped:
+class ScopedRouter:
     """A router for one connection that has no statuses: who lacks a scope gets an error.
 
     Args:

@@ -3,8 +3,8 @@
 No framework, and nothing to wire up: mount it anywhere, under any prefix, and it works from the
 first request on. A modern request is served by a
 :class:`~isthmus.transports.http.response.ResponseChannel`, a legacy one by the
-:class:`~isthmus.transports.http.session.HttpSession` it names; which it is,
-:mod:`isthmus.core.http_rules` decides.
+:class:`~isthmus.transports.http.sessions.HttpSession` it names; which it is,
+:mod:`isthmus.core.http.rules` decides.
 """
 
 import asyncio
@@ -13,55 +13,56 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
-from isthmus.core.batch import flaw
-from isthmus.core.caller import Caller, Malformed, read_envelope
-from isthmus.core.http_rules import Legacy, Modern, Refusal, judge, read_head
+from isthmus.core.batch import find_batch_flaw
+from isthmus.core.caller import Caller, MalformedEnvelope, read_envelope
+from isthmus.core.http.rules import LegacyRequest, ModernRequest, Refusal, judge, read_head
 from isthmus.errors import UsageError
 from isthmus.revisions import LEGACY
 from isthmus.runtime.channel import Delivery
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log, MemoryLog
-from isthmus.transports.http.exchange import EVENTS_ONLY, Exchange
-from isthmus.transports.http.guard import (
-    Guard,
-    cors_headers,
+from isthmus.transports.http.asgi_lifespan import StopSignals, attach_routes, serve_lifespan
+from isthmus.transports.http.origin_guard import (
+    OriginGuard,
     is_foreign,
-    too_large,
-    too_many_uploads,
-    too_slow,
+    make_cors_headers,
+    refuse_large_body,
+    refuse_many_uploads,
+    refuse_slow_body,
 )
-from isthmus.transports.http.hosting import StopSignals, attach, live
-from isthmus.transports.http.lookout import Lookout
-from isthmus.transports.http.reply import Receive, Scope, Send, WatchedReply, empty
+from isthmus.transports.http.reply import Receive, Scope, Send, WatchedReply, send_empty
 from isthmus.transports.http.request import (
-    Begun,
-    Message,
-    OverBudget,
-    TooLarge,
-    TooSlow,
+    EVENTS_ONLY,
+    AsgiMessage,
+    BodyTooLarge,
+    BodyTooSlow,
+    Exchange,
+    StartedAwaitable,
     Upload,
     UploadBudget,
-    begun,
+    UploadsOverBudget,
     inner_path,
     local_address,
+    start_awaitable,
 )
+from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.response import ResponseChannel
 from isthmus.transports.http.resume import GetReply, PostReply
-from isthmus.transports.http.session import SessionBook
-from isthmus.wire.base import Id
+from isthmus.transports.http.sessions import SessionBook
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
+from isthmus.wire.struct import Id
 
 if TYPE_CHECKING:
     from isthmus.transports.http.admission import Admission
-    from isthmus.transports.http.bearer import Authorizer
+    from isthmus.transports.http.authorizer import Authorizer
     from isthmus.transports.http.sse_server import SseServer
-    from isthmus.transports.websocket import WebSockets
+    from isthmus.transports.http.websocket import WebSockets
 
 __all__ = ["HttpApp"]
 
-Hook = Callable[[], Awaitable[None]]
+LifespanHook = Callable[[], Awaitable[None]]
 
 OTHER_FIELDS_BYTES = 4 * 1024
 """Of a request's head, for what is neither its token nor a proof."""
@@ -74,23 +75,25 @@ NO_SESSION = Refusal(
     "MCP-Protocol-Version and _meta with every request (since 2026-07-28)",
 )
 UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: send initialize again")
-FULL = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
-NO_BATCH = Refusal(
+TOO_MANY_SESSIONS = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
+BATCH_WITHOUT_SESSION = Refusal(
     400,
     -32600,
     "Invalid request: a batch is part of a session of 2025-03-26: send initialize first",
 )
 NEEDS_STREAM = Refusal(406, -32600, "The answer is an event stream: accept text/event-stream")
-OLD_HTTP = Refusal(406, -32600, "The answer is an event stream: HTTP/1.0 has none, use HTTP/1.1")
+HTTP_TOO_OLD = Refusal(
+    406, -32600, "The answer is an event stream: HTTP/1.0 has none, use HTTP/1.1"
+)
 NOT_STARTED = Refusal(500, -32603, "Internal error: the server could not start")
-STOPPED = Refusal(
+SHUTTING_DOWN = Refusal(
     503,
     -32603,
     "The server is shutting down",
     UNSET,
     (("connection", "close"), ("retry-after", "5")),
 )
-REST_S = 5.0
+REFUSAL_PERIOD_S = 5.0
 """Seconds after a signal to stop in which requests that still come in are refused."""
 
 
@@ -134,7 +137,7 @@ class HttpApp:
         >>> app = Starlette(routes=[Mount("/tools", HttpApp(server.router))])  # doctest: +SKIP
     """
 
-    _lookout: Lookout
+    _lookout: RequestWatch
     _book: SessionBook
     _signals: StopSignals
     _closing: asyncio.Task[None] | None = None
@@ -165,13 +168,13 @@ class HttpApp:
         messages: str = "/messages",
         websocket: bool = False,
         auth: "Authorizer | None" = None,
-        on_start: Hook | None = None,
-        on_stop: Hook | None = None,
+        on_start: LifespanHook | None = None,
+        on_stop: LifespanHook | None = None,
     ) -> None:
         self.router = router
         self.path = "/" + path.strip("/")
         self._paths = frozenset({"", "/", self.path, self.path + "/"})
-        self._guard = Guard(
+        self._guard = OriginGuard(
             router.supported,
             public_url=public_url,
             allowed_hosts=allowed_hosts,
@@ -211,7 +214,7 @@ class HttpApp:
             return
         verdict = self._guard.check(verb, head, local_address(scope))
         if head.origin is not None and not is_foreign(verdict):
-            exchange.extra = cors_headers(head.origin)
+            exchange.extra = make_cors_headers(head.origin)
         if (
             self._admission is not None
             and not (verb == "OPTIONS" or is_foreign(verdict))
@@ -224,13 +227,13 @@ class HttpApp:
             await exchange.preflight()
         elif self._loop is not asyncio.get_running_loop() and not await self._started():
             await exchange.refuse(self._unavailable)
-        elif isinstance(verdict, Legacy):
+        elif isinstance(verdict, LegacyRequest):
             await self._stream_or_end(exchange, verdict.session_id)
         else:
             await self._post(exchange)
 
     def _sockets(self, limit: int) -> "WebSockets":
-        from isthmus.transports.websocket import WebSockets  # few want them
+        from isthmus.transports.http.websocket import WebSockets  # few want them
 
         return WebSockets(
             self.router,
@@ -276,7 +279,7 @@ class HttpApp:
             await exchange.refuse(refusal)
             return
         if head.origin is not None:
-            exchange.extra = cors_headers(head.origin)
+            exchange.extra = make_cors_headers(head.origin)
         if exchange.scope["method"] == "OPTIONS":
             await exchange.preflight()
         elif older.admission is not None and not await older.admission.admit(exchange):
@@ -295,15 +298,17 @@ class HttpApp:
     async def _body(self, exchange: Exchange) -> bytes | None:
         """A request's body, or None where there is nobody to respond to any more."""
         # Most bodies are there as a whole; it is the others that need looking after.
-        message = begun(exchange.receive())
-        if not isinstance(message, Begun) and message["type"] == "http.request":
+        message = start_awaitable(exchange.receive())
+        if not isinstance(message, StartedAwaitable) and message["type"] == "http.request":
             body: bytes = message.get("body", b"")
             if len(body) <= self._body_limit and not message.get("more_body", False):
                 exchange.is_unread = False
                 return body
         return await self._uploaded(exchange, message)
 
-    async def _uploaded(self, exchange: Exchange, first: Message | Begun[Message]) -> bytes | None:
+    async def _uploaded(
+        self, exchange: Exchange, first: AsgiMessage | StartedAwaitable[AsgiMessage]
+    ) -> bytes | None:
         upload = Upload(
             first,
             exchange.receive,
@@ -316,14 +321,14 @@ class HttpApp:
         self._lookout.enter(upload)
         try:
             body = await upload.read()
-        except TooLarge:
+        except BodyTooLarge:
             exchange.is_unread = upload.is_open
-            await exchange.refuse(too_large(self._body_limit))
-        except OverBudget:
-            await exchange.refuse(too_many_uploads(self._upload_limit))
-        except TooSlow:
+            await exchange.refuse(refuse_large_body(self._body_limit))
+        except UploadsOverBudget:
+            await exchange.refuse(refuse_many_uploads(self._upload_limit))
+        except BodyTooSlow:
             exchange.is_unread = False  # there is nothing to drain
-            await exchange.refuse(too_slow(self._body_idle, self._body_timeout))
+            await exchange.refuse(refuse_slow_body(self._body_idle, self._body_timeout))
         else:
             exchange.is_unread = False
             return body
@@ -341,18 +346,18 @@ class HttpApp:
             verdict = judge(
                 exchange.head, frame, envelope, self.router.supported, exchange.principal
             )
-            if isinstance(verdict, Modern):
+            if isinstance(verdict, ModernRequest):
                 # spec 2026-07-28 basic/transports/streamable-http#server-validation: what is
                 # permitted is told by the body, with which the headers have been found to agree
                 if self._admission is not None and not await self._admission.permits(
                     exchange, (frame,), modern=True
                 ):
                     return
-                await self._modern(exchange, frame, _token(envelope), verdict.caller)
-            elif isinstance(verdict, Legacy):
+                await self._modern(exchange, frame, _find_progress_token(envelope), verdict.caller)
+            elif isinstance(verdict, LegacyRequest):
                 await self._legacy(exchange, verdict.session_id, frame, body)
             else:
-                await exchange.refuse(verdict, _id_of(frame))
+                await exchange.refuse(verdict, _find_request_id(frame))
         elif isinstance(frame, Unreadable):
             await exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
         else:
@@ -361,11 +366,11 @@ class HttpApp:
     async def _batch(self, exchange: Exchange, members: Sequence[Raw], body: bytes) -> None:
         head, supported = exchange.head, self.router.supported
         verdict = judge(head, members, NO_ENVELOPE, supported, exchange.principal)
-        if isinstance(verdict, Legacy) and verdict.session_id is not None:
+        if isinstance(verdict, LegacyRequest) and verdict.session_id is not None:
             session = self._book.find(verdict.session_id, exchange.principal)
             if session is None:
                 verdict = UNKNOWN_SESSION
-            elif wrong := flaw(members, accepted=session.peer.session.batches):
+            elif wrong := find_batch_flaw(members, accepted=session.peer.session.batches):
                 verdict = Refusal(400, -32600, wrong)
             elif self._admission is None or await self._admission.permits_all(exchange, members):
                 takes = exchange.takes(streamed=self._stream_answers)
@@ -376,7 +381,7 @@ class HttpApp:
                 return
             else:
                 return
-        await exchange.refuse(verdict if isinstance(verdict, Refusal) else NO_BATCH)
+        await exchange.refuse(verdict if isinstance(verdict, Refusal) else BATCH_WITHOUT_SESSION)
 
     async def _modern(
         self, exchange: Exchange, frame: Frame, token: Id | None, caller: Caller
@@ -396,7 +401,9 @@ class HttpApp:
             self.router.note(inbound.method, inbound.params, inbound)
             await channel.end(202)
         elif frame.method == "subscriptions/listen" and not takes.events:
-            await exchange.refuse(NEEDS_STREAM if exchange.takes_streams else OLD_HTTP, inbound.id)
+            await exchange.refuse(
+                NEEDS_STREAM if exchange.takes_streams else HTTP_TOO_OLD, inbound.id
+            )
         else:
             await channel.serve(self.router, self._lookout, inbound)
 
@@ -408,16 +415,16 @@ class HttpApp:
         if session_id is not None:
             session = self._book.find(session_id, exchange.principal)
             if session is None:
-                await exchange.refuse(UNKNOWN_SESSION, _id_of(frame))
+                await exchange.refuse(UNKNOWN_SESSION, _find_request_id(frame))
             elif self._admission is None or await self._admission.permits(exchange, (frame,)):
                 reply = PostReply(exchange.send, takes, exchange.extra, exchange.receive, session)
                 await session.post(frame, delivery, reply)
         elif frame.method != "initialize" or frame.id is UNSET:
-            await exchange.refuse(NO_SESSION, _id_of(frame))
+            await exchange.refuse(NO_SESSION, _find_request_id(frame))
         elif self._admission is None or await self._admission.permits(exchange, (frame,)):
             first = WatchedReply(exchange.send, takes, exchange.extra, exchange.receive)
             if not await self._book.open(frame, delivery, first):
-                await exchange.refuse(FULL, _id_of(frame))
+                await exchange.refuse(TOO_MANY_SESSIONS, _find_request_id(frame))
 
     async def _stream_or_end(self, exchange: Exchange, session_id: str | None) -> None:
         """GET and DELETE, which are about a session as a whole."""
@@ -431,15 +438,15 @@ class HttpApp:
             return
         elif exchange.scope["method"] == "DELETE":
             self._book.end(session)
-            await empty(exchange.send, 200, exchange.extra)
+            await send_empty(exchange.send, 200, exchange.extra)
         elif not exchange.takes_streams:
-            await exchange.refuse(OLD_HTTP)
+            await exchange.refuse(HTTP_TOO_OLD)
         else:
             reply = GetReply(exchange.send, EVENTS_ONLY, exchange.extra)
             try:
                 await session.listen(exchange.receive, reply, exchange.head.last_event_id)
             except Forgotten as error:
-                await exchange.refuse(gone(exchange.head.last_event_id or "", error))
+                await exchange.refuse(refuse_resumption(exchange.head.last_event_id or "", error))
 
     # The app's own life
 
@@ -455,7 +462,9 @@ class HttpApp:
         """
         prefix = "/" + prefix.strip("/")
         self._paths |= {prefix}  # a route, unlike a mount, leaves the path as it is
-        attach(self, outer, prefix, {} if self._admission is None else self._admission.attached())
+        attach_routes(
+            self, outer, prefix, {} if self._admission is None else self._admission.attached()
+        )
 
     async def start(self) -> None:
         """Get ready; the first request does it where nobody did before.
@@ -472,7 +481,7 @@ class HttpApp:
                 self.failure = str(error) or type(error).__name__
                 raise
         if self._loop is not loop:
-            self._lookout = Lookout(loop, self._heartbeat)
+            self._lookout = RequestWatch(loop, self._heartbeat)
             self._book = SessionBook(
                 self.router,
                 self._lookout,
@@ -506,7 +515,7 @@ class HttpApp:
         """The server got a signal: end what it would wait for, and begin nothing anew."""
         loop = asyncio.get_running_loop()
         if self._loop is loop and (self._closing is None or self._closing.done()):
-            self._resting_until = loop.time() + REST_S
+            self._resting_until = loop.time() + REFUSAL_PERIOD_S
             self._closing = loop.create_task(self._end(1.0, None))
 
     async def _end(self, drain: float, closer: "asyncio.Task[Any] | None") -> None:
@@ -532,7 +541,7 @@ class HttpApp:
             await self._on_stop()
 
     async def _started(self) -> bool:
-        self._unavailable = STOPPED
+        self._unavailable = SHUTTING_DOWN
         if asyncio.get_running_loop().time() < self._resting_until:
             return False
         self._unavailable = NOT_STARTED
@@ -545,7 +554,7 @@ class HttpApp:
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await live(self, receive, send)
+            await serve_lifespan(self, receive, send)
         elif self.sockets is not None and inner_path(scope) in self._paths:
             if self._loop is asyncio.get_running_loop() or await self._started():
                 await self.sockets.serve(scope, receive, send)
@@ -555,20 +564,20 @@ class HttpApp:
             await send({"type": "websocket.close"})
 
 
-def gone(event_id: str, why: Exception) -> Refusal:
+def refuse_resumption(event_id: str, why: Exception) -> Refusal:
     """The refusal to resume a stream; not 404, which would mean that the session has ended."""
     message = f"Last-Event-ID {event_id[:80]!r} cannot be resumed: {why}; open a stream without it"
     return Refusal(400, -32600, message)
 
 
-def _id_of(frame: Frame) -> Id | None:
+def _find_request_id(frame: Frame) -> Id | None:
     """The id to answer a request under; None for messages that have no answer."""
     return None if frame.id is UNSET or frame.method is UNSET else frame.id
 
 
-def _token(envelope: Envelope | Malformed) -> Id | None:
+def _find_progress_token(envelope: Envelope | MalformedEnvelope) -> Id | None:
     """What progress is reported under, or None where nobody asked for it."""
-    meta = UNSET if isinstance(envelope, Malformed) else envelope.meta
+    meta = UNSET if isinstance(envelope, MalformedEnvelope) else envelope.meta
     return None if meta is UNSET or meta.progress_token is UNSET else meta.progress_token
 
 

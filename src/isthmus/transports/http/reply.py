@@ -10,41 +10,55 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from isthmus.core.http_rules import Accepts
-from isthmus.core.sse import comment, encode_event
+from isthmus.core.http.rules import AcceptedForms
+from isthmus.core.http.sse import encode_comment, encode_event
 from isthmus.wire.jsonrpc import ErrorBody
 
-__all__ = ["HEARTBEAT", "Attended", "Header", "Receive", "Reply", "Scope", "Send", "WatchedReply",
-           "empty", "nowhere", "plain", "respond"]  # fmt: skip
+__all__ = [
+    "HEARTBEAT",
+    "Header",
+    "Receive",
+    "Reply",
+    "Scope",
+    "Send",
+    "WatchedReply",
+    "WatchedRequest",
+    "drop_message",
+    "send_empty",
+    "send_json",
+    "send_response",
+]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
-JSON: Header = (b"content-type", b"application/json")
+JSON_TYPE: Header = (b"content-type", b"application/json")
 NO_LENGTH: Header = (b"content-length", b"0")
-STREAM: tuple[Header, ...] = (
+STREAM_HEADERS: tuple[Header, ...] = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache"),
     # spec 2026-07-28 basic/transports/streamable-http#receiving-messages: SHOULD, so that no
     # proxy holds events back
     (b"x-accel-buffering", b"no"),
 )
-HEARTBEAT = comment()
+HEARTBEAT = encode_comment()
 
-MISSED = 4
+MAX_MISSED_HEARTBEATS = 4
 """Heartbeats in a row that a client may fail to take before it counts as gone."""
 
 
-async def plain(send: Send, status: int, body: bytes, extra: tuple[Header, ...] = ()) -> None:
+async def send_json(send: Send, status: int, body: bytes, extra: tuple[Header, ...] = ()) -> None:
     """Send a whole JSON response."""
     length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *extra]})
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [JSON_TYPE, length, *extra]}
+    )
     await send({"type": "http.response.body", "body": body})
 
 
-async def respond(
+async def send_response(
     send: Send, status: int, headers: Sequence[Header], body: bytes = b"", *, verb: str = "GET"
 ) -> None:
     """Send a whole response of any type.
@@ -61,14 +75,14 @@ async def respond(
     await send({"type": "http.response.body", "body": b"" if verb == "HEAD" else body})
 
 
-async def empty(send: Send, status: int, extra: tuple[Header, ...] = ()) -> None:
+async def send_empty(send: Send, status: int, extra: tuple[Header, ...] = ()) -> None:
     """Send a response without a body."""
     headers = [*extra] if status == 204 else [NO_LENGTH, *extra]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 
-class Attended:
+class WatchedRequest:
     """What goes on for a request, and can be cut short.
 
     Attributes:
@@ -117,7 +131,7 @@ class Attended:
         """Another heartbeat's time has passed."""
 
 
-class Pace:
+class WritePace:
     """How a client takes what it is sent; made with the first event of a stream.
 
     Attributes:
@@ -136,7 +150,7 @@ class Pace:
         self.missed = 0
 
 
-class Reply(Attended):
+class Reply(WatchedRequest):
     """The response to one request.
 
     Args:
@@ -160,7 +174,7 @@ class Reply(Attended):
     def __init__(
         self,
         send: Send,
-        takes: Accepts,
+        takes: AcceptedForms,
         extra: tuple[Header, ...] = (),
         receive: Receive | None = None,
         owner: Any = None,
@@ -179,7 +193,7 @@ class Reply(Attended):
         self.extra = extra
         self.over = False
         self.streaming = False
-        self._pace: Pace | None = None
+        self._pace: WritePace | None = None
         self._beating: asyncio.Task[None] | None = None
 
     @property
@@ -206,7 +220,7 @@ class Reply(Attended):
         if self.streaming or (status == 200 and not self.json):
             await self._put(message, last=True)
         else:
-            await plain(self._send, status, message, self.extra)
+            await send_json(self._send, status, message, self.extra)
 
     async def open(self) -> None:
         """Begin the stream although there is nothing to say yet."""
@@ -220,13 +234,13 @@ class Reply(Attended):
         if self.streaming:
             await self._put(None, last=True)
         else:
-            await empty(self._send, status, self.extra)
+            await send_empty(self._send, status, self.extra)
 
     def drop(self) -> None:
         """Nobody listens any more: what is said from now on goes nowhere."""
         self.over = True
         self.streaming = True
-        self._send = nowhere
+        self._send = drop_message
 
     def left(self) -> None:
         """The client has left."""
@@ -276,7 +290,7 @@ class Reply(Attended):
         """The sign of life before this one is still on its way."""
         if self._pace is not None:
             self._pace.missed += 1
-            if self._pace.missed == MISSED:
+            if self._pace.missed == MAX_MISSED_HEARTBEATS:
                 # Whatever is sent waits for a client that takes nothing: that must have an end.
                 self.release()
                 self.left()
@@ -300,7 +314,7 @@ class Reply(Attended):
         """
         pace = self._pace
         if pace is None:
-            pace = self._pace = Pace()
+            pace = self._pace = WritePace()
         await pace.lock.acquire()  # cheaper than "async with"
         pace.writer = task = asyncio.current_task()
         before = 0 if task is None else task.cancelling()
@@ -311,7 +325,7 @@ class Reply(Attended):
                     {
                         "type": "http.response.start",
                         "status": 200,
-                        "headers": [*STREAM, *self.extra],
+                        "headers": [*STREAM_HEADERS, *self.extra],
                     }
                 )
             await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
@@ -349,5 +363,5 @@ class WatchedReply(Reply):
         self.left()
 
 
-async def nowhere(_message: MutableMapping[str, Any]) -> None:
+async def drop_message(_message: MutableMapping[str, Any]) -> None:
     """Where a dropped response's messages go."""

@@ -10,25 +10,25 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from isthmus.core.caller import Caller
-from isthmus.core.http_rules import Accepts
+from isthmus.core.http.rules import AcceptedForms
 from isthmus.errors import NotInRevision, UsageError
 from isthmus.revisions import METHODS, project
 from isthmus.revisions.codes import http_status
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
-from isthmus.transports.http.lookout import Lookout
 from isthmus.transports.http.reply import Header, Receive, Send, WatchedReply
-from isthmus.wire.base import Id, Wire
+from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.wire.jsonrpc import ErrorBody, encode, encode_answer, encode_error, encode_note
+from isthmus.wire.struct import Id, Wire
 
-__all__ = ["STOPPING", "ResponseChannel"]
+__all__ = ["SERVER_STOPPING", "ResponseChannel"]
 
 R = TypeVar("R")
 
-PARTING = 1.0
+FAREWELL_TIMEOUT_S = 1.0
 """Seconds for a goodbye, on a stream whose listener may not listen any more."""
 
-STOPPING = ErrorBody(code=-32603, message="Internal error: the server is shutting down")
+SERVER_STOPPING = ErrorBody(code=-32603, message="Internal error: the server is shutting down")
 
 
 class ResponseChannel(WatchedReply):
@@ -47,7 +47,7 @@ class ResponseChannel(WatchedReply):
     def __init__(
         self,
         send: Send,
-        takes: Accepts,
+        takes: AcceptedForms,
         extra: tuple[Header, ...],
         receive: Receive,
         caller: Caller,
@@ -56,7 +56,7 @@ class ResponseChannel(WatchedReply):
         self._caller = caller
         self._closers: dict[object, Callable[[], None]] | None = None
 
-    async def serve(self, router: Router, lookout: Lookout, inbound: Inbound) -> None:
+    async def serve(self, router: Router, lookout: RequestWatch, inbound: Inbound) -> None:
         """Serve the request and send its answer, unless the client leaves before."""
         id = inbound.id
         lookout.enter(self)
@@ -69,7 +69,7 @@ class ResponseChannel(WatchedReply):
         except asyncio.CancelledError:
             if not self.was_cut():
                 raise
-            await self.answer(encode_error(id, self.why(STOPPING)), 503)
+            await self.answer(encode_error(id, self.why(SERVER_STOPPING)), 503)
         finally:
             lookout.leave(self)
             self.finish()
@@ -97,7 +97,7 @@ class ResponseChannel(WatchedReply):
         """End the stream, if it is one: first whoever can part in good order, then the rest."""
         if self.streaming:
             self.farewell()
-            asyncio.get_running_loop().call_later(PARTING, self.cut, why)
+            asyncio.get_running_loop().call_later(FAREWELL_TIMEOUT_S, self.cut, why)
 
     # The link
 

@@ -1,6 +1,6 @@
 """Streams that go on where they broke: what was said is kept, and a GET asks for the rest.
 
-A :class:`Stream` belongs to a session, and to the response that carries it at the moment: first
+A :class:`ResumableStream` belongs to a session, and to the response that carries it at the moment: first
 the response to the POST or GET that it began with, later that of a GET which resumed it, or none
 while nobody is connected. What is put on a stream is kept in a log first, so that it does not
 matter to whoever speaks whether somebody listens.
@@ -14,27 +14,27 @@ import asyncio
 from os import urandom
 from typing import Protocol
 
-from isthmus.core.http_rules import Accepts
-from isthmus.core.sse import encode_event
+from isthmus.core.http.rules import AcceptedForms
+from isthmus.core.http.sse import encode_event
 from isthmus.store.log import Forgotten, Log, MemoryLog
-from isthmus.transports.http.reply import HEARTBEAT, Header, Reply, Send, WatchedReply, nowhere
+from isthmus.transports.http.reply import HEARTBEAT, Header, Reply, Send, WatchedReply, drop_message
 from isthmus.wire.jsonrpc import ErrorBody
 
-__all__ = ["GetReply", "PostReply", "Resumable", "Stream", "Streams"]
+__all__ = ["GetReply", "PostReply", "ResumableStream", "SessionStreams", "StreamOwner"]
 
-MAX_STREAMS = 64
+MAX_KEPT_STREAMS = 64
 """Streams of one session that are kept; those that have ended give way, the oldest first."""
 
-MAX_REPLAYED = 10_000
+MAX_REPLAYED_EVENTS = 10_000
 """Events sent to one who resumes: more than any log of ours keeps of a stream."""
 
-PRIME_AFTER = 1.0
+PRIME_AFTER_S = 1.0
 """Seconds a call lasts until its client is given an id to come back with."""
 
-DIGITS = 15  # of a number in an event id; a longer one is none of ours
+MAX_ID_DIGITS = 15  # of a number in an event id; a longer one is none of ours
 
 
-class Carrier(Protocol):
+class StreamCarrier(Protocol):
     """The response that carries a stream."""
 
     async def write(self, chunk: bytes, *, more: bool = True) -> bool:
@@ -54,7 +54,7 @@ class Carrier(Protocol):
         ...
 
 
-class Stream:
+class ResumableStream:
     """What is said on one stream, and the response that carries it.
 
     Args:
@@ -72,14 +72,16 @@ class Stream:
     __slots__ = ("_begun", "_book", "_broken", "_last", "_lock", "_name", "carrier", "over",
                  "standing")  # fmt: skip
 
-    def __init__(self, book: "Streams", number: int, carrier: Carrier, *, standing: bool) -> None:
+    def __init__(
+        self, book: "SessionStreams", number: int, carrier: StreamCarrier, *, standing: bool
+    ) -> None:
         self._book = book
         self._name = f"{book.mark}-{number}"
         self._lock = asyncio.Lock()
         self._begun = False
         self._broken = False
         self._last = 0
-        self.carrier: Carrier | None = carrier
+        self.carrier: StreamCarrier | None = carrier
         self.over = False
         self.standing = standing
 
@@ -160,7 +162,7 @@ class Stream:
         """
         await self._after(after)
 
-    async def resume(self, carrier: Carrier, after: int) -> None:
+    async def resume(self, carrier: StreamCarrier, after: int) -> None:
         """Go on with another response, with all that came after a place in the stream.
 
         Raises:
@@ -201,7 +203,7 @@ class Stream:
             self.carrier = None
             carrier.hung_up()
 
-    def leave(self, carrier: Carrier) -> None:
+    def leave(self, carrier: StreamCarrier) -> None:
         """A response does not carry it any more."""
         if self.carrier is carrier:
             self.carrier = None
@@ -242,10 +244,10 @@ class Stream:
             raise Forgotten("the log failed")
         if after == self._last == 0:
             return []  # nothing was ever said, so the log has never heard of it
-        return await self._book.log.read(self.key, after, MAX_REPLAYED)
+        return await self._book.log.read(self.key, after, MAX_REPLAYED_EVENTS)
 
 
-class Streams:
+class SessionStreams:
     """The streams of one session.
 
     Args:
@@ -269,17 +271,17 @@ class Streams:
         self.mark = urandom(6).hex()
         self.stale: list[str] = []
         self._count = 0
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, ResumableStream] = {}
 
-    def open(self, carrier: Carrier, *, standing: bool = False) -> Stream:
+    def open(self, carrier: StreamCarrier, *, standing: bool = False) -> ResumableStream:
         """Begin a stream."""
         self._count = number = self._count + 1
-        if len(self._streams) >= MAX_STREAMS:
+        if len(self._streams) >= MAX_KEPT_STREAMS:
             self._make_room()
-        stream = self._streams[number] = Stream(self, number, carrier, standing=standing)
+        stream = self._streams[number] = ResumableStream(self, number, carrier, standing=standing)
         return stream
 
-    def find(self, event_id: str) -> tuple[Stream, int]:
+    def find(self, event_id: str) -> tuple[ResumableStream, int]:
         """The stream an event was on, and its place there.
 
         Raises:
@@ -316,11 +318,11 @@ class Streams:
                 return
 
 
-class Resumable(Protocol):
+class StreamOwner(Protocol):
     """A session, as far as its responses are concerned."""
 
     @property
-    def streams(self) -> Streams | None:
+    def streams(self) -> SessionStreams | None:
         """Its streams, or None where the revision agreed on cannot resume any."""
         ...
 
@@ -334,14 +336,14 @@ class PostReply(WatchedReply):
 
     __slots__ = ()
 
-    carried: Stream | None
+    carried: ResumableStream | None
 
     @property
     def attended(self) -> bool:
         """Whether somebody waits for what it will say."""
         return not self.over and (self.carried is None or self.carried.carrier is self)
 
-    def _stream(self) -> Stream | None:
+    def _stream(self) -> ResumableStream | None:
         """The stream it is; None where the revision cannot resume any."""
         if self.carried is None and (streams := self._owner.streams) is not None:
             self.carried = streams.open(self)
@@ -390,7 +392,7 @@ class PostReply(WatchedReply):
         if not self.stream or streams is None or not streams.primes:
             await super()._watch()
             return
-        primer = loop.call_later(PRIME_AFTER, self.beat, loop)
+        primer = loop.call_later(PRIME_AFTER_S, self.beat, loop)
         try:
             await super()._watch()
         finally:
@@ -414,7 +416,7 @@ class PostReply(WatchedReply):
     def hung_up(self) -> None:
         """The response was ended: nothing more is written to it."""
         self.streaming = True
-        self._send = nowhere
+        self._send = drop_message
 
     def give_way(self) -> None:
         """Another response carries the stream: end this one, as soon as its client takes that."""
@@ -444,9 +446,9 @@ class GetReply(Reply):
 
     __slots__ = ("standing",)
 
-    carried: Stream | None
+    carried: ResumableStream | None
 
-    def __init__(self, send: Send, takes: Accepts, extra: tuple[Header, ...] = ()) -> None:
+    def __init__(self, send: Send, takes: AcceptedForms, extra: tuple[Header, ...] = ()) -> None:
         super().__init__(send, takes, extra)
         self.standing = True
 
@@ -487,7 +489,7 @@ class GetReply(Reply):
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= DIGITS
+    return text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS
 
 
 def _report(error: Exception) -> None:

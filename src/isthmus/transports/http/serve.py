@@ -14,31 +14,31 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectFailed, LifespanFailed
 from isthmus.transports.http.app import HttpApp
-from isthmus.transports.leaving import run_to_end
+from isthmus.transports.shutdown import run_to_end
 
 if TYPE_CHECKING:
     import uvicorn
 
 __all__ = ["run", "serve"]
 
-DRAIN = 1.0
+DRAIN_TIMEOUT_S = 1.0
 """Seconds that calls in flight get to finish once the server is told to stop."""
 
-PATIENCE = 150
+HEAD_TIMEOUT_TICKS = 150
 """Ticks of a tenth of a second in which the head of a request must come, or twice as many."""
 
-THRESHOLDS = (50_000, 50, 100)
+GC_THRESHOLDS = (50_000, 50, 100)
 """A request leaves no garbage cycles, so the collector may look for them rarely."""
 
-Bound = Callable[[str], None]
+OnBound = Callable[[str], None]
 """Called with the server's URL (or socket path) once it accepts connections."""
 
 
-UNREAD_LOOKS = 2
+MAX_UNREAD_LOOKS = 2
 """Looks at which a connection has exactly as much unread as at the one before, until it is given up."""
 
 
-class Heads:
+class ConnectionSweeper:
     """Closes connections on which the head of a request does not come, or an answer is not read.
 
     uvicorn waits for ever for both: each such connection takes a descriptor away, and an answer that
@@ -75,7 +75,7 @@ class Heads:
                 continue
             seen, looks = before.get(one, (0, 0))
             looks = looks + 1 if seen == size else 0
-            if looks < UNREAD_LOOKS:
+            if looks < MAX_UNREAD_LOOKS:
                 self._unread[one] = size, looks
             else:
                 one.transport.abort()
@@ -96,7 +96,7 @@ async def serve(
     port: int = 8000,
     *,
     uds: str | None = None,
-    on_bound: Bound | None = None,
+    on_bound: OnBound | None = None,
     tune: bool = False,
 ) -> None:
     """Serve until cancelled, or until SIGINT or SIGTERM where this is the main thread.
@@ -113,7 +113,7 @@ async def serve(
         LifespanFailed: what has to be opened before the first request raised.
         SystemExit: the address cannot be listened on; uvicorn has logged why.
     """
-    server = _server(app, host, port, uds, on_bound, tune=tune)
+    server = _make_server(app, host, port, uds, on_bound, tune=tune)
     try:
         await server.serve()
     except SystemExit:
@@ -132,7 +132,7 @@ def run(
     port: int = 8000,
     *,
     uds: str | None = None,
-    on_bound: Bound | None = None,
+    on_bound: OnBound | None = None,
 ) -> None:
     """Serve from synchronous code until SIGINT or SIGTERM; returns at most 2 s later.
 
@@ -144,10 +144,10 @@ def run(
         on_bound: called with the URL once connections are accepted.
     """
     main = serve(app, host, port, uds=uds, on_bound=on_bound, tune=True)
-    run_to_end(main, _loops())
+    run_to_end(main, _choose_loop_factory())
 
 
-def _loops() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def _choose_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """What makes event loops: uvloop where it is installed, else asyncio's default."""
     if find_spec("uvloop") is None:
         return None
@@ -156,30 +156,30 @@ def _loops() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def _server(
-    app: HttpApp, host: str, port: int, uds: str | None, on_bound: Bound | None, *, tune: bool
+def _make_server(
+    app: HttpApp, host: str, port: int, uds: str | None, on_bound: OnBound | None, *, tune: bool
 ) -> "uvicorn.Server":
     import uvicorn
 
     from isthmus.transports.http.connections import bound_connections
 
-    heads = Heads()
+    heads = ConnectionSweeper()
 
     class Server(uvicorn.Server):
         """Says where it listens, and ends streams before it waits for connections."""
 
         async def on_tick(self, counter: int) -> bool:
-            if counter % PATIENCE == 0:
+            if counter % HEAD_TIMEOUT_TICKS == 0:
                 heads.look(self.server_state.connections)
             return await super().on_tick(counter)
 
         async def startup(self, sockets: list[Any] | None = None) -> None:
             await super().startup(sockets)
-            where = uds or _url(self.servers[0].sockets[0].getsockname(), app.path)
+            where = uds or _make_url(self.servers[0].sockets[0].getsockname(), app.path)
             if tune:
                 gc.collect()
                 gc.freeze()
-                gc.set_threshold(*THRESHOLDS)
+                gc.set_threshold(*GC_THRESHOLDS)
             sys.stderr.write(f"isthmus serves on {where} (Ctrl-C to stop)\n")
             if on_bound is not None:
                 on_bound(where)
@@ -187,7 +187,7 @@ def _server(
         async def shutdown(self, sockets: list[Any] | None = None) -> None:
             for listener in self.servers:
                 listener.close()
-            await app.close(drain=DRAIN)
+            await app.close(drain=DRAIN_TIMEOUT_S)
             await super().shutdown(sockets)
 
     return Server(
@@ -197,7 +197,7 @@ def _server(
             port=port,
             uds=uds,
             http=bound_connections(app.head_limit, app.target_limit),
-            ws="none" if app.sockets is None else sockets_of_uvicorn(),
+            ws="none" if app.sockets is None else load_websocket_protocol(),
             ws_max_size=0 if app.sockets is None else app.sockets.limit,
             loop="none",
             log_level="warning",
@@ -209,7 +209,7 @@ def _server(
     )
 
 
-def sockets_of_uvicorn() -> Any:
+def load_websocket_protocol() -> Any:
     """What lets uvicorn take WebSockets.
 
     Raises:
@@ -224,7 +224,7 @@ def sockets_of_uvicorn() -> Any:
     return SocketConnection
 
 
-def _url(name: Any, path: str) -> str:
+def _make_url(name: Any, path: str) -> str:
     """The URL of a listening socket."""
     host, port = name[0], name[1]
     return f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"

@@ -2,7 +2,7 @@
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from isthmus.transports.pipes import FULL
+from isthmus.transports.pipes import MAX_UNREAD_BYTES
 
 __all__ = ["SocketConnection"]
 
@@ -17,7 +17,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
     def handle_ping(self) -> None:
         """Answer a ping; after too many answers that nobody has read, read no further."""
         super().handle_ping()
-        if not self.read_paused and self.transport.get_write_buffer_size() > FULL:
+        if not self.read_paused and self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             self.read_paused = True
             self.transport.pause_reading()
 

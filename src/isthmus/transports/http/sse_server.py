@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
-from isthmus.core.caller import Malformed, read_envelope
-from isthmus.core.http_rules import Refusal, accepts, judge_head
+from isthmus.core.caller import MalformedEnvelope, read_envelope
+from isthmus.core.http.rules import Refusal, judge_head, parse_accept
+from isthmus.core.http.sse import encode_event
 from isthmus.core.principal import owner_of
-from isthmus.core.sse import encode_event
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import CLOSED, Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
-from isthmus.transports.http.exchange import EVENTS_ONLY, Exchange
-from isthmus.transports.http.lookout import Lookout
-from isthmus.transports.http.reply import Header, Reply, Scope, Send, empty
-from isthmus.transports.pipes import FULL as FULL_STREAM
-from isthmus.wire.base import Id
+from isthmus.transports.http.reply import Header, Reply, Scope, Send, send_empty
+from isthmus.transports.http.request import EVENTS_ONLY, Exchange
+from isthmus.transports.http.request_watch import RequestWatch
+from isthmus.transports.pipes import MAX_UNREAD_BYTES as FULL_STREAM
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
+from isthmus.wire.struct import Id
 
 if TYPE_CHECKING:
     from isthmus.transports.http.admission import Admission
@@ -49,16 +49,18 @@ POST_ONLY = Refusal(
     UNSET,
     (("allow", "POST"),),
 )
-OLD_HTTP = Refusal(406, -32600, "HTTP+SSE is event streams: HTTP/1.0 has none, use HTTP/1.1")
+HTTP_TOO_OLD = Refusal(406, -32600, "HTTP+SSE is event streams: HTTP/1.0 has none, use HTTP/1.1")
 NO_EVENTS = Refusal(406, -32600, "A GET opens an event stream: accept text/event-stream")
 NO_SESSION = Refusal(400, -32600, "session_id is missing: post to the URI of the endpoint event")
 UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: open an event stream again")
-FULL = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
-UNREAD = Refusal(503, -32603, "Too much is left unread: read the event stream, then go on")
-MOST_HELD = 64
+TOO_MANY_SESSIONS = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
+TOO_MUCH_UNREAD = Refusal(503, -32603, "Too much is left unread: read the event stream, then go on")
+MAX_HELD_REQUESTS = 64
 """Requests of one session that wait for their acceptance until its stream was read."""
 
-MODERN = Refusal(400, -32600, "Since 2026-07-28 requests go to the endpoint of Streamable HTTP")
+MODERN_REQUEST = Refusal(
+    400, -32600, "Since 2026-07-28 requests go to the endpoint of Streamable HTTP"
+)
 
 
 class SseStream(Reply):
@@ -168,7 +170,7 @@ class SseServer:
     def __len__(self) -> int:
         return len(self._streams)
 
-    async def listen(self, exchange: Exchange, lookout: Lookout, limit: int) -> None:
+    async def listen(self, exchange: Exchange, lookout: RequestWatch, limit: int) -> None:
         """Serve a GET, from its first event to the end of the session.
 
         Args:
@@ -180,16 +182,16 @@ class SseServer:
             # spec 2025-03-26 basic/transports#backwards-compatibility: clients that try the newer
             # transport here first learn from a 4xx that this is the older one
             await exchange.refuse(GET_ONLY)
-        elif not accepts(exchange.head.accept).events:
+        elif not parse_accept(exchange.head.accept).events:
             await exchange.refuse(NO_EVENTS)
         elif not exchange.takes_streams:
-            await exchange.refuse(OLD_HTTP)
+            await exchange.refuse(HTTP_TOO_OLD)
         elif len(self) >= limit:
-            await exchange.refuse(FULL)
+            await exchange.refuse(TOO_MANY_SESSIONS)
         elif self.admission is None or await self.admission.permits(exchange, ()):
             await self._held(exchange, lookout)
 
-    async def _held(self, exchange: Exchange, lookout: Lookout) -> None:
+    async def _held(self, exchange: Exchange, lookout: RequestWatch) -> None:
         stream = SseStream(exchange.send, exchange.extra, self._router, exchange.principal)
         self._streams[stream.id] = stream
         lookout.stay(stream)
@@ -258,7 +260,7 @@ class SseServer:
             await exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
             return
         if isinstance(frame, Frame) and _is_modern(frame):
-            await exchange.refuse(MODERN, None if frame.id is UNSET else frame.id)
+            await exchange.refuse(MODERN_REQUEST, None if frame.id is UNSET else frame.id)
             return
         if self.admission is not None:
             if not await self._permitted(exchange, frame):
@@ -266,8 +268,8 @@ class SseServer:
             # The one stream cannot be opened again: it lasts as long as its user's newest token.
             self.admission.renew(stream, exchange.principal)
         if stream.full and _asks(frame):
-            if stream.held >= MOST_HELD:
-                await exchange.refuse(UNREAD)
+            if stream.held >= MAX_HELD_REQUESTS:
+                await exchange.refuse(TOO_MUCH_UNREAD)
                 return
             await stream.room()
             if stream.over:
@@ -279,7 +281,7 @@ class SseServer:
             peer.spawn(inbound)
         if peer.outbox:
             peer.start(peer.flush())
-        await empty(exchange.send, 202, exchange.extra)
+        await send_empty(exchange.send, 202, exchange.extra)
 
     async def _permitted(self, exchange: Exchange, frame: Frame | Sequence[Raw]) -> bool:
         if self.admission is None:
@@ -305,6 +307,6 @@ def _asks(frame: Frame | Sequence[Raw]) -> bool:
 def _is_modern(frame: Frame) -> bool:
     """Whether a request states its own facts: the rules for those are the other endpoint's."""
     envelope = read_envelope(frame.params or None)
-    if isinstance(envelope, Malformed) or envelope.meta is UNSET:
+    if isinstance(envelope, MalformedEnvelope) or envelope.meta is UNSET:
         return False
     return bool(envelope.meta.protocol_version)

@@ -2,49 +2,49 @@
 
 from functools import cache
 
-from isthmus.host.errors import PolicyError
-from isthmus.host.policy.rule import Rule
+from isthmus.host.model.errors import PolicyError
+from isthmus.host.policy.rule import PolicyRule
 
-__all__ = ["NAMES", "cases_of", "rules_of", "text_of"]
+__all__ = ["SHIPPED_POLICIES", "load_shipped_rules", "read_cases_text", "read_policy_text"]
 
-NAMES = ("personal-read-only", "developer", "locked-down", "unattended")
+SHIPPED_POLICIES = ("personal-read-only", "developer", "locked-down", "unattended")
 
 
-def text_of(name: str) -> str:
+def read_policy_text(name: str) -> str:
     """The file of one of them.
 
     Raises:
         PolicyError: there is none of that name.
     """
-    return _text(name, f"{name}.toml")
+    return _read_file(name, f"{name}.toml")
 
 
-def cases_of(name: str) -> str:
+def read_cases_text(name: str) -> str:
     """The file of cases that one of them is tested by.
 
     Raises:
         PolicyError: there is none of that name.
     """
-    return _text(name, f"{name}.cases.toml")
+    return _read_file(name, f"{name}.cases.toml")
 
 
-def _text(name: str, file: str) -> str:
+def _read_file(name: str, file: str) -> str:
     from importlib.resources import files  # only where a policy is read
 
-    if name not in NAMES:
+    if name not in SHIPPED_POLICIES:
         raise PolicyError(
-            f"no policy comes with isthmus that is called {name!r}; there are {', '.join(NAMES)}"
+            f"no policy comes with isthmus that is called {name!r}; there are {', '.join(SHIPPED_POLICIES)}"
         )
     return files(__name__).joinpath(file).read_text(encoding="utf-8")
 
 
 @cache
-def rules_of(name: str) -> tuple[Rule, ...]:
+def load_shipped_rules(name: str) -> tuple[PolicyRule, ...]:
     """The rules of one of them.
 
     Raises:
         PolicyError: there is none of that name.
     """
-    from isthmus.host.policy.reading import read_layers
+    from isthmus.host.policy.rule_file import read_layers
 
-    return read_layers(text_of(name), "default", source=f"{name}.toml")[0].rules
+    return read_layers(read_policy_text(name), "default", source=f"{name}.toml")[0].rules

@@ -1,0 +1,457 @@
+"""The endpoints of the authorization server, as ASGI callables by exact path.
+
+What the authorization server says of itself (RFC 8414).
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from isthmus.auth.arguments import missing_library_error
+from isthmus.auth.authorization_server.core.lookups import Lookups
+from isthmus.auth.authorization_server.core.requests import (
+    Limits,
+    OAuthParameters,
+    RequestRefused,
+    UntrustedRedirect,
+    body_type,
+    header_values,
+    peer_address,
+    read_body,
+    read_form,
+    read_query,
+)
+from isthmus.auth.authorization_server.core.settings import AuthorizationSettings
+from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.store import LOCKED_RETRY_S, StoreLocked
+from isthmus.auth.tokens.dpop import DPOP_ALGORITHMS as PROOF_ALGORITHMS
+from isthmus.auth.tokens.jose import DEFAULT_ALGORITHMS
+from isthmus.auth.tokens.protocol import (
+    AUTH_METHODS,
+    AUTHORIZATION_CODE_GRANT,
+    CLIENT_CREDENTIALS_GRANT,
+    CONFIDENTIAL_METHODS,
+    JWT_BEARER_GRANT,
+    REFRESH_GRANT,
+)
+from isthmus.transports.http.authorizer import AsgiApp
+from isthmus.transports.http.reply import JSON_TYPE, Receive, Scope, Send, send_response
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.core.oauth_core import (
+        LookupResult,
+        OAuthCore,
+        OAuthResponse,
+    )
+    from isthmus.auth.authorization_server.server import AuthorizationServer
+    from isthmus.auth.authorization_server.storage.clients import AuthlibClient
+    from isthmus.auth.authorization_server.storage.records import Records
+
+__all__ = ["Front", "OAuthEndpoints", "bind_core", "make_metadata"]
+
+T = TypeVar("T")
+EndpointHandler = Callable[[Scope, Receive], Awaitable["OAuthResponse"]]
+HeaderPairs = list[tuple[bytes, bytes]]
+
+MAX_REGISTRATION_BYTES = 16 * 1024
+"""Bytes of a registration."""
+
+NO_STORE_HEADERS: HeaderPairs = [(b"cache-control", b"no-store"), (b"pragma", b"no-cache")]
+CORS_HEADERS: HeaderPairs = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"WWW-Authenticate, DPoP-Nonce, Retry-After"),
+]
+PREFLIGHT_HEADERS: HeaderPairs = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type, DPoP, MCP-Protocol-Version"),
+    (b"access-control-max-age", b"7200"),
+]
+JSON_HEADERS: HeaderPairs = [
+    JSON_TYPE,
+    (b"x-content-type-options", b"nosniff"),
+]
+
+BUSY_MESSAGE = "the server is busy: try again in a few seconds"
+BROKEN_MESSAGE = "the server could not answer; its log says why"
+
+
+def bind_core(work: "Callable[[OAuthCore], T]", *given: Any) -> "Callable[[Records], T]":
+    """Work with an :class:`OAuthCore`, as work for the store: one request, one transaction.
+
+    Args:
+        work: what to do with it.
+        given: what it is made of: settings, keyring, what was found, and what was approved.
+
+    Raises:
+        UsageError: Authlib is not installed.
+    """
+    try:
+        from isthmus.auth.authorization_server.core.oauth_core import OAuthCore
+    except ImportError as error:
+        raise missing_library_error("An authorization server", error) from error
+    settings, keyring, found, *approval = given
+
+    def run(records: "Records") -> T:
+        return work(OAuthCore(settings, keyring, records, found, *approval))
+
+    return run
+
+
+class OAuthEndpoints:
+    """Serves the requests to an authorization server that are no pages.
+
+    Args:
+        authority: what it is.
+        lookups: finds what a request needs.
+        limits: how often one may ask.
+
+    Attributes:
+        routes: the endpoints by path.
+    """
+
+    def __init__(self, authority: "AuthorizationServer", lookups: Lookups, limits: Limits) -> None:
+        self._authority = authority
+        self._settings = authority.settings
+        self._lookups = lookups
+        self._limits = limits
+        self._metadata = msgspec.json.encode(make_metadata(self._settings))
+        self.routes: Mapping[str, AsgiApp] = self._routes()
+
+    def _routes(self) -> dict[str, AsgiApp]:
+        settings = self._settings
+        token, authorize = self._api(self._token), self.authorize
+        found: dict[str, AsgiApp] = {
+            settings.path("authorize"): authorize,
+            settings.path("token"): token,
+            settings.path("revoke"): self._api(self._revoke),
+            settings.path("introspect"): self._api(self._introspect, shared=False),
+            settings.path("jwks"): self._api(self._jwks, "GET"),
+            **dict.fromkeys(settings.metadata_paths(), self._api(self._describe, "GET")),
+        }
+        register = self._api(self._register)
+        if settings.registration.dcr.enabled:
+            found[settings.path("register")] = register
+        if settings.legacy_paths:
+            # spec 2025-03-26 basic/authorization#fallbacks-for-servers-without-metadata-discovery:
+            # at the root, by the same handlers; a redirected POST would lose its body
+            for path in ("/authorize", "/authorize/"):
+                found.setdefault(path, authorize)
+            for path in ("/token", "/token/"):
+                found.setdefault(path, token)
+            for path in ("/register", "/register/") if settings.registration.dcr.enabled else ():
+                found.setdefault(path, register)
+        return found
+
+    # For browsers
+
+    async def authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """``/authorize``: the one endpoint that a browser opens, and so without CORS."""
+        front = self._authority.front
+        try:
+            check_method(scope, {"GET"})
+            self._limits.address(peer_address(scope))
+            found = await self._authority.ask(read_query(scope))
+        except UntrustedRedirect as astray:
+            await front.astray(astray.back, send)
+        except RequestRefused as unfit:
+            await front.problem(unfit.status, f"{unfit.text[0].upper()}{unfit.text[1:]}.", send)
+        except StoreLocked:
+            await front.problem(503, f"{BUSY_MESSAGE[0].upper()}{BUSY_MESSAGE[1:]}.", send)
+        except Exception:
+            logging.getLogger("isthmus.auth").exception("an authorization request failed")
+            await front.problem(500, f"{BROKEN_MESSAGE[0].upper()}{BROKEN_MESSAGE[1:]}.", send)
+        else:
+            if isinstance(found, str):
+                headers = [(b"location", found.encode("ascii", "ignore")), *NO_STORE_HEADERS]
+                await send_response(send, 302, [*headers, (b"referrer-policy", b"no-referrer")])
+            else:
+                await front.begin(found, scope, receive, send)
+
+    # For programs
+
+    def _api(
+        self, handler: EndpointHandler, method: str = "POST", *, shared: bool = True
+    ) -> AsgiApp:
+        """An endpoint that programs call; ``shared`` ones may be called by pages of any origin."""
+        cross = CORS_HEADERS if shared else []
+
+        async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["method"] == "OPTIONS" and shared:
+                allow = (b"access-control-allow-methods", f"{method}, OPTIONS".encode())
+                await send_response(send, 204, [*PREFLIGHT_HEADERS, allow])
+                return
+            try:
+                check_method(scope, {method, "HEAD"} if method == "GET" else {method})
+                done = await handler(scope, receive)
+            except RequestRefused as unfit:
+                await send_response(
+                    send, unfit.status, [*refusal_headers(unfit), *cross], refusal_body(unfit)
+                )
+            except StoreLocked:
+                busy = RequestRefused(BUSY_MESSAGE, status=503, error="temporarily_unavailable")
+                again = (b"retry-after", str(LOCKED_RETRY_S).encode())
+                await send_response(
+                    send, 503, [*JSON_HEADERS, *NO_STORE_HEADERS, again, *cross], refusal_body(busy)
+                )
+            except Exception:
+                logging.getLogger("isthmus.auth").exception("an OAuth request failed")
+                broken = RequestRefused(BROKEN_MESSAGE, status=500, error="server_error")
+                await send_response(
+                    send, 500, [*JSON_HEADERS, *NO_STORE_HEADERS, *cross], refusal_body(broken)
+                )
+            else:
+                headers = [(k.lower().encode(), v.encode("latin-1")) for k, v in done.headers]
+                known = {name for name, _ in headers}
+                usual = (
+                    JSON_HEADERS
+                    if b"cache-control" in known
+                    else [*JSON_HEADERS, *NO_STORE_HEADERS]
+                )
+                headers += [pair for pair in usual if pair[0] not in known]
+                headers += cross
+                await send_response(send, done.status, headers, done.body, verb=scope["method"])
+
+        return endpoint
+
+    async def _served(self, work: "Callable[[OAuthCore], T]", found: "LookupResult") -> T:
+        """Have Authlib serve a request in a transaction of its own.
+
+        Raises:
+            Unfit: what came with the request does not fit into any answer.
+        """
+        try:
+            return await self._authority.serve(work, found)
+        except ValueError:
+            # Authlib raises it for an error text with characters that none may have: they came
+            # with the request, and are not sent back.
+            raise RequestRefused("the request has characters that it must not have") from None
+
+    async def _client_form(
+        self, scope: Scope, receive: Receive
+    ) -> "tuple[OAuthParameters, LookupResult]":
+        """A form that a client sends, and what it takes to serve it."""
+        asked = await self._form(scope, receive)
+        return asked, await self._lookups.find(asked)
+
+    async def _form(self, scope: Scope, receive: Receive) -> OAuthParameters:
+        self._limits.address(peer_address(scope))
+        return await read_form(scope, receive)
+
+    async def _token(self, scope: Scope, receive: Receive) -> "OAuthResponse":
+        asked = await self._form(scope, receive)
+        if asked.get("grant_type") is None:  # RFC 6749 5.2: a required parameter is missing
+            raise RequestRefused("grant_type is missing")
+        client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
+        if client_id is None:
+            return await self._tokens(asked)
+        self._limits.client(client_id)
+        status = None
+        try:
+            done = await self._tokens(asked)
+            status = done.status
+        finally:
+            if status != 200:
+                self._limits.not_of(client_id)
+        return done
+
+    async def _tokens(self, asked: OAuthParameters) -> "OAuthResponse":
+        found = await self._lookups.find(asked)
+
+        def work(core: "OAuthCore") -> "OAuthResponse":
+            from isthmus.auth.authorization_server.core.oauth_core import FormRequest
+
+            done: OAuthResponse = core.create_token_response(
+                FormRequest(asked, self._settings.url("token"))
+            )
+            if self._settings.dpop_nonce and asked.proof is not None:
+                from isthmus.auth.authorization_server.core.minting import make_nonces
+
+                now = core.records.now
+                done.headers.append(("DPoP-Nonce", make_nonces(core).current(now)))
+            return done
+
+        return await self._served(work, found)
+
+    async def _revoke(self, scope: Scope, receive: Receive) -> "OAuthResponse":
+        done = await self._endpoint("revocation", "revoke", scope, receive)
+        self._authority.forget()
+        await self._authority.sweep()
+        return done
+
+    async def _introspect(self, scope: Scope, receive: Receive) -> "OAuthResponse":
+        return await self._endpoint("introspection", "introspect", scope, receive)
+
+    async def _endpoint(
+        self, name: str, place: str, scope: Scope, receive: Receive
+    ) -> "OAuthResponse":
+        asked, found = await self._client_form(scope, receive)
+
+        def work(core: "OAuthCore") -> "tuple[OAuthResponse, bool]":
+            from isthmus.auth.authorization_server.core.oauth_core import FormRequest
+
+            request = FormRequest(asked, self._settings.url(place))
+            done: OAuthResponse = core.create_endpoint_response(name, request)
+            client: AuthlibClient | None = request.client
+            return done, client is not None and client.client.introspects
+
+        done, for_others = await self._served(work, found)
+        if for_others:
+            # It asks about whatever anybody sent it: that must not use up what it may ask.
+            self._limits.not_from(peer_address(scope))
+        return done
+
+    async def _register(self, scope: Scope, receive: Receive) -> "OAuthResponse":
+        self._limits.registration(peer_address(scope))
+        if scope.get("query_string"):
+            raise RequestRefused("a registration is the body of the request, not part of its URL")
+        if body_type(header_values(scope, b"content-type")) != "application/json":
+            raise RequestRefused("the body has to be application/json")
+        body = await read_body(scope, receive, MAX_REGISTRATION_BYTES)
+        try:
+            data = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise RequestRefused("the body is no JSON", error="invalid_client_metadata") from None
+        if not isinstance(data, dict):
+            raise RequestRefused("the body is no JSON object", error="invalid_client_metadata")
+
+        def work(core: "OAuthCore") -> "OAuthResponse":
+            from isthmus.auth.authorization_server.core.oauth_core import JsonRegistration
+            from isthmus.auth.authorization_server.core.registration import RegistrationEndpoint
+
+            core.register_endpoint(RegistrationEndpoint)
+            done: OAuthResponse = core.create_endpoint_response(
+                "client_registration", JsonRegistration(data, self._settings.url("register"))
+            )
+            return done
+
+        return await self._served(work, self._nothing())
+
+    async def _jwks(self, scope: Scope, receive: Receive) -> "OAuthResponse":  # noqa: ARG002 - every handler gets them
+        keys = await self._authority.public_keys()
+        return self._document(msgspec.json.encode({"keys": keys}))
+
+    async def _describe(self, scope: Scope, receive: Receive) -> "OAuthResponse":  # noqa: ARG002 - every handler gets them
+        return self._document(self._metadata)
+
+    def _document(self, body: bytes) -> "OAuthResponse":
+        from isthmus.auth.authorization_server.core.oauth_core import OAuthResponse
+
+        headers = [("Cache-Control", "public, max-age=300"), ("Content-Type", "application/json")]
+        done = OAuthResponse(200, None, headers)
+        done.body = body
+        return done
+
+    def _nothing(self) -> "LookupResult":
+        from isthmus.auth.authorization_server.core.oauth_core import LookupResult
+
+        return LookupResult()
+
+
+def check_method(scope: Scope, methods: set[str]) -> None:
+    """See that a request is of a method that is served.
+
+    Raises:
+        Unfit: it is not.
+    """
+    if scope["method"] not in methods:
+        raise RequestRefused(f"this address takes {' and '.join(sorted(methods))}", status=405)
+
+
+def refusal_headers(unfit: RequestRefused) -> HeaderPairs:
+    """The headers of a refusal."""
+    headers = [*JSON_HEADERS, *NO_STORE_HEADERS]
+    if unfit.retry_after is not None:
+        headers.append((b"retry-after", str(unfit.retry_after).encode()))
+    if unfit.status == 401:
+        headers.append((b"www-authenticate", b'Basic realm="oauth"'))
+    return headers
+
+
+def refusal_body(unfit: RequestRefused) -> bytes:
+    """The body of a refusal."""
+    return msgspec.json.encode({"error": unfit.error, "error_description": unfit.text})
+
+
+ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
+
+
+def make_metadata(settings: AuthorizationSettings) -> dict[str, Any]:
+    """The metadata."""
+    # spec 2025-06-18 basic/authorization#overview: RFC 8414
+    grants = [AUTHORIZATION_CODE_GRANT, REFRESH_GRANT, CLIENT_CREDENTIALS_GRANT]
+    if settings.trusted_idps or settings.workloads:
+        grants.append(JWT_BEARER_GRANT)
+    found: dict[str, Any] = {
+        "issuer": settings.issuer,
+        "authorization_endpoint": settings.url("authorize"),
+        "token_endpoint": settings.url("token"),
+        "revocation_endpoint": settings.url("revoke"),
+        "introspection_endpoint": settings.url("introspect"),
+        "jwks_uri": settings.url("jwks"),
+        "scopes_supported": list(settings.scopes),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": grants,
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": settings.registration.cimd.enabled,
+        "dpop_signing_alg_values_supported": list(PROOF_ALGORITHMS),
+        "protected_resources": list(settings.resources),
+    }
+    for endpoint, methods in (
+        ("token", AUTH_METHODS),
+        ("revocation", AUTH_METHODS),
+        ("introspection", CONFIDENTIAL_METHODS),
+    ):
+        found[f"{endpoint}_endpoint_auth_methods_supported"] = list(methods)
+        found[f"{endpoint}_endpoint_auth_signing_alg_values_supported"] = list(DEFAULT_ALGORITHMS)
+    if settings.registration.dcr.enabled:
+        found["registration_endpoint"] = settings.url("register")
+    if settings.trusted_idps:
+        # spec 2026-07-28 basic/authorization#mcp-authorization-extensions
+        found["authorization_grant_profiles_supported"] = [ID_JAG_PROFILE]
+    return found
+
+
+class Front(Protocol):
+    """What a browser sees of an authorization server.
+
+    Attributes:
+        routes: its pages by exact path.
+    """
+
+    routes: Mapping[str, AsgiApp]
+
+    async def begin(
+        self, pending: PendingAuthorization, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a validated request to ``/authorize``: log in, ask, or go on at once.
+
+        Args:
+            pending: what was asked; it is in the store.
+            scope: the ASGI scope of the request; its body has been read, its query judged.
+            receive: the ASGI callable.
+            send: the ASGI callable.
+        """
+        ...
+
+    async def problem(self, status: int, text: str, send: Send) -> None:
+        """Show a page that says what was wrong; the browser is sent nowhere.
+
+        Args:
+            status: of the HTTP response.
+            text: a sentence without anything that came with the request.
+            send: the ASGI callable.
+        """
+        ...
+
+    async def astray(self, back: str, send: Send) -> None:
+        """Say that a request failed, and leave it to people whether they go on to its client.
+
+        Args:
+            back: a URL of the client's, which nobody vouches for.
+            send: the ASGI callable.
+        """
+        ...

@@ -1,0 +1,179 @@
+"""Asking whether a client may, and remembering what was said where that is safe."""
+
+import re
+
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.pages.browser import BrowserRequest, send_page, send_redirect
+from isthmus.auth.authorization_server.pages.login import BrowserSessions, OpenedRequest
+from isthmus.auth.authorization_server.pages.templates import ConsentView, render_consent_page
+from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.users.users import (
+    Delegated,
+    LoginPage,
+    LoginRedirect,
+    LoginRefused,
+    User,
+)
+from isthmus.auth.net.urls import is_loopback, split_url
+from isthmus.transports.http.reply import Send
+
+__all__ = ["ConsentPage", "describe_target"]
+
+URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+OWN_SITE_VALUES = frozenset({"none", "same-origin"})
+"""What ``Sec-Fetch-Site`` says where no other site has a hand in it."""
+
+
+class ConsentPage:
+    """The page that asks.
+
+    Args:
+        desk: opens requests and keeps logins.
+    """
+
+    def __init__(self, desk: BrowserSessions) -> None:
+        self._desk = desk
+
+    async def page(self, visit: BrowserRequest, send: Send) -> None:
+        """Answer a request to the consent page."""
+        desk = self._desk
+        opened = await desk.open(visit)
+        # Where users are elsewhere, they are asked first: that place may log them in silently.
+        user: User | None = None
+        if not isinstance(desk.users, Delegated):
+            found = await desk.recognise(visit, opened)
+            if not isinstance(found, User):
+                await send_redirect(send, desk.at(desk.places.login, opened.handle))
+                return
+            user = found
+        if opened.pending.login_only:
+            await send_redirect(send, opened.pending.redirect_uri)
+            return
+        token = await desk.token("consent", opened, user)
+        if not visit.posted:
+            await send_page(send, 200, await self._question(opened, user, token))
+            return
+        desk.check(visit, token)
+        await self._answered(visit, opened, user, send)
+
+    async def silently(
+        self, visit: BrowserRequest, pending: PendingAuthorization, user: User
+    ) -> str | None:
+        """Where to go on where the same was approved before; None where it has to be asked.
+
+        Args:
+            visit: the browser's request to ``/authorize``.
+            pending: what is asked.
+            user: who is logged in.
+        """
+        authority = self._desk.authority
+        if authority.consent != "remember" or not may_remember_consent(pending):
+            return None
+        # Otherwise another site could use what was approved once, without anybody seeing it.
+        if visit.headers.get("sec-fetch-site") not in OWN_SITE_VALUES:
+            return None
+        known = await authority.store.read(
+            lambda records: records.consent(
+                user.id, pending.client_id, pending.redirect_uri, pending.resource
+            )
+        )
+        if not known or not known.issuperset(pending.scopes):
+            return None
+        return await authority.approve(pending, user)
+
+    async def _answered(
+        self, visit: BrowserRequest, opened: OpenedRequest, user: User | None, send: Send
+    ) -> None:
+        authority, pending = self._desk.authority, opened.pending
+        decision = visit.fields.get("decision")
+        if decision == "deny":
+            await send_redirect(send, await authority.deny(pending))
+        elif decision != "allow":
+            raise RequestRefused("That form says neither yes nor no.", status=400)
+        elif user is None:
+            await self._elsewhere(visit, opened, send)
+        else:
+            url = await authority.approve(pending, user)
+            if authority.consent == "remember" and may_remember_consent(pending):
+                await self._remember(pending, user)
+            await send_redirect(send, url)
+
+    async def _elsewhere(self, visit: BrowserRequest, opened: OpenedRequest, send: Send) -> None:
+        """It was approved: now users are logged in where that is done."""
+        desk = self._desk
+        outcome = await desk.users.begin(desk.request(visit, opened))
+        match outcome:
+            case LoginRedirect():
+                await send_redirect(send, outcome.url, outcome.cookies)
+            case LoginRefused():
+                await desk.say(send, "You cannot sign in", outcome.text, status=outcome.status)
+            case User():
+                await send_redirect(send, await desk.authority.approve(opened.pending, outcome))
+            case LoginPage():
+                raise RequestRefused("This server cannot sign anybody in.", status=500)
+
+    async def _remember(self, pending: PendingAuthorization, user: User) -> None:
+        await self._desk.authority.store.write(
+            lambda records: records.save_consent(
+                user.id, pending.client_id, pending.redirect_uri, pending.resource, pending.scopes
+            )
+        )
+
+    async def _question(self, opened: OpenedRequest, user: User | None, token: str) -> bytes:
+        desk, pending = self._desk, opened.pending
+        users = desk.users
+        elsewhere = users if isinstance(users, Delegated) else None
+        target, local = describe_target(pending.redirect_uri)
+        session = opened.session
+        logout = None
+        if session is not None:
+            logout = (await desk.seal()).tie("logout", session.reveal())
+        texts = desk.authority.scopes
+        view = ConsentView(
+            place=desk.place,
+            client=pending.client_name,
+            kind=pending.client_kind,
+            domain=client_domain(pending),
+            client_id=pending.client_id,
+            redirect_uri=pending.redirect_uri,
+            target=target,
+            local=local,
+            scopes={name: texts.get(name, "") for name in pending.scopes},
+            resource=pending.resource,
+            user=None if user is None else user.label,
+            provider="" if elsewhere is None else elsewhere.provider,
+            provider_scopes=() if elsewhere is None else elsewhere.provider_scopes,
+            handle=opened.handle,
+            token=token,
+            logout=logout,
+        )
+        return render_consent_page(view, desk.places)
+
+
+def describe_target(redirect_uri: str) -> tuple[str, bool]:
+    """Whom a redirect URI leads to, as people should read it, and whether that is a local program.
+
+    Args:
+        redirect_uri: of https, of http on this machine, or of a scheme that a program has taken.
+    """
+    try:
+        parts = split_url(redirect_uri)
+    except ValueError:
+        found = URI_SCHEME.match(redirect_uri)
+        return (found[0] if found else redirect_uri), True
+    return parts.origin.partition("://")[2], is_loopback(parts.host)
+
+
+def client_domain(pending: PendingAuthorization) -> str:
+    """The domain that vouches for a client by a document of its own; empty where none does."""
+    return split_url(pending.client_id).host if pending.client_kind == "document" else ""
+
+
+def may_remember_consent(pending: PendingAuthorization) -> bool:
+    """Whether consent may be remembered.
+
+    Not where its answers go to a program on this computer: any program can name any client there,
+    whether that registered or has a document that anybody can read, and listen where another did.
+    """
+    return not describe_target(pending.redirect_uri)[1]

@@ -1,0 +1,411 @@
+"""Logging in with a name and a password, and out again.
+
+What the pages share: whose request it is, who is at the browser, and how both are told.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.pages.browser import (
+    BrowserCookies,
+    BrowserRequest,
+    CsrfSeal,
+    browser_binding,
+    is_cross_site,
+    read_browser_request,
+    send_page,
+    send_redirect,
+)
+from isthmus.auth.authorization_server.pages.templates import (
+    LoginView,
+    PagePaths,
+    render_login_page,
+    render_message_page,
+)
+from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.store import LOCKED_RETRY_S, StoreLocked
+from isthmus.auth.authorization_server.users.login_limits import StoredLoginTries
+from isthmus.auth.authorization_server.users.users import (
+    LoginOutcome,
+    LoginPage,
+    LoginRedirect,
+    LoginRefused,
+    LoginRequest,
+    User,
+    UserBackend,
+)
+from isthmus.auth.net.urls import split_url
+from isthmus.auth.tokens.secret import Secret
+from isthmus.errors import AuthRefused
+from isthmus.transports.http.authorizer import AsgiApp
+from isthmus.transports.http.reply import Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.server import AuthorizationServer
+    from isthmus.auth.authorization_server.storage.records import Records
+
+__all__ = ["REQUEST_OVER_TEXT", "BrowserSessions", "LoginPages", "OpenedRequest"]
+
+LOGIN_IDLE_S, LOGIN_LIFE_S = 3600.0, 12 * 3600.0
+"""Seconds that a login lasts without being used, and at most."""
+
+REQUEST_OVER_TEXT = (
+    "This request was answered already, or it is too old, or it was begun in another browser. If "
+    "you still want to connect, start again in the program that sent you here."
+)
+FOREIGN_FORM_TEXT = (
+    "This form was sent from another page than ours. Nothing was done. Close that page."
+)
+BROKEN_TEXT = "This server could not answer. Its log says why. Try again later."
+BUSY_TEXT = "This server is busy. Nothing was done. Try again in a few seconds."
+NO_USERS_TEXT = "Nobody can sign in here: this server gives access to machines only."
+DISABLED_TEXT = "This account is disabled."
+
+PROBLEM_HEADINGS = {
+    400: "This link does not work",
+    403: "This is not allowed",
+    405: "This page is for browsers",
+    410: "This request is over",
+    429: "Too many requests",
+    500: "Something went wrong here",
+    503: "This does not work at the moment",
+}
+
+PageHandler: TypeAlias = Callable[[BrowserRequest, Send], Awaitable[None]]
+
+
+class OpenedRequest(msgspec.Struct, frozen=True):
+    """An authorization request, in the browser that brought it.
+
+    Attributes:
+        pending: the request.
+        handle: how links and forms of this browser name it.
+        binding: what the browser is recognised by.
+        session: the browser's login; None where it has none.
+        user: who is logged in, and not disabled.
+    """
+
+    pending: PendingAuthorization
+    handle: str
+    binding: str
+    session: Secret | None
+    user: User | None
+
+
+class BrowserSessions:
+    """Opens requests and keeps logins.
+
+    Args:
+        authority: whose pages they are.
+        idle: seconds that a login lasts without being used.
+        life: seconds that it lasts at most.
+    """
+
+    def __init__(
+        self,
+        authority: "AuthorizationServer",
+        idle: float = LOGIN_IDLE_S,
+        life: float = LOGIN_LIFE_S,
+    ) -> None:
+        parts = split_url(authority.issuer)
+        self.authority = authority
+        self.origin = parts.origin
+        self.place = parts.origin.partition("://")[2]
+        self.places = PagePaths(parts.path.rstrip("/"))
+        self.cookies = BrowserCookies(authority.issuer)
+        self._idle = idle
+        self._life = life
+        self._seal: CsrfSeal | None = None
+
+    @property
+    def users(self) -> UserBackend:
+        """Who can log in.
+
+        Raises:
+            Unfit: nobody can.
+        """
+        if self.authority.users is None:
+            raise RequestRefused(NO_USERS_TEXT, status=403)
+        return self.authority.users
+
+    async def seal(self) -> CsrfSeal:
+        """What ties links and forms to a browser."""
+        if self._seal is None:
+            vault = await self.authority.store.read(lambda records: records.vault)
+            self._seal = CsrfSeal(vault.digest)
+        return self._seal
+
+    async def handle(self, pending: PendingAuthorization, binding: str) -> str:
+        """How links and forms of one browser name a request; of no use in another browser."""
+        return f"{pending.txn}.{(await self.seal()).tie('request', pending.txn, binding)}"
+
+    def at(self, place: str, handle: str) -> str:
+        """The URL of a page for a request."""
+        from urllib.parse import quote  # slow to import
+
+        return f"{place}?request={quote(handle, safe='')}"
+
+    async def open(self, visit: BrowserRequest) -> OpenedRequest:
+        """The request that a page is about.
+
+        Raises:
+            Unfit: there is none, or this is not the browser that brought it.
+        """
+        handle = visit.fields.get("request", "")
+        txn, _, tied = handle.rpartition(".")
+        binding = browser_binding(self.cookies.opaque(visit, self.cookies.browser))
+        # spec 2025-11-25 basic/authorization#confused-deputy-problem: bound to this browser
+        if not binding or not (await self.seal()).holds(tied, "request", txn, binding):
+            raise RequestRefused(REQUEST_OVER_TEXT, status=410)
+        pending = await self.authority.store.read(lambda records: records.pending(txn))
+        if pending is None:
+            raise RequestRefused(REQUEST_OVER_TEXT, status=410)
+        session, user = await self.login(visit)
+        return OpenedRequest(pending, handle, binding, session, user)
+
+    async def login(self, visit: BrowserRequest) -> tuple[Secret | None, User | None]:
+        """The login of a browser and whose it is; ``(None, None)`` without a good one."""
+        token = self.cookies.opaque(visit, self.cookies.session)
+        if token is None or self.authority.users is None:
+            return None, None
+        user_id = await self.authority.store.read(lambda records: records.session(token.reveal()))
+        user = None if user_id is None else await self.authority.users.get(user_id)
+        if user is None or user.disabled:
+            return None, None
+        await self.authority.store.write(
+            lambda records: records.prolong_session(token.reveal(), self._idle, self._life)
+        )
+        return token, user
+
+    async def log_in(self, user: User, before: Secret | None) -> Secret:
+        """Begin a login, in the place of the one that the browser had before.
+
+        It gets a new name, so that nobody who knew the old one is logged in, too.
+        """
+        token = Secret.random()
+
+        def begin(records: "Records") -> None:
+            if before is not None:
+                records.end_session(before.reveal())
+            until = records.now + min(self._idle, self._life)
+            records.add_session(token.reveal(), user.id, until)
+            records.audit("login", user_id=user.id)
+
+        await self.authority.store.write(begin)
+        return token
+
+    async def log_out(self, session: Secret) -> None:
+        """End a login."""
+        await self.authority.store.write(lambda records: records.end_session(session.reveal()))
+
+    def request(self, visit: BrowserRequest, opened: OpenedRequest) -> LoginRequest:
+        """What the users' backend may know."""
+        return LoginRequest(
+            pending=opened.pending,
+            address=visit.address,
+            headers=visit.headers,
+            binding=opened.binding,
+        )
+
+    async def recognise(self, visit: BrowserRequest, opened: OpenedRequest) -> LoginOutcome:
+        """Who is at the browser, or what it takes to find out."""
+        if opened.user is not None:
+            return opened.user
+        found = await self.users.begin(self.request(visit, opened))
+        if isinstance(found, User) and found.disabled:
+            raise RequestRefused(DISABLED_TEXT, status=403)
+        return found
+
+    async def token(self, form: str, opened: OpenedRequest, user: User | None = None) -> str:
+        """What proves that a form came from our page, for this browser, request and user.
+
+        Args:
+            form: which of our forms.
+            opened: the request it is about.
+            user: whom the page was shown to.
+        """
+        pending = opened.pending
+        whose = "" if user is None else user.id
+        # spec 2025-11-25 basic/authorization#confused-deputy-problem: bound to the client
+        return (await self.seal()).tie(
+            form, pending.txn, opened.binding, pending.client_id, pending.redirect_uri, whose
+        )
+
+    # Answers
+
+    def page(self, handler: PageHandler) -> AsgiApp:
+        """What answers visits, as an ASGI app; what goes wrong in it is a page, too."""
+
+        async def page(scope: Scope, receive: Receive, send: Send) -> None:
+            async def answer() -> None:
+                await handler(await read_browser_request(scope, receive), send)
+
+            await self.guarded(answer(), send)
+
+        return page
+
+    async def guarded(self, answer: Awaitable[None], send: Send) -> None:
+        """Wait for an answer to be sent; where it goes wrong, a page says so."""
+        try:
+            await answer
+        except RequestRefused as unfit:
+            await self.problem(unfit.status, unfit.text, send)
+        except StoreLocked:
+            await self.problem(503, BUSY_TEXT, send)
+        except AuthRefused:  # approved or denied before, perhaps at this moment
+            await self.problem(410, REQUEST_OVER_TEXT, send)
+        except Exception:
+            logging.getLogger("isthmus.auth").exception("a page of the authorization server failed")
+            await self.problem(500, BROKEN_TEXT, send)
+
+    async def problem(self, status: int, text: str, send: Send) -> None:
+        """Answer with a page that says what was wrong; the browser is sent nowhere."""
+        heading = PROBLEM_HEADINGS.get(
+            status, PROBLEM_HEADINGS[400] if status < 500 else PROBLEM_HEADINGS[500]
+        )
+        page = render_message_page(self.places, self.place, heading, text)
+        await send_page(send, status, page, retry_after=LOCKED_RETRY_S if status == 503 else None)
+
+    async def say(
+        self,
+        send: Send,
+        heading: str,
+        text: str,
+        *,
+        status: int = 200,
+        cookies: tuple[str, ...] = (),
+        logout: str | None = None,
+    ) -> None:
+        """Answer with a page that says something.
+
+        Args:
+            send: the ASGI callable.
+            heading: what it is about.
+            text: what it says.
+            status: of the response.
+            cookies: values of ``Set-Cookie``.
+            logout: what proves that a form to sign out came from this page; None for no such form.
+        """
+        page = render_message_page(self.places, self.place, heading, text, logout=logout)
+        await send_page(send, status, page, cookies)
+
+    def check(self, visit: BrowserRequest, token: str) -> None:
+        """See that a form is ours.
+
+        Raises:
+            Unfit: it is not.
+        """
+        if is_cross_site(visit, self.origin) or Secret(token) != visit.fields.get("token", ""):
+            raise RequestRefused(FOREIGN_FORM_TEXT, status=403)
+
+
+log = logging.getLogger("isthmus.auth")
+
+
+class LoginPages:
+    """The pages for logging in and out.
+
+    Args:
+        desk: opens requests and keeps logins.
+        tries: how often a password may be tried.
+    """
+
+    def __init__(self, desk: BrowserSessions, tries: StoredLoginTries) -> None:
+        self._desk = desk
+        self._tries = tries
+
+    async def page(self, visit: BrowserRequest, send: Send) -> None:
+        """Answer a request to the login page."""
+        opened = await self._desk.open(visit)
+        if visit.posted:
+            self._desk.check(visit, await self._desk.token("login", opened))
+            await self._submitted(visit, opened, send)
+            return
+        await self._next(await self._desk.recognise(visit, opened), opened, send)
+
+    async def leave(self, visit: BrowserRequest, send: Send) -> None:
+        """Answer a request to the logout page."""
+        desk = self._desk
+        session, user = await desk.login(visit)
+        if session is None or user is None:
+            await desk.say(send, "Signed out", "You are not signed in here.")
+            return
+        token = (await desk.seal()).tie("logout", session.reveal())
+        if not visit.posted:
+            text = f"You are signed in as {user.label}."
+            await desk.say(send, "Sign out?", text, logout=token)
+            return
+        desk.check(visit, token)
+        await desk.log_out(session)
+        cleared = (desk.cookies.clear(desk.cookies.session),)
+        if "request" in visit.fields:  # somebody else goes on with the same request
+            where = desk.at(desk.places.login, visit.fields["request"])
+            await send_redirect(send, where, cleared)
+        else:
+            await desk.say(send, "Signed out", "You may close this page.", cookies=cleared)
+
+    async def _submitted(self, visit: BrowserRequest, opened: OpenedRequest, send: Send) -> None:
+        desk = self._desk
+        account = visit.fields.get("account", "")
+        wait = await self._tries.take(account, visit.address)
+        if wait:
+            # without the name: people type passwords there
+            log.warning("too many logins were tried from %s", visit.address or "a socket")
+            await self._form(opened, make_throttled_page(account, wait), send)
+            return
+        outcome = await desk.users.submit(desk.request(visit, opened), visit.fields)
+        if isinstance(outcome, User) and not outcome.disabled:
+            await self._tries.succeeded(account, visit.address)
+            session = await desk.log_in(outcome, opened.session)
+            cookies = (desk.cookies.set(desk.cookies.session, session),)
+            await send_redirect(send, desk.at(desk.places.consent, opened.handle), cookies)
+        else:
+            await self._next(outcome, opened, send)
+
+    async def _next(
+        self,
+        outcome: User | LoginPage | LoginRedirect | LoginRefused,
+        opened: OpenedRequest,
+        send: Send,
+    ) -> None:
+        match outcome:
+            case LoginPage():
+                await self._form(opened, outcome, send)
+            case LoginRedirect():
+                await send_redirect(send, outcome.url, outcome.cookies)
+            case LoginRefused():
+                await self._desk.say(
+                    send, "You cannot sign in", outcome.text, status=outcome.status
+                )
+            case User():
+                await send_redirect(send, self._desk.at(self._desk.places.consent, opened.handle))
+
+    async def _form(self, opened: OpenedRequest, form: LoginPage, send: Send) -> None:
+        desk = self._desk
+        view = LoginView(
+            place=desk.place,
+            client=opened.pending.client_name,
+            handle=opened.handle,
+            token=await desk.token("login", opened),
+            account=form.account,
+            notice=form.notice,
+        )
+        page = render_login_page(view, desk.places)
+        await send_page(send, form.status, page, retry_after=form.retry_after)
+
+
+def make_throttled_page(account: str, wait: int) -> LoginPage:
+    """What somebody reads who has no tries left.
+
+    Args:
+        account: the name that was typed.
+        wait: seconds until there is another one.
+    """
+    minutes = -(-wait // 60)
+    span = "a minute" if minutes == 1 else f"{minutes} minutes"
+    notice = f"There were too many tries. Wait {span}, then try again."
+    return LoginPage(notice=notice, account=account, status=429, retry_after=wait)

@@ -1,0 +1,466 @@
+"""An OAuth authorization server of our own: what it is configured with, and its ASGI app."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from isthmus.auth import redaction
+from isthmus.auth.arguments import require_library
+from isthmus.auth.authorization_server.core.authorization import AuthorizationRequests
+from isthmus.auth.authorization_server.core.endpoints import Front, OAuthEndpoints, bind_core
+from isthmus.auth.authorization_server.core.local_verifier import LocalVerifier
+from isthmus.auth.authorization_server.core.lookups import ClientDocuments, Lookups, is_document_id
+from isthmus.auth.authorization_server.core.requests import Limits, OAuthParameters
+from isthmus.auth.authorization_server.core.settings import (
+    LoginPolicy,
+    RegistrationPolicy,
+    TrustedIdp,
+    Workload,
+    gather_settings,
+)
+from isthmus.auth.authorization_server.core.tokens import Keyring
+from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import CLEANUP_BATCH_ROWS, delete_expired
+from isthmus.auth.authorization_server.users.users import User, UserBackend
+from isthmus.auth.net.network import (
+    PUBLIC_ONLY,
+    TOTAL_TIMEOUT_S,
+    Network,
+    NetworkPolicy,
+    make_network,
+)
+from isthmus.auth.net.urls import origin_of
+from isthmus.auth.resource_server.credentials import MAX_TOKEN_BYTES
+from isthmus.auth.resource_server.resource_auth import ResourceAuth, check_choice, check_kind
+from isthmus.errors import UsageError
+from isthmus.transports.http.reply import Receive, Scope, Send
+from isthmus.transports.http.request import LingeringResponse
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.core.oauth_core import Approval, LookupResult, OAuthCore
+    from isthmus.auth.authorization_server.storage.records import Records
+    from isthmus.auth.authorization_server.storage.store import AuthStore
+    from isthmus.auth.resource_server.replays import SQLiteReplays
+    from isthmus.auth.upstream.provider import Provider
+    from isthmus.auth.upstream.services import UpstreamServices
+
+__all__ = ["AuthorizationServer"]
+
+T = TypeVar("T")
+
+MONTH_S = 30 * 86_400
+HOUSEKEEPING_INTERVAL_S = 300.0
+"""Seconds from one time to the next."""
+
+MAX_CLEANUP_ROUNDS = 20
+"""Transactions that it takes at most, so that nobody waits long for one."""
+
+
+class AuthorizationServer:
+    """Issues tokens for MCP servers: OAuth 2.1 with PKCE, as every revision since 2025-03-26 wants.
+
+    It is an ASGI app; beside an MCP server, that server's app answers for it, too.
+
+    Example::
+
+        authority = AuthorizationServer(
+            issuer="https://mcp.example",
+            resources=["https://mcp.example/mcp"],
+            scopes={"files:read": "Read your files"},
+            users=PasswordUsers("users.db"),
+            store=SQLiteAuthStore("auth.db"),
+        )
+        server = Server("files", auth=authority.resource_auth("https://mcp.example/mcp"))
+
+    Args:
+        issuer: its URL, without a slash at the end unless it shall have one; kept letter by letter.
+        resources: the URLs of the MCP servers that it issues tokens for; the first is the default.
+        scopes: each scope, and the sentence that people read about it.
+        users: who can log in; None where machines alone get tokens.
+        store: where everything is kept.
+        registration: how clients come to be known.
+        consent: ``"always"`` asks each time, ``"remember"`` asks once per client and scopes.
+        usual_scopes: the scopes of a request that names none; None is all there are.
+        access_ttl: seconds that an access token lives.
+        refresh_ttl: seconds that a refresh token may go unused.
+        rotation_grace: seconds in which a refresh token that was just used gives the same next one
+            again; 0 is strict, and ends the grants of clients that refresh twice at a time.
+        trusted_idps: identity providers whose assertions about users are taken (ID-JAG).
+        workloads: programs that are known by a JWT of their platform.
+        providers: services behind the server, for ``ctx.upstream``.
+        legacy_paths: answer at ``/authorize``, ``/token`` and ``/register`` of the origin, too, as
+            clients of 2025-03-26 want that find no metadata.
+        openid_alias: serve the metadata as ``openid-configuration``, too.
+        dpop_nonce: want a nonce of ours in DPoP proofs.
+        signing_alg: what access tokens are signed with.
+        key_life: seconds after which the signing key changes.
+        code_ttl: seconds that a code lives.
+        front: makes what browsers see; our own pages by default.
+        network: makes requests for documents and keys of clients, or the policy for them.
+        limits: how often one may ask.
+        login: how long logins last, and how often a password may be tried.
+        max_token_bytes: bytes of an access token: a longer one is not issued, and not taken by
+            :meth:`resource_auth`.
+        clock: says the seconds since the epoch.
+
+    Attributes:
+        issuer: as it was given.
+        users: as given.
+        store: as given.
+        consent: as given.
+        front: what browsers see.
+        settings: what requests are judged by.
+        routes: its endpoints and pages by exact path.
+
+    Raises:
+        UsageError: a URL is none or not secure, or there is no resource.
+    """
+
+    _services: "UpstreamServices | None" = None
+    _replays: "SQLiteReplays | None" = None
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        resources: Sequence[str],
+        scopes: Mapping[str, str],
+        users: UserBackend | None,
+        store: "AuthStore",
+        registration: RegistrationPolicy | None = None,
+        consent: Literal["always", "remember"] = "always",
+        usual_scopes: Sequence[str] | None = None,
+        access_ttl: int = 600,
+        refresh_ttl: int = MONTH_S,
+        rotation_grace: float = 30.0,
+        trusted_idps: Mapping[str, TrustedIdp] | Iterable[TrustedIdp] = (),
+        workloads: Iterable[Workload] = (),
+        providers: "Iterable[Provider]" = (),
+        legacy_paths: bool = True,
+        openid_alias: bool = False,
+        dpop_nonce: bool = False,
+        signing_alg: str = "ES256",
+        key_life: float = 3.0 * MONTH_S,
+        code_ttl: float = 60.0,
+        front: "Callable[[AuthorizationServer], Front] | None" = None,
+        network: Network | NetworkPolicy | None = None,
+        limits: Limits | None = None,
+        login: LoginPolicy | None = None,
+        max_token_bytes: int = MAX_TOKEN_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        redaction.install()
+        check_parts(users, store, consent)
+        self.settings = gather_settings(
+            issuer=issuer,
+            resources=resources,
+            scopes=scopes,
+            usual_scopes=tuple(scopes if usual_scopes is None else usual_scopes),
+            registration=registration or RegistrationPolicy(),
+            trusted_idps=trusted_idps,
+            workloads=workloads,
+            access_ttl=access_ttl,
+            refresh_ttl=refresh_ttl,
+            rotation_grace=rotation_grace,
+            code_ttl=code_ttl,
+            signing_alg=signing_alg,
+            key_life=key_life,
+            dpop_nonce=dpop_nonce,
+            has_users=users is not None,
+            legacy_paths=legacy_paths,
+            openid_alias=openid_alias,
+            login=login or LoginPolicy(),
+            max_token_bytes=max_token_bytes,
+        )
+        self.issuer, self.users, self.store = issuer, users, store
+        self.consent, self.clock = consent, clock
+        # Often nobody closes us.
+        self._network = make_network(network or PUBLIC_ONLY, keep=False, total=TOTAL_TIMEOUT_S)
+        self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
+        self._providers = tuple(providers)
+        self._assemble(front or make_browser_front, limits)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The MCP servers it issues tokens for; the first is the default."""
+        return self.settings.resources
+
+    @property
+    def scopes(self) -> Mapping[str, str]:
+        """Each scope, and the sentence that people read about it."""
+        return self.settings.scopes
+
+    @property
+    def services(self) -> "UpstreamServices":
+        """The services behind it; see :meth:`resource_auth`."""
+        if self._services is None:
+            from isthmus.auth.upstream.services import UpstreamServices
+
+            self._services = UpstreamServices(self, self._providers)
+        return self._services
+
+    def __repr__(self) -> str:
+        return f"AuthorizationServer({self.issuer!r})"
+
+    # Set up
+
+    def _assemble(
+        self, front: "Callable[[AuthorizationServer], Front]", limits: Limits | None
+    ) -> None:
+        """Make the parts, each of which knows this whole."""
+        require_library("authlib", "An authorization server")
+        self._verifier: LocalVerifier | None = None
+        self._tidied = float("-inf")
+        registration = self.settings.registration
+        schemes = tuple(registration.dcr.schemes)
+        documents = ClientDocuments(registration.cimd, self._network, schemes=schemes)
+        lookups = Lookups(self.settings, self.store, self.users, documents, self._network)
+        self._asking = AuthorizationRequests(self, lookups)
+        self.front = front(self)
+        endpoints = OAuthEndpoints(self, lookups, limits or Limits(registration.dcr.per_ip_hour))
+        services = self.services.routes if self._providers else {}
+        self.routes = {**self.front.routes, **services, **endpoints.routes}
+
+    def resource_auth(self, resource: str, **more: Any) -> ResourceAuth:
+        """What guards an MCP server that takes our tokens.
+
+        Our endpoints and pages are answered by that server's app where it is on our origin.
+
+        Args:
+            resource: the URL of the MCP server, one of ``resources``.
+            more: further arguments of :class:`ResourceAuth`, such as ``scopes``.
+
+        Raises:
+            UsageError: it is none of ``resources``, or ``sse`` is not; or every request would
+                take a scope that is never granted.
+        """
+        for one in {resource, more.get("sse") or resource} - set(self.resources):
+            known = ", ".join(self.resources)
+            raise UsageError(f"{one!r} is none of the resources tokens are issued for: {known}")
+        if self._providers or self._services is not None:
+            more.setdefault("upstream", self.services.upstream)
+        if origin_of(resource) == origin_of(self.issuer):
+            more["routes"] = {**self.routes, **more.get("routes", {})}
+        more.setdefault("clock", self.clock)
+        more.setdefault("max_token_bytes", self.settings.max_token_bytes)
+        if more.get("dpop", "off") != "off" and "replays" not in more:
+            more["replays"] = self._replays_beside_store()
+        guard = ResourceAuth(resource, [self.issuer], self.verifier, **more)
+        for scope in sorted(guard.scopes.base - guard.scopes.reached(frozenset(self.scopes))):
+            raise UsageError(
+                f"{scope!r} would be taken by every request, and nobody is granted it: add it to "
+                "scopes= of AuthorizationServer"
+            )
+        return guard
+
+    def _replays_beside_store(self) -> "SQLiteReplays | None":
+        """The proofs that our resources took, in a file beside the store's; None without a file."""
+        from isthmus.auth.resource_server.replays import SQLiteReplays  # few tokens are bound
+        from isthmus.store.sqlite import MEMORY_PATH
+
+        database = getattr(self.store, "database", None)
+        if self._replays is None and database is not None and database.path != MEMORY_PATH:
+            self._replays = SQLiteReplays(f"{database.path}.proofs", clock=self.clock)
+        return self._replays
+
+    @property
+    def verifier(self) -> LocalVerifier:
+        """Tells whose one of our tokens is, without a request to anybody."""
+        if self._verifier is None:
+            self._verifier = LocalVerifier(self)
+        return self._verifier
+
+    # Requests for authorization
+
+    async def ask(self, asked: OAuthParameters) -> PendingAuthorization | str:
+        """Judge a request to ``/authorize``.
+
+        Returns:
+            The request, which is in the store now; or where to send the browser with an error.
+
+        Raises:
+            Unfit: neither client nor redirect URI can be believed, and nobody is sent anywhere.
+        """
+        return await self._asking.ask(asked)
+
+    async def approve(
+        self,
+        pending: PendingAuthorization,
+        user: User,
+        *,
+        scopes: Collection[str] | None = None,
+        upstream_id: str | None = None,
+        ends_at: float | None = None,
+    ) -> str:
+        """Give the client a code, because its user said yes.
+
+        Args:
+            pending: what was asked; it is answered by this, once.
+            user: who said yes.
+            scopes: what of it was allowed; None is all.
+            upstream_id: the row of upstream tokens that stands behind the new grant.
+            ends_at: when the grant ends in any case, such as with a session upstream.
+
+        Returns:
+            Where to send the browser: the client's redirect URI with code, state and iss.
+
+        Raises:
+            AuthRefused: it was answered before, or is too old.
+        """
+        from isthmus.auth.authorization_server.core.oauth_core import Approval
+
+        if user.disabled:
+            return await self.deny(pending)
+        allowed = None if scopes is None else frozenset(scopes)
+        approval = Approval(user=user, scopes=allowed, upstream_id=upstream_id, ends_at=ends_at)
+        return await self._asking.approve(pending, approval)
+
+    async def deny(self, pending: PendingAuthorization, error: str = "access_denied") -> str:
+        """Tell the client that it gets nothing.
+
+        Args:
+            pending: what was asked; it is answered by this, once.
+            error: why, as RFC 6749 4.1.2.1 spells it.
+
+        Returns:
+            Where to send the browser: the client's redirect URI with error, state and iss.
+
+        Raises:
+            AuthRefused: it was answered before, or is too old.
+        """
+        return await self._asking.deny(pending, error)
+
+    async def serve(
+        self,
+        work: "Callable[[OAuthCore], T]",
+        found: "LookupResult",
+        approval: "Approval | None" = None,
+    ) -> T:
+        """Have Authlib do something in one transaction: what it answers is committed.
+
+        Args:
+            work: what to do.
+            found: what was looked up before.
+            approval: what somebody said yes to.
+        """
+        work_in_store = bind_core(work, self.settings, self._keyring, found, approval)
+        await self._keep_house()  # before, so that nothing can go wrong after what was committed
+        return await self.store.write(work_in_store)
+
+    async def look(self, work: "Callable[[OAuthCore], T]", found: "LookupResult") -> T:
+        """As :meth:`serve`, for what changes nothing."""
+        return await self.store.read(bind_core(work, self.settings, self._keyring, found, None))
+
+    async def _keep_house(self) -> None:
+        now = self.clock()
+        if now - self._tidied <= HOUSEKEEPING_INTERVAL_S:
+            return
+        self._tidied = now
+        for _ in range(MAX_CLEANUP_ROUNDS):
+            if await self.store.write(self._tidy) < CLEANUP_BATCH_ROWS:
+                break
+        await self.sweep()
+
+    def _tidy(self, records: "Records") -> int:
+        self._keyring.retire(records)
+        return delete_expired(records)
+
+    # What was granted
+
+    async def revoke(self, grant_id: str) -> bool:
+        """End a grant with all its tokens; False if it had ended."""
+        grant = await self.store.read(lambda records: records.grant(grant_id))
+        done = await self.store.write(lambda records: records.revoke_grant(grant_id))
+        self.forget()
+        if done and grant is not None and grant.upstream_id is not None:
+            await self.services.end(grant.upstream_id)
+        return done
+
+    def forget(self) -> None:
+        """Something was revoked: nothing that was looked up before counts any more."""
+        if self._verifier is not None:
+            self._verifier.forget()
+
+    async def sweep(self) -> None:
+        """End logins at providers on which no grant stands any more."""
+        if self._services is not None:
+            await self._services.connections.sweep()
+
+    async def rotate_keys(self) -> None:
+        """Sign with the next key from now on; tokens that were issued before stay good."""
+        await self.store.write(self._keyring.rotate)
+
+    async def public_keys(self) -> list[dict[str, Any]]:
+        """The keys that tokens are verified with, as ``/jwks`` shows them."""
+
+        def made(records: "Records") -> list[dict[str, Any]]:
+            self._keyring.signing(records)
+            return self._keyring.public(records)
+
+        whole = await self.store.read(self._keyring.complete)
+        return await (self.store.read(self._keyring.public) if whole else self.store.write(made))
+
+    async def known_client(self, client_id: str) -> bool:
+        """Whether a client that got a token may still use it: it was not removed."""
+        if client_id in self.settings.static or is_document_id(client_id):
+            return True
+        return await self.store.read(lambda records: records.client(client_id)) is not None
+
+    async def upstream_stands(self, upstream_id: str) -> bool:
+        """Whether the login at a provider that a grant stands on still does."""
+        return await self.services.stands(upstream_id)
+
+    # The app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
+        if scope["type"] == "lifespan":
+            await serve_lifespan(self, receive, send)
+        elif scope["type"] == "http":
+            prefix, path = scope.get("root_path", "").rstrip("/"), scope["path"]
+            page = self.routes.get(path) or self.routes.get(prefix + path)
+            response = LingeringResponse(scope, receive, send)
+            if page is None:
+                await self.front.problem(404, "There is no such page.", response.send)
+            else:
+                await page(scope, response.receive, response.send)
+
+    async def close(self) -> None:
+        """Let go of the store and of connections; safe to call twice."""
+        if self._services is not None:
+            await self._services.close()
+        if self._replays is not None:
+            await self._replays.close()
+        await self._network.close()
+        await self.store.close()
+
+
+def check_parts(users: object, store: object, consent: str) -> None:
+    """See that what a server is made of is of the kind that it has to be.
+
+    Raises:
+        UsageError: it is not.
+    """
+    check_choice("consent", consent, ("always", "remember"))
+    if users is not None:
+        check_kind("users", users, "get", "PasswordUsers(path)")
+    check_kind("store", store, "write", "SQLiteAuthStore(path)")
+
+
+def make_browser_front(authority: AuthorizationServer) -> Front:
+    """Our own pages."""
+    from isthmus.auth.authorization_server.pages.front import BrowserFront
+    from isthmus.auth.authorization_server.users.login_limits import LoginTries
+
+    login = authority.settings.login
+    tries = LoginTries(login.same_account_and_address, login.same_address, login.same_account)
+    return BrowserFront(authority, idle=login.idle, life=login.life, tries=tries)
+
+
+async def serve_lifespan(authority: AuthorizationServer, receive: Receive, send: Send) -> None:
+    """The life of a server that runs an authority alone."""
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await authority.close()
+    await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,272 @@
+"""Who the users of the embedded authorization server are, and how one of them is recognised.
+
+Three backends come with isthmus: a file of passwords
+(:class:`~isthmus.auth.authorization_server.users.passwords.PasswordUsers`), a proxy in front that has
+logged people in already (:class:`~isthmus.auth.authorization_server.users.users.HeaderUsers`), and
+another authorization server (:class:`~isthmus.auth.upstream.login.UpstreamLogin`).
+
+Users whom a proxy in front of this server has logged in already.
+"""
+
+import ipaddress
+import logging
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from isthmus.errors import UsageError
+from isthmus.transports.http.authorizer import AsgiApp
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.server import AuthorizationServer
+    from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+
+__all__ = [
+    "Delegated",
+    "HeaderUsers",
+    "LoginOutcome",
+    "LoginPage",
+    "LoginRedirect",
+    "LoginRefused",
+    "LoginRequest",
+    "User",
+    "UserBackend",
+    "fold_account",
+]
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who can approve that a client acts for them.
+
+    Attributes:
+        id: what tokens call them (``sub``): never reassigned, at most 255 characters.
+        name: what pages call them; the id where it is empty.
+        disabled: may not log in, and what they granted is honoured no longer.
+    """
+
+    id: str
+    name: str = ""
+    disabled: bool = False
+
+    @property
+    def label(self) -> str:
+        """How pages name them."""
+        return self.name or self.id
+
+
+class LoginRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backend may know of the browser that is to be logged in.
+
+    Attributes:
+        pending: the authorization request that it came with.
+        address: the address of the TCP peer, a proxy's where there is one; empty if there is none.
+        headers: the request's headers, names in lower case; repeated ones joined by ``", "``.
+        binding: what this one browser is recognised by, and can be kept. A backend that sends the
+            browser elsewhere and sees it come back finds the same again by
+            :func:`~isthmus.auth.authorization_server.pages.browser.browser_binding`.
+    """
+
+    pending: "PendingAuthorization"
+    address: str = ""
+    headers: Mapping[str, str] = {}
+    binding: str = ""
+
+
+class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Show the form for a name and a password.
+
+    Attributes:
+        notice: what went wrong, if something did; the same for unknown names and wrong passwords.
+        account: the name to begin with.
+        status: of the HTTP response.
+        retry_after: seconds until another try has a chance, where tries are limited.
+    """
+
+    notice: str = ""
+    account: str = ""
+    status: int = 200
+    retry_after: int | None = None
+
+
+class LoginRedirect(msgspec.Struct, frozen=True, kw_only=True):
+    """Send the browser elsewhere, where its user is logged in.
+
+    Attributes:
+        url: where to.
+        cookies: values of ``Set-Cookie`` that go with it.
+    """
+
+    url: str
+    cookies: tuple[str, ...] = ()
+
+
+class LoginRefused(msgspec.Struct, frozen=True, kw_only=True):
+    """Nobody can be logged in by this request, whatever is typed.
+
+    Attributes:
+        text: a sentence for the page, which tells no secrets.
+        status: of the HTTP response.
+    """
+
+    text: str
+    status: int = 403
+
+
+LoginOutcome: TypeAlias = LoginPage | LoginRedirect | User | LoginRefused
+
+
+class UserBackend(Protocol):
+    """Knows the users. One that is disabled loses their tokens when they are next checked."""
+
+    async def begin(self, request: LoginRequest) -> LoginOutcome:
+        """What a browser gets that is not logged in; a :class:`User` where that is known already."""
+        ...
+
+    async def submit(
+        self, request: LoginRequest, form: Mapping[str, str]
+    ) -> User | LoginPage | LoginRefused:
+        """Judge the form that somebody sent from the login page.
+
+        Args:
+            request: where it came from.
+            form: its fields; ``account`` and ``password`` on our page.
+        """
+        ...
+
+    async def get(self, user_id: str) -> User | None:
+        """The user of that id as they are now; None if there is none."""
+        ...
+
+
+@runtime_checkable
+class Delegated(Protocol):
+    """A :class:`UserBackend` whose users are logged in elsewhere, after our own consent page.
+
+    Consent comes first here, because the other place may approve without asking: then a link
+    would be enough to have a client act for whoever clicks it.
+    :meth:`UserBackend.begin` is called once somebody approved, and answers a :class:`LoginRedirect`.
+
+    Attributes:
+        provider: what pages call the other place.
+        provider_scopes: what is then asked of it, which the consent page names.
+    """
+
+    provider: str
+    provider_scopes: Sequence[str]
+
+    def attach(self, authority: "AuthorizationServer") -> Mapping[str, AsgiApp]:
+        """Pages of its own by exact path, such as where users come back to.
+
+        Args:
+            authority: the server it works for; called once, when that is made.
+        """
+        ...
+
+
+def fold_account(account: str) -> str:
+    """An account name as it is compared, and as its tries are counted, however it was typed."""
+    return unicodedata.normalize("NFKC", account).strip().casefold()
+
+
+MAX_USER_ID_CHARS = 255
+
+NOT_THE_PROXY_REFUSAL = LoginRefused(
+    text="This server lets people in through its proxy only. Open it under its public address."
+)
+NO_USER_REFUSAL = LoginRefused(
+    text="The proxy of this server did not say who you are. Sign in there first."
+)
+
+
+class HeaderUsers:
+    """Users whom a header of a trusted proxy names, such as ``X-Forwarded-User``.
+
+    Anybody can send a header. So it counts only from the addresses of the proxy, as the TCP
+    connection has them, and everybody else is refused. The proxy must drop the header where it
+    comes from outside, and must be the only way to this server.
+
+    An ASGI server that puts ``X-Forwarded-For`` in the place of the peer's address takes away what
+    this looks at: then everybody is refused, or whoever may send that header can be anybody. Server.run
+    and ``isthmus`` do not; uvicorn does, without ``--no-proxy-headers``, for programs on its machine.
+
+    Args:
+        header: its name.
+        trusted_proxies: addresses and networks, such as ``"10.0.0.7"`` or ``"10.0.0.0/24"``.
+        name_header: the header with the name to show, if the proxy sends one.
+
+    Raises:
+        UsageError: one of the addresses is none, or they are everybody's.
+    """
+
+    def __init__(
+        self, header: str, *, trusted_proxies: Sequence[str], name_header: str | None = None
+    ) -> None:
+        self._header = header.lower()
+        self._name_header = name_header.lower() if name_header else None
+        self._trusted = [_parse_proxy_network(text) for text in trusted_proxies]
+        if not self._trusted:
+            raise UsageError("HeaderUsers needs trusted_proxies: the addresses of your proxy")
+        self._told = False
+
+    async def begin(self, request: LoginRequest) -> User | LoginRefused:
+        """The user whom the proxy names; asked for every page, as the proxy keeps the login."""
+        if not self._trusts(request.address):
+            self._tell(request.address)
+            return NOT_THE_PROXY_REFUSAL
+        user_id = request.headers.get(self._header, "").strip()
+        # a comma: the header is there twice, and one of the two is not the proxy's
+        if (
+            not user_id
+            or "," in user_id
+            or len(user_id) > MAX_USER_ID_CHARS
+            or not user_id.isprintable()
+        ):
+            return NO_USER_REFUSAL
+        name = request.headers.get(self._name_header, "") if self._name_header else ""
+        return User(id=user_id, name=name.strip()[:MAX_USER_ID_CHARS])
+
+    async def submit(
+        self,
+        request: LoginRequest,
+        form: Mapping[str, str],  # noqa: ARG002 - there is no form of ours to send
+    ) -> User | LoginRefused:
+        """The user whom the proxy names, whatever was sent."""
+        return await self.begin(request)
+
+    async def get(self, user_id: str) -> User | None:
+        """The user of that id; the proxy alone knows whether it is still one."""
+        return User(id=user_id)
+
+    def _trusts(self, address: str) -> bool:
+        try:
+            peer = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        if isinstance(peer, ipaddress.IPv6Address) and peer.ipv4_mapped is not None:
+            peer = peer.ipv4_mapped
+        return any(peer in network for network in self._trusted)
+
+    def _tell(self, address: str) -> None:
+        if self._told:
+            return
+        self._told = True
+        logging.getLogger("isthmus.auth").warning(
+            "a login from %r was refused: HeaderUsers believes %s only from trusted_proxies %s. "
+            "If that is not the proxy's address, the ASGI server may have replaced it by what "
+            "X-Forwarded-For says (uvicorn: --no-proxy-headers). This is said once.",
+            address,
+            self._header,
+            ", ".join(map(str, self._trusted)),
+        )
+
+
+def _parse_proxy_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise UsageError(f"trusted_proxies: {text!r} is no address or network") from error
+    if network.prefixlen == 0:
+        raise UsageError(f"trusted_proxies: {text} is everybody, who could then be anybody")
+    return network

@@ -1,0 +1,151 @@
+"""A token that somebody else has got."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from isthmus.auth.client.requests import Granting
+from isthmus.auth.client.session import TokenDemand
+from isthmus.auth.client.store.records import Tokens
+from isthmus.auth.client.token_request import DpopProofs, is_header_safe
+from isthmus.auth.tokens.secret import Secret
+from isthmus.errors import AuthRefused, ScopeShortfall, UsageError
+from isthmus.transports.http.client.address import redact_url
+
+__all__ = ["BearerToken", "TokenSource"]
+
+TokenSource: TypeAlias = Callable[[], Awaitable[Secret | str]]
+"""Gives the token of the moment."""
+
+
+class BearerToken(Granting):
+    """A token as it is, or whatever a function says that it is now.
+
+    Nothing is discovered and nobody is asked. A token that the server does not take is an error,
+    unless the function then gives another one.
+
+    Example::
+
+        async with Client(url, auth=BearerToken(os.environ["MCP_TOKEN"])) as client:
+            ...
+
+    Args:
+        token: the token, or an async function that gives it. The function is called before the
+            first request, and again when the server has refused what it gave.
+
+    Attributes:
+        fixed: there can be no other token.
+
+    Raises:
+        UsageError: the token is empty, or has characters that no token has.
+    """
+
+    def __init__(self, token: Secret | str | TokenSource) -> None:
+        super().__init__()
+        self._warned: set[str] = set()
+        self.fixed = isinstance(token, Secret | str)
+        self._token: Secret | TokenSource
+        self._token = check_bearer_token(token) if isinstance(token, Secret | str) else token
+
+    def __repr__(self) -> str:
+        return f"BearerToken({self._token!r})"
+
+    def grant(self, url: str, proofs: DpopProofs) -> "BearerTokenGrant":  # noqa: ARG002 - bound to no key
+        """The way to the token for one MCP server."""
+        return BearerTokenGrant(url, self)
+
+    def in_clear(self, url: str) -> None:
+        """A token of one's own may go wherever one says; it is said once what that means."""
+        if url in self._warned:
+            return
+        self._warned.add(url)
+        import logging  # not needed where all is well
+
+        logging.getLogger("isthmus").warning(
+            "%s is reached by plain http: anybody on the way can read its tokens; give its https URL",
+            redact_url(url),
+        )
+
+    async def current(self) -> Secret:
+        """The token of the moment."""
+        return (
+            self._token
+            if isinstance(self._token, Secret)
+            else check_bearer_token(await self._token())
+        )
+
+
+class BearerTokenGrant:
+    """The way to a token that somebody else has got.
+
+    Args:
+        url: the MCP server.
+        token: where it comes from.
+    """
+
+    asks_user = False
+
+    def __init__(self, url: str, token: BearerToken) -> None:
+        self._url = url
+        self._token = token
+
+    async def load(self) -> Tokens | None:
+        """The token, before it is asked for."""
+        return self._kept(await self._token.current())
+
+    async def refresh(self, tokens: Tokens, want: TokenDemand) -> Tokens | None:  # noqa: ARG002
+        """Nothing: there is nothing to refresh it with."""
+        return None
+
+    async def obtain(self, want: TokenDemand) -> Tokens:
+        """Another token than the one that did not do.
+
+        Raises:
+            AuthRefused: there is none.
+            ScopeShortfall: the token is good, and not for this.
+        """
+        if want.more:
+            scopes = ", ".join(sorted(want.scopes or ())) or "more scopes"
+            raise ScopeShortfall(
+                f"{self._url} wants {scopes} for {want.operation}, and the token that was given "
+                "does not have that: give one that does",
+                want.scopes or frozenset(),
+            )
+        current = await self._token.current()
+        if self._token.fixed or (want.before is not None and want.before.access == current):
+            raise AuthRefused(
+                f"{self._url} does not take the token that was given: it is over, or for another "
+                "server; give another one, or let OAuth() get one",
+                "invalid_token",
+            )
+        return self._kept(current)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _kept(self, token: Secret) -> Tokens:
+        return Tokens(
+            access=token,
+            issuer="the application",
+            client_id="",
+            resource=self._url,
+            issued_at=time.time(),
+        )
+
+
+def check_bearer_token(token: Secret | str) -> Secret:
+    """A token as it can be sent.
+
+    Raises:
+        UsageError: it cannot be.
+    """
+    secret = Secret(token)
+    text = secret.reveal()
+    if not text:
+        raise UsageError("the token is empty: is the variable that holds it set?")
+    if not is_header_safe(text):
+        raise UsageError(
+            "the token has characters that no token has: give it without the word Bearer, and "
+            "without the end of the line"
+        )
+    return secret

@@ -1,0 +1,74 @@
+"""A program that is itself the one who may: ``client_credentials``."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from isthmus.auth.client.discovery import Compat
+from isthmus.auth.client.grants.machine import Machine, TokenAttempt
+from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.client.token_request import TokenResponse
+from isthmus.auth.net.network import NetworkPolicy
+from isthmus.auth.tokens.secret import Secret
+from isthmus.errors import UsageError
+
+if TYPE_CHECKING:
+    from isthmus.auth.tokens.jose import PrivateKey
+
+__all__ = ["ClientCredentials"]
+
+
+class ClientCredentials(Machine):
+    """Tokens for a program that was registered beforehand, without any user.
+
+    That is the extension ``io.modelcontextprotocol/oauth-client-credentials``. With a key the
+    program proves who it is by a signature, and nothing that could be stolen is sent.
+
+    Example::
+
+        auth = ClientCredentials("nightly-report", key=PrivateKey(pem, alg="ES256"))
+        async with Client("https://mcp.example.com/mcp", auth=auth) as client:
+            print(await client.list_tools())
+
+    Args:
+        client_id: what the authorization server calls the program.
+        secret: the secret it was given.
+        key: the private key whose public half the authorization server knows.
+        method: how it authenticates, where that is not to be found out; see ``StaticClient``.
+        scopes: what to ask for; None asks for what the server says.
+        authorization_server: the issuer, where the MCP server does not name it, or shall not have
+            a say in who sees the secret first.
+        network: where discovery may go; by default the origins named here, and public addresses.
+        compat: what is put up with for servers that do not keep to the specification.
+
+    Raises:
+        UsageError: there is neither a secret nor a key.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        secret: Secret | str | None = None,
+        key: "PrivateKey | None" = None,
+        method: str | None = None,
+        scopes: Iterable[str] | None = None,
+        authorization_server: str | None = None,
+        network: NetworkPolicy | None = None,
+        compat: Compat | None = None,
+    ) -> None:
+        if secret is None and key is None:
+            raise UsageError(
+                f"{client_id!r} gets tokens for what it is, and has to prove it: give it secret=… "
+                "or key=PrivateKey(…)"
+            )
+        super().__init__(
+            StaticClient(client_id, secret=secret, key=key, method=method).identity,
+            scopes=scopes,
+            authorization_server=authorization_server,
+            network=network,
+            compat=compat,
+        )
+
+    async def ask(self, asking: TokenAttempt) -> TokenResponse:
+        """Ask for a token."""
+        return await asking.token({"grant_type": "client_credentials"}, self.identity)

@@ -1,0 +1,130 @@
+"""A user whose company decides where they may go: an identity provider's grant (ID-JAG)."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Literal, TypeAlias
+
+from isthmus.auth.client.discovery import Compat
+from isthmus.auth.client.grants.machine import Machine, TokenAttempt
+from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.client.token_request import TokenResponse, request_token
+from isthmus.auth.net.network import NetworkPolicy
+from isthmus.auth.net.urls import is_secure
+from isthmus.auth.tokens.protocol import (
+    EXCHANGE_GRANT,
+    ID_JAG_URN,
+    JWT_BEARER_GRANT,
+    TOKEN_TYPE_PREFIX,
+    quote_foreign,
+)
+from isthmus.auth.tokens.secret import Secret
+from isthmus.errors import AuthUnsafe, UsageError
+
+__all__ = ["EnterpriseManaged", "SubjectToken"]
+
+SUBJECT_TOKEN_TYPES = ("id_token", "saml2")
+
+SubjectToken: TypeAlias = Callable[[], Awaitable[Secret | str]]
+"""Gives what the identity provider said when the user logged in."""
+
+
+class EnterpriseManaged(Machine):
+    """Tokens for a user who has logged in at their company's identity provider.
+
+    That is the extension ``io.modelcontextprotocol/enterprise-managed-authorization``: what the
+    identity provider said of the user is exchanged there for a grant for one MCP server (RFC 8693),
+    and that for a token at the server's own authorization server. Nobody is sent to a browser.
+
+    Example::
+
+        auth = EnterpriseManaged(
+            "https://acme.idp.example/oauth2/token",
+            idp_client=StaticClient("chat-app", secret=idp_secret),
+            subject_token=current_id_token,
+            client=StaticClient("chat-app-at-mcp", secret=secret),
+        )
+
+    Args:
+        idp_token_endpoint: where the identity provider exchanges tokens.
+        idp_client: the client that the user has logged in to, as the provider knows it.
+        subject_token: gives the user's ID token or SAML assertion; called for each token.
+        client: the same client, as the MCP server's authorization server knows it.
+        subject_token_type: ``"id_token"`` or ``"saml2"``.
+        idp_issuer: the identity provider's issuer, where ``idp_client`` authenticates by a key.
+        scopes: what to ask for; None asks for what the server says.
+        authorization_server: the issuer, where the MCP server does not name it.
+        network: where discovery may go; by default the origins named here, and public addresses.
+        compat: what is put up with for servers that do not keep to the specification.
+
+    Raises:
+        UsageError: the type of the token is none of the two, or the endpoint is not https.
+    """
+
+    def __init__(
+        self,
+        idp_token_endpoint: str,
+        *,
+        idp_client: StaticClient,
+        subject_token: SubjectToken,
+        client: StaticClient,
+        subject_token_type: Literal["id_token", "saml2"] = "id_token",  # noqa: S107 - a kind
+        idp_issuer: str | None = None,
+        scopes: Iterable[str] | None = None,
+        authorization_server: str | None = None,
+        network: NetworkPolicy | None = None,
+        compat: Compat | None = None,
+    ) -> None:
+        if subject_token_type not in SUBJECT_TOKEN_TYPES:
+            raise UsageError(f"subject_token_type={subject_token_type!r}: it is id_token or saml2")
+        if not is_secure(idp_token_endpoint):
+            # spec 2026-07-28 basic/authorization/security-considerations#communication-security
+            raise UsageError(f"idp_token_endpoint={idp_token_endpoint!r}: it is an https URL")
+        super().__init__(
+            client.identity,
+            scopes=scopes,
+            authorization_server=authorization_server,
+            network=network,
+            compat=compat,
+        )
+        self._endpoint = idp_token_endpoint
+        self._idp_client = idp_client.identity
+        self._idp_issuer = idp_issuer or idp_token_endpoint
+        self._subject_token = subject_token
+        self._kind = f"{TOKEN_TYPE_PREFIX}{subject_token_type}"
+
+    def named(self) -> list[str]:
+        """The URLs that the application itself has named."""
+        return [*super().named(), self._endpoint]
+
+    async def ask(self, asking: TokenAttempt) -> TokenResponse:
+        """Exchange what the provider said for a grant, and that for a token."""
+        jag = await self._exchanged(asking)
+        form = {"grant_type": JWT_BEARER_GRANT, "assertion": jag.access.reveal()}
+        return await asking.token(form, self.identity, scopes=jag.scopes)
+
+    async def _exchanged(self, asking: TokenAttempt) -> TokenResponse:
+        """The identity provider's grant for the MCP server.
+
+        Raises:
+            AuthRefused: the provider, or the company's policy, says no.
+            AuthUnsafe: what it gave is something else.
+        """
+        fields = {
+            "grant_type": EXCHANGE_GRANT,
+            "requested_token_type": ID_JAG_URN,
+            "audience": asking.place.server.issuer,
+            "resource": asking.place.resource,
+            "subject_token": Secret(await self._subject_token()).reveal(),
+            "subject_token_type": self._kind,
+        }
+        if asking.scopes:
+            fields["scope"] = " ".join(sorted(asking.scopes))
+        jag = await request_token(
+            asking.network, self._endpoint, fields, self._idp_client, issuer=self._idp_issuer
+        )
+        kind = jag.more.get("issued_token_type")
+        if kind != ID_JAG_URN:
+            raise AuthUnsafe(
+                f"{quote_foreign(self._idp_issuer)} exchanged the user's token for {quote_foreign(kind)}, and not for "
+                f"{ID_JAG_URN}: it is sent nowhere; is the exchange set up there for {self.client_id!r}?"
+            )
+        return jag

@@ -1,0 +1,86 @@
+"""A program whose platform vouches for it: workload identity, by the JWT bearer grant (RFC 7523)."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeAlias
+
+from isthmus.auth.client.discovery import Compat
+from isthmus.auth.client.grants.machine import Machine, TokenAttempt
+from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.client.token_request import TokenResponse
+from isthmus.auth.net.network import NetworkPolicy
+from isthmus.auth.tokens.protocol import JWT_BEARER_GRANT, ClientIdentity
+from isthmus.auth.tokens.secret import Secret
+from isthmus.errors import AuthRefused, UsageError
+
+__all__ = ["AssertionSource", "JwtBearer"]
+
+AssertionSource: TypeAlias = Callable[[str], Awaitable[Secret | str]]
+"""Gives a JWT for an issuer, which is to be its audience."""
+
+
+class JwtBearer(Machine):
+    """Tokens for the JWT that a platform gives to what runs on it.
+
+    That is the extension ``io.modelcontextprotocol/auth/wif``, which is experimental. The JWT is
+    asked for whenever a token is needed. After a refusal the same JWT is never presented again, and
+    no other grant is tried.
+
+    Example::
+
+        async def workload(issuer: str) -> str:
+            return Path("/var/run/secrets/tokens/mcp").read_text()
+
+        auth = JwtBearer(workload, client="report-job")
+
+    Args:
+        assertion: gives the JWT for the authorization server that is named to it.
+        client: the client that the JWT is for: its ``client_id``, or a ``StaticClient`` where it
+            has to authenticate, too; empty where the JWT says it all.
+        scopes: what to ask for; None asks for what the server says.
+        authorization_server: the issuer, where the MCP server does not name it.
+        network: where discovery may go; by default the origins named here, and public addresses.
+        compat: what is put up with for servers that do not keep to the specification.
+
+    Raises:
+        UsageError: ``assertion`` is no function.
+    """
+
+    def __init__(
+        self,
+        assertion: AssertionSource,
+        *,
+        client: StaticClient | str = "",
+        scopes: Iterable[str] | None = None,
+        authorization_server: str | None = None,
+        network: NetworkPolicy | None = None,
+        compat: Compat | None = None,
+    ) -> None:
+        if not callable(assertion):
+            raise UsageError(
+                "the JWT comes from an async function that is given the issuer: async def "
+                "workload(issuer): …"
+            )
+        super().__init__(
+            client.identity
+            if isinstance(client, StaticClient)
+            else ClientIdentity(client_id=client, method="none"),
+            scopes=scopes,
+            authorization_server=authorization_server,
+            network=network,
+            compat=compat,
+        )
+        self._assertion = assertion
+        self._refused: tuple[Secret, AuthRefused] | None = None
+
+    async def ask(self, asking: TokenAttempt) -> TokenResponse:
+        """Ask for a token, once for each JWT."""
+        jwt = Secret(await self._assertion(asking.place.server.issuer))
+        if self._refused is not None and self._refused[0] == jwt:
+            before = self._refused[1]
+            raise AuthRefused(f"{before}; the same assertion is not presented again", before.error)
+        try:
+            form = {"grant_type": JWT_BEARER_GRANT, "assertion": jwt.reveal()}
+            return await asking.token(form, self.identity)
+        except AuthRefused as error:
+            self._refused = jwt, error
+            raise

@@ -1,0 +1,385 @@
+"""What an IP address is for: the special-purpose registries of IANA, as data.
+
+The standard library's ``is_global`` answers differently from one Python to the next, and calls an
+address global that stands for a private one. Here an address that carries an IPv4 address within
+(mapped, NAT64, 6to4, Teredo) is judged by that one too, since that is where a packet may end.
+
+The moment of connecting, where the network guard stands: looked up once, judged, dialled.
+
+aiohttp asks two things on its way to a connection: a resolver for the addresses of a name, and a
+factory for the socket of each address. The resolver judges every address, and the factory makes
+sockets only for what was judged in the same request. An address that is written in the URL itself
+passes no resolver: it is judged beforehand, and the factory holds that too.
+"""
+
+import asyncio
+import errno
+import ipaddress
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+from isthmus.auth.net.urls import display_url, split_url
+from isthmus.errors import AuthError, AuthUnsafe
+
+if TYPE_CHECKING:
+    import ssl
+
+    import aiohttp
+    from aiohttp.abc import AbstractResolver
+
+__all__ = [
+    "HostPort",
+    "IpAddress",
+    "NetworkFailed",
+    "NetworkRefused",
+    "Resolve",
+    "address_block",
+    "admit_addresses",
+    "judge_host",
+    "open_session",
+    "parse_address",
+    "resolve_host",
+    "special_purpose",
+]
+
+IpAddress: TypeAlias = IPv4Address | IPv6Address
+
+SPECIAL_RANGES: Sequence[tuple[str, str]] = (
+    ("0.0.0.0/8", "this network"),
+    ("10.0.0.0/8", "private"),
+    ("100.64.0.0/10", "shared by a carrier"),
+    ("127.0.0.0/8", "loopback"),
+    ("168.63.129.16/32", "the host of a virtual machine"),  # Azure's own; not in the registry
+    ("169.254.0.0/16", "link-local"),
+    ("172.16.0.0/12", "private"),
+    ("192.0.0.0/24", "protocol assignments"),
+    ("192.0.2.0/24", "documentation"),
+    ("192.31.196.0/24", "AS112"),
+    ("192.52.193.0/24", "AMT"),
+    ("192.88.99.0/24", "6to4 relay"),
+    ("192.168.0.0/16", "private"),
+    ("192.175.48.0/24", "AS112"),
+    ("198.18.0.0/15", "benchmarking"),
+    ("198.51.100.0/24", "documentation"),
+    ("203.0.113.0/24", "documentation"),
+    ("224.0.0.0/4", "multicast"),
+    ("240.0.0.0/4", "reserved"),
+    ("::1/128", "loopback"),
+    ("::/128", "unspecified"),
+    ("::/96", "IPv4-compatible"),
+    ("::ffff:0:0:0/96", "IPv4-translated"),
+    ("64:ff9b:1::/48", "NAT64 of a local network"),
+    ("100::/64", "discard-only"),
+    ("100:0:0:1::/64", "dummy"),
+    ("2001:2::/48", "benchmarking"),
+    ("2001:3::/32", "AMT"),
+    ("2001:4:112::/48", "AS112"),
+    ("2001:10::/28", "ORCHID"),
+    ("2001:20::/28", "ORCHIDv2"),
+    ("2001:30::/28", "drone remote identification"),
+    ("2001:db8::/32", "documentation"),
+    ("2001::/23", "protocol assignments"),
+    ("2620:4f:8000::/48", "AS112"),
+    ("3fff::/20", "documentation"),
+    ("5f00::/16", "segment routing"),
+    ("fc00::/7", "unique local"),
+    ("fe80::/10", "link-local"),
+    ("fec0::/10", "site-local"),
+    ("ff00::/8", "multicast"),
+)
+"""What is not for everybody, the narrower ranges first where two overlap."""
+
+IPV4_CARRIERS: Sequence[tuple[str, str, int, int]] = (
+    ("::ffff:0:0/96", "IPv4-mapped", 0, 0),
+    ("64:ff9b::/96", "NAT64", 0, 0),
+    ("2002::/16", "6to4", 80, 0),
+    ("2001::/32", "Teredo", 0, 0xFFFFFFFF),
+)
+"""IPv6 ranges that carry an IPv4 address: where its lowest bit is, and what it is masked with."""
+
+PUBLIC_CARRIERS = {"IPv4-mapped", "NAT64"}
+"""Carriers that lead to public addresses today; the others are refused whatever they carry."""
+
+GLOBAL_IPV6 = ip_network("2000::/3")
+"""The only range that IANA gives out to be reached by everybody."""
+
+
+@cache
+def _special_networks() -> Sequence[tuple[IPv4Network | IPv6Network, str]]:
+    return tuple((ip_network(text), name) for text, name in SPECIAL_RANGES)
+
+
+@cache
+def _carrier_networks() -> Sequence[tuple[IPv4Network | IPv6Network, str, int, int]]:
+    return tuple((ip_network(text), *rest) for text, *rest in IPV4_CARRIERS)  # type: ignore[misc]  # the rest of a row keeps its types
+
+
+def parse_address(host: str) -> IpAddress | None:
+    """The address that a host spells in the one usual way; None for a name, or any other spelling.
+
+    Args:
+        host: with or without the brackets of a URL; a zone (``%eth0``) is kept.
+    """
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    try:
+        return ip_address(bare)
+    except ValueError:
+        return None
+
+
+def special_purpose(address: IpAddress) -> str | None:
+    """What an address is reserved for; None if it is one of the public internet.
+
+    Example::
+
+        >>> purpose(ip_address("64:ff9b::7f00:1"))
+        'NAT64 of 127.0.0.1, which is loopback'
+    """
+    for carrier, within in _carried_addresses(address):
+        inner = special_purpose(within)
+        if inner is not None:
+            return f"{carrier} of {within}, which is {inner}"
+        return None if carrier in PUBLIC_CARRIERS else carrier
+    for network, name in _special_networks():
+        if address.version == network.version and address in network:
+            return name
+    if isinstance(address, IPv6Address) and address not in GLOBAL_IPV6:
+        return "not assigned"
+    return None
+
+
+def _carried_addresses(address: IpAddress) -> Iterator[tuple[str, IPv4Address]]:
+    """The IPv4 address within an IPv6 address, and how it got there."""
+    if isinstance(address, IPv4Address):
+        return
+    for network, name, shift, mask in _carrier_networks():
+        if address in network:
+            yield name, IPv4Address(((int(address) >> shift) & 0xFFFFFFFF) ^ mask)
+
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Every address of a host, for a port."""
+
+NUMERIC_HOST = re.compile(r"0x[0-9a-f]*|[0-9]+")
+"""The last part of what systems read as an address in one of its unusual spellings."""
+
+
+class NetworkRefused(AuthUnsafe):
+    """The policy forbids to go there; no connection was made. Says why, and which setting it is."""
+
+
+class NetworkFailed(AuthError):
+    """No answer, or none of use: it is too long, of another type, late, or there is none."""
+
+
+class HostPort(NamedTuple):
+    """Where a connection goes to."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: str) -> "HostPort":
+        """Where a URL leads."""
+        parts = split_url(url)
+        return cls(parts.host, parts.port)
+
+
+class AdmittedAddresses:
+    """What one request may connect to.
+
+    Args:
+        place: the one place whose addresses are not judged, since the application named it.
+    """
+
+    def __init__(self, place: HostPort | None) -> None:
+        self._place = place
+        self.addresses: set[IpAddress] = set()
+        if place is not None and (literal := parse_address(place.host)) is not None:
+            self.addresses.add(strip_zone(literal))
+
+    def admit(self, host: str, port: int, addresses: Sequence[str]) -> None:
+        """Judge every address of a name.
+
+        Raises:
+            NetworkRefused: one of them is not for everybody.
+        """
+        own = self._place is not None and self._place == (host.lower(), port)
+        for text in addresses:
+            address = parse_address(text)
+            if address is None:
+                raise NetworkRefused(
+                    f"{display_url(host)} was looked up as {display_url(text)}, no address"
+                )
+            if not own:
+                judge_address(host, address)
+            self.addresses.add(strip_zone(address))
+
+
+ADMITTED_ADDRESSES: ContextVar[AdmittedAddresses | None] = ContextVar("ADMITTED", default=None)
+"""What the request in whose context a connection is being made may connect to."""
+
+
+@contextmanager
+def admit_addresses(place: HostPort | None, host: str | None = None) -> Iterator[None]:
+    """The time of one request.
+
+    Args:
+        place: what may have any address.
+        host: what was judged already: an address that the URL itself spells.
+    """
+    admitted = AdmittedAddresses(place)
+    if host is not None and (literal := parse_address(host)) is not None:
+        admitted.addresses.add(strip_zone(literal))
+    token = ADMITTED_ADDRESSES.set(admitted)
+    try:
+        yield
+    finally:
+        ADMITTED_ADDRESSES.reset(token)
+
+
+def strip_zone(address: IpAddress) -> IpAddress:
+    """An address without its zone, which only says through which card of this machine."""
+    if address.version == 6 and address.scope_id is not None:
+        return type(address)(int(address))
+    return address
+
+
+def judge_address(host: str, address: IpAddress) -> None:
+    """Refuse an address that is not one of the public internet.
+
+    Raises:
+        NetworkRefused: says which class it is of, and where it would be allowed.
+    """
+    reserved = special_purpose(address)
+    if reserved is not None:
+        at = "" if host == str(address) else f" is at {address}, which"
+        raise NetworkRefused(
+            f"{host}{at} is {reserved}: only public addresses are asked, "
+            "and the origins that NetworkPolicy(origins=…) names"
+        )
+
+
+def judge_host(host: str) -> None:
+    """Refuse a host that is an address, in any spelling, and not a public one.
+
+    Raises:
+        NetworkRefused: so it is.
+    """
+    literal = parse_address(host)
+    if literal is not None:
+        judge_address(str(literal), literal)
+    elif host.startswith("[") or NUMERIC_HOST.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        # Some systems read 0177.1 as 127.0.0.1, and nobody needs to write that.
+        raise NetworkRefused(
+            f"{display_url(host)} is neither a name nor an address as it is usually spelt"
+        )
+
+
+async def resolve_host(host: str, port: int) -> Sequence[str]:
+    """The system's answer."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(row[4][0]) for row in found]
+
+
+class GuardedResolver:
+    """Looks a name up once for each connection, and judges every answer.
+
+    Args:
+        resolve: does the looking up.
+    """
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+
+    async def resolve(
+        self, host: str, port: int = 0, family: int = socket.AF_UNSPEC
+    ) -> list[dict[str, Any]]:
+        """As aiohttp wants it.
+
+        Raises:
+            NetworkRefused: one of the addresses is not for everybody.
+        """
+        addresses = await self._resolve(host, port)
+        if not addresses:
+            raise OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
+        admitted = ADMITTED_ADDRESSES.get() or AdmittedAddresses(None)
+        admitted.admit(host, port, addresses)
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
+                "proto": 0,
+                "flags": socket.AI_NUMERICHOST,
+            }
+            for address in addresses
+            if family in {socket.AF_UNSPEC, socket.AF_INET6 if ":" in address else socket.AF_INET}
+        ]
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
+def make_socket(info: tuple[Any, ...]) -> socket.socket:
+    """A socket for an address that was judged.
+
+    Raises:
+        OSError: it was not.
+    """
+    family, kind, proto, _, target = info
+    admitted = ADMITTED_ADDRESSES.get()
+    address = parse_address(str(target[0])) if family in {socket.AF_INET, socket.AF_INET6} else None
+    if admitted is None or address is None or strip_zone(address) not in admitted.addresses:
+        raise OSError(errno.EACCES, "the network guard has not judged this address")
+    return socket.socket(family, kind, proto)
+
+
+def open_session(
+    resolve: Resolve, tls: "ssl.SSLContext | None", total: float, connect: float
+) -> "aiohttp.ClientSession":
+    """An aiohttp session whose connections are guarded.
+
+    Args:
+        resolve: looks hosts up.
+        tls: how certificates are checked; None trusts what the system trusts.
+        total: seconds for a whole request.
+        connect: seconds for its connection.
+    """
+    import aiohttp
+
+    connector = aiohttp.TCPConnector(
+        ssl=True if tls is None else tls,
+        resolver=cast("AbstractResolver", GuardedResolver(resolve)),
+        use_dns_cache=False,  # what was judged for one request is not the next one's
+        socket_factory=make_socket,
+        limit=100,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=False,
+        auto_decompress=False,
+        timeout=aiohttp.ClientTimeout(total=total, connect=connect, sock_connect=connect),
+    )
+
+
+def address_block(address: str) -> str:
+    """What counts as one address: of IPv6 the /64 that a household or a machine has."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address  # a Unix socket has none
+    if parsed.version == 4:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed), 64), strict=False))

@@ -1,0 +1,182 @@
+"""A browser's way to a provider and back: state, verifier and nonce, good once and in that browser.
+
+A journey begins when somebody has agreed on a page of ours, and never before: the provider may
+approve without asking, so that whatever begins a journey is as good as an approval.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.pages.browser import (
+    BrowserCookies,
+    BrowserRequest,
+    browser_binding,
+)
+from isthmus.auth.tokens.secret import Secret, s256, sha256_digest
+from isthmus.auth.upstream.api import read_error_code
+
+if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.storage.records import Records
+    from isthmus.auth.authorization_server.storage.store import AuthStore
+    from isthmus.auth.upstream.provider import Provider
+
+__all__ = ["LOGIN_LOST_TEXT", "ProviderRedirects", "ProviderRequest", "ProviderResponse"]
+
+REDIRECT_LIFE_S = 600
+"""Seconds from leaving to coming back."""
+
+STATE_TICKET = "upstream-state"
+
+LOGIN_LOST_TEXT = (
+    "This sign-in was finished before, or it took too long, or it was begun in another browser. "
+    "Nothing was done. If you still want to connect, start again in the program that sent you here."
+)
+
+LoginPurpose: TypeAlias = Literal["login", "know", "connect"]
+
+
+class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What we remember while a browser is away.
+
+    Attributes:
+        provider: where it went.
+        purpose: ``login`` for an authorization request that was approved, ``know`` to find out
+            who is at the browser, ``connect`` for an account that somebody wants to use.
+        about: the authorization request, or the ticket of the connection.
+        user_id: whose connection it is to be.
+        verifier: of the code challenge that the provider got.
+        nonce: what the ID token has to hold.
+        binding: what the browser is recognised by.
+        redirect_uri: where it comes back to.
+    """
+
+    provider: str
+    purpose: LoginPurpose
+    about: str
+    user_id: str = ""
+    verifier: str
+    nonce: str
+    binding: str
+    redirect_uri: str
+
+    def __repr__(self) -> str:
+        return f"Journey(provider={self.provider!r}, purpose={self.purpose!r})"
+
+
+class ProviderResponse(msgspec.Struct, frozen=True):
+    """A browser that came back, and what it brought.
+
+    Attributes:
+        journey: what it left for.
+        code: the provider's code; None where it brought none that can be used.
+        error: the code of the provider's error, where it is one that is known.
+        cookies: values of ``Set-Cookie`` that go with the answer.
+    """
+
+    journey: ProviderRequest
+    code: Secret | None
+    error: str
+    cookies: tuple[str, ...]
+
+
+class ProviderRedirects:
+    """Sends browsers away and takes them back.
+
+    Args:
+        store: remembers them meanwhile.
+        cookies: how our cookies are set.
+    """
+
+    def __init__(self, store: "AuthStore", cookies: BrowserCookies) -> None:
+        self._store = store
+        self._cookies = cookies
+
+    async def begin(
+        self,
+        provider: "Provider",
+        redirect_uri: str,
+        purpose: LoginPurpose,
+        about: str,
+        user_id: str = "",
+    ) -> tuple[str, tuple[str, ...]]:
+        """Where a browser is to go, and the cookies that go with it.
+
+        Raises:
+            UpstreamUnavailable: the provider does not say where.
+        """
+        # spec 2025-11-25 basic/authorization#confused-deputy-problem: state is made, kept and bound
+        # to the browser after approval only
+        state, verifier, nonce, browser = (Secret.random() for _ in range(4))
+        url = await provider.login_url(
+            state=state, challenge=s256(verifier), nonce=nonce, redirect_uri=redirect_uri
+        )
+        journey = ProviderRequest(
+            provider=provider.name,
+            purpose=purpose,
+            about=about,
+            user_id=user_id,
+            verifier=verifier.reveal(),
+            nonce=nonce.reveal(),
+            binding=browser_binding(browser),
+            redirect_uri=redirect_uri,
+        )
+
+        def keep(records: "Records") -> None:
+            packed = msgspec.json.encode(journey)
+            records.put_ticket(STATE_TICKET, state.reveal(), packed, records.now + REDIRECT_LIFE_S)
+
+        await self._store.write(keep)
+        return url, (self._cookies.set(self._name(state), browser, REDIRECT_LIFE_S),)
+
+    async def end(self, provider: "Provider", visit: BrowserRequest) -> ProviderResponse:
+        """Take a browser back.
+
+        The order is: our state, once; the same browser; the provider that we sent it to; and only
+        then what it brought.
+
+        Raises:
+            Unfit: there is no such journey, or it is another browser's.
+        """
+        state = Secret(visit.fields.get("state", ""))
+        packed = await self._store.write(
+            lambda records: records.take_ticket(STATE_TICKET, state.reveal()) if state else None
+        )
+        if packed is None:
+            raise RequestRefused(LOGIN_LOST_TEXT, status=410)
+        journey = msgspec.json.decode(packed, type=ProviderRequest)
+        name = self._name(state)
+        binding = browser_binding(self._cookies.opaque(visit, name))
+        if Secret(journey.binding) != binding or journey.provider != provider.name:
+            raise RequestRefused(LOGIN_LOST_TEXT, status=410)
+        cookies = (self._cookies.clear(name),)
+        if not await is_from_provider(provider, visit):
+            return ProviderResponse(journey, None, "", cookies)
+        error, code = visit.fields.get("error"), visit.fields.get("code")
+        if error is not None or not code:
+            return ProviderResponse(journey, None, read_error_code({"error": error}), cookies)
+        return ProviderResponse(journey, Secret(code), "", cookies)
+
+    def _name(self, state: Secret) -> str:
+        """One cookie for each journey: two of them in one browser do not disturb each other."""
+        return self._cookies.named(f"isthmus-upstream-{sha256_digest(state).hex()[:16]}")
+
+
+async def is_from_provider(provider: "Provider", visit: BrowserRequest) -> bool:
+    """Whether an answer is from the provider that was asked (RFC 9207).
+
+    What is not says nothing, not even an error.
+    """
+    # spec 2026-07-28 basic/authorization/security-considerations#mix-up-attacks
+    endpoints = await provider.endpoints()
+    iss = visit.fields.get("iss")
+    if (iss is None and not endpoints.says_issuer) or (iss is not None and iss == endpoints.issuer):
+        return True
+    logging.getLogger("isthmus.auth").warning(
+        "the provider %s: an answer did not name %s as its issuer, and was thrown away",
+        provider.name,
+        endpoints.issuer or "the issuer (see Endpoints.issuer)",
+    )
+    return False

@@ -1,0 +1,232 @@
+"""``isthmus auth``: the commands about authorization, each in a file of its own."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from isthmus.cli.exits import Exit, finish
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="auth",
+    help="Run an authorization server, and look after its users, clients and grants.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Config: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Settings as TOML; isthmus-auth.toml if it is here."),
+]
+Store: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Where clients, grants and keys are kept.")
+]
+Users: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Where users and passwords are kept.")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+Several: TypeAlias = list[str] | None
+
+
+@app.command()
+def serve(
+    *,
+    issuer: Annotated[str | None, typer.Option(metavar="URL", help="Its public URL.")] = None,
+    resource: Annotated[
+        Several, typer.Option(metavar="URL", help="An MCP server that tokens are for; repeat it.")
+    ] = None,
+    scope: Annotated[
+        Several, typer.Option(metavar="NAME=TEXT", help="What can be allowed; repeat it.")
+    ] = None,
+    listen: Annotated[str | None, typer.Option(metavar="HOST:PORT")] = None,
+    config: Config = None,
+    store: Store = None,
+    users: Users = None,
+) -> None:
+    """Run an authorization server. The key of its store is in ISTHMUS_AUTH_KEY."""
+
+    def served() -> Exit:
+        from isthmus.cli.commands.auth.config import load_auth_config, parse_scope_texts
+        from isthmus.cli.commands.auth.serve import run_authorization_server as run
+
+        return run(
+            load_auth_config(
+                config,
+                issuer=issuer,
+                resources=resource,
+                scopes=parse_scope_texts(scope or ()),
+                listen=listen,
+                store=store,
+                users=users,
+            )
+        )
+
+    finish(served)
+
+
+@app.command("add-user")
+def add_user(
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", show_default=False)],
+    *,
+    name: Annotated[str, typer.Option(metavar="NAME", help="What pages call the user.")] = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Set another password, and let a disabled user in.")
+    ] = False,
+    config: Config = None,
+    users: Users = None,
+) -> None:
+    """Add a user. The password is asked for, or read from standard input; never an option."""
+
+    def added() -> Exit:
+        from isthmus.cli.commands.auth.accounts import add_user as add
+        from isthmus.cli.commands.auth.config import load_auth_config
+
+        return add(load_auth_config(config, users=users), account, name, replace=replace)
+
+    finish(added)
+
+
+@app.command("add-client")
+def add_client(
+    client_id: Annotated[str, typer.Argument(metavar="CLIENT_ID", show_default=False)],
+    *,
+    name: Annotated[str, typer.Option(metavar="NAME", help="What people see at consent.")] = "",
+    redirect_uri: Annotated[
+        Several, typer.Option(metavar="URI", help="Where codes may be sent; repeat it.")
+    ] = None,
+    grant: Annotated[
+        Several,
+        typer.Option(metavar="TYPE", help="authorization_code, refresh_token, client_credentials."),
+    ] = None,
+    auth_method: Annotated[
+        str | None,
+        typer.Option(help="none, client_secret_basic, client_secret_post or private_key_jwt."),
+    ] = None,
+    scope: Annotated[
+        Several, typer.Option(metavar="NAME", help="What it may ask for; all if left out.")
+    ] = None,
+    jwks: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its public keys, for private_key_jwt.")
+    ] = None,
+    introspects: Annotated[
+        bool, typer.Option("--introspects", help="It may ask about tokens of others.")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Change one that is there.")] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Add a client. A secret is made where it needs one, and printed this once."""
+
+    def added() -> Exit:
+        from isthmus.cli.commands.auth.accounts import ClientOptions
+        from isthmus.cli.commands.auth.accounts import add_client as add
+        from isthmus.cli.commands.auth.config import load_auth_config
+
+        words = ClientOptions(
+            client_id, name, redirect_uri or (), grant or (), auth_method, scope, jwks, introspects
+        )
+        return add(load_auth_config(config, store=store), words, replace=replace, as_json=as_json)
+
+    finish(added)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[
+        Several, typer.Argument(metavar="[clients|users|grants]", show_default=False)
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    config: Config = None,
+    store: Store = None,
+    users: Users = None,
+) -> None:
+    """List clients, users and grants, or only what is named."""
+
+    def listed() -> Exit:
+        from isthmus.cli.commands.auth.config import load_auth_config
+        from isthmus.cli.commands.auth.records import print_records
+
+        return print_records(
+            load_auth_config(config, store=store, users=users), what or (), as_json=as_json
+        )
+
+    finish(listed)
+
+
+@app.command()
+def revoke(
+    kind: Annotated[str, typer.Argument(metavar="grant|client|user", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
+    *,
+    config: Config = None,
+    store: Store = None,
+    users: Users = None,
+) -> None:
+    """End a grant, forget a client, or disable a user; all their tokens end with it."""
+
+    def revoked() -> Exit:
+        from isthmus.cli.commands.auth.config import load_auth_config
+        from isthmus.cli.commands.auth.records import revoke_record as end
+
+        return end(load_auth_config(config, store=store, users=users), kind, name)
+
+    finish(revoked)
+
+
+@app.command("rotate-keys")
+def rotate_keys(
+    *,
+    as_json: AsJson = False,
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Sign with the next key from now on; what the former one signed stays good until it ends."""
+
+    def rotated() -> Exit:
+        from isthmus.cli.commands.auth.config import load_auth_config
+        from isthmus.cli.commands.auth.records import rotate_signing_keys as rotate
+
+        return rotate(load_auth_config(config, store=store), as_json=as_json)
+
+    finish(rotated)
+
+
+@app.command()
+def doctor(
+    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    *,
+    login: Annotated[bool, typer.Option("--login", help="Log in, and try the token.")] = False,
+    token_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Try the token that this variable holds.")
+    ] = None,
+    scope: Annotated[
+        Several, typer.Option(metavar="NAME", help="Ask for this at the login; repeat it.")
+    ] = None,
+    client_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="A client that is registered already.")
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Walk the way to a token for a server, and say at which hop a client stops, and why."""
+
+    def examined() -> Exit:
+        from isthmus.cli.commands.auth.doctor import DoctorOptions
+        from isthmus.cli.commands.auth.doctor import run_doctor as examine
+        from isthmus.cli.commands.login import LoginOptions
+        from isthmus.cli.targets import read_target
+
+        wanted = LoginOptions(scope or (), client_id, browser=browser) if login else None
+        wishes = DoctorOptions(wanted, token_env, client_id is not None, as_json)
+        where = read_target(target, (), Path.cwd(), os.environ)
+        return asyncio.run(examine(where, wishes, os.environ))
+
+    finish(examined)

@@ -1,0 +1,111 @@
+"""``check_server``: what a server does wrong, clause by clause, in every revision it speaks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from isthmus.cli.exits import Exit
+from isthmus.cli.findings import judge_findings, print_findings, print_rules
+from isthmus.cli.output import print_json, print_note
+from isthmus.cli.terminal_client import TerminalClient
+from isthmus.errors import UsageError
+from isthmus.linter.doctor.doctor import Report, examine
+from isthmus.linter.rules.catalog import select_rules
+from isthmus.linter.rules.rule import fold_findings
+from isthmus.revisions import BY_NAME, REVISIONS, Revision
+
+__all__ = ["CheckOptions", "check_server", "print_rules"]
+
+CHECK_TIMEOUT_S = 5.0
+
+
+class CheckOptions(msgspec.Struct, frozen=True):
+    """What the command line says about a check.
+
+    Attributes:
+        only: rules or areas to apply; all if there are none.
+        skip: rules or areas to leave out.
+        calls: tools to call: ``NAME`` or ``NAME:JSON``.
+        call_read_only: call the tools that say they change nothing.
+        strict: warnings count as errors.
+    """
+
+    only: Sequence[str] = ()
+    skip: Sequence[str] = ()
+    calls: Sequence[str] = ()
+    call_read_only: bool = False
+    strict: bool = False
+
+
+async def check_server(talk: TerminalClient, choices: CheckOptions) -> Exit:
+    """Examine a server, and print what was found."""
+    wanted = select_rules(choices.only, choices.skip)
+    calls = dict(map(_parse_call, choices.calls))
+    revisions: Sequence[Revision] = REVISIONS
+    if talk.options.revision is not None:
+        revisions = (_find_revision(talk.options.revision),)
+    report = await examine(
+        talk.target.where,
+        headers=dict(talk.target.headers) or None,
+        revisions=revisions,
+        timeout=talk.options.timeout or CHECK_TIMEOUT_S,
+        rules=wanted,
+        calls=calls,
+        call_read_only=choices.call_read_only,
+        auth=talk.options.authorization(talk.target),
+    )
+    if talk.options.as_json:
+        folded = msgspec.to_builtins(fold_findings(report.findings))
+        whole = {"target": talk.target.label, **msgspec.to_builtins(report), "folded": folded}
+        print_json(whole)
+    else:
+        _print_report(report, talk.target.label)
+    for reason, names in _list_reasons(report):
+        print_note(f"{', '.join(names)}: {reason}")
+    if not report.spoken:
+        print_note(f"isthmus: {talk.target.label} speaks none of {', '.join(report.unspoken)}")
+        return Exit.USAGE
+    code = judge_findings(report.findings, strict=choices.strict)
+    return Exit.UNREACHABLE if report.broken and code is Exit.OK else code
+
+
+def _list_reasons(report: Report) -> list[tuple[str, list[str]]]:
+    """Why what could not be asked was not, with the revisions that each reason is about."""
+    found: dict[str, list[str]] = {}
+    for name, reason in (report.broken if report.spoken else report.unspoken).items():
+        found.setdefault(reason, []).append(name)
+    return list(found.items())
+
+
+def _parse_call(text: str) -> tuple[str, Any]:
+    """A tool to call, and its arguments.
+
+    Raises:
+        UsageError: the arguments are no JSON object.
+    """
+    name, _, arguments = text.partition(":")
+    try:
+        decoded = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--call {name}: the arguments are no JSON: {error}") from error
+    if not isinstance(decoded, dict):
+        raise UsageError(f"--call {name}: the arguments are a JSON object, not {arguments}")
+    return name, decoded
+
+
+def _find_revision(name: str) -> Revision:
+    if name not in BY_NAME:
+        raise UsageError(f"there is no revision {name!r}: {', '.join(BY_NAME)}")
+    return BY_NAME[name]
+
+
+def _print_report(report: Report, label: str) -> None:
+    if not report.spoken:
+        return
+    print(f"{label} speaks {', '.join(report.spoken)}")
+    print(f"{report.asked} questions asked, {report.said} messages looked at")
+    if report.broken:
+        print(f"not everything could be asked in {', '.join(report.broken)}: the server was gone")
+    if report.findings or not report.broken:
+        print_findings(report.findings)

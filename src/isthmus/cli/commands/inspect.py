@@ -1,0 +1,149 @@
+"""``print_inspection`` and ``list``: what a server is and offers."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from isthmus.cli.arguments import list_kinds
+from isthmus.cli.exits import Exit
+from isthmus.cli.output import format_size, print_json
+from isthmus.cli.terminal_client import TerminalClient
+from isthmus.client.client import Client
+from isthmus.core.text import clean_text
+from isthmus.wire import UNSET, Prompt, Resource, ResourceTemplate, Tool
+from isthmus.wire.jsonrpc import encode
+from isthmus.wire.struct import Wire
+
+__all__ = ["ServerOffer", "fetch_offer", "format_signature", "print_inspection", "print_list"]
+
+
+class ServerOffer(Wire, frozen=True, kw_only=True):
+    """Everything a server lists, under the names the lists have on the wire."""
+
+    tools: list[Tool]
+    resources: list[Resource]
+    resource_templates: list[ResourceTemplate]
+    prompts: list[Prompt]
+
+
+async def fetch_offer(client: Client) -> ServerOffer:
+    """What the server lists; what it does not declare is not asked for."""
+    can = client.capabilities
+    resources = can.resources is not UNSET
+    return ServerOffer(
+        tools=await client.list_tools() if can.tools is not UNSET else [],
+        resources=await client.list_resources() if resources else [],
+        resource_templates=await client.list_resource_templates() if resources else [],
+        prompts=await client.list_prompts() if can.prompts is not UNSET else [],
+    )
+
+
+async def print_list(talk: TerminalClient) -> Exit:
+    """Print what a server offers: a line each."""
+    async with talk.client() as client:
+        offer = await fetch_offer(client)
+    if talk.options.as_json:
+        print_json(offer)
+    else:
+        _print_clean(_list_sections(offer, whole=False))
+    return Exit.OK
+
+
+async def print_inspection(talk: TerminalClient) -> Exit:
+    """Print what a server is, what it can do, and all it offers with every parameter."""
+    async with talk.client() as client:
+        offer = await fetch_offer(client)
+        about: dict[str, Any] = {
+            "target": talk.target.label,
+            "revision": str(client.revision),
+            "server": client.info,
+            "capabilities": client.capabilities,
+            "instructions": client.instructions,
+        }
+    if talk.options.as_json:
+        print_json({**about, "offer": offer})
+    else:
+        _print_clean([*_describe_server(about), "", *_list_sections(offer, whole=True)])
+    return Exit.OK
+
+
+def _print_clean(lines: Iterable[str]) -> None:
+    """Lines for a person, cleaned wherever they go: they end on a terminal in the end."""
+    for line in lines:
+        print(clean_text(line))
+
+
+def _describe_server(about: dict[str, Any]) -> Iterator[str]:
+    server = about["server"]
+    name = f"{server.title or server.name} {server.version}".strip()
+    yield name or about["target"]
+    yield f"  revision      {about['revision']}"
+    declared = about["capabilities"]
+    # An empty object declares a capability as well as a full one does.
+    can = [n for n in declared.__struct_fields__ if getattr(declared, n) is not UNSET]
+    yield f"  capabilities  {', '.join(can) or 'none'}"
+    if about["instructions"]:
+        yield f"  instructions  {about['instructions']}"
+
+
+def _list_sections(offer: ServerOffer, *, whole: bool) -> Iterator[str]:
+    """The sections of a listing; each says how many there are and how much they weigh."""
+    sections: tuple[tuple[str, list[Any], Any], ...] = (
+        ("tools", offer.tools, _format_tool),
+        ("resources", offer.resources, _format_resource),
+        ("resource templates", offer.resource_templates, _format_template),
+        ("prompts", offer.prompts, _format_prompt),
+    )
+    for title, items, shown in sections:
+        if not items:
+            yield f"{title}: none"
+            continue
+        yield f"{title}: {len(items)}, {format_size(len(encode(items)))}"
+        for item in items:
+            yield from shown(item, whole)
+
+
+def _format_tool(tool: Tool, whole: bool) -> Iterator[str]:
+    yield f"  {format_signature(tool)}"
+    yield from _format_description(tool.description or "", whole)
+    if whole:
+        for name, part in tool.input_schema.get("properties", {}).items():
+            if isinstance(part, dict) and part.get("description"):
+                yield f"        {name}: {part['description']}"
+        hints = tool.annotations
+        if hints:
+            yield f"      hints: {encode(hints).decode()}"
+
+
+def format_signature(tool: Tool) -> str:
+    """A tool as a call: ``book(date: string, seats?: integer)``."""
+    schema = tool.input_schema
+    required = set(schema.get("required", ()))
+    parameters = [
+        f"{name}{'' if name in required else '?'}: {'|'.join(sorted(list_kinds(part, schema))) or 'any'}"
+        for name, part in schema.get("properties", {}).items()
+    ]
+    return f"{tool.name}({', '.join(parameters)})"
+
+
+def _format_resource(resource: Resource, whole: bool) -> Iterator[str]:
+    kind = f"  ({resource.mime_type})" if resource.mime_type else ""
+    yield f"  {resource.uri}{kind}"
+    yield from _format_description(resource.description or resource.name, whole)
+
+
+def _format_template(template: ResourceTemplate, whole: bool) -> Iterator[str]:
+    yield f"  {template.uri_template}"
+    yield from _format_description(template.description or template.name, whole)
+
+
+def _format_prompt(prompt: Prompt, whole: bool) -> Iterator[str]:
+    blanks = [f"{a.name}{'' if a.required else '?'}" for a in prompt.arguments or ()]
+    yield f"  {prompt.name}({', '.join(blanks)})"
+    yield from _format_description(prompt.description or "", whole)
+
+
+def _format_description(text: str, whole: bool) -> Iterator[str]:
+    """A description, indented; its first line only where a line has to do."""
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    for line in lines if whole else lines[:1]:
+        yield f"      {line}"

@@ -1,0 +1,304 @@
+"""``log_in`` and ``log_out``: tokens that other commands then use, and their end."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from isthmus.auth.arguments import require_library
+from isthmus.auth.client.discovery import Compat
+from isthmus.auth.client.grants.oauth import OAuth
+from isthmus.auth.client.grants.user import UserGrant
+from isthmus.auth.client.redirect import ByHand, Loopback, Redirect, RedirectListener
+from isthmus.auth.client.registration import ClientProfile, Preregistered, StaticClient
+from isthmus.auth.client.session import TokenDemand
+from isthmus.auth.client.store.keyring_store import DefaultTokenStore
+from isthmus.auth.client.store.records import MemoryTokenStore, Registration, Tokens
+from isthmus.auth.client.store.vault import StoreBroken
+from isthmus.auth.client.token_request import DpopProofs
+from isthmus.auth.net.network import NetworkFailed
+from isthmus.auth.net.urls import is_same_resource
+from isthmus.auth.tokens.protocol import ClientIdentity, choose_auth_method
+from isthmus.auth.tokens.secret import Secret
+from isthmus.cli.exits import Exit
+from isthmus.cli.output import print_json, print_line, print_note
+from isthmus.cli.targets import CliTarget, find_http_url
+from isthmus.cli.terminal_client import StdioTerminal
+from isthmus.client.client import Client
+from isthmus.errors import AuthRequired, AuthUnsafe, DiscoveryFailed, UsageError
+from isthmus.transports.http.client.websocket import to_http_url
+
+__all__ = [
+    "LoginOptions",
+    "log_in",
+    "log_out",
+    "obtain_tokens",
+    "read_client_secret",
+    "require_http_url",
+]
+
+CALLBACK_PORT = 8976
+"""Where users come back to whose browser is elsewhere: nobody listens, the address is copied."""
+
+UNLOCK_TIMEOUT_S = 120.0
+"""Seconds for the keyring, where a person is there who may have to unlock it."""
+
+
+class LoginOptions(msgspec.Struct, frozen=True):
+    """What the command line says about a login.
+
+    Attributes:
+        scopes: what to ask for; nothing asks for what the server says.
+        client_id: the client, where it is registered already.
+        secret: its secret, if it has one.
+        issuer: the authorization server; needed with a secret, which is for nobody else.
+        browser: whether one is opened.
+        as_json: print JSON for a program.
+        resource: the resource above the server that its metadata may name as its own, or None.
+    """
+
+    scopes: Sequence[str] = ()
+    client_id: str | None = None
+    secret: Secret | None = None
+    issuer: str | None = None
+    browser: bool = True
+    as_json: bool = False
+    resource: str | None = None
+
+
+async def log_in(target: CliTarget, said: LoginOptions) -> Exit:
+    """Log in at a server's authorization server, and keep the tokens."""
+    auth = await make_oauth(target, said)
+    await connect_once(target, auth)
+    tokens = auth.got
+    if tokens is None:
+        print_note(
+            f"{target.label} asks for no authorization to begin with: there is nothing to log in to"
+        )
+        return Exit.OK
+    if said.as_json:
+        print_json(summarise_tokens(tokens))
+        return Exit.OK
+    print_line(f"logged in to {tokens.resource}")
+    for name, value in summarise_tokens(tokens).items():
+        print_line(f"  {name:9} {', '.join(value) if isinstance(value, list) else value}")
+    return Exit.OK
+
+
+async def obtain_tokens(target: CliTarget, said: LoginOptions) -> Tokens:
+    """Log in, and give the tokens, which are kept as well.
+
+    Raises:
+        AuthRequired: the server asks nobody to log in.
+    """
+    auth = await make_oauth(target, said)
+    await connect_once(target, auth)
+    if auth.got is None:
+        raise AuthRequired(f"{target.label} asks for no authorization to begin with")
+    return auth.got
+
+
+async def log_out(target: CliTarget, *, registration: bool = False) -> Exit:
+    """Forget the tokens for a server, and have them revoked where that can be done."""
+    url, store = require_http_url(target), DefaultTokenStore(patience=UNLOCK_TIMEOUT_S)
+    try:
+        count = await OAuth(store=store).logout(url, registrations=registration)
+    except StoreBroken as error:
+        print_note(f"{error}")
+        count = await discard_unreadable(store, url)
+    print_note(f"forgot {count} record(s)" if count else f"nothing is kept for {url}")
+    return Exit.OK
+
+
+async def discard_unreadable(store: DefaultTokenStore, url: str) -> int:
+    """Take away what does not open, without telling anybody; how much that was."""
+    keys = [
+        key for key in await store.keys() if key.resource and is_same_resource(key.resource, url)
+    ]
+    for key in keys:
+        await store.delete(key)
+    return len(keys)
+
+
+class FreshOAuth(OAuth):
+    """A login that is made in any case, whatever is kept.
+
+    Args:
+        said: what the command line says.
+        redirect: where the user comes back to.
+        store: keeps the tokens.
+    """
+
+    def __init__(self, said: LoginOptions, redirect: Redirect, store: DefaultTokenStore) -> None:
+        client = None
+        if said.client_id is not None:
+            client = StaticClient(said.client_id, secret=said.secret)
+        super().__init__(
+            clients={said.issuer: client} if client is not None and said.issuer else None,
+            authorization_server=said.issuer,
+            scopes=said.scopes or None,
+            redirect=redirect,
+            store=store,
+            compat=Compat(parent_resources=frozenset({said.resource})) if said.resource else None,
+        )
+        self.got: Tokens | None = None
+        if client is not None and not said.issuer:
+            self.program = PortableProgram(name=self.program.name, client=client)
+
+    def grant(self, url: str, proofs: DpopProofs) -> "FreshGrant":
+        """The way to tokens for one MCP server."""
+        return FreshGrant(url, self, proofs)
+
+
+class FreshGrant(UserGrant):
+    """The way to tokens that begins with the user.
+
+    Args:
+        url: the MCP server.
+        auth: where the tokens are noted.
+        proofs: binds them to a key, where they are to be bound.
+    """
+
+    def __init__(self, url: str, auth: FreshOAuth, proofs: DpopProofs) -> None:
+        super().__init__(url, auth, auth.reach(url), proofs)
+        self._login = auth
+
+    async def load(self) -> Tokens | None:
+        """Nothing, so that the server asks."""
+        return None
+
+    async def obtain(self, want: TokenDemand) -> Tokens:
+        """New tokens, and a note of them."""
+        tokens = self._login.got = await super().obtain(want)
+        known = self._login.program.known(tokens.issuer)
+        if known is not None:  # so that other commands can refresh
+            record = make_registration(tokens, known, self._login.redirect.uri)
+            await self._login.store.put(record.key, record)
+        return tokens
+
+
+class PortableProgram(ClientProfile, frozen=True, kw_only=True):
+    """A program that has one name wherever it comes; it has no secret that could go astray.
+
+    Attributes:
+        client: the name.
+    """
+
+    client: Preregistered
+
+    def known(self, issuer: str) -> ClientIdentity | None:  # noqa: ARG002 - it is the same everywhere
+        """Who it is at an issuer."""
+        return self.client.identity
+
+
+class PastedRedirect:
+    """The user brings back the address that a browser, anywhere, was sent to.
+
+    It is configured like :class:`Loopback`, so that both use one registration.
+    """
+
+    native = True
+
+    def __init__(self) -> None:
+        self.uri = Loopback().uri
+
+    async def open(self, before: str | None = None) -> RedirectListener:
+        """Be ready for the user."""
+        return ByHand(before or f"http://127.0.0.1:{CALLBACK_PORT}/callback", ask_for_redirect)
+
+
+async def ask_for_redirect(url: str) -> str:
+    """Show the user an address, and have them paste the one they end at."""
+    keyboard = StdioTerminal()
+    keyboard.say(f"Open this address in any browser and log in:\n\n{url}\n")
+    keyboard.say("It ends at an address that begins with http://127.0.0.1 and may not load.")
+    answer = await keyboard.ask("Paste that address here: ")
+    if not answer:
+        raise AuthRequired("no address was pasted, so nobody is logged in")
+    return answer.strip()
+
+
+async def make_oauth(target: CliTarget, said: LoginOptions) -> FreshOAuth:
+    """What logs in, with a place to keep tokens.
+
+    Raises:
+        UsageError: there is no such place, or the command line does not add up.
+    """
+    require_http_url(target)
+    if said.secret is not None and not (said.client_id and said.issuer):
+        raise UsageError(
+            "a client's secret is for one authorization server: name it by --issuer, and the "
+            "client by --client-id"
+        )
+    require_library("filelock", "Keeping tokens between two commands")
+    store = DefaultTokenStore(patience=UNLOCK_TIMEOUT_S)
+    if isinstance(await store.chosen(), MemoryTokenStore):
+        raise UsageError(
+            "there is nowhere to keep tokens between two commands: set ISTHMUS_STORE_KEY to what "
+            "python -c 'import secrets; print(secrets.token_urlsafe(32))' prints, once, and log in"
+        )
+    return FreshOAuth(said, Loopback() if said.browser else PastedRedirect(), store)
+
+
+async def connect_once(target: CliTarget, auth: FreshOAuth) -> None:
+    """Connect, which has the server ask whoever it wants to know."""
+    headers = dict(target.headers) or None
+    try:
+        async with Client(target.where, auth=auth, headers=headers, name="isthmus-cli"):
+            pass
+    except (AuthUnsafe, DiscoveryFailed, NetworkFailed):
+        print_note(f"isthmus auth doctor {target.label} walks the way to a token, hop by hop")
+        raise
+
+
+def require_http_url(target: CliTarget) -> str:
+    """The URL of a server that may want a login; that of a WebSocket as its handshake has it.
+
+    Raises:
+        UsageError: it is not reached over HTTP.
+    """
+    url = find_http_url(target)
+    if url is None:
+        raise UsageError(
+            f"{target.label} is not reached over HTTP: it takes its credentials from its environment"
+        )
+    return to_http_url(url)
+
+
+def read_client_secret(variable: str | None, environ: Mapping[str, str]) -> Secret | None:
+    """A client's secret, which is never taken from the command line.
+
+    Raises:
+        UsageError: there is no such variable.
+    """
+    if variable is None:
+        return None
+    if not environ.get(variable):
+        raise UsageError(f"--client-secret-env {variable}: there is no such variable")
+    return Secret(environ[variable])
+
+
+def make_registration(tokens: Tokens, client: ClientIdentity, redirect: str) -> Registration:
+    """A client that the command line named, as one that other commands find."""
+    return Registration(
+        issuer=tokens.issuer,
+        client_id=client.client_id,
+        redirect=redirect,
+        method=choose_auth_method(client, tokens.methods),
+        secret=client.secret,
+    )
+
+
+def summarise_tokens(tokens: Tokens) -> Mapping[str, str | list[str]]:
+    """What may be said of tokens: everything but themselves."""
+    until = "the server ends it"
+    if tokens.expires_at is not None:
+        until = datetime.fromtimestamp(tokens.expires_at, UTC).isoformat(timespec="seconds")
+    return {
+        "resource": tokens.resource,
+        "issuer": tokens.issuer,
+        "client": tokens.client_id,
+        "scopes": sorted(tokens.scopes),
+        "until": until,
+        "renewed": "by itself" if tokens.refresh is not None else "by logging in again",
+    }

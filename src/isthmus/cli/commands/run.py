@@ -1,0 +1,199 @@
+"""Serving a file: find the server in it, then run it."""
+
+import contextlib
+import importlib.util
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from isthmus.errors import ConnectFailed, UsageError
+
+if TYPE_CHECKING:
+    from isthmus.server.server import Server
+
+__all__ = ["ListenOptions", "find_server", "parse_address", "serve_file", "split_server_path"]
+
+DEFAULT_HOST = "127.0.0.1"
+
+
+def split_server_path(text: str) -> tuple[Path, str]:
+    """``server.py:name`` as a path and a name; the name is empty where none is given."""
+    path, colon, name = text.rpartition(":")
+    if colon and path.endswith(".py"):
+        return Path(path), name
+    return Path(text), ""
+
+
+@dataclass(frozen=True)
+class ListenOptions:
+    """Where a server shall listen.
+
+    Attributes:
+        transport: ``"http"``, ``"websocket"``, ``"tcp"`` or ``"unix"``.
+        text: as it was typed: ``HOST:PORT``, or a path.
+        exposed: ``--exposed`` was given.
+    """
+
+    transport: str
+    text: str
+    exposed: bool = False
+
+    @classmethod
+    def of(cls, *, exposed: bool, **given: str | None) -> "ListenOptions | None":
+        """The place among the options of a command line, or None for stdio.
+
+        Args:
+            exposed: whether ``--exposed`` was given.
+            **given: what stands behind each of the options, None where it was not given.
+
+        Raises:
+            UsageError: they contradict each other, or one of them is no place.
+        """
+        named = {name: text for name, text in given.items() if text is not None}
+        if len(named) > 1:
+            raise UsageError(f"a server listens in one place: --{' or --'.join(named)}")
+        if exposed and "tcp" not in named:
+            raise UsageError("--exposed goes with --tcp")
+        for name, text in named.items():
+            place = cls(name, text, exposed)
+            place.arguments()
+            return place
+        return None
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``Server.run`` is to be given.
+
+        Raises:
+            UsageError: it is no place.
+        """
+        if self.transport == "unix":
+            return {"path": self.text}
+        host, port = parse_address(self.text, self.transport)
+        more = {"exposed": True} if self.exposed else {}
+        return {"host": host, "port": port, **more}
+
+    def words(self) -> list[str]:
+        """The place as another ``isthmus run`` is told of it."""
+        return [f"--{self.transport}", self.text, *(["--exposed"] if self.exposed else [])]
+
+
+def parse_address(text: str, option: str = "http") -> tuple[str, int]:
+    """``HOST:PORT``, ``:PORT`` or ``PORT``; the host is this machine's own where none is given.
+
+    Raises:
+        UsageError: there is no port in it.
+    """
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal():
+        raise UsageError(f"--{option} {text}: write HOST:PORT, for example 127.0.0.1:8000")
+    return host.strip("[]") or DEFAULT_HOST, int(port)
+
+
+def serve_file(file: str, place: ListenOptions | None) -> None:
+    """Serve what is in a file until it ends or is told to.
+
+    Args:
+        file: ``FILE.py`` or ``FILE.py:OBJECT``.
+        place: where to listen, or None for stdio.
+
+    Raises:
+        UsageError: there is no such file, it fails to load, or has not one server.
+        ConnectFailed: the address cannot be listened on.
+    """
+    path, name = split_server_path(file)
+    # Over stdio, standard output belongs to the protocol: what the file prints goes elsewhere.
+    with contextlib.redirect_stdout(sys.stderr):
+        server = find_server(load_module(path), name)
+    if place is None:
+        server.run()
+        return
+    try:
+        serve: Any = server.run  # which of its forms is meant, only the command line knows
+        serve(place.transport, **place.arguments())
+    except SystemExit as error:  # uvicorn's way of saying so; its log has the reason
+        raise ConnectFailed(f"cannot listen on {place.text}") from error
+
+
+def load_module(path: Path) -> ModuleType:
+    """The file as a module, run under its own name so that ``__main__`` blocks stay quiet.
+
+    Raises:
+        UsageError: it is not there, or raises; the message has the traceback of the file.
+    """
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses and pickles look their module up
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        shown = traceback.format_exception(error.with_traceback(_trim_traceback(error, path)))
+        raise UsageError(f"{path} could not be loaded:\n{''.join(shown).rstrip()}") from error
+    return module
+
+
+def _trim_traceback(error: BaseException, path: Path) -> TracebackType | None:
+    """The part of a traceback that begins in the file; all there is for a syntax error."""
+    trace, whole = error.__traceback__, path.resolve()
+    while trace is not None and Path(trace.tb_frame.f_code.co_filename).resolve() != whole:
+        trace = trace.tb_next
+    return trace
+
+
+def find_server(module: ModuleType, name: str) -> "Server":
+    """The server a module makes.
+
+    Args:
+        module: a loaded file.
+        name: the variable that holds it, or a function that makes it; "" for the only one.
+
+    Raises:
+        UsageError: there is none of that name, none at all, or more than one.
+    """
+    from isthmus.server.server import Server
+
+    where = getattr(module, "__file__", module.__name__)
+    if name:
+        return _make_server(getattr(module, name, None), name, where)
+    found = {key: value for key, value in vars(module).items() if isinstance(value, Server)}
+    distinct = {id(value): value for value in found.values()}
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
+    if distinct:
+        raise UsageError(f"{where} has several servers; choose {' or '.join(found)} with :NAME")
+    raise UsageError(f"{where} makes no isthmus Server; write: server = Server('name')")
+
+
+def _make_server(value: Any, name: str, where: str) -> "Server":
+    """A server, from a variable or from a function without parameters."""
+    from isthmus.server.server import Server
+
+    built = callable(value) and not isinstance(value, Server)
+    made = _call_factory(value, name, where) if built else value
+    if not isinstance(made, Server):
+        raise UsageError(f"{where}: {name} is no isthmus Server")
+    return made
+
+
+def _call_factory(make: Any, name: str, where: str) -> Any:
+    """What a function makes.
+
+    Raises:
+        UsageError: it raised, or needs arguments; the message has the traceback of the file.
+    """
+    try:
+        return make()
+    except Exception as error:
+        shown = traceback.format_exception(
+            error.with_traceback(_trim_traceback(error, Path(where)))
+        )
+        raise UsageError(
+            f"{where}: {name} could not be called to make a Server:\n{''.join(shown).rstrip()}"
+        ) from error

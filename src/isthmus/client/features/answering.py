@@ -1,0 +1,368 @@
+"""How a client answers what a server asks: one table, whichever way the question came.
+
+Up to 2025-11-25 a question is a request of the server's own and arrives through the router; since
+2026-07-28 it lies in the result of our call and its answer goes into the next attempt. Both ways
+lead through :meth:`Answering.respond`, where the limits are.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, structs
+
+from isthmus.client.features.elicitation import (
+    Elicit,
+    Elicitation,
+    UrlPages,
+    read_required_pages,
+    refuse_elicitation,
+)
+from isthmus.client.features.roots import Roots, RootWatch
+from isthmus.client.features.sampling import Sample, Sampling
+from isthmus.client.model.limits import Limits
+from isthmus.client.model.questions import (
+    BadQuestion,
+    QuestionOrigin,
+    RequestGate,
+    UndeclaredQuestion,
+    record_origin,
+)
+from isthmus.errors import Misbehaved, UrlElicitationRequired, UsageError
+from isthmus.revisions import METHODS, Revision, project
+from isthmus.revisions.codes import url_required_code
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.middleware import CallNext, Handler
+from isthmus.tasks.shapes import accepts_as_task
+from isthmus.wire import (
+    RELATED_TASK,
+    ClientCapabilities,
+    ClientTaskRequests,
+    ClientTasksCapability,
+    ElicitationCapability,
+    ElicitationTasks,
+    InputRequest,
+    ListRootsParams,
+    ListRootsResult,
+    PingParams,
+    RootsCapability,
+    SamplingCapability,
+    SamplingTasks,
+)
+from isthmus.wire.jsonrpc import encode
+from isthmus.wire.results import EmptyResult
+from isthmus.wire.struct import Wire
+
+__all__ = ["Answering"]
+
+Respond = Callable[[Any, Revision], Awaitable[Wire]]
+
+QUESTION_METHODS = ("elicitation/create", "sampling/createMessage", "roots/list")
+"""What a server may ask."""
+
+
+class Answering:
+    """The answers to every question a server may put.
+
+    Args:
+        elicit: asks the user; without it the client does not offer that.
+        sample: has a model write; without it the client does not offer that.
+        roots: where the server may work; None does not offer that.
+        base: capabilities beyond those that follow from the arguments above.
+        limits: how much the server may ask.
+        watched: whether roots that are not there are left out.
+        page_done: told of the id of each page that the server says is dealt with.
+
+    Attributes:
+        on_undeclared: told of the method of each question that was not declared to be answered.
+
+    Raises:
+        UsageError: a root cannot be one, or ``base`` declares what nothing here answers.
+    """
+
+    def __init__(
+        self,
+        elicit: Elicit | None = None,
+        sample: Sample | None = None,
+        roots: Roots | None = None,
+        base: ClientCapabilities | None = None,
+        *,
+        limits: Limits | None = None,
+        watched: bool = False,
+        page_done: Callable[[str], None] | None = None,
+    ) -> None:
+        limits = limits or Limits()
+        base = base or ClientCapabilities()
+        self.pages = UrlPages(page_done)
+        self.roots = None if roots is None else RootWatch(roots, watched=watched)
+        self.on_undeclared: Callable[[str], None] = ignore_method
+        self.capabilities = declare_capabilities(base, elicit, sample, roots)
+        self._limits = limits
+        self._watched = watched
+        self._table: dict[str, Respond] = {}
+        if elicit is not None:
+            modes = self.capabilities.elicitation or ElicitationCapability()
+            asking = Elicitation(elicit, modes, self.pages.visited)
+            self._table["elicitation/create"] = asking.answer
+        if sample is not None:
+            able = self.capabilities.sampling or SamplingCapability()
+            self._table["sampling/createMessage"] = Sampling(
+                sample, able, limits.conversation
+            ).answer
+        self._tasks = None
+        if self.capabilities.tasks is not UNSET:
+            # most clients have no use for it
+            from isthmus.client.features.tasks import TaskAnswers
+
+            self._tasks = TaskAnswers(limits)
+        if roots is not None:
+            self._table["roots/list"] = self.places
+        self._gates = {
+            "elicitation/create": RequestGate(
+                "questions for the user",
+                limits.elicitations,
+                limits.elicitations_in_flight,
+            ),
+            "sampling/createMessage": RequestGate(
+                "requests for a model", limits.samplings, limits.samplings_in_flight
+            ),
+        }
+        self._gate = RequestGate("requests", limits.requests, limits.in_flight)
+
+    @property
+    def routes(self) -> dict[str, Handler]:
+        """Handlers for questions that arrive as requests."""
+        able = {method: self._routed(method) for method in self._table}
+        others = {
+            method: self._refused(method) for method in QUESTION_METHODS if method not in able
+        }
+        about_tasks = {} if self._tasks is None else self._tasks.routes
+        return {"ping": answer_ping, **others, **able, **about_tasks}
+
+    def _refused(self, method: str) -> Handler:
+        """Refuses a question that nobody here answers, which the server was told."""
+
+        async def handle(params: Any, inbound: Inbound) -> Wire:
+            self.on_undeclared(method)
+            if method == "elicitation/create":
+                return await refuse_elicitation(params, inbound)
+            where = f"in revision {inbound.caller.revision.name}"
+            raise UndeclaredQuestion(-32601, f"Method not found: {method} {where}")
+
+        return handle
+
+    def _routed(self, method: str) -> Handler:
+        tasks = self._tasks if accepts_as_task(self.capabilities.tasks, method) else None
+
+        async def handle(params: Any, inbound: Inbound) -> Wire:
+            task = params.meta.get(RELATED_TASK) if params.meta else None
+            named = task.get("taskId") if isinstance(task, Mapping) else None
+            asked = QuestionOrigin("request", inbound.caller.revision, str(named or ""))
+            respond = partial(self.respond, method, params, inbound.caller.revision, asked)
+            answer: Wire
+            # spec 2025-11-25 basic/utilities/tasks#task-support-and-handling: MUST ignore the
+            # metadata where the capability was not declared
+            if tasks is None or params.task is UNSET:
+                answer = await respond()
+            else:
+                answer = await tasks.begin(method, params.task, inbound, respond)
+            if task is None:
+                return answer
+            # spec 2025-11-25 basic/utilities/tasks#related-task-metadata: MUST be in every message
+            # associated with a task, answers to its questions included
+            meta: Any = getattr(answer, "meta", UNSET) or {}
+            return structs.replace(answer, meta={**meta, RELATED_TASK: task})
+
+        return handle
+
+    async def limited(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
+        """Around every request of a server: not too many of them (a middleware)."""
+        with self._gate:
+            return await call_next(inbound)
+
+    async def respond(
+        self, method: str, params: Any, revision: Revision, asked: QuestionOrigin | None = None
+    ) -> Wire:
+        """The answer to one question, within the limits.
+
+        Args:
+            method: what is asked.
+            params: the question.
+            revision: the revision spoken.
+            asked: how the question came; by default in the result of a call.
+
+        Raises:
+            BadQuestion: the server may not ask this, not in this way, or not that often.
+        """
+        with (
+            self._gates.get(method) or nullcontext(),
+            record_origin(asked or QuestionOrigin("result", revision)),
+        ):
+            try:
+                return await self._table[method](params, revision)
+            except UndeclaredQuestion:
+                self.on_undeclared(method)
+                raise
+
+    async def answer(
+        self, question: InputRequest, revision: Revision, asked: QuestionOrigin | None = None
+    ) -> Raw:
+        """The answer to a question that arrived in a result, in the shape of the revision.
+
+        Raises:
+            Misbehaved: the server may not ask this, or asks it in the wrong shape.
+        """
+        if question.method not in self._table:
+            # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: servers MUST
+            # NOT ask what the client has not declared
+            self.on_undeclared(question.method)
+            raise Misbehaved(
+                f"the server asks {question.method!r}, which this client does not offer"
+            )
+        try:
+            params = METHODS[question.method].decode_params(question.params or b"{}")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Misbehaved(f"the server's question is malformed: {error}") from error
+        try:
+            answer = await self.respond(question.method, params, revision, asked)
+        except BadQuestion as no:
+            # spec 2026-07-28 client/sampling#error-handling: no error is sent, since nobody waits
+            raise Misbehaved(f"the server's {question.method} is not answered: {no}") from no
+        return Raw(encode(project(answer, revision)))
+
+    async def answers(
+        self, questions: Mapping[str, InputRequest], revision: Revision
+    ) -> dict[str, Raw]:
+        """The answers to all questions of one round, found at the same time.
+
+        Raises:
+            Misbehaved: the server may not ask one of them, or not so many.
+        """
+        most = self._limits.in_flight
+        if most is not None and len(questions) > most:
+            raise Misbehaved(
+                f"the server asks {len(questions)} things at once, and this client answers {most} "
+                "(Limits.in_flight)"
+            )
+        works = [
+            self.answer(question, revision, QuestionOrigin("result", revision, key=key))
+            for key, question in questions.items()
+        ]
+        if len(works) == 1:
+            return dict(zip(questions, [await works[0]], strict=True))
+        tasks = [asyncio.ensure_future(work) for work in works]
+        try:
+            return dict(zip(questions, await asyncio.gather(*tasks), strict=True))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def visit(self, error: UrlElicitationRequired, revision: Revision) -> bool:
+        """Have the user open the pages that an error demands; False where nobody will.
+
+        Returns when the server says that they are dealt with, or has not said so for long.
+
+        Raises:
+            Misbehaved: the error demands no pages.
+        """
+        modes = self.capabilities.elicitation
+        if url_required_code(revision) != error.code or not modes or modes.url is UNSET:
+            return False
+        pages = read_required_pages(error)
+        for page in pages:
+            try:
+                result: Any = await self.respond("elicitation/create", page, revision)
+            except BadQuestion as no:
+                raise Misbehaved(f"the pages of error {error.code} are not opened: {no}") from error
+            if result.action != "accept":
+                return False
+        # spec 2025-11-25 client/elicitation#completion-notifications-for-url-mode-elicitation:
+        # clients MAY wait for this notification to retry
+        await self.pages.dealt_with(
+            [page.elicitation_id for page in pages if page.elicitation_id], self._limits.page_wait
+        )
+        return True
+
+    async def places(self, _params: ListRootsParams, _revision: Revision) -> ListRootsResult:
+        """``roots/list``: where the server may work now."""
+        return ListRootsResult(roots=[] if self.roots is None else await self.roots.now())
+
+    async def move(self, roots: Roots) -> bool:
+        """Change where the server may work; False where that is where it may work already.
+
+        Raises:
+            UsageError: a root cannot be one, or the client offers no roots.
+        """
+        if self.roots is None:
+            raise UsageError("this client offers no roots: make it with roots=[] to add some later")
+        before, after = self.roots, RootWatch(roots, watched=self._watched)
+        was = await before.now()
+        self.roots = after
+        return was != await after.now()
+
+
+def declare_capabilities(
+    base: ClientCapabilities, elicit: Elicit | None, sample: Sample | None, roots: Roots | None
+) -> ClientCapabilities:
+    """What the client can do for a server: what there are handlers for, and no more.
+
+    Raises:
+        UsageError: ``base`` declares what has no handler.
+    """
+    for name, handler in (("elicitation", elicit), ("sampling", sample), ("roots", roots)):
+        if handler is None and getattr(base, name) is not UNSET:
+            argument = {"elicitation": "elicit", "sampling": "sample"}.get(name, name)
+            raise UsageError(
+                f"capabilities declares {name}, and nothing answers it: give {argument}= as well"
+            )
+    return structs.replace(
+        base,
+        elicitation=base.elicitation or (all_elicitation_modes() if elicit is not None else UNSET),
+        sampling=base.sampling or (SamplingCapability() if sample is not None else UNSET),
+        roots=base.roots or (RootsCapability(list_changed=True) if roots is not None else UNSET),
+        tasks=base.tasks and declare_task_requests(base.tasks, elicit, sample),
+    )
+
+
+def declare_task_requests(
+    base: ClientTasksCapability, elicit: Elicit | None, sample: Sample | None
+) -> ClientTasksCapability:
+    """Which questions the client answers as tasks: those there are handlers for.
+
+    Raises:
+        UsageError: there are none, or ``base`` declares others.
+    """
+    able = ClientTaskRequests(
+        elicitation=UNSET if elicit is None else ElicitationTasks(create={}),
+        sampling=UNSET if sample is None else SamplingTasks(create_message={}),
+    )
+    tasks = ClientTasksCapability(list={}, cancel={}, requests=base.requests or able)
+    for method, argument, handler in (
+        ("elicitation/create", "elicit", elicit),
+        ("sampling/createMessage", "sample", sample),
+    ):
+        if handler is None and accepts_as_task(tasks, method):
+            raise UsageError(f"nothing answers {method}, as a task or at once: give {argument}=")
+    if elicit is None and sample is None:
+        raise UsageError(
+            "answer_tasks=True, and nothing to answer: give elicit= or sample= as well"
+        )
+    return tasks
+
+
+def all_elicitation_modes() -> ElicitationCapability:
+    """Both ways to ask a user."""
+    return ElicitationCapability(form={}, url={})
+
+
+def ignore_method(_method: str) -> None:
+    """Nobody wants to know."""
+
+
+async def answer_ping(_params: PingParams, _inbound: Inbound) -> EmptyResult:
+    """``ping``: we are here."""
+    return EmptyResult()

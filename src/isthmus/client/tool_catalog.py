@@ -1,0 +1,105 @@
+"""What the client has learned of a server's tools, and needs when it calls them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from isthmus.client.model.schema_validation import OutputValidator
+from isthmus.core.http.params import (
+    BadAnnotation,
+    HeaderParam,
+    find_header_params,
+    mirror_arguments,
+)
+from isthmus.wire import CallToolResult, Tool
+
+__all__ = ["ToolCatalog"]
+
+HeaderPairs = tuple[tuple[str, str], ...]
+
+
+class ToolEntry(msgspec.Struct, frozen=True):
+    """What is known of one tool.
+
+    Attributes:
+        params: its parameters that travel in headers, too.
+        output: checks its structured results.
+        task: whether it may or must run as a task (2025-11-25), or None.
+    """
+
+    params: tuple[HeaderParam, ...]
+    output: OutputValidator
+    task: str | None = None
+
+
+class ToolCatalog:
+    """The tools as last listed.
+
+    Args:
+        mirrored: whether arguments travel in headers on this connection.
+    """
+
+    def __init__(self) -> None:
+        self.mirrored = False
+        self._entries: dict[str, ToolEntry] = {}
+
+    def learn(self, tools: list[Tool]) -> list[Tool]:
+        """Keep what calls will need, and give back the tools that can be called."""
+        entries: dict[str, ToolEntry] = {}
+        usable: list[Tool] = []
+        for tool in tools:
+            try:
+                params = find_header_params(tool.input_schema) if self.mirrored else ()
+            except BadAnnotation as error:
+                # spec 2026-07-28 basic/transports/streamable-http#schema-extension: clients MUST
+                # exclude the tool, and SHOULD log why
+                log_left_out_tool(tool.name, error)
+                continue
+            task = tool.execution.task_support if tool.execution else None
+            entries[tool.name] = ToolEntry(params, OutputValidator(tool), task or None)
+            usable.append(tool)
+        self._entries = entries
+        return usable
+
+    def forget(self) -> None:
+        """The server's tools have changed: check no result against an old schema."""
+        self._entries = {}
+
+    def headers(self, name: str, arguments: Mapping[str, Any] | Any) -> HeaderPairs:
+        """The headers that repeat some of a call's arguments; mostly none.
+
+        Raises:
+            UsageError: an integer is too large to travel in a header.
+        """
+        entry = self._entries.get(name)
+        if entry is None or not entry.params:
+            return ()
+        plain = msgspec.to_builtins(arguments)
+        return mirror_arguments(entry.params, plain if isinstance(plain, dict) else {})
+
+    def knows(self, name: str) -> bool:
+        """Whether a tool was listed."""
+        return name in self._entries
+
+    def task(self, name: str) -> str | None:
+        """Whether a tool may or must run as a task, as far as it says so."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry.task
+
+    def check(self, name: str, result: CallToolResult) -> None:
+        """Hold a result against the tool's output schema, where one is known.
+
+        Raises:
+            Misbehaved: it does not fit.
+        """
+        entry = self._entries.get(name)
+        if entry is not None:
+            entry.output.check(result)
+
+
+def log_left_out_tool(name: str, error: BadAnnotation) -> None:
+    """Say which tool is left out, and why."""
+    import logging  # not needed until something is wrong
+
+    logging.getLogger("isthmus").warning("tool %r is left out: %s", name, error)

@@ -1,0 +1,77 @@
+"""Text that no JSON can carry, as text that it can.
+
+Python's strings may hold halves of surrogate pairs: names of files that are no UTF-8 have them,
+and so has whatever was decoded with ``surrogateescape``. UTF-8 has no bytes for them.
+
+Bytes as text that is safe in JSON, in a URL and in a header: base64url without padding.
+
+Every byte string has exactly one spelling here. The standard library's decoder skips what it
+does not know, so that many texts stand for the same bytes; a token that must be handed back
+unmodified cannot allow that.
+"""
+
+from base64 import urlsafe_b64encode
+from binascii import a2b_base64, b2a_base64
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import structs
+
+__all__ = ["decode_base64url", "encode_base64url", "make_encodable", "replace_surrogates"]
+
+T = TypeVar("T")
+
+
+def make_encodable(value: T) -> T:
+    """The value itself where JSON can carry it, else `replace_surrogates` of it."""
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return replace_surrogates(value)  # type: ignore[no-any-return]  # of the same type
+    except (TypeError, ValueError, RecursionError):
+        pass  # who writes it says what else is wrong with it
+    return value
+
+
+def replace_surrogates(value: Any) -> Any:
+    """The value with U+FFFD for each half that lacks its other half, in all its parts.
+
+    Halves that belong together become the character they stand for. Strings, lists, tuples,
+    dicts and structs are looked into; anything else is left as it is, and so is what is nested
+    too deeply to be written anyway.
+
+    Raises:
+        RecursionError: it is nested too deeply.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list | tuple):
+        return [replace_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            replace_surrogates(key): replace_surrogates(member) for key, member in value.items()
+        }
+    if isinstance(value, msgspec.Struct):
+        members = {name: getattr(value, name) for name in value.__struct_fields__}
+        return structs.replace(
+            value, **{name: replace_surrogates(member) for name, member in members.items()}
+        )
+    return value
+
+
+_TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")  # what has no place here becomes nonsense
+
+
+def encode_base64url(data: bytes) -> str:
+    """The one spelling of ``data``."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def decode_base64url(text: str) -> bytes | None:
+    """What ``text`` spells, or None where :func:`encode_base64url` cannot have written it."""
+    try:
+        standard = text.encode("ascii").translate(_TO_STANDARD)
+        data = a2b_base64(standard + b"=" * (-len(standard) % 4))
+    except ValueError:  # a wrong length, or characters outside ASCII
+        return None
+    return data if b2a_base64(data, newline=False).rstrip(b"=") == standard else None

@@ -1,0 +1,188 @@
+"""A form's blanks: what each asks, and what a typed line means for it. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+__all__ = ["FieldChoice", "FormField", "format_answer", "list_fields"]
+
+_YES_WORDS = {"y", "yes", "true", "1"}
+_NO_WORDS = {"n", "no", "false", "0"}
+_BOUND_PHRASES = (
+    ("minimum", "at least {}"),
+    ("maximum", "at most {}"),
+    ("minLength", "{} characters or more"),
+    ("maxLength", "{} characters or fewer"),
+    ("minItems", "{} or more"),
+    ("maxItems", "{} or fewer"),
+    ("format", "{}"),
+)
+
+
+class FieldChoice(msgspec.Struct, frozen=True):
+    """One value of an enumeration, and what people call it."""
+
+    value: str
+    title: str
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One property of a requested schema.
+
+    Attributes:
+        name: its key in the answer.
+        schema: its schema: one of the primitive ones of elicitation.
+        required: whether the answer must have it.
+    """
+
+    name: str
+    schema: Mapping[str, Any] = field(hash=False)
+    required: bool
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        title = self.schema.get("title")
+        return title if isinstance(title, str) else self.name
+
+    @property
+    def kind(self) -> str:
+        """Its type, which stands beside ``null`` where it may be left open."""
+        kind = self.schema.get("type")
+        if kind is None:
+            ways = self.schema.get("anyOf") or self.schema.get("oneOf") or ()
+            kind = [way.get("type") for way in ways]
+        named = [one for one in (kind if isinstance(kind, list) else [kind]) if one != "null"]
+        return str(named[0] if named and named[0] else "string")
+
+    @property
+    def many(self) -> bool:
+        """Whether several choices may be made."""
+        return self.kind == "array"
+
+    @cached_property
+    def choices(self) -> Sequence[FieldChoice]:
+        """What can be chosen, in the server's order; empty where anything can be typed."""
+        source = self.schema.get("items", {}) if self.many else self.schema
+        options = source.get("oneOf") or source.get("anyOf") or ()
+        titled = [
+            FieldChoice(o["const"], o.get("title", o["const"])) for o in options if "const" in o
+        ]
+        values = source.get("enum", ())
+        names = source.get("enumNames", values)
+        return titled or [FieldChoice(v, n) for v, n in zip(values, names, strict=False)]
+
+    @property
+    def default(self) -> Any:
+        """What an empty line means; None where it means nothing."""
+        return self.schema.get("default")
+
+    def explanation(self) -> list[str]:
+        """The lines before the question: the description, then the choices by number."""
+        lines = [text for text in [self.schema.get("description")] if text]
+        for number, choice in enumerate(self.choices, 1):
+            also = f"  ({choice.value})" if choice.title != choice.value else ""
+            lines.append(f"  {number}. {choice.title}{also}")
+        return lines
+
+    def question(self) -> str:
+        """The question itself: a title, what is wanted, and what an empty line means."""
+        empty = "" if self.required else ", empty to leave out"
+        if self.default is not None:
+            empty = f", empty for {format_answer(self.default)}"
+        return f"{self.title} ({', '.join(self.wanted())}{empty}): "
+
+    def wanted(self) -> list[str]:
+        """What fits, in a few words each."""
+        if self.choices:
+            return ["numbers with commas" if self.many else f"1 to {len(self.choices)}"]
+        kind = "y or n" if self.kind == "boolean" else self.kind
+        bounds = [say.format(self.schema[k]) for k, say in _BOUND_PHRASES if k in self.schema]
+        return ["text" if kind == "string" else kind, *bounds]
+
+    def read(self, line: str) -> Any:
+        """The value a line stands for; None to leave the blank out.
+
+        Raises:
+            ValueError: the line does not fit; the message says what would.
+        """
+        text = line.strip()
+        if not text:
+            if self.default is not None or not self.required:
+                return self.default
+            raise ValueError("an answer is needed here")
+        value = self._chosen(text) if self.choices else self._typed(text)
+        self._check(value)
+        return value
+
+    def accept(self, value: Any) -> Any:
+        """A value that was chosen rather than typed; None to leave the blank out.
+
+        Raises:
+            ValueError: it does not fit; the message says what would.
+        """
+        if value is None:
+            if self.required:
+                raise ValueError("an answer is needed here")
+            return None
+        self._check(value)
+        return value
+
+    def _chosen(self, text: str) -> str | list[str]:
+        parts = [part.strip() for part in text.split(",")] if self.many else [text]
+        values = [self._choice(part) for part in parts]
+        return values if self.many else values[0]
+
+    def _choice(self, text: str) -> str:
+        """A choice by its number, its value or its title."""
+        for number, choice in enumerate(self.choices, 1):
+            if text in {str(number), choice.value, choice.title}:
+                return choice.value
+        raise ValueError(f"{text!r} is none of 1 to {len(self.choices)}")
+
+    def _typed(self, text: str) -> Any:
+        kind = self.kind
+        if kind == "boolean":
+            if text.lower() not in _YES_WORDS | _NO_WORDS:
+                raise ValueError("answer y or n")
+            return text.lower() in _YES_WORDS
+        if kind in {"integer", "number"}:
+            return _parse_number(text, whole=kind == "integer")
+        return text
+
+    def _check(self, value: Any) -> None:
+        """Hold a value against the blank's schema, formats too."""
+        import jsonschema_rs
+
+        validator = jsonschema_rs.validator_for(dict(self.schema), validate_formats=True)
+        for error in validator.iter_errors(value):
+            raise ValueError(error.message)
+
+
+def format_answer(value: Any) -> str:
+    """A value as a person would type it."""
+    if isinstance(value, bool):
+        return "y" if value else "n"
+    if isinstance(value, list):
+        return ", ".join(map(format_answer, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _parse_number(text: str, *, whole: bool) -> int | float:
+    try:
+        value = int(text) if whole else float(text)
+        return int(value) if value == int(value) else value
+    except (ValueError, OverflowError):  # the latter for infinity, which JSON does not have
+        raise ValueError(f"{text!r} is not {'a whole' if whole else 'a'} number") from None
+
+
+def list_fields(schema: Mapping[str, Any]) -> list[FormField]:
+    """The blanks of a requested schema, in the server's order."""
+    required = set(schema.get("required", ()))
+    properties = schema.get("properties", {})
+    return [FormField(name, part, name in required) for name, part in properties.items()]

@@ -1,0 +1,283 @@
+"""Whether a tool is still what it was when it was approved.
+
+What is first seen is what counts: the user agreed to the server, and so to the tools that it had
+then. What changes later was agreed to by nobody. A tool that is gone and comes back is compared with
+what it was before, and one whose members come in another order has not changed.
+"""
+
+import hashlib
+import zlib
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from isthmus.host.approvals.differences import compare_definitions
+from isthmus.host.model.errors import Exhausted
+from isthmus.wire import UNSET, Tool
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from isthmus.host.state.database import HostState
+
+__all__ = ["Fingerprints", "ToolChange", "compute_fingerprint", "encode_definition"]
+
+MAX_TOOLS = 100_000
+"""Definitions that are known at a time; a server that makes up names must not fill the memory."""
+
+MAX_TOOLS_OF_SERVER = 10_000
+
+MAX_DEFINITION_BYTES = 256 * 1024
+"""Bytes of a definition that is kept whole, to be shown beside another."""
+
+MAX_CACHED_FINGERPRINTS = 4_096
+"""Tools whose fingerprint is not made anew each time."""
+
+ToolKey: TypeAlias = tuple[str, str, str]
+
+
+def encode_definition(tool: Tool) -> bytes:
+    """What a tool is, as canonical JSON: what a model reads of it, and what it says it does.
+
+    Icons do not count, since nothing shows them, nor does what ``_meta`` says beyond the page of an
+    app, which is for programs and may be another one each time.
+    """
+    said: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
+    optional = {
+        "title": tool.title,
+        "description": tool.description,
+        "outputSchema": tool.output_schema,
+        "annotations": tool.annotations,
+        "execution": tool.execution,
+    }
+    said |= {name: value for name, value in optional.items() if value is not UNSET}
+    if tool.meta is not UNSET and "ui" in tool.meta:
+        said["_meta.ui"] = tool.meta["ui"]
+    return msgspec.json.encode(said, order="sorted")
+
+
+def compute_fingerprint(tool: Tool) -> str:
+    """SHA-256 of what a tool is, in hex, whatever the order of its members."""
+    return hashlib.sha256(encode_definition(tool)).hexdigest()
+
+
+class ToolChange(Struct, frozen=True, kw_only=True):
+    """A tool whose definition is not the one that is known.
+
+    Attributes:
+        server: the server's name, ``identity`` what it is bound to, ``tool`` the tool's name.
+        before: the definition that is known, as canonical JSON, and ``known`` its fingerprint; of
+            one larger than 256 KiB the beginning of its texts.
+        after: the one the server gives now, and ``compute_fingerprint`` its own.
+    """
+
+    server: str
+    identity: str
+    tool: str
+    before: bytes
+    after: bytes
+    known: str
+    fingerprint: str
+
+    def diff(self) -> tuple[str, ...]:
+        """The lines in which they differ, ``-`` before and ``+`` after."""
+        return compare_definitions(
+            msgspec.json.decode(self.before), msgspec.json.decode(self.after)
+        )
+
+
+class Fingerprints:
+    """The definitions that are known, in the host's state.
+
+    Args:
+        state: where they are kept.
+
+    Attributes:
+        releases: how often a changed tool was released since this was made.
+    """
+
+    def __init__(self, state: "HostState") -> None:
+        self._state = state
+        self._known: dict[ToolKey, tuple[str, bytes]] = {}
+        self._counts: dict[tuple[str, str], int] = {}
+        self._made: dict[int, tuple[Tool, str]] = {}
+        self.releases = 0
+
+    async def load(self) -> None:
+        """Read what is known.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        rows = await self._state.read(
+            lambda db: db.execute(
+                "SELECT server, identity, tool, hash, definition FROM fingerprint"
+            ).fetchall()
+        )
+        self._known = {(s, i, t): (hash, kept) for s, i, t, hash, kept in rows}
+        self._counts = {}
+        for server, identity, _ in self._known:
+            key = server, identity
+            self._counts[key] = self._counts.get(key, 0) + 1
+
+    def check(self, server: str, identity: str, tool: Tool) -> str | ToolChange | None:
+        """Compare a tool with what is known.
+
+        Args:
+            server: the server's name in the configuration.
+            identity: what it is bound to.
+            tool: its definition now.
+
+        Returns:
+            Its fingerprint where it is what is known; a change where it is not; None where the
+            tool was never seen: then :meth:`learn` it, or refuse it.
+        """
+        known = self._known.get((server, identity, tool.name))
+        if known is None:
+            return None
+        now = self._fingerprint(tool)
+        return now if now == known[0] else self._change(server, identity, tool, known)
+
+    def hides(self, server: str, identity: str, tool: Tool) -> bool:
+        """Whether a tool is kept from models, since it is not what it was when they were told of it.
+
+        One that was never seen is known from now on: what a model reads of a tool has its effect
+        without any call of it. That is durable within milliseconds.
+        """
+        found = self.check(server, identity, tool)
+        if found is None:
+            if self._full(server, identity):
+                return True
+            self._post(server, identity, tool)
+        return isinstance(found, ToolChange)
+
+    def _post(self, server: str, identity: str, tool: Tool) -> None:
+        now, kept = self._fingerprint(tool), _make_kept_text(tool)
+        row = (server, identity, tool.name, now, int(self._state.clock() * 1_000_000), kept)
+        self._known[server, identity, tool.name] = now, kept
+        self._counts[server, identity] = self._counts.get((server, identity), 0) + 1
+        self._state.post(
+            lambda db: db.execute(
+                "INSERT INTO fingerprint (server, identity, tool, hash, first_us, definition) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                row,
+            )
+        )
+
+    def _full(self, server: str, identity: str) -> bool:
+        of_server = self._counts.get((server, identity), 0)
+        return of_server >= MAX_TOOLS_OF_SERVER or len(self._known) >= MAX_TOOLS
+
+    async def learn(self, server: str, identity: str, tool: Tool) -> str | ToolChange:
+        """Know a tool that was never seen.
+
+        It is durable when this returns. Where another process was first, that one counts.
+
+        Raises:
+            Exhausted: the server has made up more names than anybody needs.
+            StoreUnavailable: it was not learned.
+        """
+        found = self.check(server, identity, tool)
+        if found is not None:
+            return found
+        if self._full(server, identity):
+            raise Exhausted(
+                f"server {server!r} has had more than {MAX_TOOLS_OF_SERVER} tools: nobody can know "
+                f"them all, and {tool.name[:80]!r} is not used"
+            )
+        now, kept = self._fingerprint(tool), _make_kept_text(tool)
+        at_us = int(self._state.clock() * 1_000_000)
+
+        def work(db: "sqlite3.Connection") -> tuple[str, bytes]:
+            db.execute(
+                "INSERT INTO fingerprint (server, identity, tool, hash, first_us, definition) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (server, identity, tool.name, now, at_us, kept),
+            )
+            row: tuple[str, bytes] = db.execute(
+                "SELECT hash, definition FROM fingerprint "
+                "WHERE server = ? AND identity = ? AND tool = ?",
+                (server, identity, tool.name),
+            ).fetchone()
+            return row
+
+        known = await self._state.write(work)
+        place = server, identity, tool.name
+        if place not in self._known:
+            self._counts[server, identity] = self._counts.get((server, identity), 0) + 1
+        self._known[place] = known
+        return now if known[0] == now else self._change(server, identity, tool, known)
+
+    async def release(self, change: ToolChange) -> str:
+        """From now on the new definition is the known one: a person said yes to it.
+
+        It is durable when this returns. What was granted for the old one stays suspended.
+
+        Returns:
+            Its fingerprint.
+
+        Raises:
+            StoreUnavailable: it was not released.
+        """
+        kept = zlib.compress(_truncate_definition(change.after), 1)
+        place = change.server, change.identity, change.tool
+        at_us = int(self._state.clock() * 1_000_000)
+        await self._state.write(
+            lambda db: (
+                db.execute(
+                    "INSERT INTO fingerprint (server, identity, tool, hash, first_us, definition) "
+                    "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                    "SET hash = excluded.hash, definition = excluded.definition",
+                    (*place, change.fingerprint, at_us, kept),
+                ).rowcount
+            )
+        )
+        self._known[place] = (change.fingerprint, kept)
+        self.releases += 1
+        return change.fingerprint
+
+    def _fingerprint(self, tool: Tool) -> str:
+        """As :func:`compute_fingerprint`, made once for each definition that was received."""
+        made = self._made.get(id(tool))
+        if made is not None and made[0] is tool:
+            return made[1]
+        now = compute_fingerprint(tool)
+        if len(self._made) >= MAX_CACHED_FINGERPRINTS:
+            self._made.clear()
+        self._made[id(tool)] = (tool, now)
+        return now
+
+    def _change(
+        self, server: str, identity: str, tool: Tool, known: tuple[str, bytes]
+    ) -> ToolChange:
+        return ToolChange(
+            server=server,
+            identity=identity,
+            tool=tool.name,
+            before=zlib.decompress(known[1]),
+            after=encode_definition(tool),
+            known=known[0],
+            fingerprint=self._fingerprint(tool),
+        )
+
+
+def _make_kept_text(tool: Tool) -> bytes:
+    return zlib.compress(_truncate_definition(encode_definition(tool)), 1)
+
+
+def _truncate_definition(said: bytes) -> bytes:
+    """A definition as it is kept: of a huge one the beginnings, which are what can be shown."""
+    if len(said) <= MAX_DEFINITION_BYTES:
+        return said
+    members: dict[str, Any] = msgspec.json.decode(said)
+    short = {name: _truncate_value(value) for name, value in members.items()}
+    return msgspec.json.encode(short, order="sorted")
+
+
+def _truncate_value(value: Any) -> Any:
+    each = MAX_DEFINITION_BYTES // 8
+    text = value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+    if len(text) <= each:
+        return value
+    return f"{text[:each]}\n… ({len(text) - each:,} more characters)"

@@ -1,0 +1,499 @@
+"""What the user said yes to for longer than once.
+
+A grant is bound to what the server is and to what the tool was: under another program, or with
+another definition, it does not count. It turns a question into a yes and does nothing else; what is
+denied, what a managed rule asks, and what would carry private data away it does not reach.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec import Struct, structs
+
+from isthmus.host.approvals.grant_matching import GrantShape, derive_shape, digest_arguments
+from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.errors import Exhausted
+from isthmus.host.model.facts import Facts
+from isthmus.host.model.interaction import Decision
+from isthmus.host.model.trace import ASSURANCES, REMEMBER_SCOPES, Assurance, Remember
+from isthmus.host.policy.predicates import Predicate
+from isthmus.host.policy.rule_table import resolve_hints
+from isthmus.host.state.database import decode_row
+from isthmus.host.state.presence import ProcessPresence
+from isthmus.store.sqlite import StoreUnavailable
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from isthmus.host.state.database import HostState
+
+__all__ = ["Grant", "Grants"]
+
+T = TypeVar("T")
+
+REFRESH_INTERVAL_S = 0.4
+"""Seconds between two looks at what other processes did."""
+
+STALE_AFTER_S = 1.0
+"""Seconds after which what was read counts no more: a yes may have been taken back meanwhile."""
+
+MAX_GRANTS = 10_000
+"""Grants that hold at a time."""
+
+MAX_TIME_US = 2.0**62
+"""The latest time that a state can hold, in microseconds since the epoch."""
+
+LEFTOVER_AGE_S = 7 * 86_400.0
+"""Seconds after which what is bound to a run, or to a host that is gone, is tidied away."""
+
+DEFAULT_GRANT_S = 86_400.0
+"""Seconds that a grant ``until`` holds where nobody said until when."""
+
+SESSION_SCOPES: tuple[Remember, ...] = ("arguments", "shape", "session")
+"""Scopes that end with the host's life, unless an end is named."""
+
+
+class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One yes that lasts.
+
+    Attributes:
+        id: its name.
+        scope: what it holds for.
+        principal: for whom.
+        action: for what.
+        server: the server's name when it was given, ``identity`` what it is bound to.
+        object: the tool, URI or prompt; empty for every trusted tool that only reads.
+        fingerprint: of the tool's definition.
+        arguments: digest of the arguments it is bound to, without those in ``shape``; empty for any.
+        shape: predicates that the other arguments must meet, as in the ``where`` of a rule.
+        run: the run it is bound to, ``session`` the life of a host.
+        created: seconds since the epoch.
+        until: when it ends, in seconds since the epoch; None for no end of its own.
+        uses: how often it may still be used; None for any number.
+        by: who gave it.
+        assurance: how sure one can be that it was a person.
+        ended: why it counts no longer: ``revoked``, ``expired`` or ``used up``; empty while it does.
+    """
+
+    id: str
+    scope: Remember
+    principal: str
+    action: str
+    server: str
+    identity: str = ""
+    object: str = ""
+    fingerprint: str = ""
+    arguments: str = ""
+    shape: tuple[str, ...] = ()
+    run: str = ""
+    session: str = ""
+    created: float = 0.0
+    until: float | None = None
+    uses: int | None = None
+    by: str = ""
+    assurance: Assurance = "callback"
+    ended: str = ""
+
+
+class Grants:
+    """The grants of a host, in its state.
+
+    ``find`` does not wait; what changes something is durable when it returns. A grant that another
+    process takes back counts no more within a second, and where the state cannot be read, none does.
+
+    Args:
+        state: where they are kept.
+        session: names this life of the host; a new name by default.
+        steady: says seconds that only go forward, to know how old is what was read.
+    """
+
+    def __init__(
+        self,
+        state: "HostState",
+        *,
+        session: str = "",
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.session = session or new_id()
+        self._state = state
+        self._steady = steady
+        self._known: dict[str, Grant] = {}
+        self._by_server: dict[tuple[str, str, str], list[Grant]] = {}
+        self._shapes: dict[str, GrantShape] = {}
+        self._changes = -1
+        self._seen = 0.0
+        self._read_at = float("-inf")
+        self._keeping_up: asyncio.Task[None] | None = None
+        self._presence = ProcessPresence(state.folder, f"grants {self.session}")
+
+    async def load(self) -> None:
+        """Read what there is, and from now on keep up with what other processes do.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        with suppress(
+            OSError
+        ):  # then others take this life of the host for over, and it asks again
+            self._presence.begin()
+        await self.refresh()
+        await self.end_dead()
+        long_ago = self._state.clock() - LEFTOVER_AGE_S
+        await self._end_all(
+            lambda grant: (
+                grant.created < long_ago
+                and (bool(grant.run) or grant.session not in {"", self.session})
+            )
+        )
+        if self._state.folder is not None and self._keeping_up is None:
+            self._keeping_up = asyncio.create_task(self._keep_up(), name="isthmus grants")
+
+    async def close(self) -> None:
+        """Keep up no longer, and end what holds for this life of the host; safe to call twice."""
+        task, self._keeping_up = self._keeping_up, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        with suppress(StoreUnavailable):  # they are bound to this session, and so end with it
+            await self._end_all(lambda grant: grant.session == self.session)
+        self._presence.end()
+
+    async def end_dead(self) -> None:
+        """End what was granted for lives of hosts that are over, also of those that were killed.
+
+        Raises:
+            StoreUnavailable: it cannot be written.
+        """
+        others = {grant.session for grant in self._known.values()} - {"", self.session}
+        dead = {one for one in others if self._presence.gone(f"grants {one}")}
+        await self._end_all(lambda grant: grant.session in dead)
+
+    async def _end_all(self, which: "Callable[[Grant], bool]") -> None:
+        over = [grant.id for grant in self._known.values() if which(grant)]
+        if over:
+            await self._change(lambda db: _end_grants(db, over, "expired"))
+
+    async def _keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH_INTERVAL_S)
+            with suppress(StoreUnavailable):  # then what was read grows stale, and counts no more
+                await self.refresh()
+
+    async def refresh(self) -> None:
+        """Read what has changed since the last time, and end what has expired.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        began = self._steady()
+        await self._end_all(self._over)
+        known = self._changes
+
+        def look(db: "sqlite3.Connection") -> tuple[int, int, list[tuple[bytes, int | None]]]:
+            changes, seen = _read_clock(db)
+            return changes, seen, [] if changes == known else _read_holding(db)
+
+        changes, seen, rows = await self._state.read(look)
+        self._learned(changes, seen, None if changes == known else rows)
+        self._read_at = began
+
+    async def fresh(self) -> None:
+        """Read again where what is known is too old to count; without waiting where it is not.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        if self._stale:
+            await self.refresh()
+
+    @property
+    def _stale(self) -> bool:
+        shared = self._state.folder is not None and self._known
+        return bool(shared) and self._steady() - self._read_at > STALE_AFTER_S
+
+    def _learned(
+        self, changes: int, seen_us: int, rows: list[tuple[bytes, int | None]] | None
+    ) -> None:
+        self._changes = changes
+        self._seen = max(self._seen, seen_us / 1e6, self._state.clock())
+        if rows is None:
+            return
+        grants = [structs.replace(grant, uses=uses) for grant, uses in decode_grants(rows)]
+        self._known = {grant.id: grant for grant in grants}
+        self._shapes = {id: shape for id, shape in self._shapes.items() if id in self._known}
+        self._by_server = {}
+        for grant in sorted(grants, key=_rank_narrowness):
+            key = grant.principal, grant.action, grant.server
+            self._by_server.setdefault(key, []).append(grant)
+
+    def _over(self, grant: Grant, now: float = 0.0) -> bool:
+        """Whether its time is over: once it was, no clock that is set back makes it new."""
+        if grant.until is None:
+            return False
+        self._seen = max(self._seen, now, self._state.clock())
+        return grant.until <= self._seen
+
+    def find(
+        self,
+        attempt: Attempt,
+        facts: Facts,
+        *,
+        remember: tuple[Remember, ...] | None = None,
+        assurance: Assurance = "callback",
+    ) -> Grant | None:
+        """The grant that covers an attempt, the narrowest where several do.
+
+        One that may be used a number of times has to be counted with :meth:`use` before it is used.
+
+        Args:
+            attempt: what somebody wants.
+            facts: what else is known.
+            remember: the scopes that the rules accept; None for all.
+            assurance: how sure one must be that it was a person who gave it.
+        """
+        given = self._by_server.get((attempt.principal, attempt.action, attempt.server))
+        if not given or self._stale:
+            return None
+        least = ASSURANCES.index(assurance)
+        for grant in given:
+            if (
+                (remember is None or grant.scope in remember)
+                and ASSURANCES.index(grant.assurance) >= least
+                and self._covers(grant, attempt, facts)
+            ):
+                return grant
+        return None
+
+    def _covers(self, grant: Grant, attempt: Attempt, facts: Facts) -> bool:
+        if grant.identity != facts.identity or self._over(grant, facts.now):
+            return False
+        if grant.session not in {"", self.session} or grant.run not in {"", attempt.run}:
+            return False
+        if grant.scope == "server_read_only":
+            return _only_reads(facts)
+        if grant.object != attempt.object or grant.fingerprint != facts.fingerprint:
+            return False
+        if grant.scope == "arguments":
+            return grant.arguments == digest_arguments(attempt.arguments)
+        return grant.scope != "shape" or self._shape(grant).covers(attempt, facts, grant.arguments)
+
+    def _shape(self, grant: Grant) -> GrantShape:
+        shape = self._shapes.get(grant.id)
+        if shape is None:
+            shape = self._shapes[grant.id] = GrantShape([Predicate(text) for text in grant.shape])
+        return shape
+
+    def holds(self, id: str) -> bool:
+        """Whether a grant holds, as far as this process knows: neither taken back nor used up."""
+        return id in self._known
+
+    async def use(self, id: str) -> bool:
+        """Count a use, durably, before it.
+
+        Args:
+            id: the grant's, as in ``Trace.grant``.
+
+        Returns:
+            False where it holds no longer: it was used up or taken back meanwhile, so ask.
+
+        Raises:
+            StoreUnavailable: it cannot be counted, so it was not used.
+        """
+        await self.fresh()
+        grant = self._known.get(id)
+        if grant is None:
+            return False
+        if grant.uses is None:
+            return True
+        return bool(await self._change(lambda db: _use_grant(db, id)))
+
+    async def remember(
+        self, attempt: Attempt, facts: Facts, decision: Decision, *, uses: int | None = None
+    ) -> Grant | None:
+        """Keep a yes for as long as the decision says; it is durable when this returns.
+
+        Args:
+            attempt: what was decided on, as it was dispatched.
+            facts: the circumstances.
+            decision: what the person said.
+            uses: how often it may be used; None for any number.
+
+        Returns:
+            None where the yes is for this once: because it says so, because it is no yes, or
+            because there is nothing to bind it to (``tool_run`` without a run, ``server_read_only``
+            for a tool that nobody vouches for).
+
+        Raises:
+            Exhausted: there are more grants than anybody could look through.
+            StoreUnavailable: it was not kept.
+        """
+        grant = self._made(attempt, facts, decision, uses)
+        if grant is None or (uses is not None and uses < 1):
+            return None
+        if len(self._known) >= MAX_GRANTS:
+            raise Exhausted(
+                f"{MAX_GRANTS} grants hold already: revoke some with isthmus grants revoke"
+            )
+        body = msgspec.json.encode(structs.replace(grant, uses=None))
+        until_us = None if grant.until is None else int(min(grant.until * 1e6, MAX_TIME_US))
+        row = (grant.id, int(grant.created * 1e6), until_us, uses, body)
+        await self._change(
+            lambda db: (
+                db.execute(
+                    "INSERT INTO grant_ (id, created_us, until_us, uses, body) VALUES (?, ?, ?, ?, ?)",
+                    row,
+                ).rowcount
+            )
+        )
+        return grant
+
+    def _made(
+        self, attempt: Attempt, facts: Facts, decision: Decision, uses: int | None
+    ) -> Grant | None:
+        scope, now, until = decision.remember, self._state.clock(), decision.until
+        if decision.verdict != "allow" or scope == "once":
+            return None
+        if until is None and scope == "until":
+            until = now + DEFAULT_GRANT_S
+        all_reading = scope == "server_read_only"
+        if (until is not None and until <= now) or (scope == "tool_run" and not attempt.run):
+            return None
+        if all_reading and not (attempt.action == "tool.call" and _only_reads(facts)):
+            return None
+        shape, arguments = _bind_arguments(scope, attempt, facts)
+        if arguments is None:
+            return None
+        return Grant(
+            id=new_id(self._state.clock),
+            scope=scope,
+            principal=attempt.principal,
+            action=attempt.action,
+            server=attempt.server,
+            identity=facts.identity,
+            object="" if all_reading else attempt.object,
+            fingerprint="" if all_reading else facts.fingerprint,
+            arguments=arguments,
+            shape=shape,
+            run=attempt.run if scope == "tool_run" else "",
+            session=self.session if scope in SESSION_SCOPES and until is None else "",
+            created=now,
+            until=until,
+            uses=uses,
+            by=decision.by,
+            assurance=decision.assurance,
+        )
+
+    async def revoke(self, id: str) -> bool:
+        """End a grant; it counts no more at once, here, and within a second elsewhere.
+
+        Returns:
+            False where there is none of that name that still holds.
+
+        Raises:
+            StoreUnavailable: it is not known to have been written; here it counts no more.
+        """
+        known = self._known.pop(id, None)
+        if known is not None:
+            key = known.principal, known.action, known.server
+            self._by_server[key] = [one for one in self._by_server[key] if one.id != id]
+        return bool(await self._change(lambda db: _end_grants(db, [id], "revoked")))
+
+    def all(self) -> Sequence[Grant]:
+        """Those that hold, the newest first."""
+        held = [grant for grant in self._known.values() if not self._over(grant)]
+        return sorted(held, key=lambda grant: grant.id, reverse=True)
+
+    async def history(self, most: int = 1_000) -> Sequence[Grant]:
+        """Those that hold and those that have ended, the newest first.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        rows = await self._state.read(
+            lambda db: db.execute(
+                "SELECT body, uses, ended FROM grant_ ORDER BY created_us DESC, id DESC LIMIT ?",
+                (most,),
+            ).fetchall()
+        )
+        found = decode_grants((body, (uses, ended)) for body, uses, ended in rows)
+        return [structs.replace(grant, uses=uses, ended=ended) for grant, (uses, ended) in found]
+
+    async def _change(self, work: "Callable[[sqlite3.Connection], int]") -> int:
+        """Change something, tell other processes, and know what holds now."""
+        began, seen_us = self._steady(), int(max(self._seen, self._state.clock()) * 1e6)
+
+        def whole(
+            db: "sqlite3.Connection",
+        ) -> tuple[int, int, int, list[tuple[bytes, int | None]]]:
+            done = work(db)
+            if done:
+                db.execute(
+                    "INSERT INTO grant_clock (id, changes, seen_us) VALUES (1, 1, ?) "
+                    "ON CONFLICT DO UPDATE SET changes = changes + 1, "
+                    "seen_us = max(seen_us, excluded.seen_us)",
+                    (seen_us,),
+                )
+            return (done, *_read_clock(db), _read_holding(db))
+
+        done, changes, seen, rows = await self._state.write(whole)
+        self._learned(changes, seen, rows)
+        self._read_at = began
+        return done
+
+
+def decode_grants(rows: Iterable[tuple[bytes, T]]) -> Iterator[tuple[Grant, T]]:
+    """The grants that can be read, each with what stands beside it."""
+    decoder = msgspec.json.Decoder(Grant)
+    for body, beside in rows:
+        grant = decode_row(decoder, body, "a grant")
+        if grant is not None:
+            yield grant, beside
+
+
+def _bind_arguments(
+    scope: Remember, attempt: Attempt, facts: Facts
+) -> tuple[tuple[str, ...], str | None]:
+    """The shape and the digest that a grant is bound to; None for what has no digest."""
+    if scope == "arguments":
+        return (), digest_arguments(attempt.arguments)
+    if scope == "shape":
+        return derive_shape(attempt.arguments, facts)
+    return (), ""
+
+
+def _only_reads(facts: Facts) -> bool:
+    return facts.trust != "untrusted" and resolve_hints(facts)["read_only"]
+
+
+def _rank_narrowness(grant: Grant) -> tuple[bool, int, str]:
+    return (grant.uses is not None, REMEMBER_SCOPES.index(grant.scope), grant.id)
+
+
+def _read_clock(db: "sqlite3.Connection") -> tuple[int, int]:
+    row = db.execute("SELECT changes, seen_us FROM grant_clock").fetchone()
+    return row or (0, 0)
+
+
+def _read_holding(db: "sqlite3.Connection") -> list[tuple[bytes, int | None]]:
+    return db.execute("SELECT body, uses FROM grant_ WHERE ended = ''").fetchall()
+
+
+def _end_grants(db: "sqlite3.Connection", ids: Sequence[str], why: str) -> int:
+    ended = 0
+    for id in ids:
+        sql = "UPDATE grant_ SET ended = ? WHERE id = ? AND ended = ''"
+        ended += db.execute(sql, (why, id)).rowcount
+    return ended
+
+
+def _use_grant(db: "sqlite3.Connection", id: str) -> int:
+    counted = db.execute(
+        "UPDATE grant_ SET uses = uses - 1 WHERE id = ? AND ended = '' AND uses > 0", (id,)
+    ).rowcount
+    db.execute("UPDATE grant_ SET ended = 'used up' WHERE id = ? AND uses = 0", (id,))
+    return counted

@@ -1,0 +1,293 @@
+"""From a row to what stands in the table: a snapshot, redacted, in one order, and hashed."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from operator import attrgetter
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.patterns import REDACTED, redact_patterns
+from isthmus.host.audit.redaction import Redactor
+from isthmus.host.model.row import AuditRow
+
+__all__ = ["COLUMNS", "INSERT_ROW", "RowSnapshot", "digest_body", "make_columns", "take_snapshot"]
+
+
+MAX_JSON_BYTES = 64 * 1024
+"""Bytes of arguments or details that are kept; of longer ones only texts cut short, or their size."""
+
+MAX_CUT_CHARS = 1_000
+"""Characters that stay of a text where the whole is too long."""
+
+MAX_NAME_CHARS = 4_000
+"""Characters of a name, an address or an error that are kept."""
+
+TEXT_COLUMNS = {
+    "kind": "kind",
+    "call_id": "call",
+    "parent_id": "parent",
+    "run_id": "run",
+    "principal": "principal",
+    "action": "action",
+    "server": "server",
+    "identity": "identity",
+    "fingerprint": "fingerprint",
+    "era": "era",
+    "transport": "transport",
+    "origin": "origin",
+    "effect": "effect",
+    "rule_id": "rule",
+    "grant_id": "grant",
+    "approver": "approver",
+    "assurance": "assurance",
+    "model": "model",
+    "policy": "policy",
+}
+"""Names and ids: what is merely random in them stays, other secrets do not."""
+
+FREE_TEXT_COLUMNS = {"object": "object", "error_class": "error"}
+"""What others wrote."""
+
+NUMBER_COLUMNS = {
+    "is_error": "failed",
+    "error_code": "code",
+    "tokens_in": "tokens_in",
+    "tokens_out": "tokens_out",
+    "cost_micro": "cost",
+}
+TIME_COLUMNS = {"wait_ms": ("wait", 1e3), "dur_us": ("seconds", 1e6)}
+
+COLUMNS = (
+    *("seq", "ts_us", "node", "kind", "call_id", "parent_id", "run_id", "principal", "action"),
+    *("server", "identity", "object", "fingerprint", "era", "transport", "origin", "effect"),
+    *("rule_id", "grant_id", "approver", "assurance", "wait_ms", "args_hash", "args_redacted"),
+    *("result_hash", "result_bytes", "is_error", "error_code", "error_class", "dur_us"),
+    *("tokens_in", "tokens_out", "cost_micro", "model", "labels", "policy", "detail"),
+)
+"""The order in which a row is hashed; ``prev`` and ``hash`` follow it in the table."""
+
+INSERT_ROW = "INSERT INTO event VALUES (" + ", ".join("?" * (len(COLUMNS) + 2)) + ")"  # noqa: S608 - marks only
+
+REQUIRED_COLUMNS = {"principal", "action"}
+BODY_FIELDS = ("arguments", "result", "detail")
+MAX_INTEGER = 2**63 - 1
+
+# A row whose arguments, result and detail are the JSON that they were at that moment.
+RawRow = msgspec.defstruct(
+    "RawRow",
+    [
+        (field.name, Raw, Raw(b"")) if field.name in BODY_FIELDS else (field.name, field.type, field.default)
+        for field in msgspec.structs.fields(AuditRow)
+        if field.name != "kind"
+    ]
+    + [("kind", str, "")],
+    kw_only=True,
+)  # fmt: skip
+
+
+class RowSnapshot(Struct, frozen=True):
+    """A row as it was when it was handed over.
+
+    Attributes:
+        data: the whole of it, as JSON.
+        at: when, in seconds since the epoch.
+        known: the secrets that stood in it, as they were known then.
+    """
+
+    data: bytes
+    at: float
+    known: tuple[str, ...] = ()
+
+
+def take_snapshot(row: AuditRow, at: float, redactor: Redactor) -> RowSnapshot:
+    """Take down a row; what happens to its arguments afterwards is of no consequence."""
+    try:
+        data = ROW_ENCODER.encode(row)
+    except Exception:  # noqa: BLE001 - whatever stands in it, it is taken down
+        data = ROW_ENCODER.encode(msgspec.structs.replace(row, **{
+            name: to_plain_data(getattr(row, name)) for name in row.__struct_fields__ if name != "kind"
+        }))  # fmt: skip
+    return RowSnapshot(data, at, tuple(redactor.known(data)))
+
+
+def make_columns(
+    taken: RowSnapshot, seq: int, node: str, redactor: Redactor, key: bytes
+) -> tuple[list[Any], AuditRow]:
+    """What of a row is kept, in the order of :data:`COLUMNS`; and the row, with JSON for bodies.
+
+    Args:
+        taken: the row.
+        seq: its number.
+        node: who writes it.
+        redactor: takes out what is secret.
+        key: for digests.
+    """
+    row = decode_row(taken.data)
+    known = sorted(taken.known, key=len, reverse=True)
+    arguments, result = bytes(row.arguments), bytes(row.result)
+    values: dict[str, Any] = {"seq": seq, "ts_us": int(taken.at * 1e6), "node": node}
+    values |= zip(
+        TEXT_COLUMNS,
+        [_make_name(one, known) if one else None for one in _get_texts(row)],
+        strict=True,
+    )
+    for column, name in FREE_TEXT_COLUMNS.items():
+        values[column] = (
+            shorten_name(getattr(row, name), partial(redactor.without, known=known)) or None
+        )
+    for column, name in NUMBER_COLUMNS.items():
+        values[column] = _to_integer(getattr(row, name))
+    for column, (name, scale) in TIME_COLUMNS.items():
+        spent = getattr(row, name)
+        values[column] = None if spent is None else _to_integer(spent * scale)
+    values["args_hash"] = digest_body(arguments, key) if arguments else None
+    values["args_redacted"] = redact_json(arguments, redactor, known)
+    values["result_hash"] = digest_body(result, key) if result else None
+    values["result_bytes"] = len(result) if result else None
+    values["labels"] = (
+        _encode_json(redactor.without(sorted(row.labels), known)) if row.labels else None
+    )
+    values["detail"] = redact_json(bytes(row.detail), redactor, known)
+    for column in REQUIRED_COLUMNS:
+        values[column] = values[column] or ""
+    return [values[column] for column in COLUMNS], row
+
+
+def decode_row(data: bytes) -> AuditRow:
+    """A row as it was taken down; of one that is not as it should be, everything that is."""
+    try:
+        return cast("AuditRow", ROW_DECODER.decode(data))
+    except (msgspec.DecodeError, RecursionError):
+        pass  # a log that cannot write one row writes none after it
+    pieces = split_members(data)
+    found: dict[str, Any] = {"kind": "config"}
+    odd: list[str] = []
+    for field in msgspec.structs.fields(RawRow):
+        try:
+            if field.name in pieces:
+                piece = pieces[field.name]
+                whole = field.name in BODY_FIELDS
+                found[field.name] = (
+                    Raw(piece) if whole else msgspec.json.decode(piece, type=field.type)
+                )
+        except (msgspec.DecodeError, RecursionError):
+            odd.append(field.name)
+    if not found.get("detail"):
+        found["detail"] = Raw(msgspec.json.encode({"unreadable": odd or [f"{len(data)} bytes"]}))
+    return cast("AuditRow", RawRow(**found))
+
+
+def split_members(data: bytes) -> dict[str, bytes]:
+    """The members of a JSON object as they are written, however deep they are."""
+    found: dict[str, bytes] = {}
+    depth, name, begin = 0, "", 1
+    for mark in JSON_MARKS.finditer(data):
+        sign = mark[0]
+        depth += (sign in b"[{") - (sign in b"]}")
+        if depth == 1 and sign == b":":
+            name, begin = msgspec.json.decode(data[begin : mark.start()], type=str), mark.end()
+        elif (depth == 1 and sign == b",") or not depth:
+            found[name], begin = data[begin : mark.start()], mark.end()
+    return found
+
+
+def shorten_name(text: str, clean: Callable[[str], str]) -> str:
+    """A text that is clean, or the beginning of one that nobody reads to its end."""
+    if len(text) <= MAX_NAME_CHARS:
+        return clean(text)
+    # cut after it is clean, since half a secret is not known for one
+    return f"{clean(text[:MAX_JSON_BYTES])[:MAX_NAME_CHARS]}… ({len(text)} characters)"
+
+
+def redact_json(data: bytes, redactor: Redactor, known: Sequence[str]) -> str | None:
+    """What of some JSON is kept: without secrets, and not too long."""
+    if not data or data == b"null":
+        return None
+    try:
+        value = redactor.without(redactor.strip(msgspec.json.decode(data)), known)
+        text = _encode_json(value)
+        if len(text) > MAX_JSON_BYTES:
+            text = _encode_json(truncate_texts(value))
+    except (msgspec.DecodeError, RecursionError):  # written where there was more of the stack left
+        return _encode_json({"unreadable": f"{len(data)} bytes"})
+    return text if len(text) <= MAX_JSON_BYTES else _encode_json({"omitted": f"{len(data)} bytes"})
+
+
+def truncate_texts(value: Any) -> Any:
+    """The same with texts of a limited length; what is cut says how long it was."""
+    if isinstance(value, str) and len(value) > MAX_CUT_CHARS:
+        return f"{value[:MAX_CUT_CHARS]}… ({len(value)} characters)"
+    if isinstance(value, dict):
+        return {name: truncate_texts(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [truncate_texts(one) for one in value]
+    return value
+
+
+def digest_body(data: bytes, key: bytes) -> bytes:
+    """What is kept of a body: equal ones have equal digests, and without the key nobody can guess."""
+    return hashlib.blake2b(data, key=key, digest_size=32).digest()
+
+
+def to_plain_data(value: Any) -> Any:
+    """Plain data that can be written as JSON, of whatever there is."""
+    try:
+        return _convert_plain(Redactor(secrets=tuple).without(value, ()))
+    except Exception as error:  # noqa: BLE001 - an object may do anything when it is looked at
+        return f"[{type(value).__name__} that cannot be read: {type(error).__name__}]"
+
+
+def _convert_plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        return str(value) if abs(value) < 10**4000 else "[a long number]"
+    if isinstance(value, dict):
+        return {_convert_plain(name): _convert_plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_convert_plain(one) for one in value]
+    return value
+
+
+# Names come again and again.
+_redact_name = lru_cache(maxsize=4096)(partial(redact_patterns, chance=False))
+
+
+_get_texts = attrgetter(*TEXT_COLUMNS.values())
+
+
+def _make_name(text: str, known: Sequence[str]) -> str | None:
+    if not known and len(text) <= MAX_NAME_CHARS:
+        return _redact_name(text)
+    return shorten_name(text, partial(_clean_name, known)) or None
+
+
+def _clean_name(known: Sequence[str], text: str) -> str:
+    for secret in known:
+        text = text.replace(secret, REDACTED)
+    return (
+        _redact_name(text) if len(text) <= MAX_NAME_CHARS else redact_patterns(text, chance=False)
+    )
+
+
+def _to_integer(value: float | bool | None) -> int | None:
+    return None if value is None else max(-MAX_INTEGER, min(MAX_INTEGER, int(value)))
+
+
+def _encode_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _encode_unknown(value: Any) -> str:
+    """What no JSON has; nothing is known of it but its type."""
+    return REDACTED if isinstance(value, Secret) else f"[{type(value).__name__}]"
+
+
+ROW_ENCODER = msgspec.json.Encoder(enc_hook=_encode_unknown)
+ROW_DECODER = msgspec.json.Decoder(RawRow)
+JSON_MARKS = re.compile(rb'"(?:[^"\\\\]|\\\\.)*"|[\[\]{}:,]')

@@ -1,0 +1,273 @@
+"""What the tools that find tools give: looked up here, without asking any server."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, structs
+
+from isthmus.core.text import clean_text
+from isthmus.host.catalog.catalog import HostCatalog
+from isthmus.host.catalog.lists import ServerLists
+from isthmus.host.catalog.metatools import (
+    DetailsWanted,
+    SearchWanted,
+    ServersWanted,
+)
+from isthmus.host.catalog.names import CatalogItem, CatalogView, Viewer
+from isthmus.host.catalog.offer import (
+    MAX_DEFINITION_BYTES,
+    ToolCandidate,
+    is_for_models,
+    make_definition,
+)
+from isthmus.host.catalog.search import SearchResult, ToolIndex
+from isthmus.host.model.errors import BadArguments
+from isthmus.wire import CallToolResult, TextContent, Tool
+
+if TYPE_CHECKING:
+    from isthmus.host.model.entries import ToolSelection
+
+__all__ = ["ToolFinder"]
+
+MAX_INDEXED_GROUPS = 2_000
+"""Lists of tools that are indexed: one for each server and connection."""
+
+MAX_VIEWERS = 200
+MAX_BRIEF_CHARS = 240
+"""Characters of a description where a model is told of many tools."""
+
+MAX_ANSWER_CHARS = 64 * 1024
+"""Characters of definitions that are given at once."""
+
+SeenTools: TypeAlias = tuple[CatalogView, tuple[object, ...], Mapping[str, CatalogItem[Tool]]]
+"""What somebody may know of, and what that was worked out from."""
+
+HideTools = Callable[[Sequence[CatalogItem[Tool]], Viewer], Collection[str]]
+ViewMarks = Callable[[], tuple[object, ...]]
+
+
+class ToolFinder:
+    """Finds tools for whoever may know of them.
+
+    Args:
+        catalog: what there is; the index follows it.
+        hidden: the names, among some tools, that somebody is not to be told of.
+        marks: what that depends on besides the catalog: objects that are others when it changes.
+    """
+
+    def __init__(
+        self,
+        catalog: HostCatalog,
+        *,
+        hidden: HideTools = lambda _items, _viewer: (),
+        marks: ViewMarks = tuple,
+    ) -> None:
+        self._catalog = catalog
+        self._hidden = hidden
+        self._marks = marks
+        self._index = ToolIndex()
+        self._indexed: dict[tuple[str, str], tuple[ServerLists, ToolSelection]] = {}
+        self._seen: dict[Viewer, SeenTools] = {}
+        self._followed: dict[Viewer, tuple[CatalogView, Mapping[str, str]]] = {}
+
+    def close(self) -> None:
+        """Let go of the index."""
+        self._index.close()
+
+    async def answer(self, asked: Any, viewer: Viewer) -> CallToolResult:
+        """What one of the tools gives.
+
+        Args:
+            asked: what it is asked for, one of the forms of :mod:`isthmus.host.catalog.metatools`.
+            viewer: who asks.
+
+        Raises:
+            BadArguments: there is no such server.
+        """
+        match asked:
+            case SearchWanted():
+                text = await self._found(asked, viewer)
+            case DetailsWanted():
+                text = self._details(asked.names, viewer)
+            case ServersWanted():
+                text = self._servers(viewer)
+            case _:
+                raise BadArguments(f"{type(asked).__name__} is nothing that is looked up")
+        return CallToolResult(content=[TextContent(text=text)])
+
+    def visible(self, viewer: Viewer) -> Mapping[str, CatalogItem[Tool]]:
+        """The tools that somebody may know of, by name."""
+        view, marks = self._catalog.view(viewer), self._marks()
+        known = self._seen.get(viewer)
+        if known is not None and known[0] is view and known[1] == marks:
+            return known[2]
+        items = [item for item in view.tools if is_for_models(item.what)]
+        hidden = self._hidden(items, viewer)
+        found = {item.name: item for item in items if item.name not in hidden}
+        if len(self._seen) >= MAX_VIEWERS:
+            self._seen.clear()
+        self._seen[viewer] = view, marks, found
+        return found
+
+    async def search(
+        self, query: str, viewer: Viewer, *, server: str | None, limit: int
+    ) -> SearchResult:
+        """The tools that fit a query best, among those that somebody may know of."""
+        visible = self.visible(viewer)
+        isolations = await self._follow(viewer)
+        return self._index.search(
+            query,
+            server=server,
+            limit=limit,
+            visible=visible.__contains__,
+            isolations=isolations,
+        )
+
+    async def _follow(self, viewer: Viewer) -> Mapping[str, str]:
+        """Have in the index what the catalog has for somebody; whose connection it is, by server."""
+        view, known = self._catalog.view(viewer), self._followed.get(viewer)
+        if known is not None and known[0] is view:
+            return known[1]
+        sources, of = self._catalog.sources(viewer), self._catalog.choice
+        stale = [server for server in sources if not self._is_indexed(server, *sources[server])]
+        if stale:
+            if self._indexed and len(self._indexed) + len(stale) > MAX_INDEXED_GROUPS:
+                self._index.close()
+                self._index, self._indexed, self._followed = ToolIndex(), {}, {}
+                return await self._follow(viewer)
+            tools: dict[str, list[tuple[str, Tool]]] = {server: [] for server in stale}
+            for item in self._catalog.tools(viewer):
+                if item.server in tools:
+                    said = of(item.server).describe.get(item.what.name, UNSET)
+                    tool = (
+                        item.what if said is UNSET else structs.replace(item.what, description=said)
+                    )
+                    tools[item.server].append((item.name, tool))
+            for server, named in tools.items():
+                key, listed = sources[server]
+                self._index.replace(server, named, isolation=key)
+                self._indexed[server, key] = listed, of(server)
+                await asyncio.sleep(
+                    0
+                )  # thousands of tools take a while, and others have work to do
+        if len(self._followed) >= MAX_VIEWERS:
+            self._followed.clear()
+        isolations = {server: key for server, (key, _) in sources.items()}
+        self._followed[viewer] = view, isolations
+        return isolations
+
+    def _is_indexed(self, server: str, key: str, listed: ServerLists) -> bool:
+        known = self._indexed.get((server, key))
+        return known is not None and known[0] is listed and known[1] is self._catalog.choice(server)
+
+    # What a model reads
+
+    async def _found(self, asked: SearchWanted, viewer: Viewer) -> str:
+        visible = self.visible(viewer)
+        if asked.server is not None and asked.server not in self._catalog.sources(viewer):
+            known = ", ".join(sorted({item.server for item in visible.values()}))
+            raise BadArguments(f"there is no server {asked.server[:100]!r}; there are: {known}")
+        found = await self.search(asked.query, viewer, server=asked.server, limit=asked.limit)
+        lines = [f"{len(found.names)} of {len(visible)} tools"]
+        if not found.names:
+            lines[0] = (
+                f"None of {len(visible)} tools fits these words. Try others, or list_servers."
+            )
+        for said, meant in found.instead.items():
+            lines.append(f"({said!r} was taken for {meant!r})")
+        room = MAX_ANSWER_CHARS
+        for server, items in group_by_server([visible[name] for name in found.names]):
+            lines.append(f"\n{server}")
+            for item in items:
+                line = f"- {self._said(item, asked.detail)}"
+                room -= len(line)
+                if room < 0:
+                    line = f"- {item.name}: its definition is long, get_tool_details has it"
+                lines.append(line)
+        return "\n".join(lines + self._absent(viewer))
+
+    def _details(self, names: Iterable[str], viewer: Viewer) -> str:
+        visible, room, lines = self.visible(viewer), MAX_ANSWER_CHARS, []
+        for name in dict.fromkeys(names):
+            item = visible.get(name)
+            if item is None:
+                lines.append(f"There is no tool {name[:100]!r}{suggest_names(name, visible)}.")
+                continue
+            line = self._said(item, "full")
+            if lines and len(line) > room:
+                line = f"{name}: its definition is long: ask for it alone"
+            room -= len(line)
+            lines.append(line)
+        return "\n".join(lines)
+
+    def _servers(self, viewer: Viewer) -> str:
+        counts: dict[str, int] = dict.fromkeys(self._catalog.sources(viewer), 0)
+        for item in self.visible(viewer).values():
+            counts[item.server] += 1
+        said = self._catalog.instructions(viewer)
+        lines = [f"{sum(counts.values())} tools of {len(counts)} servers"]
+        for server, count in sorted(counts.items()):
+            about = shorten_description(said.get(server, ""))
+            lines.append(f"- {server}: {count} tools" + (f". It says: {about}" if about else ""))
+        return "\n".join(lines + self._absent(viewer))
+
+    def _absent(self, viewer: Viewer) -> list[str]:
+        # without the reason, in which a server may speak to the model as if it were us
+        return [f"\nThe server {name} has no tools now." for name in self._catalog.absent(viewer)]
+
+    def _said(self, item: CatalogItem[Tool], detail: str) -> str:
+        """A tool in one line, so that no text of a server looks like another one's tool."""
+        describe = self._catalog.choice(item.server).describe
+        tool = make_definition(
+            ToolCandidate(item.name, item.server, item.what, describe.get(item.what.name))
+        )
+        if detail == "full":
+            data = msgspec.json.encode(tool)
+            if len(data) <= MAX_DEFINITION_BYTES:
+                return data.decode()
+            return (
+                f"{item.name}: its definition has {len(data)} bytes, which is too much to be read"
+            )
+        if detail == "name":
+            return item.name
+        about = shorten_description(tool.description or tool.title or "")
+        return f"{item.name}({list_arguments(tool.input_schema)})" + (f": {about}" if about else "")
+
+
+def group_by_server(
+    items: Iterable[CatalogItem[Tool]],
+) -> list[tuple[str, list[CatalogItem[Tool]]]]:
+    """Tools by server, the server of the best one first."""
+    groups: dict[str, list[CatalogItem[Tool]]] = {}
+    for item in items:
+        groups.setdefault(item.server, []).append(item)
+    return list(groups.items())
+
+
+def shorten_description(text: str) -> str:
+    """The beginning of a text, in one line."""
+    line = " ".join(clean_text(text[: 4 * MAX_BRIEF_CHARS]).split())
+    return line if len(line) <= MAX_BRIEF_CHARS else f"{line[:MAX_BRIEF_CHARS].rstrip()}…"
+
+
+def list_arguments(schema: Any) -> str:
+    """The names of what a tool takes, a ``*`` at those that it needs."""
+    members = schema.get("properties") if isinstance(schema, Mapping) else None
+    needed = schema.get("required") if isinstance(schema, Mapping) else None
+    if not isinstance(members, Mapping):
+        return ""
+    stars = set(needed) if isinstance(needed, list | tuple) else set()
+    named = [
+        f"{shorten_description(str(name))[:60]}{'*' if name in stars else ''}" for name in members
+    ]
+    return ", ".join(named[:20]) + (", …" if len(named) > 20 else "")
+
+
+def suggest_names(name: str, known: Iterable[str]) -> str:
+    """The nearest names, for who mistypes."""
+    import difflib  # only then
+
+    found = ", ".join(difflib.get_close_matches(name[:100], list(known), 3, 0.5))
+    return f"; near it: {found}" if found else ""

@@ -1,0 +1,451 @@
+"""What one server says that it has, as it was fetched last.
+
+Fetching lists anew when a server says that they are others: in rounds, and not too often.
+
+Lists of servers that outlast the run, so that a server need not be started to be known.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct, structs
+
+from isthmus.errors import (
+    CallTimedOut,
+    CapabilityMissing,
+    ConnectionLost,
+    HttpRefused,
+    IsthmusError,
+    MethodNotFound,
+    Refused,
+)
+from isthmus.store.meter import MemoryMeter, Rate
+from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from isthmus.host.state.database import HostState
+
+__all__ = [
+    "LISTS_BY_CHANGE",
+    "LIST_KINDS",
+    "RENEWAL_RATE",
+    "FetchedLists",
+    "ListCache",
+    "ListMethods",
+    "ListRenewal",
+    "ListingClient",
+    "ServerLists",
+    "fetch_lists",
+    "merge_lists",
+]
+
+MAX_LIST_ITEMS = 10_000
+"""Items of one list that are kept."""
+
+MAX_LIST_BYTES = 64 * 1024 * 1024
+"""Bytes that one list may have in all, written as JSON."""
+
+LIST_TIMEOUT_S = 60.0
+"""Seconds that one list may take in all, whatever its pages take."""
+
+T = TypeVar("T")
+
+
+class ServerLists(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The lists of one server.
+
+    Attributes:
+        tools: as the server gave them, whole; so are the other three.
+        prompts: see there.
+        resources: see there.
+        templates: see there.
+        instructions: how to use the server, in its words; empty where it says nothing.
+        fetched: when, in seconds since the epoch.
+        cached: whether they are from an earlier run, the server not being asked yet in this one.
+        faults: what was wrong with a list, a sentence by its kind; what is said of there is
+            missing above, or is the list before it.
+        missing: kinds whose list did not come, and may at another time; the last one that came
+            stands above.
+        heard: kinds that the server has listed, or said that it has none of. What is kept from an
+            earlier run without all of them was cut short.
+    """
+
+    tools: tuple[Tool, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    templates: tuple[ResourceTemplate, ...] = ()
+    instructions: str = ""
+    fetched: float = 0.0
+    cached: bool = False
+    faults: Mapping[str, str] = {}
+    missing: tuple[str, ...] = ()
+    heard: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether each kind has come, now or before."""
+        return len(self.heard) == len(LIST_KINDS)
+
+    @property
+    def settled(self) -> bool:
+        """Whether each kind has come, or is known to be missing: the first reading is over."""
+        return len({*self.heard, *self.missing}) == len(LIST_KINDS)
+
+
+class ListingClient(Protocol):
+    """The part of a client that is needed to learn what its server has."""
+
+    @property
+    def instructions(self) -> str | None:
+        """How to use the server."""
+        ...
+
+    async def list_tools(self, *, fresh: bool = False) -> list[Tool]:
+        """Every tool."""
+        ...
+
+    async def list_prompts(self, *, fresh: bool = False) -> list[Prompt]:
+        """Every prompt."""
+        ...
+
+    async def list_resources(self, *, fresh: bool = False) -> list[Resource]:
+        """Every resource."""
+        ...
+
+    async def list_resource_templates(self, *, fresh: bool = False) -> list[ResourceTemplate]:
+        """Every template."""
+        ...
+
+
+ListMethods = Mapping[str, tuple[str, str]]
+
+LIST_KINDS: ListMethods = {
+    "tools": ("list_tools", "name"),
+    "prompts": ("list_prompts", "name"),
+    "resources": ("list_resources", "uri"),
+    "templates": ("list_resource_templates", "uri_template"),
+}
+"""Which method of a client gives each list, and what tells its items apart."""
+
+LISTS_BY_CHANGE = {
+    "tools": ("tools",),
+    "prompts": ("prompts",),
+    "resources": ("resources", "templates"),
+}
+"""Which lists to fetch anew for each kind of change that servers tell of."""
+
+
+class FetchedLists(Struct, frozen=True, kw_only=True):
+    """What a server has listed just now.
+
+    Attributes:
+        lists: the items by kind; None for a list that did not come.
+        faults: what was wrong, a sentence by kind.
+        instructions: how to use the server, in its words.
+    """
+
+    lists: Mapping[str, tuple[Any, ...] | None]
+    faults: Mapping[str, str] = {}
+    instructions: str = ""
+
+
+async def fetch_lists(
+    client: ListingClient,
+    kinds: Sequence[str] = tuple(LIST_KINDS),
+    *,
+    patience: float = LIST_TIMEOUT_S,
+) -> FetchedLists:
+    """Ask a server for its lists; what is wrong with one of them costs none of the others.
+
+    Args:
+        client: is open.
+        kinds: which lists.
+        patience: seconds that one list may take in all.
+
+    Raises:
+        ConnectionLost: nobody can know what the server has.
+    """
+    got = await asyncio.gather(*(_fetch_list(client, kind, patience) for kind in kinds))
+    answers = dict(zip(kinds, got, strict=True))
+    return FetchedLists(
+        lists={kind: items for kind, (items, _) in answers.items()},
+        faults={kind: fault for kind, (_, fault) in answers.items() if fault},
+        instructions=client.instructions or "",
+    )
+
+
+def merge_lists(
+    before: ServerLists | None, fetched: FetchedLists, kinds: Collection[str], now: float
+) -> ServerLists:
+    """What is known of a server once it has listed some kinds; all others stay as they are.
+
+    Args:
+        before: what is known at this moment, whatever it was when the lists were asked for.
+        fetched: what came.
+        kinds: the kinds of it that count.
+        now: the seconds since the epoch.
+    """
+    known = before or ServerLists()
+    came = {kind: items for kind in kinds if (items := fetched.lists[kind]) is not None}
+    faults = {kind: text for kind, text in known.faults.items() if kind not in kinds}
+    changes: dict[str, Any] = {
+        kind: standing if is_identical(items, standing := getattr(known, kind)) else items
+        for kind, items in came.items()
+    }
+    return structs.replace(
+        known,
+        **changes,
+        instructions=fetched.instructions,
+        fetched=now,
+        cached=False,
+        faults=faults | {kind: text for kind, text in fetched.faults.items() if kind in kinds},
+        missing=tuple(
+            kind
+            for kind in LIST_KINDS
+            if (kind in kinds or kind in known.missing) and kind not in came
+        ),
+        heard=tuple(kind for kind in LIST_KINDS if kind in came or kind in known.heard),
+    )
+
+
+def is_identical(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether two lists are the same to the letter: for Python, 1 and true are equal."""
+    return len(some) == len(others) and all(
+        msgspec.json.encode(one) == msgspec.json.encode(other)
+        for one, other in zip(some, others, strict=True)
+    )
+
+
+async def _fetch_list(
+    client: ListingClient, kind: str, patience: float
+) -> tuple[tuple[Any, ...] | None, str]:
+    """A list, and what is wrong with it; None for one that did not come."""
+    method, key = LIST_KINDS[kind]
+    ask: Callable[..., Awaitable[list[Any]]] = getattr(client, method)
+    try:
+        async with asyncio.timeout(patience):
+            found = await ask(fresh=True)
+    except CapabilityMissing:
+        return (), ""
+    except ConnectionLost:
+        raise
+    except MethodNotFound as error:
+        return (), f"the list of {kind} cannot be had: {error}"
+    except (CallTimedOut, Refused, HttpRefused) as error:
+        return None, f"the list of {kind} did not come: {error}"
+    except TimeoutError:
+        return None, f"the list of {kind} was not at its end after {patience:g} seconds"
+    except IsthmusError as error:
+        return (), f"the list of {kind} cannot be had: {error}"
+    return _select_items(kind, found, key)
+
+
+def _select_items(kind: str, found: list[T], key: str) -> tuple[tuple[T, ...], str]:
+    """The items that are used: none that stands there twice, and no more than there is room for."""
+    fault = ""
+    if len(found) > MAX_LIST_ITEMS:
+        fault = (
+            f"{len(found) - MAX_LIST_ITEMS} {kind} beyond the first {MAX_LIST_ITEMS} are left out"
+        )
+        found = found[:MAX_LIST_ITEMS]
+    size = sum(len(msgspec.json.encode(item)) for item in found)
+    if size > MAX_LIST_BYTES:
+        return (), f"the list of {kind} has {size} bytes, and {MAX_LIST_BYTES} are the most"
+    often = Counter(getattr(item, key) for item in found)
+    if len(often) < len(found):
+        # Which of two is meant nobody can say, and a second one may be there to be mistaken.
+        twice = sorted(name for name, times in often.items() if times > 1)
+        named = ", ".join(repr(name[:100]) for name in twice[:5])
+        fault = f"{kind} that stand in the list twice are left out: {named}"
+        found = [item for item in found if often[getattr(item, key)] == 1]
+    return tuple(found), fault
+
+
+RENEWAL_RATE = Rate(30, seconds=60)
+"""Rounds of one connection: a server whose every list is followed by another has its pauses."""
+
+
+class ListRenewal:
+    """The lists of one connection, as far as they are out of date.
+
+    Args:
+        fetch: fetches the lists of these kinds.
+        clock: gives seconds that never go back; the event loop's by default.
+
+    Attributes:
+        wanted: kinds of lists that the next round fetches.
+        fetching: kinds that the round under way fetches.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[set[str]], Awaitable[None]],
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.wanted: set[str] = set()
+        self.fetching: set[str] = set()
+        self._fetch = fetch
+        clock = clock or asyncio.get_running_loop().time
+        self._meter = MemoryMeter(RENEWAL_RATE, clock=clock)
+        self._next: asyncio.Future[None] | None = None
+        self._now: asyncio.Future[None] | None = None
+        self._work: asyncio.Task[None] | None = None
+
+    async def renew(self, *kinds: str) -> None:
+        """Have these lists fetched; returns when those are there that were asked for after this.
+
+        Whoever gives up stops nobody else.
+
+        Raises:
+            IsthmusError: they cannot be had.
+        """
+        await asyncio.shield(self.want(*kinds))
+
+    def want(self, *kinds: str) -> "asyncio.Future[None]":
+        """Have these lists fetched, without waiting; however often it is said, that is one round.
+
+        Returns:
+            What is done when they are there.
+        """
+        self.wanted.update(kinds)
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        ended = self._next
+        if self._work is None or self._work.done():
+            self._work = asyncio.ensure_future(self._rounds())
+        return ended
+
+    async def settle(self, *kinds: str) -> None:
+        """Wait for these lists where they are out of date, and not at all where they are not.
+
+        Raises:
+            IsthmusError: they cannot be had.
+        """
+        if self._next is not None and self.wanted.intersection(kinds):
+            await asyncio.shield(self._next)
+        elif self._now is not None and self.fetching.intersection(kinds):
+            await asyncio.shield(self._now)
+
+    async def close(self) -> None:
+        """Fetch nothing more."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
+        if self._next is not None:
+            self._next.cancel()
+
+    async def _rounds(self) -> None:
+        while self._next is not None:
+            wait = self._meter.spend("")
+            if wait:
+                await asyncio.sleep(wait)
+                self._meter.spend("")
+            # from here on what changes is for the next round: it may have been listed already
+            ended, self._next = self._next, None
+            wanted, self.wanted = self.wanted, set()
+            self._now, self.fetching = ended, wanted
+            try:
+                await self._fetch(wanted)
+            except asyncio.CancelledError:
+                ended.cancel()
+                raise
+            except Exception as error:  # noqa: BLE001 - it is for those who wait for it
+                ended.set_exception(error)
+                ended.exception()  # perhaps nobody does
+            else:
+                ended.set_result(None)
+            finally:
+                self._now, self.fetching = None, set()
+
+
+LIST_LIFE_S = 7 * 24 * 3600.0
+"""Seconds that a list is good for without asking its server."""
+
+MAX_KEPT_BYTES = 4 * 1024 * 1024
+"""Bytes of one server's lists that are kept; larger ones are fetched in every run."""
+
+MAX_KEPT_SERVERS = 500
+"""Servers whose lists are kept; those not seen for the longest time make room."""
+
+
+class ListCache:
+    """What servers said in earlier runs, by what they are bound to.
+
+    Args:
+        state: the store.
+        lasts: seconds that lists are good for.
+        clock: says the seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        state: "HostState",
+        *,
+        lasts: float = LIST_LIFE_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._lasts = lasts
+        self._clock = clock
+
+    async def find(self, identity: str) -> ServerLists | None:
+        """The lists of a server; None where none are kept, or they are too old."""
+
+        def look(connection: "sqlite3.Connection") -> tuple[bytes, float] | None:
+            found: tuple[bytes, float] | None = connection.execute(
+                "SELECT listed, fetched FROM catalog_list WHERE identity = ?", (identity,)
+            ).fetchone()
+            return found
+
+        row = await self._state.read(look)
+        if row is None or not 0 <= self._clock() - row[1] < self._lasts:
+            return None
+        try:
+            listed = msgspec.msgpack.decode(row[0], type=ServerLists)
+        except (msgspec.MsgspecError, RecursionError):  # an earlier version wrote it
+            return None
+        # one that does not say of each kind that it has come may lack what the server has
+        return structs.replace(listed, cached=True) if listed.whole else None
+
+    async def keep(self, identity: str, listed: ServerLists) -> None:
+        """Keep the lists of a server; lists with faults, large ones and odd ones are not kept.
+
+        Where one has not come, those of before stay.
+        """
+        if listed.missing or not listed.whole:
+            return
+        try:
+            data = msgspec.msgpack.encode(listed)
+        except (OverflowError, RecursionError, ValueError):  # JSON has numbers that this has not
+            await self.forget(identity)
+            return
+        if listed.faults or len(data) > MAX_KEPT_BYTES:
+            await self.forget(identity)
+            return
+
+        def write(connection: "sqlite3.Connection") -> None:
+            connection.execute(
+                "INSERT OR REPLACE INTO catalog_list(identity, fetched, listed) VALUES (?, ?, ?)",
+                (identity, listed.fetched, data),
+            )
+            connection.execute(
+                "DELETE FROM catalog_list WHERE identity NOT IN"
+                " (SELECT identity FROM catalog_list ORDER BY fetched DESC LIMIT ?)",
+                (MAX_KEPT_SERVERS,),
+            )
+
+        await self._state.write(write)
+
+    async def forget(self, identity: str) -> None:
+        """Keep the lists of this server no more."""
+
+        def drop(connection: "sqlite3.Connection") -> None:
+            connection.execute("DELETE FROM catalog_list WHERE identity = ?", (identity,))
+
+        await self._state.write(drop)

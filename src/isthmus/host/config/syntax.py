@@ -1,0 +1,340 @@
+"""JSON with comments and trailing commas, read so that every part knows where it stands.
+
+Our own reader, since an error has to name the line, and a change must leave everything else of the
+text as it is.
+
+YAML as Goose and Continue write it, read so that every part knows where it stands.
+
+PyYAML finds the parts and their places. What a plain word means is decided here, by the core schema
+of YAML 1.2: for PyYAML a variable that is called NO is false.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NoReturn, TypeAlias
+
+from msgspec import Struct
+
+from isthmus.host.model.errors import ConfigError
+
+__all__ = [
+    "BadSyntax",
+    "MemberKey",
+    "SyntaxMember",
+    "SyntaxNode",
+    "at",
+    "parse",
+    "parse_yaml",
+    "place",
+    "trivia",
+]
+
+MemberKey: TypeAlias = str | int
+"""A step on the way to a part: a member's name, or an element's number."""
+
+MAX_DEPTH = 100
+"""Levels of nesting."""
+
+TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+WORDS = {"true": True, "false": False, "null": None}
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class BadSyntax(ValueError):
+    """The text is not what it should be.
+
+    Attributes:
+        line: where, from 1.
+        column: where in it, from 1.
+    """
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class SyntaxNode(Struct):
+    """One value and where it stands.
+
+    Attributes:
+        value: what it is, as plain data.
+        start: the first of its characters, and ``end`` the one after the last.
+        members: of an object, by name.
+        items: of an array.
+        twice: the places of names that an object has more than once; the last one counts.
+    """
+
+    value: Any
+    start: int
+    end: int = 0
+    members: "dict[str, SyntaxMember] | None" = None
+    items: "list[SyntaxNode] | None" = None
+    twice: dict[str, int] = {}
+
+
+class SyntaxMember(Struct):
+    """A member of an object: where its name begins, and its value."""
+
+    start: int
+    node: SyntaxNode
+
+
+def place(text: str, offset: int) -> tuple[int, int]:
+    """The line and column of a character, both from 1."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+def trivia(text: str, offset: int) -> int:
+    """Where the blanks and comments that begin at a character end."""
+    found = TRIVIA.match(text, offset)
+    return found.end() if found else offset
+
+
+def parse(text: str) -> SyntaxNode:
+    """The value that a text is.
+
+    Raises:
+        BadSyntax: it is none; the message says what was expected, and the error where.
+    """
+    return _JsoncParser(text).whole()
+
+
+def at(node: SyntaxNode, keys: tuple[MemberKey, ...]) -> tuple[int, SyntaxNode] | None:
+    """A part of a value: where its name begins (or it itself), and what it is; None without."""
+    start = node.start
+    for key in keys:
+        if isinstance(key, str) and node.members is not None and key in node.members:
+            start, node = node.members[key].start, node.members[key].node
+        elif isinstance(key, int) and node.items is not None and 0 <= key < len(node.items):
+            node = node.items[key]
+            start = node.start
+        else:
+            return None
+    return start, node
+
+
+class _JsoncParser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 1 if text.startswith("\ufeff") else 0
+
+    def whole(self) -> SyntaxNode:
+        self._skip()
+        found = self._value(0)
+        self._skip()
+        if self._at < len(self._text):
+            self._fail("the text should end here")
+        return found
+
+    def _skip(self) -> str:
+        """Pass blanks and comments, and tell the character after them."""
+        self._at = trivia(self._text, self._at)
+        if self._text.startswith("/*", self._at):
+            self._fail("this comment does not end")
+        return self._text[self._at : self._at + 1]
+
+    def _fail(self, message: str, offset: int | None = None) -> NoReturn:
+        raise BadSyntax(message, *place(self._text, self._at if offset is None else offset))
+
+    def _value(self, depth: int) -> SyntaxNode:
+        head = self._skip()
+        if depth > MAX_DEPTH:
+            self._fail(f"this is nested more than {MAX_DEPTH} levels deep")
+        if head == "{":
+            return self._object(depth)
+        if head == "[":
+            return self._array(depth)
+        node = SyntaxNode(None, self._at)
+        node.value = self._string() if head == '"' else self._atom(head)
+        node.end = self._at
+        return node
+
+    def _string(self) -> str:
+        found = STRING.match(self._text, self._at)
+        if found is None:
+            self._fail("this text in quotes does not end on its line")
+        try:
+            text: str = json.loads(found[0])
+            text.encode()  # half of a character of two is none
+        except ValueError:
+            self._fail('this text has an escape that JSON does not know (a backslash is "\\\\")')
+        self._at = found.end()
+        return text
+
+    def _atom(self, head: str) -> Any:
+        word = WORD.match(self._text, self._at)
+        if word and word[0] in WORDS:
+            self._at = word.end()
+            return WORDS[word[0]]
+        number = NUMBER.match(self._text, self._at)
+        if number is None:
+            self._fail("a value is missing here" if not head or head in ",}]:" else "no value")
+        try:
+            value = float(number[0]) if number[1] or number[2] else int(number[0])
+        except ValueError:  # Python converts no integer of many thousand digits
+            self._fail("this number is too long")
+        self._at = number.end()
+        return value
+
+    def _object(self, depth: int) -> SyntaxNode:
+        node = SyntaxNode({}, self._at, members={}, twice={})
+        members = node.members or {}
+        node.members = members
+        self._at += 1
+        while self._skip() != "}":
+            start = self._at
+            if self._text[start : start + 1] != '"':
+                self._fail('a name in "quotes" or } is missing here')
+            name = self._string()
+            if self._skip() != ":":
+                self._fail(f"a colon is missing after {name!r}")
+            self._at += 1
+            if name in members:
+                node.twice[name] = start
+            member = members[name] = SyntaxMember(start, self._value(depth + 1))
+            node.value[name] = member.node.value
+            self._comma("}")
+        self._at += 1
+        node.end = self._at
+        return node
+
+    def _array(self, depth: int) -> SyntaxNode:
+        node = SyntaxNode([], self._at, items=[])
+        items = node.items or []
+        node.items = items
+        self._at += 1
+        while self._skip() != "]":
+            item = self._value(depth + 1)
+            items.append(item)
+            node.value.append(item.value)
+            self._comma("]")
+        self._at += 1
+        node.end = self._at
+        return node
+
+    def _comma(self, closing: str) -> None:
+        """What may follow a member or an element."""
+        head = self._skip()
+        if head == ",":
+            self._at += 1
+        elif head != closing:
+            self._fail(f"a comma or {closing} is missing here")
+
+
+MAX_PARTS = 100_000
+"""Parts of a file, each as often as an alias repeats it."""
+
+OUTER_EVENTS = 3
+"""Events that stand around the whole: a stream, a document, and the level that is counted as 0."""
+
+TOO_LARGE_OR_DEEP = "there is too much in it, or too deep, for a configuration"
+
+CORE_SCHEMA_WORDS = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+DECIMAL_INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
+OTHER_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
+DECIMAL_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+TAG_PREFIX = "tag:yaml.org,2002:"
+SCALAR_TAGS = frozenset({"str", "int", "float", "bool", "null", "timestamp", "value"})
+"""What PyYAML takes scalars for; which of them it is, is decided here."""
+
+
+def parse_yaml(text: str) -> SyntaxNode:
+    """The value that a text is; of tags only the usual ones are known, and keys are texts.
+
+    Raises:
+        BadSyntax: it is none, or says what no configuration does.
+        ConfigError: PyYAML is missing.
+    """
+    try:
+        import yaml
+    except ImportError:
+        raise ConfigError("to read YAML, PyYAML is needed: pip install 'isthmus[host]'") from None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        # PyYAML composes in C, where what is nested too deeply ends the whole process
+        _check_depth(yaml.parse(text, Loader=loader))
+        root = yaml.compose(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise BadSyntax(str(error.problem or error.context), *place) from None
+    except yaml.YAMLError as error:
+        raise BadSyntax(str(error).partition("\n")[0], 1, 1) from None
+    except RecursionError:
+        raise BadSyntax("it is nested too deeply", 1, 1) from None
+    return SyntaxNode({}, 0, members={}) if root is None else _NodeBuilder().node(root, 0)
+
+
+def _check_depth(events: Iterable[Any]) -> None:
+    """See that nothing is nested too deeply; events come one by one, whatever they are in.
+
+    Raises:
+        BadSyntax: something is.
+    """
+    depth = 0
+    for event in events:
+        kind = type(event).__name__
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if depth > MAX_DEPTH + OUTER_EVENTS:
+            raise _make_error(event, TOO_LARGE_OR_DEEP)
+
+
+class _NodeBuilder:
+    """Makes of PyYAML's nodes those of every configuration."""
+
+    def __init__(self) -> None:
+        self._parts = 0
+
+    def node(self, part: Any, depth: int) -> SyntaxNode:
+        """One part with all that it holds."""
+        self._parts += 1
+        if self._parts > MAX_PARTS or depth > MAX_DEPTH:
+            raise _make_error(part, TOO_LARGE_OR_DEEP)
+        start, end = part.start_mark.index, part.end_mark.index
+        kind = part.tag.removeprefix(TAG_PREFIX)
+        if part.id == "mapping" and kind == "map":
+            return self._mapping(part, start, end, depth)
+        if part.id == "sequence" and kind == "seq":
+            items = [self.node(one, depth + 1) for one in part.value]
+            return SyntaxNode([one.value for one in items], start, end, items=items)
+        if part.id == "scalar" and kind in SCALAR_TAGS:
+            return SyntaxNode(_read_scalar(part), start, end)
+        raise _make_error(part, f"the tag {part.tag} is not read")
+
+    def _mapping(self, part: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        members: dict[str, SyntaxMember] = {}
+        twice: dict[str, int] = {}
+        for key, value in part.value:
+            if key.id != "scalar" or key.value == "<<":
+                raise _make_error(key, "a key is a text; merge keys are not read")
+            at = key.start_mark.index
+            if key.value in members:
+                twice[key.value] = at
+            members[key.value] = SyntaxMember(at, self.node(value, depth + 1))
+        plain = {name: member.node.value for name, member in members.items()}
+        return SyntaxNode(plain, start, end, members=members, twice=twice)
+
+
+def _read_scalar(part: Any) -> Any:
+    """What a scalar says: a text where it is quoted, else by the core schema."""
+    text: str = part.value
+    if part.style:
+        return text
+    if text in CORE_SCHEMA_WORDS:
+        return CORE_SCHEMA_WORDS[text]
+    if DECIMAL_INTEGER.fullmatch(text):
+        return int(text) if len(text) < 20 else text
+    if OTHER_BASE.fullmatch(text):
+        return int(text, 0)
+    return float(text) if DECIMAL_NUMBER.fullmatch(text) else text
+
+
+def _make_error(part: Any, message: str) -> BadSyntax:
+    return BadSyntax(message, part.start_mark.line + 1, part.start_mark.column + 1)

@@ -1,0 +1,305 @@
+"""The candidates of a context: what is asked of servers goes through the pipeline, as everything does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import UNSET, Struct, structs
+
+from isthmus.core.sampling import list_blocks
+from isthmus.core.uri_template import BadTemplate, UriTemplate
+from isthmus.errors import IsthmusError
+from isthmus.host.catalog.names import APP_SCHEME, Viewer, split_uri
+from isthmus.host.context.pieces import ContextPiece, PieceKind, PlacedPiece, rank_pieces
+from isthmus.host.pipeline.acts.server_acts import ReadAct
+from isthmus.wire import Annotations, EmbeddedResource, ResourceContents, TextContent
+
+if TYPE_CHECKING:
+    from isthmus.host.host import Host
+
+__all__ = ["ContextGatherer", "GatheredContext", "InstructionChoice", "make_dropped"]
+
+InstructionChoice: TypeAlias = bool | Mapping[str, bool | str]
+"""What servers say of themselves: of all or of none; or by server: whether, or a text in its place."""
+
+MAX_READ_RESOURCES = 32
+"""Resources that are read for one context, besides those that are pinned."""
+
+MAX_PARALLEL_READS = 8
+READ_TIMEOUT_S = 20.0
+"""Seconds that one resource or prompt may take, people's time not counted."""
+
+NOT_ASKED = "policy would ask before it is read: pin it, and you are asked"
+
+
+class GatheredContext(Struct, frozen=True):
+    """What there is: candidates, and what could not be had."""
+
+    pieces: tuple[ContextPiece, ...]
+    dropped: tuple[PlacedPiece, ...]
+
+
+class WantedResource(Struct, frozen=True, kw_only=True):
+    """A resource that has not been read yet."""
+
+    piece: ContextPiece
+    pinned: bool = False
+
+
+class ContextGatherer:
+    """Gathers the candidates of one context.
+
+    Args:
+        host: has the servers.
+        viewer: for whom, and in which run.
+        query: what the context is for.
+    """
+
+    def __init__(self, host: "Host", viewer: Viewer, query: str) -> None:
+        self._host = host
+        self._viewer = viewer
+        self._query = query
+        self._room = asyncio.Semaphore(MAX_PARALLEL_READS)
+        self._pieces: list[ContextPiece] = []
+        self._dropped: list[PlacedPiece] = []
+        self._wanted: dict[tuple[str, str], WantedResource] = {}
+
+    async def gathered(self) -> GatheredContext:
+        """Read what is wanted so far, and give all there is."""
+        chosen = self._chosen()
+        async with asyncio.TaskGroup() as group:
+            for one in chosen:
+                group.create_task(self._read(one))
+        return GatheredContext(tuple(self._pieces), tuple(self._dropped))
+
+    # What is wanted
+
+    def instructions(self, said: InstructionChoice, servers: Iterable[str] | None = None) -> None:
+        """What servers say of themselves.
+
+        Args:
+            said: of which of them, or what in its place.
+            servers: only of these; None for all.
+        """
+        only = None if servers is None else set(servers)
+        for server, text in self._host.catalog.instructions(self._viewer).items():
+            own = said if isinstance(said, bool) else said.get(server, True)
+            if own is False or (only is not None and server not in only):
+                continue
+            words = own if isinstance(own, str) else text
+            self._pieces.append(
+                ContextPiece(server=server, uri="its instructions", text=words, kind="instructions")
+            )
+
+    def pin(self, texts: Iterable[str]) -> None:
+        """Resources that somebody named: ``server+uri``, or a URI that one server lists."""
+        for text in texts:
+            try:
+                server, uri = self._host.catalog.resolve_resource(text, self._viewer)
+            except IsthmusError as error:
+                self._drop("", text, "pinned", str(error))
+                continue
+            self._want(self._described(server, uri, "pinned"), pinned=True)
+
+    def templates(self, values: Mapping[str, Mapping[str, Any]]) -> None:
+        """Resources of templates that somebody has filled in: ``server+template`` and its values."""
+        for text, given in values.items():
+            server, template = split_uri(text) or ("", text)
+            try:
+                uri = UriTemplate(template).expand(given)
+            except (BadTemplate, TypeError, ValueError) as error:
+                self._drop(server, template, "pinned", f"the template cannot be filled in: {error}")
+                continue
+            if server:
+                self._want(self._described(server, uri, "pinned"), pinned=True)
+            else:
+                self._drop(server, uri, "pinned", "say SERVER+TEMPLATE")
+
+    def links(self) -> None:
+        """Resources that tools gave links to in this run; each is read from the server that gave it."""
+        for server, link in self._host.kernel.servers.links.of(self._viewer.run):
+            title = link.title or link.name
+            piece = ContextPiece(server=server, uri=link.uri, text="", kind="link", title=title)
+            self._want(annotate_piece(piece, link.annotations, link.description or ""))
+
+    def resources(self, servers: Iterable[str] | None = None) -> None:
+        """Every resource that is listed; pages of apps are for people."""
+        only = None if servers is None else set(servers)
+        for item in self._host.catalog.resources(self._viewer):
+            if item.what.uri.startswith(APP_SCHEME) or (
+                only is not None and item.server not in only
+            ):
+                continue
+            self._want(self._described(item.server, item.what.uri, "resource"))
+
+    async def prompts(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
+        """Prompts with their blanks filled, by their names in the catalog."""
+        for name, arguments in wanted.items():
+            try:
+                server, _ = await self._host.catalog.find_prompt(name, self._viewer)
+            except IsthmusError as error:
+                self._drop("", name, "prompt", str(error))
+                continue
+            viewer = self._viewer
+            get = partial(
+                self._host.prompt,
+                name,
+                arguments,
+                principal=viewer.principal,
+                run=viewer.run or None,
+            )
+            found = await self._had(get, server, name, "prompt")
+            if found is not None:
+                text = "\n\n".join(
+                    f"{message.role}: {join_texts(message.content)}" for message in found.messages
+                )
+                self._pieces.append(ContextPiece(server=server, uri=name, text=text, kind="prompt"))
+
+    def _want(self, piece: ContextPiece, *, pinned: bool = False) -> None:
+        key = piece.server, piece.uri
+        if pinned or key not in self._wanted:
+            self._wanted[key] = WantedResource(piece=piece, pinned=pinned)
+
+    def _described(self, server: str, uri: str, kind: PieceKind) -> ContextPiece:
+        """A resource as its server lists it; its text is what the server says of it."""
+        plain = ContextPiece(server=server, uri=uri, text="", kind=kind)
+        for item in self._host.catalog.resources(self._viewer):
+            if (item.server, item.what.uri) == (server, uri):
+                what = item.what
+                piece = structs.replace(plain, title=what.title or what.name)
+                return annotate_piece(piece, what.annotations, what.description or "")
+        return plain
+
+    def _chosen(self) -> list[WantedResource]:
+        """Those that are read: the pinned ones, and the best by what servers say of them."""
+        pinned = [one for one in self._wanted.values() if one.pinned]
+        others = [one.piece for one in self._wanted.values() if not one.pinned]
+        order = [piece for piece, _ in rank_pieces(others, self._query)]
+        for piece in order[MAX_READ_RESOURCES:]:
+            self._drop(piece.server, piece.uri, piece.kind, "others fit better: it was not read")
+        return [*pinned, *(WantedResource(piece=piece) for piece in order[:MAX_READ_RESOURCES])]
+
+    # Reading
+
+    async def _read(self, wanted: WantedResource) -> None:
+        about = wanted.piece
+        if about.audience and "assistant" not in about.audience:
+            self._drop(
+                about.server, about.uri, about.kind, "its server means it for the user alone"
+            )
+            return
+        async with self._room:
+            if not wanted.pinned and (why := await self._unasked(about)):
+                self._drop(about.server, about.uri, about.kind, why)
+                return
+            viewer = self._viewer
+            found = await self._had(
+                lambda: self._host.read(
+                    about.uri,
+                    server=about.server,
+                    principal=viewer.principal,
+                    run=viewer.run or None,
+                ),
+                about.server,
+                about.uri,
+                about.kind,
+                patient=wanted.pinned,
+            )
+        self._pieces += (make_piece(about, part) for part in found.contents) if found else ()
+
+    async def _unasked(self, about: ContextPiece) -> str:
+        """Why a resource is not read that nobody named; empty where nobody is asked about it."""
+        host, viewer = self._host, self._viewer
+        attempt = host.attempt(
+            "resource.read", about.server, about.uri, None, viewer.principal, viewer.run or None
+        )
+        try:
+            trace = await host.kernel.pipeline.explain(attempt, ReadAct(host.kernel.servers))
+        except IsthmusError as error:
+            return str(error)
+        if trace.effect == "deny":
+            return f"policy denies it: {trace.reason}"
+        return "" if trace.effect == "allow" else NOT_ASKED
+
+    async def _had(
+        self,
+        get: Callable[[], Awaitable[Any]],
+        server: str,
+        uri: str,
+        kind: PieceKind,
+        *,
+        patient: bool = True,
+    ) -> Any:
+        """What there is; None, with the reason among what is dropped, where it cannot be had."""
+        try:
+            async with asyncio.timeout(None if patient else READ_TIMEOUT_S):
+                return await get()
+        except TimeoutError:
+            self._drop(
+                server, uri, kind, f"its server did not give it within {READ_TIMEOUT_S:g} seconds"
+            )
+        except IsthmusError as error:
+            self._drop(server, uri, kind, str(error))
+        return None
+
+    def _drop(self, server: str, uri: str, kind: PieceKind, reason: str) -> None:
+        self._dropped.append(make_dropped(server, uri, kind, reason))
+
+
+def make_dropped(server: str, uri: str, kind: PieceKind, reason: str) -> PlacedPiece:
+    """What is not there, and why."""
+    return PlacedPiece(
+        server=server, uri=uri, title="", kind=kind, state="dropped", reason=reason[:500]
+    )
+
+
+def annotate_piece(piece: ContextPiece, said: Annotations | Any, about: str) -> ContextPiece:
+    """A candidate with what its server says of it."""
+    text = f"{piece.title} {about}"[:2000]
+    if said is UNSET:
+        return structs.replace(piece, text=text)
+    return structs.replace(
+        piece,
+        text=text,
+        priority=None if said.priority is UNSET else said.priority,
+        audience=() if said.audience is UNSET else tuple(said.audience),
+        modified=parse_time(said.last_modified or ""),
+    )
+
+
+def parse_time(text: str) -> float | None:
+    """Seconds since the epoch of a time of ISO 8601; None where it is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def make_piece(about: ContextPiece, part: ResourceContents) -> ContextPiece:
+    """What was read of a resource."""
+    kind = part.mime_type or ("text/plain" if part.text is not UNSET else "bytes")
+    uri = part.uri or about.uri
+    if part.text is not UNSET:
+        return structs.replace(about, uri=uri, text=part.text, mime_type=kind)
+    blob = part.blob or ""
+    if kind.startswith(("image/", "audio/")):
+        return structs.replace(about, uri=uri, text=blob, mime_type=kind, media=True)
+    size = len(blob) * 3 // 4
+    return structs.replace(
+        about, uri=uri, text=f"[{kind}, {size} bytes, not shown]", mime_type=kind
+    )
+
+
+def join_texts(content: Any) -> str:
+    """The text of a message of a prompt."""
+    parts: Sequence[Any] = list_blocks(content) if isinstance(content, list) else [content]
+    return "\n".join(
+        part.text
+        if isinstance(part, TextContent)
+        else (part.resource.text or f"[{part.resource.uri}]")
+        if isinstance(part, EmbeddedResource)
+        else "[what is no text is left out]"
+        for part in parts
+    )

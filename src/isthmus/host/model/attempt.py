@@ -1,0 +1,119 @@
+"""What somebody wants done: the one value that policy, people and the audit log all look at."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+__all__ = ["ASKER", "Action", "Asker", "Attempt", "Origin", "asked_by", "new_id"]
+
+Action: TypeAlias = Literal[
+    "server.install",
+    "server.connect",
+    "tool.call",
+    "tool.change",
+    "resource.read",
+    "resource.subscribe",
+    "prompt.get",
+    "completion",
+    "task.cancel",
+    "sampling.request",
+    "sampling.respond",
+    "elicit.form",
+    "elicit.url",
+    "roots.expose",
+    "context.share",
+]
+"""What can be wanted. ``tool.change`` is the release of a tool whose definition has changed."""
+
+Origin: TypeAlias = Literal[
+    "local", "attached", "request", "result", "task", "search", "app", "code"
+]
+"""By which way it came.
+
+``local`` is a program's own call; ``attached`` that of a program in another process, which came
+over the control socket of the host; ``request``, ``result`` and ``task`` are the three routes by which
+a server asks: a request of its own (up to 2025-11-25), the result of our call (since 2026-07-28),
+and a task; ``search`` came through the tools that find tools.
+"""
+
+ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def new_id(clock: Callable[[], float] = time.time) -> str:
+    """A name that nobody else has, of 26 letters and digits; later ones sort after earlier ones.
+
+    Args:
+        clock: says the seconds since the epoch.
+    """
+    number = (int(clock() * 1000) << 80) | int.from_bytes(os.urandom(10), "big")
+    return "".join(ID_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One thing that somebody wants done.
+
+    Attributes:
+        id: its name, here, in the audit log and on every surface.
+        action: what is wanted.
+        principal: who wants it: ``user:NAME``, ``agent:RUN``, or ``server:NAME`` where a server asks.
+        server: the server's name in the configuration.
+        object: the tool, the resource's URI, the prompt, as the server spells it; empty for what
+            concerns the server as a whole.
+        arguments: what it is wanted with, as plain data.
+        run: the run it belongs to: what shares labels, budgets and grants.
+        parent: the attempt in whose course this one came about; empty where that is not known.
+        course: that attempt in words: a tool and its server.
+        asker: who asked for it, in words: a model, a program; empty where nobody said so.
+        origin: by which way it came.
+        isolation: whose connection to the server it uses; empty for the one that all share.
+    """
+
+    id: str
+    action: Action
+    principal: str
+    server: str
+    object: str = ""
+    arguments: Mapping[str, Any] = {}
+    run: str = ""
+    parent: str = ""
+    origin: Origin = "local"
+    isolation: str = ""
+    course: str = ""
+    asker: str = ""
+
+    @property
+    def words(self) -> str:
+        """What is wanted, for whatever comes about in its course."""
+        return f"{self.object or self.action} of {self.server}" if self.server else self.object
+
+
+class Asker(Struct, frozen=True):
+    """Who has the host do something, where that is not the program of the host by itself.
+
+    Attributes:
+        words: a model or a program, in words for a person.
+        origin: by which way it asks.
+    """
+
+    words: str = ""
+    origin: Origin = "local"
+
+
+NOBODY = Asker()
+
+ASKER: ContextVar[Asker] = ContextVar("isthmus_asker", default=NOBODY)
+
+
+@contextmanager
+def asked_by(words: str, origin: Origin = "local") -> Iterator[None]:
+    """Have everything that is attempted meanwhile say who asked for it."""
+    token = ASKER.set(Asker(words, origin))
+    try:
+        yield
+    finally:
+        ASKER.reset(token)

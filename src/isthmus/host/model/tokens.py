@@ -1,0 +1,149 @@
+"""How many tokens a text takes: estimated, and better so the more a provider says."""
+
+from base64 import b64decode
+from collections.abc import Iterable
+from math import ceil
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from isthmus.core.sampling import list_blocks
+from isthmus.host.model.errors import ConfigError
+from isthmus.wire import AudioContent, ImageContent, SamplingMessage
+
+__all__ = [
+    "BYTES_PER_TOKEN",
+    "TokenCounter",
+    "TokenEstimator",
+    "TokenEstimators",
+    "TokenVocabulary",
+    "estimate_tokens",
+    "has_media",
+]
+
+SPLIT_PATTERN = r"\s?\p{L}+|\s?\p{N}{1,3}|\s?[^\s\p{L}\p{N}]+|\s+"
+"""What a text is cut into before its tokens are counted."""
+
+BYTES_PER_TOKEN = 3.6
+"""Bytes of UTF-8 to a token, as a first guess; what models read is between 2 and 5."""
+
+MIN_BYTES_PER_TOKEN, MAX_BYTES_PER_TOKEN = 1.5, 6.0
+SMOOTHING = 0.2
+"""How much one report of a provider changes the estimate."""
+
+
+class TokenCounter(Protocol):
+    """Counts tokens."""
+
+    @property
+    def name(self) -> str:
+        """What it is, for the manifest."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Tokens of a text; a longer text never has fewer."""
+        ...
+
+
+class TokenEstimator:
+    """Counts bytes, and learns from what providers report.
+
+    Args:
+        ratio: bytes to a token.
+    """
+
+    def __init__(self, ratio: float = BYTES_PER_TOKEN) -> None:
+        self.ratio = ratio
+
+    @property
+    def name(self) -> str:
+        """For the manifest."""
+        return f"estimated, {self.ratio:.2f} bytes to a token"
+
+    def count(self, text: str) -> int:
+        """Tokens of a text; a longer text never has fewer."""
+        return ceil(len(text.encode("utf-8", "surrogatepass")) / self.ratio)
+
+    def learn(self, text_bytes: int, tokens: int) -> None:
+        """A provider says how many tokens so many bytes were."""
+        if tokens > 0 and text_bytes > 0:
+            seen = min(MAX_BYTES_PER_TOKEN, max(MIN_BYTES_PER_TOKEN, text_bytes / tokens))
+            self.ratio += SMOOTHING * (seen - self.ratio)
+
+
+def has_media(messages: Iterable[SamplingMessage]) -> bool:
+    """Whether some message has a picture or a sound, whose bytes say nothing about tokens."""
+    return any(
+        isinstance(part, ImageContent | AudioContent)
+        for message in messages
+        for part in list_blocks(message.content)
+    )
+
+
+MAX_ESTIMATED_MODELS = 1_000
+"""Models whose ratio is remembered."""
+
+
+class TokenEstimators:
+    """One estimator for each model, which learns what its provider reports."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, TokenEstimator] = {}
+
+    def of(self, model: str) -> TokenEstimator:
+        """The estimator of a model.
+
+        Args:
+            model: ``provider/model``.
+        """
+        found = self._of.get(model)
+        if found is None:
+            if len(self._of) >= MAX_ESTIMATED_MODELS:
+                self._of.clear()
+            found = self._of[model] = TokenEstimator()
+        return found
+
+
+class TokenVocabulary:
+    """Counts as a model does, by the package ``tiktoken`` and a vocabulary that is on this machine.
+
+    Nothing is fetched: the vocabulary is a file of lines, each a token in base64 and its rank, as
+    that package keeps them.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        name: for the manifest.
+
+    Raises:
+        ConfigError: the package, or the file, is not there, or is something else.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        try:
+            import tiktoken  # type: ignore[import-not-found]  # where somebody has installed it
+        except ImportError:
+            raise ConfigError("to count by a vocabulary: pip install tiktoken") from None
+        try:
+            lines = Path(path).read_bytes().splitlines()
+            pairs = [line.split() for line in lines if line]
+            ranks = {b64decode(token, validate=True): int(rank) for token, rank in pairs}
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"the vocabulary {path} cannot be read: {error}") from None
+        self.name = f"tiktoken, {Path(path).name}"
+        self._encoding: Any = tiktoken.Encoding(
+            self.name, pat_str=SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens={}
+        )
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        return len(self._encoding.encode_ordinary(text))
+
+
+def estimate_tokens(value: Any) -> int:
+    """Tokens that a text or plain data takes, estimated from its bytes."""
+    data = value.encode() if isinstance(value, str) else msgspec.json.encode(value)
+    return ceil(len(data) / BYTES_PER_TOKEN)

@@ -1,0 +1,228 @@
+"""One attempt on its way through the pipeline, and the rows that it leaves in the audit log."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from isthmus.errors import Refused
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.errors import Denied, OutcomeUnknown
+from isthmus.host.model.facts import Facts, record_facts
+from isthmus.host.model.interaction import Decision, Risk
+from isthmus.host.model.row import AuditRow, RowKind
+from isthmus.host.model.trace import Trace
+from isthmus.host.pipeline.acts.act import ActOutcome
+
+if TYPE_CHECKING:
+    from isthmus.host.pipeline.runs import Run
+
+__all__ = ["AttemptsInFlight", "Passage", "rate_risk", "restore_hidden"]
+
+NO_FACTS = Facts()
+NO_TRACE = Trace(effect="deny", rule="")
+
+READ_ACTIONS = frozenset(
+    {"resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel"}
+)
+"""What changes nothing by itself, whatever a server says about it."""
+
+GRAVE_ACTIONS = frozenset({"server.install", "tool.change", "context.share"})
+
+
+class Passage:
+    """One attempt on its way: what is known of it so far.
+
+    Args:
+        attempt: as somebody wanted it.
+
+    Attributes:
+        attempt: as it is by now.
+        facts, trace: what policy saw, and said.
+        decision: what a person said; None where nobody was asked.
+        run: the run it belongs to.
+        waited: a person was asked.
+        judged: the policy that decided, and how much was let through by then.
+        counted: the rules that count it by now.
+        used_up: it was the last use of the grant that let it through.
+        intended: it stands in the audit log that it is about to be done.
+    """
+
+    __slots__ = (
+        "attempt", "began", "counted", "decision", "facts", "intended", "judged", "run", "trace",
+        "used_up", "waited",
+    )  # fmt: skip
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.facts = NO_FACTS
+        self.trace = NO_TRACE
+        self.decision: Decision | None = None
+        self.run: Run | None = None
+        self.waited = False
+        self.judged: tuple[object, int] = (None, 0)
+        self.counted: tuple[str, ...] = ()
+        self.used_up = False
+        self.intended = False
+        self.began = time.perf_counter()
+
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.perf_counter() - self.began
+
+    def shown(self) -> Attempt:
+        """The attempt as it may be shown and kept: without what a rule says nobody is to see."""
+        pointers = self.trace.obligations.redact
+        if not pointers:
+            return self.attempt
+        from isthmus.host.audit.redaction import Redactor  # few rules hide anything
+
+        hidden = Redactor(secrets=tuple).strip(self.attempt.arguments, pointers)
+        return structs.replace(self.attempt, arguments=hidden)
+
+    def intent(self) -> AuditRow:
+        """What is about to be done."""
+        circumstances = record_facts(self.facts)
+        return self.row(
+            "intent",
+            arguments=self.shown().arguments,
+            detail={"facts": circumstances} if circumstances else None,
+        )
+
+    def outcome(self, outcome: ActOutcome) -> AuditRow:
+        """What came of it."""
+        return self.row(
+            "outcome",
+            result=outcome.result,
+            failed=outcome.failed,
+            seconds=self.seconds(),
+            tokens_in=outcome.tokens_in,
+            tokens_out=outcome.tokens_out,
+            cost=outcome.cost,
+            model=outcome.model,
+            detail=outcome.detail,
+        )
+
+    def failure(self, error: BaseException) -> AuditRow:
+        """That nothing came of it, and why."""
+        unknown = isinstance(error, OutcomeUnknown)
+        cancelled = isinstance(error, asyncio.CancelledError)
+        name = "cancelled" if cancelled else type(error).__name__
+        return self.row(
+            "outcome",
+            # what was to be done stands in the intent, where there is one
+            arguments=None if self.intended else self.shown().arguments,
+            failed=True,
+            error="outcome-unknown" if unknown else name,
+            code=error.code if isinstance(error, Refused) else None,
+            seconds=self.seconds(),
+            detail={
+                "reason": str(error)[:500],
+                **({} if self.intended else {"facts": record_facts(self.facts)}),
+                **({"by": error.by} if isinstance(error, Denied) else {}),
+            },
+        )
+
+    def row(self, kind: RowKind, **more: Any) -> AuditRow:
+        """A row about it."""
+        attempt, facts, trace, decision = self.attempt, self.facts, self.trace, self.decision
+        said = trace.effect if decision is None else decision.verdict
+        return AuditRow(
+            kind=kind,
+            call=attempt.id,
+            parent=attempt.parent,
+            run=attempt.run,
+            principal=attempt.principal,
+            action=attempt.action,
+            server=attempt.server,
+            identity=facts.identity,
+            object=attempt.object,
+            fingerprint=facts.fingerprint,
+            era=facts.era,
+            transport=facts.transport,
+            origin=attempt.origin,
+            effect=said if trace.rule else "",
+            rule=trace.rule,
+            grant=trace.grant,
+            approver="" if decision is None else decision.by,
+            assurance="" if decision is None else decision.assurance,
+            labels=tuple(sorted(facts.labels)) if facts.labels else (),
+            policy=trace.policy,
+            **more,
+        )
+
+
+def restore_hidden(edited: Any, whole: Any) -> Any:
+    """An edit of what was shown, with what was hidden there as it is.
+
+    Args:
+        edited: what a person made of what they saw.
+        whole: what it was made of.
+    """
+    from isthmus.host.audit.redaction import REDACTED  # few rules hide anything
+
+    if isinstance(edited, str) and edited == REDACTED:
+        return whole
+    if isinstance(edited, dict) and isinstance(whole, dict):
+        return {
+            name: restore_hidden(value, whole.get(name, value)) for name, value in edited.items()
+        }
+    if isinstance(edited, list) and isinstance(whole, list):
+        return [
+            restore_hidden(value, whole[number]) if number < len(whole) else value
+            for number, value in enumerate(edited)
+        ]
+    return edited
+
+
+class AttemptsInFlight:
+    """What is under way at each connection: who asks us something there asks in its course."""
+
+    def __init__(self) -> None:
+        self._at: dict[tuple[str, str], dict[str, Attempt]] = {}
+        self._depth: dict[str, int] = {}
+
+    def begin(self, attempt: Attempt) -> None:
+        """It is being dispatched."""
+        asks_model = attempt.action == "sampling.request"
+        self._depth[attempt.id] = self._depth.get(attempt.parent, 0) + asks_model
+
+    def end(self, attempt: Attempt) -> None:
+        """It is over."""
+        self._depth.pop(attempt.id, None)
+
+    def depth(self, id: str) -> int:
+        """How many samplings an attempt is within, itself counted."""
+        return self._depth.get(id, 0)
+
+    def add(self, attempt: Attempt) -> None:
+        """It is at its server now."""
+        self._at.setdefault((attempt.server, attempt.isolation), {})[attempt.id] = attempt
+
+    def remove(self, attempt: Attempt) -> None:
+        """It is there no more."""
+        key = attempt.server, attempt.isolation
+        there = self._at[key]
+        del there[attempt.id]
+        if not there:
+            del self._at[key]
+
+    def at(self, server: str, isolation: str = "") -> tuple[Attempt, ...]:
+        """What is under way at a connection."""
+        return tuple(self._at.get((server, isolation), {}).values())
+
+
+def rate_risk(attempt: Attempt, facts: Facts) -> Risk:
+    """How dangerous something looks; what a server claims counts where it is trusted."""
+    if attempt.action in GRAVE_ACTIONS or (facts.chain and facts.target.egress):
+        return "high"
+    if attempt.action in READ_ACTIONS:
+        return "low"
+    hints = facts.annotations if facts.trust != "untrusted" else None
+    if hints is not None and hints.read_only_hint is True:
+        return "low"
+    if attempt.action == "tool.call":
+        harmless = hints is not None and hints.destructive_hint is False
+        return "medium" if harmless or not facts.target.egress else "high"
+    return "medium"

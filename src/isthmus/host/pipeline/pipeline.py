@@ -1,0 +1,511 @@
+"""The one way to a server: whatever anybody wants done goes through :meth:`Pipeline.run`."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+from msgspec import UNSET, structs
+
+from isthmus.client.model.questions import QUESTION_ORIGIN
+from isthmus.core.text import clean_text
+from isthmus.errors import IsthmusError, PeerError, Rejected
+from isthmus.host.approvals.broker import ASSURANCE_LEVELS, Broker, rank_assurance
+from isthmus.host.approvals.decisions import TaskQuestion, make_connection_key
+from isthmus.host.approvals.grant_matching import digest_arguments
+from isthmus.host.model.attempt import Action, Attempt, new_id
+from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, UserDeclined
+from isthmus.host.model.events import AttemptBegan, AttemptEnded, HostEvents
+from isthmus.host.model.facts import Facts
+from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.trace import Trace
+from isthmus.host.pipeline.acts.act import Act, ActOutcome
+from isthmus.host.pipeline.limits import CallLimits, ServerSlots
+from isthmus.host.pipeline.passage import AttemptsInFlight, Passage, rate_risk, restore_hidden
+from isthmus.host.pipeline.runs import Runs
+from isthmus.host.policy.policy import Policy
+from isthmus.store.sqlite import StoreUnavailable
+
+if TYPE_CHECKING:
+    from isthmus.host.approvals.grants import Grants
+    from isthmus.host.model.row import AuditRow
+
+__all__ = ["CURRENT_ATTEMPT", "SERVER_ACTIONS", "Act", "ActOutcome", "Pipeline"]
+
+T = TypeVar("T")
+
+CURRENT_ATTEMPT: ContextVar[Attempt | None] = ContextVar("isthmus_attempt", default=None)
+"""The attempt that is being dispatched here; None outside of one."""
+
+SERVER_ACTIONS: frozenset[Action] = frozenset({
+    "tool.call", "resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel",
+})  # fmt: skip
+"""What goes to a server of the configuration, within its limits."""
+
+MAX_REASON_CHARS = 2_000
+"""Characters of an error that those who watch are told."""
+
+MAX_EDIT_ROUNDS = 5
+"""How often a person may edit an attempt so that it has to be asked anew."""
+
+
+class PipelineAudit(Protocol):
+    """The audit log."""
+
+    async def intent(self, row: "AuditRow") -> object:
+        """Write what is about to be done; it is durable when this returns."""
+        ...
+
+    async def write(self, row: "AuditRow") -> object:
+        """Write a row; it is durable when this returns."""
+        ...
+
+    def note(self, row: "AuditRow") -> object:
+        """Write a row within milliseconds, in order."""
+        ...
+
+
+class Pipeline:
+    """Takes attempts through policy, consent, limits and the audit log to their server.
+
+    Args:
+        policy: decides.
+        broker: asks.
+        grants: what was said yes to for longer than once; None where nothing is remembered.
+        audit: where everything is written down.
+        runs: what belongs together.
+        limits: how much each server may be given.
+        events: tells what goes on.
+        patience: seconds that a person has to answer, by server.
+        clock: says the seconds since the epoch.
+
+    Attributes:
+        policy: may be another one at any time; ``shadow`` is tried beside it, where there is one.
+        mode: whether anything is done at all.
+        flying: what is under way at each server.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        broker: Broker,
+        audit: PipelineAudit,
+        runs: Runs,
+        limits: CallLimits,
+        grants: "Grants | None" = None,
+        events: HostEvents | None = None,
+        patience: Callable[[str], float] = lambda _server: 600.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.policy = policy
+        self.shadow: Policy | None = None
+        self.mode: Literal["enforce", "shadow", "dry-run"] = "enforce"
+        self.flying = AttemptsInFlight()
+        self.broker = broker
+        self.audit = audit
+        self.runs = runs
+        self.grants = grants
+        self.events = events or broker.events
+        self._limits = limits
+        self._patience = patience
+        self._clock = clock
+
+    async def run(self, attempt: Attempt, act: Act[T]) -> T:
+        """Do something, if it may be done.
+
+        Args:
+            attempt: what somebody wants.
+            act: how it is done.
+
+        Raises:
+            HostError: it was not done, or nobody knows; see :mod:`isthmus.host.model.errors`.
+            IsthmusError: the server refused, failed or was lost.
+        """
+        passage = Passage(attempt)
+        try:
+            return await self._through(passage, act)
+        except Rejected as error:
+            declined = UserDeclined(
+                f"{attempt.action} {passage.attempt.object!r} of {passage.attempt.server!r} ended, "
+                "since the user declined what the server asked for in its course",
+                what="sampling.request",
+            )
+            self._failed(passage, declined)
+            try:
+                raise declined from error
+            finally:
+                del declined  # it keeps this frame, and must not be kept by it
+        except OutcomeUnknown as error:
+            error.call = passage.attempt.id
+            self._failed(passage, error)
+            raise
+        except BaseException as error:
+            self._failed(passage, error)
+            raise
+
+    async def explain(self, attempt: Attempt, act: Act[T]) -> Trace:
+        """What policy says to something, and why; nothing is done, and nothing written.
+
+        Raises:
+            Unknown, BadArguments: it could not be done at all.
+        """
+        attempt = await act.resolve(attempt)
+        act.check(attempt)
+        return self.policy.decide(attempt, self._facts(attempt, act), self.grants)
+
+    async def _through(self, passage: Passage, act: Act[T]) -> T:
+        try:
+            attempt = passage.attempt = await act.resolve(passage.attempt)
+        except HostError:
+            passage.attempt = act.meant or passage.attempt
+            raise
+        passage.facts = self._facts(attempt, act)
+        act.check(attempt)
+        if self.grants is not None:
+            with suppress(StoreUnavailable):  # then no grant counts, and a person is asked
+                await self.grants.fresh()
+        self._judge(passage)
+        if not self._dry:
+            await self._decided(passage, act)
+        if self._dry:  # or became so while somebody was asked
+            return self._imagined(passage, act)
+        if passage.attempt.action not in SERVER_ACTIONS:
+            return await self._do(passage, act)
+        slots = await self._enter(passage, act)
+        attempt = passage.attempt
+        if self.mode == "dry-run":  # since it waited
+            self._leave(attempt, slots)
+            return self._imagined(passage, act)
+        self.flying.add(attempt)
+        try:
+            return await self._do(passage, act)
+        finally:
+            self.flying.remove(attempt)
+            self._leave(attempt, slots)
+
+    @property
+    def _dry(self) -> bool:
+        """Whether it is only said what would be done."""
+        return self.mode == "dry-run"
+
+    async def _enter(self, passage: Passage, act: Act[T]) -> ServerSlots | None:
+        """Wait for a place at the server; whoever had to wait is judged as things are by then.
+
+        Raises:
+            Denied: by now it may not be done.
+            Exhausted: it comes too soon, too many wait, or its run has ended.
+        """
+        again = False
+        while True:
+            attempt = passage.attempt
+            waits = self._limits.must_wait(attempt)
+            slots = await self._limits.enter(attempt, again=again)
+            if not waits:
+                return slots
+            try:
+                if await self._may_still(passage, act):
+                    return slots
+            except BaseException:
+                self._leave(attempt, slots)
+                raise
+            self._leave(attempt, slots)  # nobody waits for a person's answer
+            await self._consent(passage, act)
+            again = True
+
+    async def _may_still(self, passage: Passage, act: Act[T]) -> bool:
+        """Judge once more what was let through, and counted; False where a person has to be asked.
+
+        Raises:
+            Denied: by now it may not be done.
+            Exhausted: its run has ended.
+        """
+        grants, before = self.grants, passage.trace
+        if grants is not None:
+            with suppress(StoreUnavailable):  # then no grant counts, and a person is asked
+                await grants.fresh()
+        if passage.run is not None:
+            passage.run.check_open()
+        facts = self._facts(passage.attempt, act)
+        own = {rule: facts.calls.get(rule, 1) - 1 for rule in passage.counted}
+        facts = structs.replace(facts, calls={**facts.calls, **own})
+        decision = passage.decision if passage.waited else None
+        if decision is not None:  # whoever said yes may have gone
+            facts = structs.replace(facts, attended=True, assurance=decision.assurance)
+        passage.facts = facts
+        trace = self._judge(passage, again=True)
+        if decision is not None:
+            return rank_assurance(decision.assurance) >= rank_assurance(trace.obligations.assurance)
+        if act.asks(passage.attempt, trace):
+            # by this very attempt: nobody took the grant back, and the rule that took it still asks
+            same = (trace.rule, trace.obligations) == (before.rule, before.obligations)
+            return passage.used_up and same
+        if trace.grant and trace.grant != before.grant and grants is not None:
+            return await grants.use(trace.grant)
+        return True
+
+    def _leave(self, attempt: Attempt, slots: ServerSlots | None) -> None:
+        self._limits.leave(attempt, slots)
+
+    # Policy
+
+    def _facts(self, attempt: Attempt, act: Act[T]) -> Facts:
+        """What policy looks at: what the act knows, and what is the same for all acts."""
+        facts, broker = act.facts(attempt), self.broker
+        run = self.runs.find(attempt.run) if attempt.run else None
+        return structs.replace(
+            facts,
+            labels=facts.labels if run is None else facts.labels | run.labels,
+            chain=facts.chain if run is None else (*facts.chain, *run.chain),
+            now=self._clock(),
+            attended=act.begun or broker.attended,
+            assurance=ASSURANCE_LEVELS[-1] if act.begun else broker.assurance,
+            calls=self.runs.outside(attempt.principal) if run is None else run.counts,
+        )
+
+    def _judge(self, passage: Passage, *, again: bool = False) -> Trace:
+        """What policy says.
+
+        Args:
+            passage: to what.
+            again: the same was judged before.
+
+        Raises:
+            Denied: no.
+        """
+        attempt, facts = passage.attempt, passage.facts
+        passage.run = self.runs.find(attempt.run) if attempt.run else None
+        passage.judged = self.policy, self._so_far(passage)
+        trace = passage.trace = self.policy.decide(attempt, facts, self.grants)
+        if self.shadow is not None and not again:
+            self._compare(passage, self.shadow.decide(attempt, facts, self.grants))
+        if trace.effect == "deny":
+            raise Denied(
+                f"{attempt.action} {attempt.object!r} of server {attempt.server!r} is denied: "
+                f"{trace.reason or trace.rule}",
+                rule=trace.rule,
+                reason=trace.reason,
+            )
+        return trace
+
+    def _compare(self, passage: Passage, shadow: Trace) -> None:
+        """Write down where the policy that is tried beside would have it otherwise."""
+        if shadow.effect != passage.trace.effect:
+            detail = {
+                "shadow": shadow.effect,
+                "rule": shadow.rule,
+                "reason": shadow.reason,
+                "policy": shadow.policy,
+            }
+            self.audit.note(passage.row("policy", detail=detail))
+
+    def _imagined(self, passage: Passage, act: Act[T]) -> T:
+        result = act.imagined(passage.attempt, passage.trace)
+        self.audit.note(passage.row("outcome", detail={"dry_run": True}, failed=False))
+        return result
+
+    def _so_far(self, passage: Passage) -> int:
+        """How much of what counts with this attempt was let through so far."""
+        run = passage.run
+        return self.runs.let_through if run is None else run.calls
+
+    async def _decided(self, passage: Passage, act: Act[T]) -> None:
+        """Have policy, and a person where it wants one, let an attempt through; it counts then.
+
+        Raises:
+            Denied: they do not.
+            Exhausted: the run has used up what it has.
+        """
+        grants = self.grants
+        while True:
+            grant = passage.trace.grant
+            if grant and grants is not None and not passage.waited:
+                if not await grants.use(grant):
+                    self._judge(passage)  # it was revoked, or used up, just now
+                    continue
+                passage.used_up = not grants.holds(grant)
+            if not passage.waited and act.asks(passage.attempt, passage.trace):
+                await self._consent(passage, act)
+            if self._lets_through(passage, act):
+                break
+        decision, demanded = passage.decision, passage.trace.obligations
+        # what no rule lets last was said for this once, whatever a surface made of it
+        if decision is not None and decision.remember in demanded.remember and grants:
+            given = await grants.remember(
+                passage.attempt, passage.facts, decision, uses=demanded.max_calls
+            )
+            if given is not None:
+                more = {"scope": given.scope, "until": given.until, "uses": given.uses}
+                row = passage.row("grant", detail=more)
+                self.audit.note(structs.replace(row, grant=given.id))
+
+    def _lets_through(self, passage: Passage, act: Act[T]) -> bool:
+        """Count an attempt; False where it has to be asked about after all.
+
+        Without waiting, so that of many at once no more are let through than may be. What has
+        changed since it was decided on counts: the rules, and what else was let through.
+
+        Raises:
+            Denied: by now it may not be done.
+            Exhausted: the run has used up what it has.
+        """
+        decision = passage.decision if passage.waited else None
+        if passage.judged != (self.policy, self._so_far(passage)):
+            facts = self._facts(passage.attempt, act)
+            if decision is not None:  # whoever said yes may have gone
+                facts = structs.replace(facts, attended=True, assurance=decision.assurance)
+            passage.facts = facts
+            trace = self._judge(passage, again=True)
+            if decision is None and act.asks(passage.attempt, trace):
+                return False
+        if passage.run is not None:
+            passage.run.begin()
+        passage.counted = tuple(find_counted_rules(passage.trace))
+        self.runs.counted(passage.run, passage.attempt.principal, passage.counted)
+        return True
+
+    # Consent
+
+    async def _consent(self, passage: Passage, act: Act[T]) -> None:
+        """Ask a person; the passage has what they made of it.
+
+        Raises:
+            Denied: they said no, or nothing.
+        """
+        for _ in range(MAX_EDIT_ROUNDS):
+            decision = passage.decision = await self.broker.ask(
+                self._interaction(passage, act), self._lasting(passage)
+            )
+            passage.waited = True
+            if decision.verdict != "allow":
+                raise make_denial(passage.attempt, passage.trace, decision)
+            if passage.trace.obligations.redact and decision.edited is not UNSET:
+                whole = restore_hidden(decision.edited, dict(passage.attempt.arguments))
+                decision = passage.decision = structs.replace(decision, edited=whole)
+            edited = act.edited(passage.attempt, decision)
+            if edited is passage.attempt:
+                break
+            passage.attempt = edited
+            passage.facts = self._facts(edited, act)
+            act.check(edited)
+            trace = self._judge(passage)
+            if rank_assurance(decision.assurance) >= rank_assurance(trace.obligations.assurance):
+                break
+        else:
+            raise make_denial(passage.attempt, passage.trace, Decision(verdict="deny", by="edits"))
+
+    def _interaction(self, passage: Passage, act: Act[T]) -> Interaction:
+        attempt, trace, now = passage.shown(), passage.trace, self._clock()
+        timeout = trace.obligations.timeout
+        return Interaction(
+            id=new_id(),
+            attempt=attempt,
+            payload=act.payload(attempt, trace),
+            trace=trace,
+            risk=rate_risk(attempt, passage.facts),
+            opened=now,
+            deadline=now + (self._patience(attempt.server) if timeout is None else timeout),
+            coalesce=act.coalesce(attempt),
+        )
+
+    @staticmethod
+    def _lasting(passage: Passage) -> TaskQuestion | None:
+        """The name of what a task asks, which is asked again after a restart."""
+        asked = QUESTION_ORIGIN.get()
+        if asked is None or not asked.task:
+            return None
+        attempt = passage.attempt
+        # What is asked is part of its name: an answer is none to another question of that name.
+        asks = digest_arguments((attempt.object, attempt.arguments))
+        if asks is None:
+            return None
+        where = make_connection_key(attempt.server, attempt.isolation, passage.facts.identity)
+        return TaskQuestion(where, asked.task, f"{attempt.action} {asked.key} {asks}")
+
+    # Dispatch
+
+    async def _do(self, passage: Passage, act: Act[T]) -> T:
+        attempt = passage.attempt
+        await self.audit.intent(passage.intent())
+        passage.intended = True
+        await act.recheck(attempt, waited=passage.waited)
+        # whatever took its time so far, the rules that hold now decide
+        if passage.judged[0] is not self.policy and not await self._may_still(passage, act):
+            raise Denied(
+                f"{attempt.action} {attempt.object!r} of server {attempt.server!r} has to be asked "
+                "about by rules that were changed while it was on its way: call again",
+                rule=passage.trace.rule,
+                by="policy",
+            )
+        if self.events:
+            self.events.tell(AttemptBegan(attempt=passage.shown()))
+        self.flying.begin(attempt)
+        token = CURRENT_ATTEMPT.set(attempt)
+        try:
+            result = await act.dispatch(attempt)
+        finally:
+            CURRENT_ATTEMPT.reset(token)
+            self.flying.end(attempt)
+        pointers = passage.trace.obligations.redact
+        if pointers:  # of the whole: what is cut off, and kept, has to be without it, too
+            result = act.redact(result, pointers)
+        result = await act.review(attempt, result)
+        self._done(passage, act.outcome(result))
+        return result
+
+    def _done(self, passage: Passage, outcome: ActOutcome) -> None:
+        run = passage.run
+        if run is not None:
+            self._take_over(passage)
+            run.spend(outcome)
+        self.audit.note(passage.outcome(outcome))
+        if self.events:
+            self.events.tell(
+                AttemptEnded(
+                    id=passage.attempt.id, failed=outcome.failed, seconds=passage.seconds()
+                )
+            )
+
+    @staticmethod
+    def _take_over(passage: Passage) -> None:
+        """The run has read what a server said."""
+        if passage.run is not None and passage.attempt.action in SERVER_ACTIONS:
+            passage.run.taken.take(passage.attempt, passage.facts)
+
+    def _failed(self, passage: Passage, error: BaseException) -> None:
+        """It is over without a result: written down whatever the reason."""
+        if isinstance(error, PeerError) and passage.intended:
+            self._take_over(passage)  # the words of an error are words of the server
+        self.audit.note(passage.failure(error))
+        if self.events:
+            said = str(error) if isinstance(error, IsthmusError) else ""
+            self.events.tell(
+                AttemptEnded(
+                    id=passage.attempt.id,
+                    failed=True,
+                    error=type(error).__name__,
+                    reason=clean_text(said[:MAX_REASON_CHARS]),
+                    seconds=passage.seconds(),
+                )
+            )
+
+
+def find_counted_rules(trace: Trace) -> list[str]:
+    """The rules that an attempt counts for: the deciding one, and where it asks all that ask."""
+    asks = bool(trace.matches) and trace.matches[0].effect == "ask"
+    others = (match.rule for match in trace.matches if asks and match.effect == "ask")
+    return list(dict.fromkeys((trace.rule, *others)))
+
+
+def make_denial(attempt: Attempt, trace: Trace, decision: Decision) -> Denied:
+    """What somebody is told who may not do something."""
+    why = f": {decision.reason}" if decision.reason else ""
+    return Denied(
+        f"{attempt.action} {attempt.object!r} of server {attempt.server!r} was not allowed "
+        f"({decision.by or 'somebody'}){why}",
+        rule=trace.rule,
+        by=decision.by,
+        verdict="cancel" if decision.verdict == "cancel" else "deny",
+        reason=decision.reason,
+    )

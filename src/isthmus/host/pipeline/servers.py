@@ -1,0 +1,338 @@
+"""What acts need to know of servers, and how they reach them: worked out once, kept while it holds."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET, structs
+
+from isthmus.client.client import Client
+from isthmus.errors import ConnectionLost
+from isthmus.host.approvals.fingerprints import Fingerprints, ToolChange
+from isthmus.host.catalog.catalog import HostCatalog
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.entries import Labels, ServerEntry
+from isthmus.host.model.errors import Denied, Quarantined, ServerUnavailable, Unknown
+from isthmus.host.model.facts import Facts
+from isthmus.host.pipeline.results import KeptResults
+from isthmus.host.pipeline.runs import RunLinks
+from isthmus.host.pipeline.validation import ToolSchemas
+from isthmus.host.supervisor.identity import identify_server
+from isthmus.host.supervisor.supervisor import Supervisor
+from isthmus.wire import Tool
+
+if TYPE_CHECKING:
+    from isthmus.host.pipeline.tasks import HostTasks
+
+__all__ = ["KnownServers", "KnownTool", "find_labels"]
+
+MAX_KNOWN_TOOLS = 10_000
+"""Tools that are kept with what is known of them."""
+
+ReleaseTool = Callable[[Attempt, Tool, ToolChange], Awaitable[None]]
+"""Asks a person whether a tool that has changed may be used; raises ``Denied`` where it may not."""
+
+
+class KnownTool:
+    """What is known of one tool at one connection.
+
+    Attributes:
+        entry: its server, as the configuration has it.
+        tool: its definition, and ``client`` whom it was learned with.
+        facts: what policy is to know of it.
+    """
+
+    __slots__ = ("client", "entry", "facts", "tool")
+
+    def __init__(self, entry: ServerEntry, tool: Tool, client: Client, facts: Facts) -> None:
+        self.entry = entry
+        self.tool = tool
+        self.client = client
+        self.facts = facts
+
+
+class KnownServers:
+    """The servers of a host, as acts see them.
+
+    Args:
+        supervisor: keeps them.
+        catalog: what they have.
+        fingerprints: what their tools were when they were approved.
+        workspace: the folder that is worked in.
+
+    Attributes:
+        release: asks whether a changed tool may be used.
+        tasks: keeps calls that became tasks.
+    """
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        catalog: HostCatalog,
+        fingerprints: Fingerprints,
+        *,
+        workspace: str = "",
+    ) -> None:
+        self.supervisor = supervisor
+        self.catalog = catalog
+        self.fingerprints = fingerprints
+        self.schemas = ToolSchemas()
+        self.results = KeptResults()
+        self.links = RunLinks()
+        self.release: ReleaseTool = refuse_release
+        self.tasks: HostTasks | None = None
+        self._workspace = workspace
+        self._known: dict[tuple[str, str, str], KnownTool] = {}
+        self._identities: dict[str, tuple[ServerEntry, Client | None, str]] = {}
+        self._learning: dict[tuple[str, str], tuple[Client, asyncio.Task[None]]] = {}
+
+    # Who is meant
+
+    def entry(self, name: str) -> ServerEntry:
+        """What the configuration says of a server.
+
+        Raises:
+            Unknown: there is none of this name.
+        """
+        return self.supervisor.server(name).entry
+
+    def isolation(self, server: str, principal: str, run: str) -> str:
+        """Whose connection somebody uses.
+
+        Raises:
+            Unknown: there is no such server, or it wants a run and there is none.
+        """
+        instance = self.entry(server).options.instance
+        if instance == "shared":
+            return ""
+        if instance == "per-user":
+            return principal
+        if not run:
+            raise Unknown(
+                f"server {server!r} has a connection for each session: call it within a run, "
+                "run=host.run()"
+            )
+        return run
+
+    def client(self, server: str, isolation: str) -> Client | None:
+        """The client that is open just now, if one is."""
+        hosted = self.supervisor.servers.get(server)
+        line = None if hosted is None else hosted.lines.get(isolation)
+        return None if line is None else line.client
+
+    def identity(self, server: str, isolation: str = "") -> str:
+        """What a server is bound to: looked at once for each connection, since that runs it."""
+        return self.identity_of(self.entry(server), isolation)
+
+    def identity_of(self, entry: ServerEntry, isolation: str = "") -> str:
+        """What an entry is bound to, also where the configuration has another one by now."""
+        server, client = entry.name, self.client(entry.name, isolation)
+        known = self._identities.get(server)
+        if known is not None and client is not None and known[0] is entry and known[1] is client:
+            return known[2]
+        found = identify_server(entry)
+        self._identities[server] = entry, client, found
+        return found
+
+    def facts(self, server: str, isolation: str = "", object: str = "") -> Facts:
+        """What policy is to know of a server, or of something of it that is no tool.
+
+        Args:
+            server: its name.
+            isolation: whose connection.
+            object: what of it, for labels.
+        """
+        entry, client = self.entry(server), self.client(server, isolation)
+        return Facts(
+            identity=self.identity_of(entry, isolation),
+            trust=entry.options.trust,
+            target=find_labels(entry, object),
+            era=client.revision.name if client is not None else "",
+            transport=entry.kind if entry.command or entry.url else "memory",
+            workspace=self._workspace,
+            cwd=entry.cwd,
+        )
+
+    # Tools
+
+    async def known(self, attempt: Attempt) -> KnownTool:
+        """The tool that an attempt means, if it is what it was when it was approved.
+
+        Its server is started for that: nobody is to be asked about what cannot be done, or about
+        what it once was.
+
+        Raises:
+            Unknown: there is no such tool.
+            ServerUnavailable: the server cannot be reached.
+            Quarantined: it has changed, and nobody released it.
+        """
+        server, own, isolation = attempt.server, attempt.object, attempt.isolation
+        client = self.client(server, isolation)
+        if client is None:  # what it had in an earlier run may be something else by now
+            async with self.supervisor.use(server, isolation, again=True) as client:
+                await self.learned(server, client, isolation)
+        elif not self._has_learned(server, client, isolation):
+            await self.learned(server, client, isolation)
+        try:
+            tool = self.catalog.tool(server, own, isolation)
+        except Unknown:
+            if not await self.catalog.look_again(server, isolation):
+                raise
+            tool = self.catalog.tool(server, own, isolation)
+        key = server, own, isolation
+        known = self._known.get(key)
+        if known is not None and known.tool is tool and known.client is client:
+            return known
+        return await self._learn(key, attempt, tool, client)
+
+    async def _learn(
+        self, key: tuple[str, str, str], attempt: Attempt, tool: Tool, client: Client
+    ) -> KnownTool:
+        server, own, isolation = key
+        entry, facts = self.entry(server), self.facts(server, isolation, own)
+        found = self.fingerprints.check(server, facts.identity, tool)
+        if found is None:
+            found = await self.fingerprints.learn(server, facts.identity, tool)
+        if isinstance(found, ToolChange):
+            await self.release(attempt, tool, found)
+            found = found.fingerprint
+        annotations = None if tool.annotations is UNSET else tool.annotations
+        facts = structs.replace(facts, annotations=annotations, fingerprint=found)
+        if len(self._known) >= MAX_KNOWN_TOOLS:
+            self._known.clear()
+        known = self._known[key] = KnownTool(entry, tool, client, facts)
+        return known
+
+    async def still(self, attempt: Attempt, known: KnownTool, *, waited: bool) -> None:
+        """See whether a tool is still what it was a while ago.
+
+        Where a person was asked meanwhile, what the server has told since then is waited for.
+
+        Raises:
+            Denied: its server is another one.
+            Quarantined: it has changed.
+            Unknown: it is gone.
+        """
+        server, isolation = attempt.server, attempt.isolation
+        self.same(attempt, known.entry, known.facts.identity)
+        if waited:
+            async with self.supervisor.use(server, isolation, again=True) as client:
+                if client is known.client:
+                    with report_lost_listing(server):
+                        # what is said over HTTP may be lost on the way
+                        tells = not known.entry.url and announces_tools(client)
+                        await self.catalog.settle(server, "tools", isolation, tells=tells)
+                else:
+                    await self.learned(server, client, isolation)
+            self.same(attempt, known.entry, known.facts.identity)
+        now = self.catalog.tool(server, attempt.object, isolation)
+        if now is known.tool:
+            return
+        found = self.fingerprints.check(server, known.facts.identity, now)
+        if found != known.facts.fingerprint:
+            raise Quarantined(
+                f"tool {attempt.object!r} of server {server!r} is not what it was when this call "
+                "was decided on: it was not made. The next call shows what has changed",
+                by="fingerprint",
+            )
+
+    def same(self, attempt: Attempt, entry: ServerEntry, bound: str) -> None:
+        """See that a server is the one that somebody decided about.
+
+        Args:
+            attempt: what they decided about.
+            entry: the server, as the configuration had it then.
+            bound: what it was bound to.
+
+        Raises:
+            Denied: another one has its name.
+        """
+        name, now = attempt.server, self.entry(attempt.server)
+        if now is not entry and now != entry:
+            what = "its entry in the configuration is another one"
+        elif self.identity_of(now, attempt.isolation) != bound:
+            what = "its program or its address is another one"
+        else:
+            return
+        raise Denied(
+            f"{attempt.action} {attempt.object!r} was decided on for server {name!r} as it was, and "
+            f"{what} by now: nothing was done; ask again",
+            by="config",
+        )
+
+    def _has_learned(self, server: str, client: Client, isolation: str) -> bool:
+        """Whether this client has said what it has: what is known may be of an earlier run."""
+        learning = self._learning.get((server, isolation))
+        return learning is not None and learning[0] is client and has_succeeded(learning[1])
+
+    async def learned(self, server: str, client: Client, isolation: str = "") -> None:
+        """See to it that the catalog has heard this client: once for each."""
+        key = server, isolation
+        learning = self._learning.get(key)
+        broke = learning is not None and learning[1].done() and not has_succeeded(learning[1])
+        if learning is None or learning[0] is not client or broke:
+            task = asyncio.ensure_future(self.catalog.on_ready(server, client, isolation))
+            learning = self._learning[key] = client, task
+        with report_lost_listing(server):
+            await asyncio.shield(learning[1])
+
+    def gone(self, server: str, isolation: str = "") -> None:
+        """A connection is no more."""
+        self._learning.pop((server, isolation), None)
+        self.catalog.on_stopped(server, isolation)
+
+    async def close(self) -> None:
+        """Learn nothing more."""
+        tasks = [task for _, task in self._learning.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def find_labels(entry: ServerEntry, object: str) -> Labels:
+    """What the data of a server, or of a tool of it, is."""
+    for glob, labels in entry.options.tools.labels.items():
+        if object and fnmatchcase(object, glob):
+            return labels
+    return entry.options.labels
+
+
+def announces_tools(client: Client) -> bool:
+    """Whether a server says when its list of tools is another one."""
+    tools = client.capabilities.tools
+    return tools is not UNSET and tools.list_changed is True
+
+
+def has_succeeded(task: "asyncio.Task[None]") -> bool:
+    """Whether it is done, and nothing went wrong."""
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+@contextmanager
+def report_lost_listing(server: str) -> Iterator[None]:
+    """While a server is asked what it has: a connection that breaks has carried no call.
+
+    Raises:
+        ServerUnavailable: it broke.
+    """
+    try:
+        yield
+    except ConnectionLost as error:
+        raise ServerUnavailable(
+            f"{server} has not said what it has, so nothing was sent: {error}", server=server
+        ) from error
+
+
+async def refuse_release(attempt: Attempt, tool: Tool, change: ToolChange) -> None:
+    """Release nothing.
+
+    Raises:
+        Quarantined: always.
+    """
+    raise Quarantined(
+        f"tool {tool.name!r} of server {attempt.server!r} has changed since it was approved "
+        f"({change.known[:12]} is now {change.fingerprint[:12]})",
+        by="fingerprint",
+    )

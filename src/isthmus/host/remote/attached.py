@@ -1,0 +1,427 @@
+"""A host in another process, seen from here: the same view as of one in this process."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+import msgspec
+
+from isthmus import errors as every
+from isthmus.errors import IsthmusError
+from isthmus.host.approvals.broker import RISK_RANKS
+from isthmus.host.model import errors
+from isthmus.host.model.errors import BadArguments, HostError
+from isthmus.host.model.events import (
+    HostEvent,
+    HostEvents,
+    HostNotice,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.trace import Assurance
+from isthmus.host.model.view import AuditLine, GrantLine, ServerDo, ServerStatus, ToolLine
+from isthmus.host.remote.protocol import (
+    MAX_ANSWER_BYTES,
+    MAX_REQUEST_BYTES,
+    SOCKET_NAME,
+    AskAttend,
+    AskAudit,
+    AskCall,
+    AskDecide,
+    AskExplain,
+    AskGrants,
+    AskHello,
+    AskLeave,
+    AskLog,
+    AskPrompt,
+    AskRead,
+    AskRevoke,
+    AskServer,
+    AskStop,
+    AskTools,
+    ErrorDetail,
+    EventMessage,
+    HostMessage,
+    HostRequest,
+    Part,
+    RequestDone,
+    RequestFailed,
+    StateMessage,
+    encode_line,
+)
+from isthmus.wire import CallToolResult, GetPromptResult, ReadResourceResult
+from isthmus.wire.reading import reader
+
+if TYPE_CHECKING:
+    from isthmus.client.model.results import ToolResult
+
+__all__ = ["AttachedHost", "HostGone"]
+
+T = TypeVar("T")
+
+MESSAGE_DECODER = msgspec.json.Decoder(HostMessage)
+
+NONE_TYPE = type(None)
+
+CONNECT_TIMEOUT_S = 10.0
+"""Seconds until a host has said hello."""
+
+
+class HostGone(HostError):
+    """The host that this surface was attached to is not there, or is there no more."""
+
+
+class AttachedHost:
+    """A view of the host that runs on a state, in whichever process that is.
+
+    When the host goes, questions go from :meth:`pending`, :meth:`events` ends after an event that
+    says so, and everything else raises :class:`HostGone`.
+
+    Args:
+        folder: of the host's state.
+        part: ``surface`` to show questions and answer them; ``program`` to call and nothing else.
+        name: what a program is called on cards, and in the audit log as ``agent:NAME``.
+
+    Attributes:
+        gone: why nothing more comes; empty while the host is there.
+
+    Raises:
+        HostGone: no host runs on this state.
+
+    Example::
+
+        async with Attached("state") as view:
+            for interaction in view.pending():
+                ...
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, part: Part = "surface", name: str = ""
+    ) -> None:
+        self.gone = ""
+        self._part: Part = part
+        self._name = name
+        self._path = Path(folder).expanduser().absolute() / SOCKET_NAME
+        self._events = HostEvents()
+        self._pending: dict[str, Interaction] = {}
+        self._servers: list[ServerStatus] = []
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._kinds: dict[int, Any] = {}
+        self._last = 0
+        self._writer: asyncio.StreamWriter | None = None
+        self._hearing: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                reader, writer = await self._connected()
+                self._writer = writer
+                self._hearing = asyncio.ensure_future(self._hear(reader))
+                await self._ask(AskHello(id=self._next(), part=self._part, name=self._name), int)
+        except TimeoutError:
+            await self.close()
+            raise HostGone(f"the host at {self._path} does not answer") from None
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if not hasattr(asyncio, "open_unix_connection"):
+            raise HostGone("this system's Python has no Unix sockets: no host can be attached to")
+        try:
+            reader, writer = await asyncio.open_unix_connection(self._path, limit=MAX_ANSWER_BYTES)
+        except OSError as error:
+            raise HostGone(
+                f"no host runs on {self._path.parent} ({error.strerror}): start one with "
+                "`isthmus host`"
+            ) from None
+        from isthmus.transports.sockets import read_peer_user  # not needed until it connects
+
+        user = read_peer_user(writer.get_extra_info("socket"))
+        if user is not None and user != os.getuid():
+            writer.close()  # whoever made the socket would show us questions of their own
+            raise HostGone(f"the host at {self._path} is another user's: it is not attached to")
+        return reader, writer
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Look no more; safe to call twice."""
+        hearing, self._hearing = self._hearing, None
+        if hearing is not None:
+            hearing.cancel()
+            await asyncio.gather(hearing, return_exceptions=True)
+        self._end("this surface was closed")
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    # The view
+
+    def pending(self) -> Sequence[Interaction]:
+        """The questions that wait; see :meth:`HostView.pending`."""
+        order = self._pending.values()
+        return sorted(order, key=lambda one: (RISK_RANKS[one.risk], one.opened, one.id))
+
+    async def decide(self, id: str, decision: Decision) -> bool:
+        """Answer a question; see :meth:`HostView.decide`."""
+        return await self._ask(AskDecide(id=self._next(), question=id, decision=decision), bool)
+
+    def attend(
+        self, name: str, assurance: Assurance = "local_ui"
+    ) -> AbstractAsyncContextManager[None]:
+        """Look and answer; see :meth:`HostView.attend`."""
+        return self._attending(name, assurance)
+
+    @asynccontextmanager
+    async def _attending(self, name: str, assurance: Assurance) -> AsyncIterator[None]:
+        number = self._next()
+        await self._ask(AskAttend(id=number, name=name, assurance=assurance), NONE_TYPE)
+        try:
+            yield
+        finally:
+            with suppress(HostGone):  # then nobody attends there anyway
+                await self._ask(AskLeave(id=self._next(), attended=number), NONE_TYPE)
+
+    def events(self) -> AsyncIterator[HostEvent]:
+        """What happens from now on; see :meth:`HostView.events`."""
+        stream = self._events.listen()
+        if self.gone:
+            stream.put(HostNotice(about="gone", text=self.gone))
+            stream.close()
+        return stream
+
+    def servers(self) -> Sequence[ServerStatus]:
+        """How every server is; see :meth:`HostView.servers`."""
+        return list(self._servers)
+
+    async def server_do(self, name: str, what: ServerDo) -> None:
+        """Have something done with a server; see :meth:`HostView.server_do`."""
+        await self._ask(AskServer(id=self._next(), server=name, what=what), NONE_TYPE)
+
+    async def log_tail(self, server: str) -> Sequence[str]:
+        """The last lines of a server's log; see :meth:`HostView.log_tail`."""
+        return await self._ask(AskLog(id=self._next(), server=server), list[str])
+
+    async def grants(self) -> Sequence[GrantLine]:
+        """Every yes that lasts; see :meth:`HostView.grants`."""
+        return await self._ask(AskGrants(id=self._next()), list[GrantLine])
+
+    async def revoke(self, id: str) -> bool:
+        """End a grant; see :meth:`HostView.revoke`."""
+        return await self._ask(AskRevoke(id=self._next(), grant=id), bool)
+
+    async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
+        """The last rows of the audit log; see :meth:`HostView.audit_tail`."""
+        return await self._ask(AskAudit(id=self._next(), count=count), list[AuditLine])
+
+    async def explain(self, id: str) -> Sequence[str]:
+        """Why a question is asked; see :meth:`HostView.explain`."""
+        return await self._ask(AskExplain(id=self._next(), question=id), list[str])
+
+    # Calls
+
+    def begin_run(self, principal: str = "") -> str:  # noqa: ARG002 - as the host has it
+        """The run of this connection, which the host keeps."""
+        return ""
+
+    def _principal(self, said: str) -> str:
+        return said or (f"agent:{self._name}" if self._name else "")
+
+    async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
+        """The tools of one server, or of all; see :meth:`HostView.tools`."""
+        who = self._principal(principal)
+        ask = AskTools(id=self._next(), server=server, principal=who)
+        return await self._ask(ask, list[ToolLine])
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,  # noqa: ARG002 - this connection has one
+        timeout: float | None = None,
+    ) -> "ToolResult":
+        """Call a tool; see :meth:`isthmus.host.Host.call`, whose errors are raised here, too.
+
+        What it gives, and what policy makes of that, counts for all calls of this connection.
+        """
+        from isthmus.client.model.results import ToolResult  # few surfaces call
+
+        ask = AskCall(
+            id=self._next(),
+            name=name,
+            arguments=dict(arguments or {}),
+            server=server,
+            principal=self._principal(principal),
+            timeout=timeout,
+        )
+        return ToolResult(name, await self._ask(ask, CallToolResult))
+
+    async def read(
+        self,
+        uri: str,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,  # noqa: ARG002 - this connection has one
+    ) -> ReadResourceResult:
+        """Read a resource; see :meth:`isthmus.host.Host.read`."""
+        who = self._principal(principal)
+        ask = AskRead(id=self._next(), uri=uri, server=server, principal=who)
+        return await self._ask(ask, ReadResourceResult)
+
+    async def prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        server: str = "",
+        principal: str = "",
+        run: str | None = None,  # noqa: ARG002 - this connection has one
+    ) -> GetPromptResult:
+        """Get a prompt; see :meth:`isthmus.host.Host.prompt`."""
+        ask = AskPrompt(
+            id=self._next(),
+            name=name,
+            arguments=dict(arguments or {}),
+            server=server,
+            principal=self._principal(principal),
+        )
+        return await self._ask(ask, GetPromptResult)
+
+    # The connection
+
+    def _next(self) -> int:
+        self._last += 1
+        return self._last
+
+    async def _ask(self, ask: HostRequest, kind: type[T]) -> T:
+        """Ask for something, and wait for what comes of it.
+
+        Raises:
+            HostGone: the host is not there any more.
+            BadArguments: it is too much for one line.
+        """
+        if self.gone or self._writer is None:
+            raise HostGone(self.gone or "this surface is not attached yet")
+        try:
+            said = encode_line(ask)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadArguments(f"what is given cannot be sent: {error}") from error
+        if len(said) > MAX_REQUEST_BYTES:
+            raise BadArguments(
+                f"{len(said)} bytes are more than a host takes ({MAX_REQUEST_BYTES})"
+            )
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._answers[ask.id] = answer
+        self._kinds[ask.id] = kind
+        try:
+            self._writer.write(said)
+            with suppress(ConnectionError):  # whoever hears tells us so
+                await self._writer.drain()
+            return cast("T", await answer)
+        except asyncio.CancelledError:
+            self._stop(ask.id)
+            raise
+        finally:
+            self._answers.pop(ask.id, None)
+            self._kinds.pop(ask.id, None)
+
+    def _stop(self, asked: int) -> None:
+        """Tell the host that nobody waits for this any more."""
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(encode_line(AskStop(id=self._next(), asked=asked)))
+
+    async def _hear(self, reader: asyncio.StreamReader) -> None:
+        why = "the host is gone"
+        try:
+            while said := await reader.readline():
+                told = MESSAGE_DECODER.decode(said)
+                if isinstance(told, RequestFailed) and told.id is None:
+                    why = told.refusal.text
+                    break
+                self._take(told)
+        except (ConnectionError, ValueError) as error:
+            why = f"the host is gone: {error}"
+        finally:
+            self._end(why)
+
+    def _take(self, told: RequestDone | RequestFailed | EventMessage | StateMessage) -> None:
+        match told:
+            case StateMessage():
+                if told.servers is not None:
+                    self._servers = told.servers
+                if told.pending is not None:
+                    self._pending = {one.id: one for one in told.pending}
+            case EventMessage():
+                self._happened(told.event)
+            case RequestFailed():
+                self._settle(told.id or 0, error=make_error(told.refusal))
+            case RequestDone():
+                self._answered(told)
+
+    def _answered(self, told: RequestDone) -> None:
+        try:
+            result = reader(self._kinds.get(told.id, Any))(told.result)
+        except ValueError as error:
+            self._settle(told.id, error=HostError(f"the host's answer is none: {error}"))
+        else:
+            self._settle(told.id, result)
+
+    def _settle(self, id: int, result: Any = None, error: Exception | None = None) -> None:
+        answer = self._answers.get(id)
+        if answer is None or answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)
+
+    def _happened(self, event: HostEvent) -> None:
+        if isinstance(event, QuestionAsked):
+            self._pending[event.interaction.id] = event.interaction
+        elif isinstance(event, QuestionAnswered):
+            self._pending.pop(event.id, None)
+        self._events.tell(event)
+
+    def _end(self, why: str) -> None:
+        """Nothing more comes: whoever waits is told."""
+        if self.gone:
+            return
+        self.gone = why
+        self._pending.clear()
+        for id in list(self._answers):
+            self._settle(id, error=HostGone(why))
+        self._events.tell(HostNotice(about="gone", text=why))
+        self._events.close()
+
+
+def make_error(refusal: ErrorDetail) -> IsthmusError:
+    """The error that the host raised, by its name, with its text and what else it knows."""
+    room = next((one for one in (errors, every) if refusal.error in one.__all__), None)
+    kind = HostError if room is None else getattr(room, refusal.error)
+    try:
+        made: IsthmusError = kind(refusal.text)
+    except TypeError:  # it is made of more than a text
+        made = HostError(refusal.text)
+    for name, value in refusal.more.items():
+        if name in vars(made):
+            setattr(made, name, value)
+    return made

@@ -1,0 +1,240 @@
+"""One server of the configuration, with all connections to it."""
+
+import asyncio
+from collections import deque
+from reprlib import Repr
+
+from isthmus.auth.redaction import redact
+from isthmus.core.redaction.patterns import redact_patterns
+from isthmus.core.text import clean_text
+from isthmus.host.audit.redaction import Redactor
+from isthmus.host.model.entries import ServerEntry
+from isthmus.host.model.errors import ServerUnavailable
+from isthmus.host.model.view import ServerStatus
+from isthmus.host.supervisor.connection import DRAIN_S, ConnectionHooks, ServerConnection
+from isthmus.host.supervisor.identity import identify_server
+from isthmus.host.supervisor.states import LIVE_STATES, ConnectionState
+from isthmus.transports.command import Command, hide_secrets
+from isthmus.transports.http.client.address import redact_url
+from isthmus.wire import LogMessageParams
+
+__all__ = ["HostedServer"]
+
+MAX_CONNECTIONS = 256
+"""Connections to one server for different users or sessions."""
+
+MAX_LOG_LINES = 200
+MAX_LOG_CHARS = 500
+MAX_NAME_CHARS = 100
+
+BRIEF_REPR = Repr()
+"""Shows the beginning of any JSON, in a time that does not grow with the rest of it."""
+
+BRIEF_REPR.maxlevel = 10
+BRIEF_REPR.maxdict = BRIEF_REPR.maxlist = BRIEF_REPR.maxstring = BRIEF_REPR.maxlong = MAX_LOG_CHARS
+
+STATE_PRECEDENCE: tuple[ConnectionState, ...] = (
+    "failed", "quarantined", "needs_auth", "backoff", "degraded", "draining", "connecting", "ready",
+    "idle", "disabled",
+)  # fmt: skip
+"""Which state tells most about a server that has several connections: the first of these."""
+
+
+class HostedServer:
+    """One server: its entry, and a line per isolation key.
+
+    Args:
+        entry: what the configuration says about it.
+        workshop: what connections are made with.
+
+    Attributes:
+        lines: the connections by isolation key; those that are stopped make room.
+        before: is over when the server that stood under this name before has ended, or has had its
+            time to: until then this one waits.
+    """
+
+    def __init__(
+        self,
+        entry: ServerEntry,
+        workshop: ConnectionHooks,
+        before: asyncio.Task[None] | None = None,
+    ) -> None:
+        self.entry = entry
+        self.lines: dict[str, ServerConnection] = {}
+        self.before = before
+        self._shop = workshop
+        self._log: deque[str] = deque(maxlen=MAX_LOG_LINES)
+        self._enabled = entry.options.enabled and entry.trusted
+        self._removed = False
+        self._line("")
+
+    def _line(self, isolation: str) -> ServerConnection:
+        line = self.lines.get(isolation)
+        if line is None:
+            if len(self.lines) >= MAX_CONNECTIONS:
+                self._make_room()
+            line = self.lines[isolation] = ServerConnection(self.entry, isolation, self._shop)
+            if not self._enabled:
+                line.enable(on=False)
+        return line
+
+    def _make_room(self) -> None:
+        for key, line in list(self.lines.items()):
+            if key and line.state in {"idle", "disabled"} and not line.in_flight:
+                del self.lines[key]
+                return
+        raise ServerUnavailable(
+            f"{self.entry.name} has {MAX_CONNECTIONS} connections for different users or sessions, and "
+            "none of them is free",
+            server=self.entry.name,
+            state=self.state,
+        )
+
+    async def line(self, isolation: str) -> ServerConnection:
+        """The connection for an isolation key, as soon as the server before this one is gone.
+
+        Raises:
+            ServerUnavailable: there are too many, or it was removed by then.
+        """
+        if self.before is not None and not self.before.done():
+            await asyncio.wait([self.before])
+        if self._removed and isolation not in self.lines:  # a new one would never be closed
+            raise self.lines[""].unavailable()
+        return self._line(isolation)
+
+    # How it is
+
+    @property
+    def state(self) -> ConnectionState:
+        """Where it stands: of several connections the one that tells most."""
+        states = {line.state for line in self.lines.values()}
+        return next(state for state in STATE_PRECEDENCE if state in states)
+
+    @property
+    def error(self) -> str:
+        """What went wrong last; empty if nothing did."""
+        if not self.entry.trusted and not self._enabled:
+            return f"{self.entry.source} may not start anything until its folder is trusted"
+        return next((line.error for line in self.lines.values() if line.error), "")
+
+    @property
+    def stderr(self) -> list[str]:
+        """The last lines it wrote to standard error, fit to be shown."""
+        return [text for line in self.lines.values() for text in line.stderr][-MAX_LOG_LINES:]
+
+    @property
+    def log(self) -> list[str]:
+        """Its last log messages, a line each, and what it wrote to standard error after them."""
+        return [redact_patterns(redact(line), chance=False) for line in (*self._log, *self.stderr)]
+
+    @property
+    def in_flight(self) -> int:
+        """What goes on there just now."""
+        return sum(line.in_flight for line in self.lines.values())
+
+    @property
+    def identity(self) -> str:
+        """What grants are bound to: its program as it is now, or its origin."""
+        return identify_server(self.entry)
+
+    def status(self) -> ServerStatus:
+        """How it is, for people: nothing in it is secret."""
+        state = self.state
+        line = next(line for line in self.lines.values() if line.state == state)
+        client = line.client
+        up = client is not None and line.state in LIVE_STATES
+        return ServerStatus(
+            name=self.entry.name,
+            state=state,
+            error=self.error if state not in LIVE_STATES else "",
+            where=describe_place(self.entry),
+            revision=client.revision.name if client is not None and up else "",
+            said=clean_text(
+                f"{client.info.name[:MAX_NAME_CHARS]} {client.info.version[:MAX_NAME_CHARS]}".strip()
+            )
+            if client and up
+            else "",
+            in_flight=self.in_flight,
+            restarts=max(0, line.starts - 1),
+            since=line.since,
+            retry_at=self._shop.wall() + line.waits if state == "backoff" else None,
+            pid=line.pid,
+            connections=sum(line.state in LIVE_STATES for line in self.lines.values()),
+            trust=self.entry.options.trust,
+            source=self.entry.source,
+        )
+
+    def heard(self, message: LogMessageParams) -> None:
+        """It has logged something: the last of it is kept."""
+        said = message.data if isinstance(message.data, str) else BRIEF_REPR.repr(message.data)
+        about = "" if not isinstance(message.logger, str) else f" {message.logger[:MAX_NAME_CHARS]}"
+        self._log.append(
+            clean_text(f"{message.level}{about}: {said[:MAX_LOG_CHARS]}").replace("\n", " ")
+        )
+
+    # What can be done with it
+
+    async def start(self) -> None:
+        """Start it, whatever went wrong before; returns when that has come to something.
+
+        Raises:
+            ServerUnavailable: it did not come up; the message says why.
+        """
+        line = await self.line("")
+        line.start()
+        if await line.settled() not in LIVE_STATES:
+            raise line.unavailable()
+
+    async def stop(self, *, drain: float = DRAIN_S) -> None:
+        """Close its connections as soon as what is in flight has ended; the next use starts it.
+
+        Args:
+            drain: seconds that it has for that.
+        """
+        await self._each([line.stop(drain=drain) for line in self.lines.values()])
+
+    drain = stop
+
+    async def restart(self, *, drain: float = DRAIN_S) -> None:
+        """Stop it and start it again; calls that come meanwhile wait.
+
+        Raises:
+            ServerUnavailable: it did not come up again.
+        """
+        lines = [
+            line for line in self.lines.values() if line.state in LIVE_STATES or not line.isolation
+        ]
+        await self._each([line.stop(drain=drain, again=True) for line in lines])
+        await self.start()
+
+    async def disable(self, *, drain: float = DRAIN_S) -> None:
+        """Stop it, and start it for nobody."""
+        self._enabled = False
+        self._shop.switched(self.entry, False)
+        for line in self.lines.values():
+            line.enable(on=False)  # so that no call starts it again meanwhile
+        await self.stop(drain=drain)
+        for line in self.lines.values():
+            line.enable(on=self._enabled)
+
+    async def enable(self) -> None:
+        """Let it be started again."""
+        self._enabled = True
+        self._shop.switched(self.entry, True)
+        for line in self.lines.values():
+            line.enable(on=True)
+
+    async def remove(self, *, drain: float = DRAIN_S) -> None:
+        """Stop it for good."""
+        self._removed = True
+        await self._each([line.remove(drain=drain) for line in self.lines.values()])
+
+    async def _each(self, work: list[object]) -> None:
+        await asyncio.gather(*work)  # type: ignore[call-overload]  # coroutines that give nothing
+
+
+def describe_place(entry: ServerEntry) -> str:
+    """Where a server is: its command line or its URL, with no secret in either."""
+    if not entry.command:
+        return Redactor().text(redact_url(entry.url)) if entry.url else "in this process"
+    return str(Command(*Redactor().redact(hide_secrets(entry.command))))

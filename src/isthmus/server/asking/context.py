@@ -1,0 +1,644 @@
+"""What a function may do beside returning: ask, report, log, and do a thing just once.
+
+Calls that take long: their clients need not hold a connection open for them.
+
+What a function may ask the client while it serves a call: its user, its model, its roots.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.core.encoding import make_encodable, replace_surrogates
+from isthmus.core.extensions import find_settings
+from isthmus.core.principal import Principal
+from isthmus.core.trace import TraceContext, parse_trace
+from isthmus.errors import Misbehaved, Refuse, UsageError
+from isthmus.revisions import METHODS, Revision
+from isthmus.revisions.codes import UNAUTHENTICATED_CODE
+from isthmus.runtime.channel import Origin
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.asking.logging import ClientLog
+from isthmus.server.asking.notifications import CallNotifications
+from isthmus.server.features.extensions import check_own_method, require_extension, send_own_request
+from isthmus.server.serve.workers import CallCancellation
+from isthmus.server.settings import SharedSettings
+from isthmus.wire import (
+    ClientCapabilities,
+    CreateMessageParams,
+    ElicitParams,
+    ElicitResult,
+    Implementation,
+    ListRootsParams,
+    LogMessageParams,
+    ModelPreferences,
+    ProgressParams,
+    Root,
+    TaskMetadata,
+    Tool,
+    ToolChoice,
+)
+from isthmus.wire.meta import read_meta
+from isthmus.wire.struct import Id, Meta, Wire
+
+if TYPE_CHECKING:
+    from isthmus.server.asking.askers import Asker
+    from isthmus.server.asking.sampling import Said, SampledMessage
+
+__all__ = ["Body", "Context", "Polling", "Questions"]
+
+
+class Polling:
+    """The part of a context that is about the connection its client waits on."""
+
+    __slots__ = ()
+
+    _inbound: Inbound
+    _notes: CallNotifications
+
+    async def close_stream(self, *, retry: float | None = None) -> None:
+        """Let go of the connection that the client waits on; the call goes on.
+
+        Over Streamable HTTP in revision 2025-11-25 the client comes back for the rest, answer
+        included, as soon as ``retry`` has passed, and waits again. Everywhere else nothing
+        happens, so that a tool can say this wherever a long wait begins.
+
+        Args:
+            retry: seconds the client is asked to wait until it comes back; None for the
+                endpoint's own setting.
+        """
+        if self._notes.busy:
+            await self._notes.drain()
+        # spec 2025-11-25 basic/transports#sending-messages-to-the-server: MAY close the connection
+        # at any time, without terminating the stream
+        let_go = getattr(self._inbound.link, "let_go", None)  # a task's link has no connection
+        if let_go is not None:
+            await let_go(self._inbound.id, retry)
+
+
+# Every server has this class, and few ask: what a question takes is imported when one is asked.
+
+
+T = TypeVar("T")
+
+
+class Questions(Polling):
+    """The part of a context that asks."""
+
+    __slots__ = ()
+
+    _asker: "Asker"
+    _facilities: SharedSettings
+
+    @overload
+    async def elicit(
+        self, message: str, schema: None = None, *, key: str | None = None, task: bool = False
+    ) -> Answer[None]: ...
+
+    @overload
+    async def elicit(
+        self, message: str, schema: type[T], *, key: str | None = None, task: bool = False
+    ) -> Answer[T]: ...
+
+    @overload
+    async def elicit(
+        self, message: str, schema: Any, *, key: str | None = None, task: bool = False
+    ) -> Answer[Any]: ...
+
+    async def elicit(
+        self, message: str, schema: Any = None, *, key: str | None = None, task: bool = False
+    ) -> Answer[Any]:
+        """Ask the user to fill in a form.
+
+        Never ask for passwords or keys this way: the client sees the answer. Use
+        :meth:`elicit_url` (spec 2026-07-28 client/elicitation).
+
+        Args:
+            message: the question.
+            schema: a class with the blanks as fields; or ``bool``, ``str``, a number, an enum or
+                a ``Literal`` for one blank; or a JSON Schema, whose answer is a dict; or None
+                to ask for consent alone.
+            key: a name for the question on the wire, instead of one made up.
+            task: let the client make a task of it, where it can (2025-11-25): for questions that
+                may take minutes. It is a question as any other elsewhere.
+
+        Returns:
+            ``Accepted(value)``, ``Declined()`` or ``Cancelled()``.
+
+        Raises:
+            CapabilityMissing: the client shows no forms.
+            UsageError: a form cannot have such a blank.
+            Misbehaved: the answer does not fit the form; the call is refused with the reason if
+                nobody catches it.
+            TaskCancelled: the client cancelled the task it made of it.
+        """
+        from isthmus.server.asking.forms import make_form
+
+        form = make_form(schema)
+        params = ElicitParams(
+            message=message,
+            mode="form",
+            requested_schema=form.schema,
+            task=make_task_metadata(task),
+        )
+        result: ElicitResult = await self._ask("elicitation/create", params, key)
+        if result.action == "accept":
+            try:
+                return Accepted(form.read(result.content or {}))
+            except Misbehaved as misfit:
+                raise self._asker.unreadable("elicitation/create", misfit) from misfit
+        return Declined() if result.action == "decline" else Cancelled()
+
+    async def elicit_url(
+        self,
+        message: str,
+        url: str,
+        *,
+        elicitation_id: str | None = None,
+        key: str | None = None,
+        task: bool = False,
+    ) -> Answer[None]:
+        """Ask the user to open a page, for what must not pass through the client.
+
+        Args:
+            message: why.
+            url: the page. Whoever opens it must be the one who is asked: see the specification's
+                safe URL handling.
+            elicitation_id: what 2025-11-25 calls it by, and what to give
+                ``Server.notify_elicitation_complete`` afterwards; made up if not given.
+            key: a name for the question on the wire, instead of one made up.
+            task: let the client make a task of it, where it can (2025-11-25): for questions that
+                may take minutes. It is a question as any other elsewhere.
+
+        Returns:
+            ``Accepted(None)`` says that the user agreed to open it, not that anything was done
+            there.
+
+        Raises:
+            CapabilityMissing: the client opens no pages.
+            TaskCancelled: the client cancelled the task it made of it.
+        """
+        from isthmus.server.asking.requirements import require_askable
+
+        id = elicitation_id or os.urandom(16).hex()
+        params = ElicitParams(
+            message=message, mode="url", url=url, elicitation_id=id, task=make_task_metadata(task)
+        )
+        require_askable(self._inbound.caller, "elicitation/create", params)
+        if self._inbound.caller.revision.allows("server", "notifications/elicitation/complete"):
+            self._facilities.changes.sent_to_page(self._inbound.link, id)
+        result: ElicitResult = await self._ask("elicitation/create", params, key)
+        if result.action == "accept":
+            return Accepted(None)
+        return Declined() if result.action == "decline" else Cancelled()
+
+    async def sample(
+        self,
+        messages: "Said | Sequence[Said]",
+        *,
+        max_tokens: int,
+        system_prompt: str | None = None,
+        model: ModelPreferences | str | Sequence[str] | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Literal["auto", "required", "none"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        task: bool = False,
+    ) -> "SampledMessage":
+        """Have the client's model write the next message.
+
+        Args:
+            messages: a prompt, or the conversation so far.
+            max_tokens: the most it may write.
+            system_prompt: a suggestion; the client may change or drop it.
+            model: which would be best: names, the best first, or preferences.
+            temperature: on the provider's scale.
+            stop_sequences: where it is to stop.
+            include_context: whose context to add; left out where the client cannot.
+            tools: what the model may ask to have called.
+            tool_choice: whether it must.
+            metadata: for the provider, in its own format.
+            key: a name for the question on the wire, instead of one made up.
+            task: let the client make a task of it, where it can (2025-11-25): for questions that
+                may take minutes. It is a question as any other elsewhere.
+
+        Raises:
+            CapabilityMissing: the client has no model for servers, or none that uses tools.
+            TaskCancelled: the client cancelled the task it made of it.
+        """
+        from isthmus.server.asking import sampling
+
+        params = CreateMessageParams(
+            messages=sampling.conversation(messages),
+            max_tokens=max_tokens,
+            system_prompt=sampling.given(system_prompt),
+            model_preferences=sampling.preferences(model),
+            temperature=sampling.given(temperature),
+            stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
+            include_context=sampling.allowed_context(
+                include_context, self._inbound.caller.capabilities
+            ),
+            tools=UNSET if tools is None else list(tools),
+            tool_choice=UNSET if tool_choice is None else ToolChoice(mode=tool_choice),
+            metadata=UNSET if metadata is None else dict(metadata),
+            task=make_task_metadata(task),
+        )
+        return sampling.SampledMessage(await self._ask("sampling/createMessage", params, key))
+
+    async def roots(self, *, key: str | None = None) -> list[Root]:
+        """Ask where the client lets this server work.
+
+        Args:
+            key: a name for the question on the wire, instead of one made up.
+
+        Raises:
+            CapabilityMissing: the client has no roots.
+        """
+        roots: list[Root] = (await self._ask("roots/list", ListRootsParams(), key)).roots
+        return roots
+
+    async def _ask(self, method: str, params: Wire, key: str | None) -> Any:
+        from isthmus.server.asking.requirements import require_askable
+
+        require_askable(self._inbound.caller, method, params)
+        if self._notes.busy:
+            await self._notes.drain()
+        raw = await self._asker.ask(method, params, key)
+        try:
+            return METHODS[method].decode_result(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._asker.unreadable(method, error) from error
+
+
+def make_task_metadata(task: bool) -> TaskMetadata | UnsetType:
+    """What says in a question that it may be a task of the client's."""
+    return TaskMetadata() if task else UNSET
+
+
+_NO_RESPONSES: Mapping[str, Any] = {}
+INFINITE = float("inf")
+
+
+class Context(Questions):
+    """The call a function serves, and what it may do about it.
+
+    A parameter of this type is filled by the server and is no part of the tool's schema::
+
+        @server.tool
+        async def book(date: str, ctx: Context) -> str:
+            match await ctx.elicit(f"Which seat on {date}?", Seat):
+                case Accepted(seat):
+                    return f"row {seat.row}"
+            raise ToolError("no seat was chosen")
+
+    **Everything before a question may run again**: since 2026-07-28 a question ends the call, and
+    the body runs from the top once it is answered. Effects belong into :meth:`once`.
+
+    Made by the server; authors receive it.
+    """
+
+    __slots__ = ("_asker", "_facilities", "_inbound", "_leave", "_meta", "_notes",
+                 "_responses", "request_state")  # fmt: skip
+
+    def __init__(
+        self,
+        inbound: Inbound,
+        facilities: SharedSettings,
+        asker: "Asker",
+        notes: CallNotifications,
+        *,
+        responses: Mapping[str, Any] = _NO_RESPONSES,
+        request_state: str | None = None,
+        leave: CallCancellation | None = None,
+    ) -> None:
+        self._notes = notes
+        self.request_state = request_state
+        self._inbound = inbound
+        self._facilities = facilities
+        self._asker = asker
+        self._responses = responses
+        self._leave = leave or CallCancellation()
+        self._meta: Meta | None = None
+
+    # Who asks
+
+    @property
+    def request_id(self) -> Id:
+        """The id of the request this serves."""
+        return self._inbound.id
+
+    @property
+    def method(self) -> str:
+        """The method this serves, such as ``tools/call``."""
+        return self._inbound.method
+
+    @property
+    def revision(self) -> Revision:
+        """The revision this is served in."""
+        revision: Revision = self._inbound.caller.revision
+        return revision
+
+    @property
+    def client(self) -> Implementation | None:
+        """The name and version the client gives itself, if it does; proof of nothing."""
+        return self._inbound.caller.info
+
+    @property
+    def capabilities(self) -> ClientCapabilities:
+        """What the client declared it can do."""
+        return self._inbound.caller.capabilities
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who authenticated, or None; a parameter of this type is filled with it, too.
+
+        It is what the token says that came with this request, and never what a client says of
+        itself. The token is not in it.
+        """
+        return self._inbound.principal  # type: ignore[no-any-return]  # transports give nothing else
+
+    @property
+    def authenticated(self) -> Principal:
+        """Who authenticated.
+
+        Raises:
+            Refuse: nobody has.
+        """
+        principal = self.principal
+        if principal is None:
+            raise Refuse(
+                UNAUTHENTICATED_CODE,
+                f"{self.method} of this takes an authenticated caller: over {self.origin.transport} "
+                "nobody has authenticated",
+            )
+        return principal
+
+    async def upstream(self, name: str) -> Any:
+        """The API of a service behind the server, as the caller of this.
+
+        It carries the service's own token, never the caller's. A user who has connected no
+        account there is asked to, on a page of the server's; the call goes on afterwards.
+
+        Example::
+
+            github = await ctx.upstream("github")
+            return await github.json("/user")
+
+        Args:
+            name: of the provider, as the authorization server knows it.
+
+        Returns:
+            A :class:`~isthmus.auth.upstream.api.Upstream`.
+
+        Raises:
+            UsageError: the server has no authorization, or no such provider.
+            Refuse: nobody has authenticated.
+            ToolError: no account was connected, or the service does not answer.
+        """
+        from isthmus.server.asking.upstream import (
+            reach_upstream,  # few servers have services behind them
+        )
+
+        return await reach_upstream(self, self._facilities, name)
+
+    @property
+    def origin(self) -> Origin:
+        """Where the request came from."""
+        return self._inbound.origin
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The HTTP request's headers by lower-case name; empty on other transports."""
+        return self._inbound.origin.headers
+
+    @property
+    def meta(self) -> Meta:
+        """The whole ``_meta`` of the request."""
+        if self._meta is None:
+            self._meta = read_meta(self._inbound.params)
+        return self._meta
+
+    @property
+    def trace(self) -> TraceContext | None:
+        """The trace the request belongs to (W3C Trace Context), or None.
+
+        What is asked of the client goes on in it; ``ctx.trace.members()`` are the headers that
+        carry it on to others.
+        """
+        return parse_trace(self.meta)
+
+    @property
+    def state(self) -> Any:
+        """What the server's lifespan gave, or None."""
+        return self._facilities.state
+
+    # Extensions, and requests of one's own
+
+    def extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """The settings the client declared for an extension, or None where it has it not."""
+        return find_settings(self.capabilities, identifier)
+
+    def require_extension(self, identifier: str) -> Mapping[str, Any]:
+        """The settings the client declared for an extension.
+
+        Raises:
+            CapabilityMissing: it did not declare it; since 2026-07-28 a call that lets this pass
+                is refused with -32021.
+        """
+        return require_extension(self.capabilities, identifier)
+
+    async def request(
+        self,
+        method: str,
+        params: Struct | Mapping[str, Any] | None = None,
+        result: type[T] = dict,  # type: ignore[assignment]  # T is dict where nothing is given
+        *,
+        timeout: float | None = None,
+    ) -> T:
+        """Send a client of up to 2025-11-25 a request of your own.
+
+        Args:
+            method: its method, with a prefix of yours.
+            params: a struct or plain data.
+            result: what to read the answer into.
+            timeout: seconds without an answer; None waits as long as the call lasts.
+
+        Raises:
+            NotInRevision: since 2026-07-28 servers send no requests.
+            UsageError: the specification has a method of this name.
+            Refused, CallTimedOut, ConnectionLost, Misbehaved: as it went.
+        """
+        return await send_own_request(self._inbound, method, params, result, timeout)
+
+    async def ping(self, *, timeout: float | None = 10.0) -> float:
+        """Ask the client whether it is still there (up to 2025-11-25).
+
+        Args:
+            timeout: seconds without an answer; None waits as long as the call lasts.
+
+        Returns:
+            The seconds until it answered.
+
+        Raises:
+            NotInRevision: since 2026-07-28 servers send no requests; who hangs up is noticed.
+            CallTimedOut, ConnectionLost: it is gone, or does not answer.
+        """
+        from isthmus.server.features.lifecycle import ping_client
+
+        return await ping_client(self._inbound, timeout)
+
+    # Telling
+
+    @property
+    def log(self) -> ClientLog:
+        """Log messages to the client: ``ctx.log.info("done", rows=3)``.
+
+        What is said here goes to the client and may be shown to its user; the program's own log
+        is ``logging``. Nothing is sent that the client did not ask for.
+        """
+        return ClientLog(self._inbound.caller, self._logged, redact=self._facilities.redact)
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Say how far this has come, if the client wants to know.
+
+        Args:
+            progress: how far; what does not exceed the value before is not sent.
+            total: how far it will go, if known.
+            message: the same in words.
+        """
+        token = self._inbound.progress_token
+        if token is None or self._notes.over or self._asker.silent:
+            return
+        # spec 2026-07-28 basic/patterns/progress#progress-flow: MUST increase each time
+        if not self._notes.progress < progress < INFINITE:
+            return  # and what is no number has no form in JSON
+        self._notes.progress = progress
+        params = ProgressParams(
+            progress_token=token,
+            progress=progress,
+            total=UNSET if total is None or not abs(total) < INFINITE else total,
+            message=UNSET if message is None else replace_surrogates(message),
+        )
+        await self._notes.report(params)
+
+    def notify_resource_updated(self, uri: str) -> None:
+        """Tell everybody who subscribed to a resource that it changed."""
+        self._facilities.changes.updated(uri)
+
+    async def notify(self, method: str, params: Struct | Mapping[str, Any] | None = None) -> None:
+        """Send a notification of your own, ahead of the answer.
+
+        Args:
+            method: its method, with a prefix of yours.
+            params: a struct or plain data.
+
+        Raises:
+            UsageError: the specification has a method of this name.
+        """
+        check_own_method(method)
+        if not (self._notes.over or self._asker.silent):
+            await self._notes.send(method, make_encodable(params))
+
+    def _logged(self, params: LogMessageParams) -> None:
+        if not self._asker.silent:
+            self._notes.put("notifications/message", params)
+
+    # What happens once
+
+    @overload
+    async def once(
+        self, effect: Callable[..., Awaitable[T]], *args: Any, key: str | None = None
+    ) -> T: ...
+
+    @overload
+    async def once(self, effect: Callable[..., T], *args: Any, key: str | None = None) -> T: ...
+
+    async def once(self, effect: Callable[..., Any], *args: Any, key: str | None = None) -> Any:
+        """Do something that must happen once, however often the body runs.
+
+        What it gave is written down and handed to every later run: it must be plain data, and
+        comes back as the type the function is annotated to return. So is the exception it
+        raised. What has begun is finished, even if nobody waits for it any more.
+
+        Args:
+            effect: what to do; a plain function runs in a worker thread.
+            args: what to call it with.
+            key: what it is known by from run to run, instead of its name and arguments.
+
+        Raises:
+            UsageError: what it gave cannot be written down.
+            Exception: whatever it raised.
+        """
+        return await self._asker.once(effect, args, key)
+
+    async def start_task(self, message: str | None = None) -> bool:  # noqa: ARG002 - for tasks
+        """Go on as a task, where the tool has ``task_starts="in_body"``: the call is answered now.
+
+        Questions put before this are part of the call, those after it part of the task.
+
+        Args:
+            message: how the task stands, in words.
+
+        Returns:
+            Whether this is a task now; where the client can have none, it goes on as a call.
+
+        Raises:
+            Refuse: the server has too many tasks.
+        """
+        return False
+
+    @property
+    def input_responses(self) -> Mapping[str, Any]:
+        """The answers to the questions of an ``InputRequiredResult`` that was returned, by key."""
+        return {
+            key: msgspec.json.decode(value) if isinstance(value, Raw) else value
+            for key, value in self._responses.items()
+        }
+
+    # In plain functions
+
+    @property
+    def cancelled(self) -> bool:
+        """The call was given up: a plain function that runs long looks here, and returns."""
+        return self._leave.given
+
+    def check_cancelled(self) -> None:
+        """Leave, if the call was given up.
+
+        Raises:
+            asyncio.CancelledError: it was.
+        """
+        if self._leave.given:
+            raise asyncio.CancelledError
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """Wait for something asynchronous, in a plain function: ``ctx.wait(ctx.elicit(…))``.
+
+        Raises:
+            UsageError: this is not a worker thread, and waiting would stop the event loop.
+            asyncio.CancelledError: the call was given up, or goes on in another round.
+        """
+        if self._notes.here:
+            if isinstance(awaitable, Coroutine):
+                awaitable.close()
+            raise UsageError("ctx.wait blocks its thread: in an async function, use await")
+        return self._leave.block(self._notes.loop, awaitable)
+
+    @property
+    def leave(self) -> CallCancellation:
+        """How a function in a thread hears that its call is over."""
+        return self._leave
+
+
+Body: TypeAlias = Callable[[Context], Awaitable[Any]]
+"""What serves a call: it may ask through the context, and may run more than once."""

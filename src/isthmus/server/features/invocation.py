@@ -1,0 +1,112 @@
+"""How a user's function is run: here, or in a thread; and what becomes of what it raises."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import cache, partial
+from typing import Any, TypeAlias, TypeVar
+
+from isthmus.errors import CapabilityMissing, Refuse, ToolError
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.router import is_cancellation
+from isthmus.server.asking.context import Body, Context
+from isthmus.server.schema.functions import UserFunction
+from isthmus.server.schema.results import WrongReturn
+from isthmus.server.serve.workers import Workers
+from isthmus.server.settings import SharedSettings
+
+__all__ = ["Run", "load_run_rounds", "make_runner", "report_failure", "run_refusing", "to_result"]
+
+T = TypeVar("T")
+
+
+Run: TypeAlias = Callable[[Any, Context | None], Awaitable[Any]]
+"""``await run(bound, context)``: runs a function; the context is None where it takes none."""
+
+
+def make_runner(function: UserFunction, workers: Workers) -> Run:
+    """What runs a function with its arguments bound."""
+    call = function.call
+    if function.is_async:
+        return call
+    if function.blocking:
+
+        async def in_thread(bound: Any, context: Context | None) -> Any:
+            leave = None if context is None else context.leave
+            return await workers.run(partial(call, bound, context), leave)
+
+        return in_thread
+
+    async def inline(bound: Any, context: Context | None) -> Any:
+        return call(bound, context)
+
+    return inline
+
+
+@cache
+def load_run_rounds() -> Callable[[Body, Inbound, Any, str, SharedSettings], Awaitable[Any]]:
+    """What runs a body with a context, :func:`~isthmus.server.asking.rounds.run_rounds`."""
+    from isthmus.server.asking.rounds import run_rounds  # a server may have none that takes one
+
+    return run_rounds
+
+
+async def run_refusing(
+    body: Body, inbound: Inbound, params: Any, target: str, facilities: SharedSettings
+) -> Any:
+    """As :func:`load_run_rounds`, for methods whose failures are errors and not results.
+
+    Raises:
+        Refuse: whatever the body raised for its caller to read.
+        Exception: whatever else it raised.
+    """
+    try:
+        return await load_run_rounds()(body, inbound, params, target, facilities)
+    except CapabilityMissing as lack:
+        raise Refuse(-32602, f"Invalid params: {lack}") from lack
+    except ToolError as error:
+        raise Refuse(-32603, str(error)) from error
+    except SystemExit as error:
+        raise RuntimeError("it called sys.exit, which would end the server") from error
+    except asyncio.CancelledError as error:
+        if is_cancellation(error):
+            raise
+        raise RuntimeError("something it waited for was cancelled") from error
+
+
+def to_result(make: Callable[[], T], what: str, fn: Callable[..., Any]) -> T:
+    """What a function returned as the result that its method has.
+
+    Args:
+        make: makes it.
+        what: whose function it is.
+        fn: the function.
+
+    Raises:
+        Refuse: it returned what cannot be one; its author is told in the log.
+    """
+    try:
+        return make()
+    except WrongReturn as wrong:
+        report_failure(what, wrong, fn)
+        raise Refuse(-32603, f"{what[:1].upper()}{what[1:]} failed: {wrong.told}") from wrong
+
+
+def report_failure(what: str, error: BaseException, fn: Callable[..., Any] | None = None) -> None:
+    """Log an exception nobody expected, with its traceback.
+
+    Args:
+        what: what failed.
+        error: the exception.
+        fn: the author's function, for a return value that is wrong: no traceback leads there.
+    """
+    import logging  # not needed until something fails
+
+    why = f"{_locate_function(fn)}: {error}" if isinstance(error, WrongReturn) else ""
+    logging.getLogger("isthmus").error("%s failed%s", what, why, exc_info=error)
+
+
+def _locate_function(function: Any) -> str:
+    """Where a function is written, for the log."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"

@@ -1,0 +1,190 @@
+"""How a conversation opens: the handshake of sessions, and discovery.
+
+Pings of a server: whether the clients of its sessions are still there.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from isthmus.core.caller import Caller
+from isthmus.core.encoding import replace_surrogates
+from isthmus.errors import NotInRevision, Refuse, UsageError
+from isthmus.revisions import BY_NAME, LEGACY, MODERN, Revision, accept, project
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.guard.caching import CacheHints
+from isthmus.wire import (
+    DiscoverParams,
+    DiscoverResult,
+    EmptyResult,
+    Implementation,
+    InitializeParams,
+    InitializeResult,
+    PingParams,
+    ServerCapabilities,
+)
+from isthmus.wire.jsonrpc import shorten
+
+__all__ = ["Pings", "ServerHandshake", "ping_client"]
+
+MAX_INITIALIZE_BYTES = 256 * 1024
+"""Bytes that a client may say of itself: they are kept for as long as its session lasts."""
+
+
+class ServerHandshake:
+    """Answers the first words of a client, whichever they are.
+
+    Args:
+        info: who the server says it is.
+        instructions: how to use it, for a model to read, or None.
+        revisions: the revisions it speaks, oldest first.
+        capabilities: what it offers now, to the sender of a request.
+        caching: how long a client may keep what it discovered, and who may share it.
+    """
+
+    def __init__(
+        self,
+        info: Implementation,
+        instructions: str | None,
+        revisions: tuple[Revision, ...],
+        capabilities: Callable[[Inbound], ServerCapabilities],
+        caching: CacheHints,
+    ) -> None:
+        self._info = info
+        self._instructions: str | UnsetType = UNSET
+        self.instruct(instructions)
+        self._revisions = revisions
+        self._sessions = [revision for revision in revisions if revision in LEGACY]
+        self._capabilities = capabilities
+        self._caching = caching
+
+    def instruct(self, instructions: str | None) -> None:
+        """Set how the server is to be used, for a model to read."""
+        self._instructions = UNSET if instructions is None else replace_surrogates(instructions)
+
+    async def initialize(self, params: InitializeParams, inbound: Inbound) -> InitializeResult:
+        """Handle ``initialize``: agree on a revision and keep the client's facts.
+
+        Raises:
+            Refuse: this server speaks no revision with a handshake; it says which it speaks. Or
+                there is too much to keep.
+        """
+        if (
+            inbound.params is not None
+            and (size := len(memoryview(inbound.params))) > MAX_INITIALIZE_BYTES
+        ):
+            raise Refuse(
+                -32602, f"Invalid params: {size} bytes, and {MAX_INITIALIZE_BYTES} are kept at most"
+            )
+        revision = self._agreed(params.protocol_version)
+        capabilities = accept(params.capabilities, revision)
+        inbound.link.agree(
+            Caller(revision, capabilities, params.client_info, None, inbound.origin.principal)
+        )
+        result = InitializeResult(
+            protocol_version=revision.name,
+            capabilities=self._capabilities(inbound),
+            server_info=self._info,
+            instructions=self._instructions,
+        )
+        return project(result, revision)
+
+    def _agreed(self, wanted: str) -> Revision:
+        revision = BY_NAME.get(wanted)
+        if revision in self._sessions:
+            return revision
+        if self._sessions:
+            # spec 2025-11-25 basic/lifecycle#version-negotiation: another version it supports,
+            # which SHOULD be the latest
+            return self._sessions[-1]
+        # spec 2026-07-28 basic/versioning: the error SHOULD name the versions it supports
+        supported = [revision.name for revision in self._revisions]
+        raise Refuse(
+            -32022,
+            f"Unsupported protocol version {shorten(wanted)!r}: this server has no initialize, it speaks "
+            f"{', '.join(supported)}",
+            {"supported": supported, "requested": shorten(wanted)},
+        )
+
+    async def ping(self, _params: PingParams, _inbound: Inbound) -> EmptyResult:
+        """Handle ``ping``."""
+        return EmptyResult()
+
+    async def discover(self, _params: DiscoverParams, inbound: Inbound) -> DiscoverResult:
+        """Handle ``server/discover``."""
+        return DiscoverResult(
+            supported_versions=[r.name for r in self._revisions if r in MODERN],
+            capabilities=self._capabilities(inbound),
+            instructions=self._instructions,
+            ttl_ms=self._caching.ttl_ms("server/discover"),
+            cache_scope=self._caching.scope("server/discover"),
+        )
+
+
+class Pings:
+    """Pings every session that opened, as often as the server's author wants it.
+
+    spec 2025-11-25 basic/utilities/ping#implementation-considerations: the frequency SHOULD be
+    configurable, and excessive pinging SHOULD be avoided. None is sent by default: a pipe that
+    broke and an HTTP stream that nobody reads are noticed without.
+
+    Args:
+        every: seconds from one ping to the next, or None.
+        misses: how many in a row without an answer mean that the client is gone.
+
+    Raises:
+        UsageError: a figure is none.
+    """
+
+    def __init__(self, every: float | None, misses: int) -> None:
+        if (every is not None and not every > 0) or misses < 1:
+            raise UsageError(
+                f"ping_every={every!r} and ping_misses={misses!r}: seconds or None, and 1 or more"
+            )
+        self.every = every
+        self.misses = misses
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def joined(self, inbound: Inbound) -> None:
+        """A session has opened: ping its client for as long as it lasts."""
+        if self.every is None:
+            return
+        from isthmus.runtime.pings import keep_pinging  # most servers do not ping
+
+        peer = inbound.link
+        pinging = keep_pinging(
+            peer, partial(_send_ping, peer), self.every, self.misses, whom="client"
+        )
+        task = asyncio.get_running_loop().create_task(pinging)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        peer.on_close(partial(_cancel_pinging, task))
+
+
+async def ping_client(inbound: Inbound, timeout: float | None) -> float:
+    """Ping the client of a request; returns the seconds until it answered.
+
+    Raises:
+        NotInRevision: servers send no requests since 2026-07-28.
+        CallTimedOut, ConnectionLost: it is gone, or does not answer.
+    """
+    revision = inbound.caller.revision
+    if not revision.allows("server", "ping"):
+        raise NotInRevision(f"revision {revision.name} has no pings of servers")
+    begun = time.monotonic()
+    await inbound.link.call("ping", PingParams(), Raw, relates_to=inbound.id, timeout=timeout)
+    return time.monotonic() - begun
+
+
+def _cancel_pinging(task: "asyncio.Task[None]") -> None:
+    """The session ends; where it is the pings that end it, they have still to close it."""
+    if task is not asyncio.current_task():
+        task.cancel()
+
+
+async def _send_ping(peer: Any, timeout: float) -> None:
+    await peer.call("ping", PingParams(), EmptyResult, timeout=timeout)

@@ -1,0 +1,151 @@
+"""Walking through annotations, into the classes they name, without asking msgspec.
+
+Some annotations must be found before msgspec sees them: `find_peril` says which and why.
+"""
+
+import types
+from collections.abc import Iterator
+from enum import Enum
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+__all__ = ["find_peril", "is_union", "unwrap_annotation", "walk_annotation"]
+
+SCALAR_TYPES = (str, bytes, bytearray, int, float, bool, type(None))
+
+
+def is_union(annotation: Any) -> bool:
+    """Whether the annotation is a union, in either spelling."""
+    return get_origin(annotation) in (Union, types.UnionType)
+
+
+def unwrap_annotation(annotation: Any) -> Any:
+    """The annotation without ``Annotated``, NewType and aliases around it."""
+    while (inner := _peel_annotation(annotation)) is not annotation:
+        annotation = inner
+    return annotation
+
+
+def _peel_annotation(annotation: Any) -> Any:
+    """The annotation without its outermost wrapper; itself if it has none."""
+    if get_origin(annotation) is Annotated:
+        return annotation.__origin__
+    if type(annotation).__name__ == "TypeAliasType":
+        return annotation.__value__
+    return getattr(annotation, "__supertype__", annotation)
+
+
+def walk_annotation(annotation: Any, seen: set[Any] | None = None) -> Iterator[Any]:
+    """Every part of the annotation, itself first, the members of its classes included."""
+    seen = set() if seen is None else seen
+    yield annotation
+    annotation = unwrap_annotation(annotation)
+    kind = get_origin(annotation) or annotation
+    if kind is Literal:
+        return
+    for argument in get_args(annotation):
+        yield from walk_annotation(argument, seen)
+    if isinstance(kind, type) and kind not in seen:
+        seen.add(kind)
+        for member in _list_member_annotations(kind):
+            yield from walk_annotation(member, seen)
+
+
+def _list_member_annotations(kind: type) -> list[Any]:
+    """The annotations of a class's members, for the classes that are records."""
+    if kind.__module__ == "builtins" or issubclass(kind, Enum):
+        return []
+    if hasattr(kind, "__pydantic_core_schema__"):
+        return []  # pydantic's own business
+    try:
+        return list(get_type_hints(kind, include_extras=True).values())
+    except (NameError, TypeError):
+        return []  # msgspec or pydantic will say what is wrong with it
+
+
+def find_peril(annotation: Any) -> str | None:
+    """Why msgspec must not be given the annotation; None if it may.
+
+    msgspec 0.22 reads and writes memory that is not its own when it meets certain unions: a tuple
+    of fixed length beside anything constrained, a pattern beside any collection. And it knows only
+    one constraint per kind of value, so it refuses 1 for ``float | Annotated[int, Meta(le=0)]``.
+    """
+    for part in walk_annotation(annotation):
+        if is_union(unwrap_annotation(part)):
+            branches = get_args(unwrap_annotation(part))
+            for refuses, why in PERILS:
+                if refuses(branches):
+                    return f"msgspec cannot tell apart {part}, {why}"
+    return None
+
+
+def _list_constraints(branch: Any) -> list[msgspec.Meta]:
+    """The msgspec metadata around a branch, through NewType and aliases."""
+    found: list[msgspec.Meta] = []
+    while (inner := _peel_annotation(branch)) is not branch:
+        found += [m for m in getattr(branch, "__metadata__", ()) if isinstance(m, msgspec.Meta)]
+        branch = inner
+    return found
+
+
+def _is_constrained(branch: Any) -> bool:
+    return any(
+        getattr(meta, name) is not None
+        for meta in _list_constraints(branch)
+        for name in CONSTRAINT_NAMES
+    )
+
+
+CONSTRAINT_NAMES = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
+
+
+def _has_fixed_tuple_beside_constraint(branches: tuple[Any, ...]) -> bool:
+    fixed = any(
+        get_origin(unwrap_annotation(b)) is tuple and ... not in get_args(unwrap_annotation(b))
+        for b in branches
+    )
+    return fixed and any(map(_is_constrained, branches))
+
+
+def _has_pattern_beside_collection(branches: tuple[Any, ...]) -> bool:
+    patterned = any(meta.pattern is not None for b in branches for meta in _list_constraints(b))
+    return patterned and any(
+        isinstance(get_origin(kind) or kind, type) and kind not in SCALAR_TYPES
+        for kind in map(unwrap_annotation, branches)
+    )
+
+
+def _has_limited_scalars(branches: tuple[Any, ...]) -> bool:
+    """Whether two branches are numbers, or strings, and one of them takes only some."""
+    for family in ((int, float), (str,)):
+        alike = [
+            branch for branch in branches if _collect_scalar_types(branch).intersection(family)
+        ]
+        limited = any(unwrap_annotation(b) not in family or _is_constrained(b) for b in alike)
+        if len(alike) > 1 and limited:
+            return True
+    return False
+
+
+def _collect_scalar_types(branch: Any) -> set[Any]:
+    """The types of the values a branch takes, as far as they are numbers and strings."""
+    kind = unwrap_annotation(branch)
+    if get_origin(kind) is Literal:
+        return set(map(type, get_args(kind)))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {type(member.value) for member in kind}
+    return {kind} if kind in (int, float, str) else set()
+
+
+def _has_type_twice(branches: tuple[Any, ...]) -> bool:
+    kinds = [unwrap_annotation(branch) for branch in branches]
+    return any(kind in kinds[:i] for i, kind in enumerate(kinds))
+
+
+PERILS = (
+    (_has_fixed_tuple_beside_constraint, "a tuple of fixed length beside a constraint"),
+    (_has_pattern_beside_collection, "a pattern beside a collection"),
+    (_has_type_twice, "one type under several constraints"),
+    (_has_limited_scalars, "numbers or strings of which one takes only some"),
+)

@@ -1,0 +1,111 @@
+"""What a server needs as long as it runs: a database, a pool, a model in memory.
+
+The author's context manager is entered once, before the first request is served, and left when
+the server stops. Both happen in one task of its own, because a context manager may hold on to
+the task that entered it; requests come and go in theirs.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from msgspec import Raw
+
+from isthmus.errors import LifespanFailed, OutOfPhase, Refuse
+from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.middleware import CallNext
+from isthmus.wire.struct import Wire
+
+__all__ = ["Lifespan"]
+
+
+class Lifespan:
+    """The author's context manager, and its value while it is open.
+
+    Args:
+        manager: makes the context manager; None for a server that needs nothing.
+
+    Attributes:
+        value: what the context manager gave, or None.
+    """
+
+    def __init__(self, manager: Callable[[], AbstractAsyncContextManager[Any]] | None) -> None:
+        self.value: Any = None
+        self._manager = manager
+        self._task: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[None] | None = None
+        self._leave: asyncio.Event | None = None
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to open."""
+        return self._manager is not None
+
+    async def open(self) -> None:
+        """Enter the context manager, or wait until somebody else has; again after a failure.
+
+        Raises:
+            LifespanFailed: the context manager raised; the cause is what it raised.
+        """
+        if self._manager is None:
+            return
+        loop = asyncio.get_running_loop()
+        if self._opened is None or self._opened.get_loop() is not loop:  # that loop is gone
+            self._opened = loop.create_future()
+            self._leave = asyncio.Event()
+            self._task = loop.create_task(self._hold(self._manager, self._opened, self._leave))
+        if not self._opened.done():
+            await asyncio.shield(self._opened)
+
+    async def close(self) -> None:
+        """Leave the context manager; safe to call twice, and where it was never entered.
+
+        Raises:
+            Exception: whatever the context manager raised on its way out.
+        """
+        task, leave = self._task, self._leave
+        if task is None or leave is None:
+            return
+        leave.set()
+        await asyncio.shield(task)
+
+    async def opened(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
+        """A middleware that serves nothing before :meth:`open` is through."""
+        try:
+            await self.open()
+        except LifespanFailed as failed:
+            import logging  # not needed until something fails
+
+            logging.getLogger("isthmus").exception("the server cannot start")
+            kind = type(failed.__cause__).__name__
+            raise Refuse(
+                -32603, f"The server cannot start: its lifespan failed: {kind}"
+            ) from failed
+        return await call_next(inbound)
+
+    async def _hold(
+        self,
+        manager: Callable[[], AbstractAsyncContextManager[Any]],
+        opened: asyncio.Future[None],
+        leave: asyncio.Event,
+    ) -> None:
+        try:
+            async with manager() as value:
+                self.value = value
+                opened.set_result(None)
+                await leave.wait()
+        except Exception as error:
+            if opened.done():
+                raise
+            opened.set_exception(_make_failure(error))
+        finally:
+            if not opened.done():
+                opened.set_exception(OutOfPhase("the server's lifespan was cancelled"))
+            self.value = self._task = self._opened = self._leave = None
+
+
+def _make_failure(error: Exception) -> LifespanFailed:
+    failed = LifespanFailed(f"the server's lifespan failed: {type(error).__name__}: {error}")
+    failed.__cause__ = error
+    return failed

@@ -1,0 +1,289 @@
+"""What ``Server.run`` may be told, and who does it.
+
+Serving the host that launched this process, over standard input and output.
+
+Serving everybody who connects to a Unix or TCP socket.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+from isthmus.errors import UsageError
+from isthmus.runtime.peer import Peer
+from isthmus.server.options import SocketOptions, TcpOptions, check_options
+
+if TYPE_CHECKING:
+    from isthmus.server.server import Server
+    from isthmus.transports.listener import SocketListener
+
+__all__ = [
+    "GC_THRESHOLDS",
+    "run_server",
+    "run_stdio",
+    "run_tcp",
+    "run_unix",
+    "serve_stdio",
+    "serve_tcp",
+    "serve_unix",
+    "stop_on_signals",
+]
+
+RunOptions: TypeAlias = Any  # dict[str, Any], of which each way checks its part
+
+DEFAULT_ADDRESS = ("127.0.0.1", 8000)
+"""Where HTTP is served by default; only this machine reaches it."""
+
+
+def run_server(server: "Server", transport: str, given: RunOptions) -> None:
+    """Serve until it ends, in the way that the transport's name says.
+
+    Args:
+        server: what to serve.
+        transport: one of ``RUNNERS_BY_TRANSPORT``.
+        given: the address and the options.
+
+    Raises:
+        UsageError: there is no such transport, or it has no such options.
+        ConnectFailed: the address cannot be listened on.
+    """
+    way = RUNNERS_BY_TRANSPORT.get(transport)
+    if way is None:
+        raise UsageError(
+            f"there is no transport {transport!r}: write 'stdio', 'http', which is Streamable "
+            "HTTP, 'websocket', 'unix' or 'tcp'"
+        )
+    way(server, given)
+
+
+def _run_stdio(server: "Server", given: RunOptions) -> None:
+    if given:
+        raise UsageError(
+            f"{', '.join(given)}: stdio has no such option; write run('http', ...) for HTTP, and "
+            "run('unix', path=...) or run('tcp', port=...) for a socket"
+        )
+    # refit
+
+    run_stdio(server)
+
+
+def _run_http(server: "Server", given: RunOptions) -> None:
+    from isthmus.transports.http.serve import run as serve
+
+    host, port = given.pop("host", DEFAULT_ADDRESS[0]), given.pop("port", DEFAULT_ADDRESS[1])
+    resource = None if server.auth is None else server.auth.resource
+    if resource is not None and has_other_port(resource, port):
+        logging.getLogger("isthmus").warning(
+            "auth= says that clients know this server as %s, and it listens on port %s: they log in "
+            "by the first alone",
+            resource,
+            port,
+        )
+    serve(server.asgi(**given), host, port)
+
+
+def has_other_port(resource: str, port: int) -> bool:
+    """Whether a URL of plain HTTP, which is one of this machine, has another port.
+
+    What is https is the URL of a proxy, and may have any.
+    """
+    from urllib.parse import urlsplit  # slow, and needed by servers with authorization alone
+
+    named = urlsplit(resource)
+    return named.scheme == "http" and (named.port or 80) != port
+
+
+def _run_websocket(server: "Server", given: RunOptions) -> None:
+    _run_http(server, {**given, "websocket": True})
+
+
+def _run_unix(server: "Server", given: RunOptions) -> None:
+    path = given.pop("path", None)
+    if path is None:
+        raise UsageError("where? write run('unix', path='/run/user/1000/my.sock')")
+    # refit
+
+    run_unix(server, path, check_options(given, SocketOptions))
+
+
+def _run_tcp(server: "Server", given: RunOptions) -> None:
+    host, port = given.pop("host", DEFAULT_ADDRESS[0]), given.pop("port", None)
+    if port is None:
+        raise UsageError("which port? write run('tcp', port=9000)")
+    if server.auth is not None:
+        raise UsageError(
+            "auth= guards HTTP and WebSockets: on a TCP socket nothing asks who is there, so that "
+            "everybody on this machine would get past it; write run('http', ...)"
+        )
+    # refit
+
+    run_tcp(server, host, port, check_options(given, TcpOptions))
+
+
+RUNNERS_BY_TRANSPORT: Mapping[str, Callable[["Server", RunOptions], None]] = {
+    "stdio": _run_stdio,
+    "http": _run_http,
+    "websocket": _run_websocket,
+    "unix": _run_unix,
+    "tcp": _run_tcp,
+}
+
+
+GC_THRESHOLDS = (50_000, 50, 100)
+"""A request leaves no garbage cycles, so the collector may look for them rarely."""
+
+
+def run_stdio(server: "Server") -> None:
+    """As :func:`serve_stdio`, from synchronous code; returns soon after the host hung up."""
+    from isthmus.transports.shutdown import run_to_end
+
+    run_to_end(serve_stdio(server))
+
+
+async def serve_stdio(server: "Server") -> None:
+    """Serve over standard input and output until the host hangs up, or until told to stop."""
+    from isthmus.transports.shutdown import exit_with_host
+    from isthmus.transports.stdio import StdioChannel
+
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write(
+            f"{server.info.name} serves the program that started it, on standard input and output "
+            "(Ctrl-C to stop)\n"
+        )
+    hung_up = exit_with_host(0, 1, asyncio.get_running_loop())  # before the channel claims it
+    channel = StdioChannel()
+    hung_up.add_done_callback(lambda _: channel.hang_up())
+    stop_on_signals(asyncio.current_task())
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        await server.open()
+        await Peer(channel, server.router, side="server").run()
+    except asyncio.CancelledError:
+        pass  # told to stop: that is what ends a server
+    finally:
+        await channel.close()
+        await server.close()
+
+
+def stop_on_signals(task: "asyncio.Task[None] | None") -> None:
+    """Cancel a task when this process is told to stop; SIGTERM and SIGINT are the same to it."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, task.cancel if task else loop.stop)
+        except (NotImplementedError, RuntimeError):
+            return  # Windows, or not the main thread: the default will do
+
+
+BoundCallback = Callable[[str], None]
+"""Called with the URL for clients, once connections are accepted."""
+
+EXPOSED_WARNING = (
+    "warning: every machine that reaches this address can call every tool, since nothing on a TCP "
+    "socket asks who is there\n"
+)
+
+
+def run_unix(server: "Server", path: str, options: SocketOptions) -> None:
+    """As :func:`serve_unix`, from synchronous code, until SIGINT or SIGTERM."""
+    from isthmus.transports.shutdown import choose_loop_factory, run_to_end
+
+    run_to_end(serve_unix(server, path, announce=True, **options), choose_loop_factory())
+
+
+def run_tcp(server: "Server", host: str, port: int, options: TcpOptions) -> None:
+    """As :func:`serve_tcp`, from synchronous code, until SIGINT or SIGTERM."""
+    from isthmus.transports.shutdown import choose_loop_factory, run_to_end
+
+    run_to_end(serve_tcp(server, host, port, announce=True, **options), choose_loop_factory())
+
+
+async def serve_unix(
+    server: "Server",
+    path: str,
+    *,
+    on_bound: BoundCallback | None = None,
+    announce: bool = False,
+    **options: Unpack[SocketOptions],
+) -> None:
+    """Serve on a Unix socket until cancelled.
+
+    Args:
+        server: what to serve.
+        path: where the socket's file shall be; removed in the end.
+        on_bound: called with the URL for clients.
+        announce: this is what the process is for: say where on standard error, and stop on
+            SIGINT and SIGTERM.
+        **options: more about it.
+
+    Raises:
+        UsageError, ConnectFailed: the path cannot be listened on.
+    """
+    from isthmus.transports.listener import SocketListener, listen_unix
+    from isthmus.transports.sockets import make_unix_url
+
+    sock, remove = listen_unix(path)
+    listener = SocketListener(sock, server.router, make_unix_url(path), on_close=remove, **options)
+    await _serve_listener(server, listener, on_bound, announce=announce)
+
+
+async def serve_tcp(
+    server: "Server",
+    host: str,
+    port: int,
+    *,
+    on_bound: BoundCallback | None = None,
+    announce: bool = False,
+    exposed: bool = False,
+    **options: Unpack[SocketOptions],
+) -> None:
+    """Serve on a TCP socket until cancelled.
+
+    Args:
+        server: what to serve.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+        on_bound: called with the URL for clients.
+        announce: as for :func:`serve_unix`.
+        exposed: other machines may reach the address.
+        **options: more about it.
+
+    Raises:
+        UsageError, ConnectFailed: the address may not, or cannot, be listened on.
+    """
+    from isthmus.transports.listener import SocketListener, is_loopback, listen_tcp
+    from isthmus.transports.sockets import make_tcp_url
+
+    sock = listen_tcp(host, port, exposed=exposed)
+    host, port = sock.getsockname()[:2]
+    if announce and not is_loopback(host):
+        sys.stderr.write(EXPOSED_WARNING)
+    listener = SocketListener(sock, server.router, make_tcp_url(host, port), **options)
+    await _serve_listener(server, listener, on_bound, announce=announce)
+
+
+async def _serve_listener(
+    server: "Server", listener: "SocketListener", on_bound: BoundCallback | None, *, announce: bool
+) -> None:
+    if announce:
+        stop_on_signals(asyncio.current_task())
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        await server.open()
+        if announce:
+            sys.stderr.write(f"isthmus serves on {listener.url} (Ctrl-C to stop)\n")
+        if on_bound is not None:
+            on_bound(listener.url)
+        await listener.run()
+    except asyncio.CancelledError:
+        if not announce:
+            raise
+    finally:
+        await listener.close()
+        await server.close()

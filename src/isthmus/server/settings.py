@@ -1,0 +1,171 @@
+"""What everything that serves for one server shares: its settings, keys, threads and state."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from isthmus.core.redaction.messages import Redact
+from isthmus.errors import UsageError
+from isthmus.server.guard.caching import CacheHints
+from isthmus.server.guard.limits import Limiters, Limits
+from isthmus.server.guard.sanitise import Sanitise
+from isthmus.server.guard.scopes import ScopeVisibility
+from isthmus.server.serve.lifespan import Lifespan
+from isthmus.server.serve.workers import Workers
+from isthmus.server.subscriptions import Subscriptions
+from isthmus.wire import Implementation
+
+if TYPE_CHECKING:
+    from isthmus.runtime.inbound import Inbound
+    from isthmus.store.kv import KV
+    from isthmus.tasks.requestor import TaskRequestor
+    from isthmus.transports.http.authorizer import Authorizer
+    from isthmus.wire import TaskStatusParams
+
+__all__ = ["SharedSettings"]
+
+MIN_SECRET_BYTES = 16
+
+
+class SharedSettings:
+    """One server's settings and the things it makes when they are first needed.
+
+    Args:
+        info: who the server says it is.
+        secret: what journals and cursors are sealed with, 16 random bytes or more; a list has
+            the one to seal with first and others that are still accepted after it. None makes
+            one up, which lasts as long as the process.
+        lifespan: what the server needs as long as it runs.
+        changes: everybody who hears of changes.
+        debug: let the text of unexpected exceptions out.
+        page_size: the most items in a page of a list, or None for all.
+        caching: how long clients may keep lists, and who may share them.
+        max_rounds: how often one call may ask.
+        state_ttl: seconds in which a question must be answered.
+        limits: how much callers may ask for.
+        sanitise: how tool output is made safe, or None.
+        redact: takes secrets out of log messages, or None.
+        task_store: keeps what is known of tasks; None for this process's memory.
+        auth: says who may do what; None lets everybody do everything.
+
+    Attributes:
+        limiters: those of the limits that are rates.
+        visible: what of a list its reader sees; None where everybody sees everything.
+        wrapped: there is a middleware, so results are not made into bytes before it saw them.
+
+    Raises:
+        UsageError: a secret is too short.
+    """
+
+    def __init__(
+        self,
+        info: Implementation,
+        *,
+        secret: bytes | Sequence[bytes] | None,
+        lifespan: Lifespan,
+        changes: Subscriptions,
+        debug: bool,
+        page_size: int | None,
+        caching: CacheHints,
+        max_rounds: int,
+        state_ttl: float,
+        limits: Limits,
+        sanitise: Sanitise | None,
+        redact: Redact | None,
+        task_store: "KV | None" = None,
+        auth: "Authorizer | None" = None,
+    ) -> None:
+        self.info = info
+        self.lifespan = lifespan
+        self.changes = changes
+        self.debug = debug
+        self.page_size = page_size
+        self.caching = caching
+        self.max_rounds = max_rounds
+        self.state_ttl = state_ttl
+        self.limits = limits
+        self.limiters = Limiters(limits)
+        self.sanitise = sanitise
+        self.redact = redact
+        self.task_store = task_store
+        self.auth = auth
+        self.visible = ScopeVisibility(auth) if auth is not None and auth.hides else None
+        self.wrapped = False
+        self.workers = Workers(limits.threads)
+        self._client_tasks: TaskRequestor | None = None
+        self._secrets = _check_secrets(secret)
+        self._derived: dict[str, list[bytes]] = {}
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Change settings before anything is served with them.
+
+        Raises:
+            UsageError: a secret is too short.
+        """
+        if "secret" in settings:
+            self._secrets = _check_secrets(settings["secret"])
+            self._derived.clear()
+        for name in ("debug", "page_size", "max_rounds", "state_ttl", "sanitise", "redact"):
+            if name in settings:
+                setattr(self, name, settings[name])
+        if "limits" in settings:
+            self.limits = settings["limits"]
+            self.limiters = Limiters(self.limits)
+            self.workers.limit_threads(self.limits.threads)
+
+    @property
+    def state(self) -> Any:
+        """What the lifespan gave, or None."""
+        return self.lifespan.value
+
+    def client_tasks(self) -> "TaskRequestor":
+        """The questions that clients have made tasks of."""
+        if self._client_tasks is None:
+            from isthmus.tasks.requestor import TaskRequestor  # most servers ask no such thing
+
+            self._client_tasks = TaskRequestor()
+        return self._client_tasks
+
+    def hear_task(self, params: "TaskStatusParams", inbound: "Inbound") -> None:
+        """Take what a client says about one of its tasks."""
+        if self._client_tasks is not None:
+            self._client_tasks.hear(params, inbound)
+
+    @property
+    def journal_keys(self) -> list[bytes]:
+        """The keys of journals, 32 bytes each: the first one seals, all of them open."""
+        return self._keys("journal")
+
+    @property
+    def cursor_secret(self) -> bytes:
+        """What cursors are sealed with."""
+        return self._keys("cursor")[0]
+
+    def _keys(self, purpose: str) -> list[bytes]:
+        """Keys for one purpose, so that no secret is used for two things."""
+        keys = self._derived.get(purpose)
+        if keys is None:
+            from hmac import digest
+
+            if not self._secrets:
+                self._secrets = [os.urandom(32)]
+            keys = [
+                digest(known, b"isthmus " + purpose.encode(), "sha256") for known in self._secrets
+            ]
+            self._derived[purpose] = keys
+        return keys
+
+
+def _check_secrets(secret: bytes | Sequence[bytes] | None) -> list[bytes]:
+    """The secrets as a list, the one that seals first.
+
+    Raises:
+        UsageError: one is too short.
+    """
+    secrets = [secret] if isinstance(secret, bytes) else list(secret or ())
+    if any(len(known) < MIN_SECRET_BYTES for known in secrets):
+        raise UsageError(
+            f"a secret needs {MIN_SECRET_BYTES} random bytes or more: make it by os.urandom(32), kept "
+            "where every process of this server finds it"
+        )
+    return secrets

@@ -1,0 +1,360 @@
+"""What changed, told to everybody who wants to know, in the way their revision has.
+
+Up to 2025-11-25 every open session hears of changed lists, by bare notifications, and of the
+resources it subscribed to. Since 2026-07-28 a client opens a stream (``subscriptions/listen``)
+and hears on it what it asked for, and nothing else.
+
+A listener costs a record. A task runs for it only while there is something to tell, and a slow
+one holds up nobody else: what waits for it is a set, so it is never longer than what it wants.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import UNSET, UnsetType, structs
+
+from isthmus.errors import Refuse
+from isthmus.revisions.codes import LIMITED_CODE
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.guard.limits import Limits, identify_caller
+from isthmus.wire import (
+    AcknowledgedParams,
+    CancelledParams,
+    ElicitationCompleteParams,
+    EmptyResult,
+    InitializedParams,
+    ListChangedParams,
+    ListenParams,
+    ListenResult,
+    ResourceUpdatedParams,
+    SubscribeParams,
+    SubscriptionFilter,
+    UnsubscribeParams,
+)
+from isthmus.wire.meta import SUBSCRIPTION_ID
+from isthmus.wire.struct import Id, Meta, Wire
+
+__all__ = ["ChangeListener", "Subscriptions"]
+
+LIST_CHANGE_DELAY_S = 0.05
+"""Seconds in which changes of a list become one notification."""
+
+TOOLS_CHANGED = "notifications/tools/list_changed"
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+LIST_CHANGED_METHODS = {
+    "tools": TOOLS_CHANGED,
+    "prompts": PROMPTS_CHANGED,
+    "resources": RESOURCES_CHANGED,
+}
+RESOURCE_UPDATED = "notifications/resources/updated"
+ELICITATION_COMPLETE = "notifications/elicitation/complete"
+
+
+class ChangeListener:
+    """One session or stream that hears of changes.
+
+    Args:
+        link: the way to it.
+        lists: the notifications of changed lists that it wants.
+        uris: the resources it wants to hear about.
+        stream: the id of the request that opened its stream, or None for a session.
+
+    Attributes:
+        uris: the resources it wants to hear about.
+        pages: the elicitations whose pages its user was sent to, by their id.
+    """
+
+    def __init__(
+        self, link: Any, lists: Iterable[str], uris: Iterable[str] = (), stream: Id | None = None
+    ) -> None:
+        self.uris = set(uris)
+        self.pages: set[str] = set()
+        self._link = link
+        self._lists = frozenset(lists)
+        self._stream = stream
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[tuple[str, str | None], None] = {}
+        self._teller: asyncio.Task[None] | None = None
+        self._held = stream is not None
+        self._ended = self._loop.create_future()
+
+    def hear(self, method: str, what: str | None = None) -> None:
+        """Something changed; callable from any thread.
+
+        Args:
+            method: the notification that says so.
+            what: the resource's URI or the elicitation's id, where it is about one.
+        """
+        if not self._wants(method, what):
+            return
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is self._loop:
+            self._take(method, what)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._take, method, what)
+
+    def _wants(self, method: str, what: str | None) -> bool:
+        if what is None:
+            return method in self._lists
+        return what in (self.uris if method == RESOURCE_UPDATED else self.pages)
+
+    def release(self) -> None:
+        """Tell from now on, beginning with what happened meanwhile."""
+        self._held = False
+        self._start()
+
+    def on_end(self, stop: Callable[[], None]) -> None:
+        """Stop something else that is told on this stream, when the stream ends."""
+        self._ended.add_done_callback(lambda _: stop())
+
+    def end(self) -> None:
+        """There is nothing more to hear."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def until_ended(self) -> None:
+        """Wait for :meth:`end`, and until all that happened before it is told."""
+        await self._ended
+        if self._teller is not None:
+            await self._teller
+
+    def _take(self, method: str, what: str | None) -> None:
+        if not self._ended.done():
+            self._waiting[method, what] = None
+            self._start()
+
+    def _start(self) -> None:
+        if self._waiting and self._teller is None and not self._held:
+            self._teller = self._loop.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        try:
+            if all(what is None for _, what in self._waiting):
+                await asyncio.sleep(LIST_CHANGE_DELAY_S)
+            while self._waiting:
+                method, what = next(iter(self._waiting))
+                del self._waiting[method, what]
+                await self._link.note(method, self._params(method, what), relates_to=self._stream)
+        finally:
+            self._teller = None
+
+    def _params(self, method: str, what: str | None) -> Wire:
+        # spec 2026-07-28 basic/patterns/subscriptions#receiving-notifications: every one carries
+        # the id of the request that opened its stream
+        meta: Meta | UnsetType = UNSET if self._stream is None else {SUBSCRIPTION_ID: self._stream}
+        if what is None:
+            return ListChangedParams(meta=meta)
+        if method == ELICITATION_COMPLETE:
+            return ElicitationCompleteParams(elicitation_id=what, meta=meta)
+        return ResourceUpdatedParams(uri=what, meta=meta)
+
+
+class Subscriptions:
+    """Everybody who hears of changes on one server.
+
+    Args:
+        offers: says whether the server offers ``"tools"``, ``"prompts"`` or ``"resources"``.
+        limits: how much one caller may subscribe to.
+
+    Attributes:
+        tasks: what tells how tasks stand, on a server that has some.
+    """
+
+    def __init__(self, offers: Callable[[str], bool], limits: Limits | None = None) -> None:
+        self._offers = offers
+        self.tasks: Any = None
+        self.limits = limits or Limits()
+        self._open: Counter[str] = Counter()
+        self._sessions: dict[Any, ChangeListener] = {}
+        self._streams: set[ChangeListener] = set()
+
+    # What happened
+
+    def tools(self) -> None:
+        """The list of tools changed."""
+        self._announce(TOOLS_CHANGED)
+
+    def prompts(self) -> None:
+        """The list of prompts changed."""
+        self._announce(PROMPTS_CHANGED)
+
+    def resources(self) -> None:
+        """The list of resources or of their templates changed."""
+        self._announce(RESOURCES_CHANGED)
+
+    def updated(self, uri: str) -> None:
+        """What can be read at a URI changed."""
+        self._announce(RESOURCE_UPDATED, uri)
+
+    def completed(self, elicitation_id: str) -> None:
+        """The page of an elicitation was dealt with: only the session it was sent to hears it."""
+        for listener in tuple(self._sessions.values()):
+            listener.hear(ELICITATION_COMPLETE, elicitation_id)
+            listener.pages.discard(elicitation_id)
+
+    def close(self) -> None:
+        """The server stops: end every stream, in good order."""
+        for listener in tuple(self._streams):
+            listener.end()
+
+    def _announce(self, method: str, uri: str | None = None) -> None:
+        for listener in (*self._sessions.values(), *self._streams):
+            listener.hear(method, uri)
+
+    # Up to 2025-11-25: sessions
+
+    def joined(self, _params: InitializedParams, inbound: Inbound) -> None:
+        """Act on ``notifications/initialized``: this session hears of changes from now on."""
+        self._session(inbound.link)
+
+    async def subscribe(self, params: SubscribeParams, inbound: Inbound) -> EmptyResult:
+        """Handle ``resources/subscribe``.
+
+        Raises:
+            Refuse: the session has subscribed to as many as it may.
+        """
+        uris = self._session(inbound.link).uris
+        self._bounded({*uris, params.uri} if params.uri not in uris else ())
+        uris.add(params.uri)
+        return EmptyResult()
+
+    async def unsubscribe(self, params: UnsubscribeParams, inbound: Inbound) -> EmptyResult:
+        """Handle ``resources/unsubscribe``; what was never subscribed to is no mistake."""
+        self._session(inbound.link).uris.discard(params.uri)
+        return EmptyResult()
+
+    def sent_to_page(self, link: Any, elicitation_id: str) -> None:
+        """A session's user was sent to a page, and may want to know when it was dealt with."""
+        self._session(link).pages.add(elicitation_id)
+
+    def _bounded(self, uris: Collection[str]) -> None:
+        """See to it that these are not too many to hear about.
+
+        Raises:
+            Refuse: they are.
+        """
+        most = self.limits.subscriptions
+        if most is not None and len(uris) > most:
+            raise Refuse(
+                LIMITED_CODE,
+                f"Too many resources are subscribed to: {most} at most; unsubscribe from some",
+                {"limit": "subscriptions", "most": most},
+            )
+
+    @contextmanager
+    def _stream(self, inbound: Inbound) -> Iterator[None]:
+        """Count a stream as its caller's for as long as it is open.
+
+        Raises:
+            Refuse: the caller has as many open as it may.
+        """
+        most, caller = self.limits.streams, identify_caller(inbound)
+        if most is not None and self._open[caller] >= most:
+            raise Refuse(
+                LIMITED_CODE,
+                f"Too many streams of changes are open: {most} at most; end one of them",
+                {"limit": "streams", "most": most},
+            )
+        self._open[caller] += 1
+        try:
+            yield
+        finally:
+            self._open[caller] -= 1
+            self._open += Counter()  # only those that have some are kept
+
+    def _session(self, link: Any) -> ChangeListener:
+        listener = self._sessions.get(link)
+        if listener is None:
+            # spec 2025-11-25 server/tools#list-changed-notification: of servers that declared it,
+            # which this one did of what it offered by now
+            lists = [method for kind, method in LIST_CHANGED_METHODS.items() if self._offers(kind)]
+            listener = self._sessions[link] = ChangeListener(link, lists)
+            link.on_close(lambda: self._left(link))
+        return listener
+
+    def _left(self, link: Any) -> None:
+        listener = self._sessions.pop(link, None)
+        if listener is not None:
+            listener.end()
+
+    # Since 2026-07-28: streams
+
+    async def listen(self, params: ListenParams, inbound: Inbound) -> ListenResult:
+        """Handle ``subscriptions/listen``: tells until the client cancels or the server stops.
+
+        Raises:
+            Refuse: it is more than the caller may listen to.
+        """
+        granted = self._granted(params.notifications)
+        self._bounded(granted.resource_subscriptions or ())
+        ids = params.notifications.task_ids
+        if ids and self.tasks is not None:
+            self._bounded(ids)
+            granted = structs.replace(granted, task_ids=await self.tasks.granted(ids, inbound))
+        with self._stream(inbound):
+            return await self._listened(granted, inbound)
+
+    async def _listened(self, granted: SubscriptionFilter, inbound: Inbound) -> ListenResult:
+        meta = {SUBSCRIPTION_ID: inbound.id}
+        listener = ChangeListener(
+            inbound.link,
+            _select_list_methods(granted),
+            granted.resource_subscriptions or (),
+            inbound.id,
+        )
+        forget = inbound.link.on_close(listener.end)
+        self._streams.add(listener)
+        try:
+            # spec 2026-07-28 basic/patterns/subscriptions#acknowledgment: MUST be the first
+            await inbound.link.note(
+                "notifications/subscriptions/acknowledged",
+                AcknowledgedParams(notifications=granted, meta=meta),
+                relates_to=inbound.id,
+            )
+            listener.release()
+            if granted.task_ids:
+                listener.on_end(await self.tasks.follow(granted.task_ids, inbound, meta))
+            await listener.until_ended()
+            # spec 2026-07-28 basic/patterns/cancellation: a server that tears a stream down MUST
+            # send notifications/cancelled for it; the answer below is a SHOULD beside that
+            await inbound.link.note(
+                "notifications/cancelled",
+                CancelledParams(request_id=inbound.id, reason="the server ends it", meta=meta),
+                relates_to=inbound.id,
+            )
+        finally:
+            listener.end()
+            self._streams.discard(listener)
+            forget()
+        # spec 2026-07-28 basic/patterns/subscriptions#graceful-closure: SHOULD answer at the end
+        return ListenResult(meta=meta)
+
+    def _granted(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
+        """What of it the server can tell; the rest is left out."""
+
+        def kept(flag: bool | UnsetType, kind: str) -> bool | UnsetType:
+            return True if flag is True and self._offers(kind) else UNSET
+
+        uris = wanted.resource_subscriptions
+        return SubscriptionFilter(
+            tools_list_changed=kept(wanted.tools_list_changed, "tools"),
+            prompts_list_changed=kept(wanted.prompts_list_changed, "prompts"),
+            resources_list_changed=kept(wanted.resources_list_changed, "resources"),
+            resource_subscriptions=uris if uris and self._offers("resources") else UNSET,
+        )
+
+
+def _select_list_methods(granted: SubscriptionFilter) -> list[str]:
+    flags = (
+        (granted.tools_list_changed, TOOLS_CHANGED),
+        (granted.prompts_list_changed, PROMPTS_CHANGED),
+        (granted.resources_list_changed, RESOURCES_CHANGED),
+    )
+    return [method for flag, method in flags if flag is True]

@@ -1,0 +1,111 @@
+"""What is written down about a task: everything its client may ask for, and nothing that runs."""
+
+import os
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from isthmus.core.encoding import encode_base64url
+from isthmus.core.principal import owner_of
+from isthmus.runtime.inbound import Inbound
+from isthmus.wire import InputRequest, TaskStatus
+from isthmus.wire.jsonrpc import ErrorBody, encode
+
+__all__ = [
+    "FINAL_STATUSES",
+    "TaskRecord",
+    "decode_record",
+    "encode_record",
+    "format_timestamp",
+    "new_task_id",
+    "record_key",
+    "task_owner",
+]
+
+FINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
+"""The statuses that last."""
+
+TASK_ID_BYTES = 24  # random bytes of a task's id, which may be all that protects it
+
+
+class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One task, in the newest shape of everything.
+
+    Attributes:
+        id: its name.
+        tool: the tool that runs; empty where the request is no call of one.
+        method: the request that has become a task.
+        status: where it stands; ``"completed"`` where there is a result, whatever it says.
+        created: when it was created, in seconds since 1970.
+        updated: when something about it changed, in seconds since 1970.
+        ttl: seconds it is kept from its creation; None for ever.
+        poll: seconds its client should wait between questions.
+        message: its status in words.
+        questions: what it waits for, by key.
+        result: what the request would have been answered with.
+        is_error: the result says that the tool failed.
+        error: the error the request would have been answered with.
+    """
+
+    id: str
+    tool: str
+    method: str = "tools/call"
+    status: TaskStatus = "working"
+    created: float
+    updated: float
+    ttl: float | None
+    poll: float
+    message: str | None = None
+    questions: dict[str, InputRequest] = {}
+    result: Raw | UnsetType = UNSET
+    is_error: bool = False
+    error: ErrorBody | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether its status will not change any more."""
+        return self.status in FINAL_STATUSES
+
+
+decode_record = msgspec.json.Decoder(TaskRecord).decode
+"""A record from bytes."""
+
+
+def encode_record(record: TaskRecord) -> bytes:
+    """A record as bytes, for a store."""
+    return encode(record)
+
+
+def new_task_id() -> str:
+    """A name that nobody can guess."""
+    # spec 2025-11-25 basic/utilities/tasks#task-isolation-and-access-control: MUST be generated
+    # with enough entropy to prevent guessing
+    return encode_base64url(os.urandom(TASK_ID_BYTES))
+
+
+def task_owner(inbound: Inbound) -> str:
+    """Whose the tasks are that a request creates, and may ask for; empty for nobody's.
+
+    Without a principal the id is all there is: whoever knows it may ask, also from another session.
+    """
+    owner = owner_of(inbound.principal)
+    if owner is None:
+        return ""
+    from hashlib import sha256  # not needed until somebody authenticates
+
+    return sha256(owner.encode()).hexdigest()
+
+
+def record_key(owner: str, id: str) -> str:
+    """Where a task's record lies.
+
+    A task of somebody else's lies elsewhere, so that it looks as if there were none.
+    """
+    return f"task/{owner}/{id}"
+
+
+def format_timestamp(seconds: float) -> str:
+    """A moment as ISO 8601 has it."""
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

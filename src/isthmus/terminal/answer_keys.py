@@ -1,0 +1,155 @@
+"""Silence before an answer: keeps a key that was meant for something else from deciding.
+
+What a yes may hold for beyond this once, in words.
+
+Keys that stand at the bottom of the screen: those that do something just now, and no others.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import get_args
+
+from msgspec import UNSET, Struct
+
+from isthmus.host.model.interaction import FormAsked, Interaction
+from isthmus.host.model.trace import Assurance, Remember
+from isthmus.terminal.cards import list_editable
+
+__all__ = ["QUIET_S", "GrantChoice", "KeyGuard", "can_allow", "list_grant_choices", "list_keys"]
+
+QUIET_S = 0.4
+"""Seconds before an answer in which nothing moves on the screen and no key is pressed."""
+
+
+class KeyGuard:
+    """Says whether a key stands alone and the card it would answer has been there long enough.
+
+    A surface tells it of every key before the key is acted upon, whichever widget gets the key:
+    somebody who writes a sentence answers nothing, however long the card has been there.
+
+    Args:
+        clock: seconds that only go forward.
+        pause: seconds of silence that an answer needs.
+    """
+
+    def __init__(self, clock: Callable[[], float], pause: float = QUIET_S) -> None:
+        self._clock = clock
+        self._pause = pause
+        self._moved = clock()
+        self._pressed = float("-inf")
+        self._alone = True
+
+    def moved(self) -> None:
+        """Something has appeared, or stands elsewhere now."""
+        self._moved = self._clock()
+
+    def pressed(self) -> None:
+        """A key was pressed, or something was pasted."""
+        now = self._clock()
+        self._alone = now - self._pressed >= self._pause
+        self._pressed = now
+
+    def seen(self) -> bool:
+        """Whether what is on the screen has been there long enough to be read."""
+        return self._clock() - self._moved >= self._pause
+
+    def alone(self) -> bool:
+        """Whether no other key was pressed shortly before the last one."""
+        return self._alone
+
+    def resting(self) -> bool:
+        """Whether nobody has pressed a key for a while."""
+        return self._clock() - self._pressed >= self._pause
+
+    def ready(self) -> bool:
+        """Whether the last key may answer."""
+        return self.seen() and self._alone
+
+
+HOUR_S = 3600.0
+LIFETIMES = (("for an hour", HOUR_S), ("for a day", 24 * HOUR_S), ("for 30 days", 30 * 24 * HOUR_S))
+
+SCOPE_TEXTS: Mapping[Remember, str] = {
+    "arguments": "these exact arguments",
+    "shape": "arguments of this shape",
+    "tool_run": "this tool, for this run",
+    "session": "this tool, until the host ends",
+    "server_read_only": "all tools of this server that only read",
+    "tool_always": "ALWAYS, with any arguments (press it twice)",
+}
+
+
+class GrantChoice(Struct, frozen=True):
+    """What a yes may hold for beyond this once.
+
+    Attributes:
+        remember: the scope.
+        label: the same for a person.
+        seconds: until when it holds, from now; None for no end of its own.
+    """
+
+    remember: Remember
+    label: str
+    seconds: float | None = None
+
+
+def list_grant_choices(interaction: Interaction) -> list[GrantChoice]:
+    """The choices there are, of what policy offers, in its order and with times spelt out.
+
+    None for what servers ask their user: somebody answers that each time; nor for the consent to
+    run a server or connect to it, which is kept until the server is another one.
+    """
+    if interaction.attempt.action.startswith(("elicit.", "server.")):
+        return []
+    offered: Iterable[Remember] = interaction.trace.obligations.remember
+    found: list[GrantChoice] = []
+    for scope in offered:
+        if scope == "until":
+            found += [
+                GrantChoice("until", f"this tool {label}", seconds) for label, seconds in LIFETIMES
+            ]
+        elif scope != "once":
+            found.append(GrantChoice(scope, SCOPE_TEXTS[scope]))
+    return found
+
+
+ASSURANCE_ORDER = get_args(Assurance)
+
+
+def can_allow(interaction: Interaction, assurance: Assurance) -> bool:
+    """Whether a yes from a surface of this assurance counts."""
+    demanded = interaction.trace.obligations.assurance
+    return ASSURANCE_ORDER.index(demanded) <= ASSURANCE_ORDER.index(assurance)
+
+
+def list_keys(
+    interaction: Interaction | None, assurance: Assurance, *, changed: bool = False, alike: int = 0
+) -> str:
+    """The keys that answer a question, or show more of it.
+
+    Args:
+        interaction: the question that is looked at; None for none.
+        assurance: how sure one can be that a person sits at this surface.
+        changed: whether there is a change that can be taken back.
+        alike: how many questions may be answered together with it, itself among them.
+    """
+    if interaction is None:
+        return "/ search"
+    keys = _list_yes_keys(interaction) if can_allow(interaction, assurance) else []
+    keys += ["u undo"] if changed else []
+    keys += [f"g all {alike} of this kind"] if alike > 1 else []
+    keys.append("d deny")
+    keys += ["c cancel"] if interaction.attempt.action.startswith("elicit.") else []
+    return "  ".join([*keys, "? why", "/ search"])
+
+
+def _list_yes_keys(interaction: Interaction) -> list[str]:
+    if isinstance(interaction.payload, FormAsked):
+        return ["a fill in"]
+    scopes = list_grant_choices(interaction)
+    # an agreement to run a server, or to connect to it, is kept until that is another one
+    yes = "agree" if interaction.attempt.action.startswith("server.") else "once"
+    keys = [f"A,y {yes}" if interaction.risk == "high" else f"a {yes}"]
+    keys += ["s session"] if any(one.remember == "session" for one in scopes) else []
+    keys += ["r remember"] if scopes else []
+    keys += ["e edit"] if list_editable(interaction) is not UNSET else []
+    return keys

@@ -1,0 +1,285 @@
+"""A server's form on the screen: a field for each blank, filled in beforehand, checked before sent.
+
+Fields of a form on the screen: a text to type, one of several choices, several of them, yes or no.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+from msgspec import Struct
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Checkbox, Input, Select, SelectionList, Static
+
+from isthmus.core.form_fields import FieldChoice, FormField, format_answer, list_fields
+from isthmus.core.text import show_invisible
+from isthmus.terminal.answer_keys import KeyGuard
+
+__all__ = ["Field", "Form", "FormResult", "make_field"]
+
+
+class FormResult(Struct, frozen=True):
+    """What became of a form.
+
+    Attributes:
+        texts: what stands in its fields, by name.
+        content: what that means; None where it is not to be sent yet.
+    """
+
+    texts: Mapping[str, Any]
+    content: Mapping[str, Any] | None = None
+
+
+class Form(ModalScreen[FormResult]):
+    """The fields of a form.
+
+    Args:
+        title: who asks, and what.
+        schema: the form.
+        texts: what was written before.
+        guard: says whether it has been on the screen long enough to be sent.
+    """
+
+    DEFAULT_CSS = """
+    Form Input { height: 1; border: none; padding: 0 1; background: $surface; }
+    Form Input:focus { border: none; text-style: underline; }
+    Form .blank { height: auto; margin-bottom: 1; }
+    Form .wrong { text-style: bold; height: auto; }
+    Form SelectionList { height: auto; max-height: 12; border: none; padding: 0 1; }
+    Form Checkbox { padding: 0 1; }
+    Form VerticalScroll { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "send", show=False, priority=True),
+        Binding("escape", "back", show=False),
+        Binding("down,enter", "app.focus_next", show=False),
+        Binding("up", "app.focus_previous", show=False),
+    ]
+
+    def __init__(
+        self, title: str, schema: Mapping[str, Any], texts: Mapping[str, Any], guard: KeyGuard
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self._blanks = list_fields(schema)
+        self._texts = texts
+        self._fields: list[Field] = []
+        self._guard = guard
+
+    def compose(self) -> ComposeResult:
+        """Each blank: what it asks, what it explains, the field, and what is wrong with it."""
+        yield Static(self._title, markup=False)
+        self._fields = [
+            make_field(blank, self._texts.get(blank.name), f"field-{number}")
+            for number, blank in enumerate(self._blanks)
+        ]
+        with VerticalScroll(can_focus=False):
+            for number, (blank, field) in enumerate(zip(self._blanks, self._fields, strict=True)):
+                with Vertical(classes="blank"):
+                    yield Static(show_invisible(describe_blank(blank)), markup=False)
+                    yield field.widget
+                    yield Static("", id=f"wrong-{number}", classes="wrong", markup=False)
+        keys = " ^S send   Tab next   Enter chooses, Space ticks   Esc back to the question"
+        yield Static(keys, markup=False)
+
+    def on_mount(self) -> None:
+        """It has appeared."""
+        self._guard.moved()
+
+    def texts(self) -> dict[str, Any]:
+        """What stands in the fields now."""
+        pairs = zip(self._blanks, self._fields, strict=True)
+        return {blank.name: field.kept() for blank, field in pairs}
+
+    def action_back(self) -> None:
+        """Leave it; nothing that was written is lost."""
+        self.dismiss(FormResult(self.texts()))
+
+    def action_send(self) -> None:
+        """Send what was written, where all of it fits."""
+        if not self._guard.seen():  # no text that is typed has this key in it
+            return
+        content: dict[str, Any] = {}
+        wrong = [
+            number
+            for number, blank in enumerate(self._blanks)
+            if not self._read(number, blank, content)
+        ]
+        if wrong:
+            self._show_wrong(wrong[0])
+        else:
+            self.dismiss(FormResult(self.texts(), content))
+
+    def _show_wrong(self, number: int) -> None:
+        """Go to a field that does not fit, with what is asked and what is wrong in view."""
+        widget = self._fields[number].widget
+        widget.focus(scroll_visible=False)
+        if widget.parent is not None and isinstance(widget.parent, Vertical):
+            # Once the line that says why has its place.
+            self.call_after_refresh(widget.parent.scroll_visible, animate=False, top=True)
+
+    def _read(self, number: int, blank: FormField, content: dict[str, Any]) -> bool:
+        """Read one field; False where it does not fit, and the screen says why."""
+        error = ""
+        try:
+            value = self._fields[number].read()
+            if value is not None:
+                content[blank.name] = value
+        except ValueError as reason:
+            error = f"! {show_invisible(str(reason))}"
+        self.query_one(f"#wrong-{number}", Static).update(error)
+        return not error
+
+
+def describe_blank(blank: FormField) -> str:
+    """What stands above a field; what can be chosen stands in it."""
+    described = blank.schema.get("description")
+    lines = [described] if isinstance(described, str) and described else []
+    if blank.choices or blank.kind == "boolean":
+        needed = "" if blank.required else " (may be left out)"
+        return "\n".join([*lines, f"{blank.title}{needed}:"])
+    return "\n".join([*lines, blank.question()])
+
+
+class Field(Protocol):
+    """What a person puts into a blank."""
+
+    @property
+    def widget(self) -> Widget:
+        """Where they do it."""
+        ...
+
+    def kept(self) -> Any:
+        """What stands there, for another time."""
+        ...
+
+    def read(self) -> Any:
+        """What that means; None to leave the blank out.
+
+        Raises:
+            ValueError: it does not fit; the message says what would.
+        """
+        ...
+
+
+def make_field(blank: FormField, kept: Any, id: str) -> Field:
+    """The field of a blank.
+
+    Args:
+        blank: what is asked.
+        kept: what stood there before; None for the default.
+        id: of the widget.
+    """
+    if blank.choices:
+        return (Several if blank.many else OneOf)(blank, kept, id)
+    if blank.kind == "boolean":
+        # Two states would answer for who has not looked: without a default there are three.
+        return (
+            YesOrNo(blank, kept, id) if isinstance(blank.default, bool) else Open(blank, kept, id)
+        )
+    return Typed(blank, kept, id)
+
+
+class Typed:
+    """A line that is typed."""
+
+    def __init__(self, blank: FormField, kept: Any, id: str) -> None:
+        default = "" if blank.default is None else format_answer(blank.default)
+        self._blank = blank
+        self.widget = Input(default if kept is None else kept, id=id, select_on_focus=False)
+
+    def kept(self) -> str:
+        """What was typed."""
+        return self.widget.value
+
+    def read(self) -> Any:
+        """What it means."""
+        return self._blank.read(self.widget.value)
+
+
+class OneOf:
+    """One of the choices, or none of them."""
+
+    def __init__(self, blank: FormField, kept: Any, id: str, choices: Any = None) -> None:
+        self._blank = blank
+        options = (
+            [(format_choice(one), one.value) for one in blank.choices]
+            if choices is None
+            else choices
+        )
+        before = blank.default if kept is None else kept
+        known = [value for _, value in options]
+        self.widget: Select[Any] = Select(
+            options,
+            prompt="choose",
+            value=before if before in known else Select.NULL,
+            type_to_search=False,
+            id=id,
+            compact=True,
+        )
+
+    def kept(self) -> Any:
+        """What was chosen; empty for nothing."""
+        return "" if self.widget.value is Select.NULL else self.widget.value
+
+    def read(self) -> Any:
+        """The same, held against the schema."""
+        chosen = self.widget.value
+        return self._blank.accept(None if chosen is Select.NULL else chosen)
+
+
+class Open(OneOf):
+    """Yes, no, or no answer yet."""
+
+    def __init__(self, blank: FormField, kept: Any, id: str) -> None:
+        super().__init__(blank, kept, id, [("yes", True), ("no", False)])
+
+
+class Several:
+    """Some of the choices, each ticked or not."""
+
+    def __init__(self, blank: FormField, kept: Any, id: str) -> None:
+        self._blank = blank
+        before = blank.default if kept is None else kept
+        ticked = before if isinstance(before, list) else []
+        self.widget: SelectionList[str] = SelectionList(
+            *((format_choice(one), one.value, one.value in ticked) for one in blank.choices),
+            id=id,
+            compact=True,
+        )
+
+    def kept(self) -> list[str]:
+        """What is ticked, in the server's order."""
+        ticked = set(self.widget.selected)
+        return [one.value for one in self._blank.choices if one.value in ticked]
+
+    def read(self) -> Any:
+        """The same, held against the schema."""
+        return self._blank.accept(self.kept() or (None if self._blank.default is None else []))
+
+
+class YesOrNo:
+    """A box that is ticked or not; it begins as the server says."""
+
+    def __init__(self, blank: FormField, kept: Any, id: str) -> None:
+        self._blank = blank
+        value = blank.default if kept is None else kept
+        self.widget = Checkbox("yes", value=bool(value), id=id, compact=True)
+
+    def kept(self) -> bool:
+        """Whether it is ticked."""
+        return self.widget.value
+
+    def read(self) -> Any:
+        """The same."""
+        return self._blank.accept(self.widget.value)
+
+
+def format_choice(choice: FieldChoice) -> Content:
+    """A choice as a person reads it; no text of a server is read as markup."""
+    also = f" ({choice.value})" if choice.title != choice.value else ""
+    return Content(show_invisible(f"{choice.title}{also}", line=True))

@@ -1,0 +1,123 @@
+"""The questions that wait, those that matter most first, with the time that is left."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rich.text import Text
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from isthmus.host.model.interaction import Interaction
+from isthmus.terminal.lines import display_name, pick_telling_argument
+
+__all__ = ["Inbox", "format_time_left", "matches", "sort_questions"]
+
+RISK_ORDER = ("high", "medium", "low")
+
+SHORT_QUESTIONS = {
+    "server.install": "run the server",
+    "server.connect": "connect",
+    "tool.change": "changed:",
+    "resource.read": "read",
+    "resource.subscribe": "watch",
+    "prompt.get": "prompt",
+    "completion": "complete",
+    "task.cancel": "cancel task",
+    "sampling.request": "sampling",
+    "sampling.respond": "answer of",
+    "elicit.form": "form",
+    "elicit.url": "page",
+    "roots.expose": "folders",
+    "context.share": "share",
+}
+
+
+def sort_questions(interactions: Iterable[Interaction]) -> list[Interaction]:
+    """Questions in the order in which they are shown: by risk, then the oldest first."""
+    return sorted(interactions, key=lambda one: (RISK_ORDER.index(one.risk), one.opened, one.id))
+
+
+def matches(interaction: Interaction, words: str) -> bool:
+    """Whether a question has to do with what somebody searches for."""
+    attempt = interaction.attempt
+    text = f"{attempt.server} {attempt.object} {attempt.action} {interaction.risk} {attempt.run}"
+    return all(word in text.lower() for word in words.lower().split())
+
+
+def format_time_left(deadline: float, now: float) -> str:
+    """The time until a deadline, as people read it; empty where there is none."""
+    if not deadline:
+        return ""
+    seconds = max(0, round(deadline - now))
+    return f"{seconds // 60}:{seconds % 60:02}" if seconds else "over"
+
+
+def format_question_row(
+    interaction: Interaction, now: float, *, chosen: bool, others: Sequence[Interaction] = ()
+) -> Text:
+    """One question in one line: readable without colours, too.
+
+    Args:
+        interaction: the question.
+        now: seconds since the epoch.
+        chosen: whether it is looked at.
+        others: the questions beside it.
+    """
+    attempt = interaction.attempt
+    telling = pick_telling_argument(interaction, others)
+    what = f"{SHORT_QUESTIONS.get(attempt.action, '')} {display_name(attempt.object)} {telling}".strip()
+    risk = "HIGH" if interaction.risk == "high" else interaction.risk[:4]
+    mark = ">" if chosen else " "
+    time = format_time_left(interaction.deadline, now)
+    text = f"{mark} {risk:4} {time:>5} {display_name(attempt.server)}: {what}"
+    return Text(text, style="bold" if chosen else "", no_wrap=True, overflow="ellipsis")
+
+
+class Inbox(OptionList):
+    """The list of questions; which one is looked at stays so while others come and go.
+
+    Args:
+        now: seconds since the epoch.
+    """
+
+    def __init__(self, now: Callable[[], float], *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self._now = now
+        self._shown: list[Interaction] = []
+        self.border_title = "questions"
+
+    @property
+    def chosen(self) -> Interaction | None:
+        """The question that is looked at."""
+        at = self.highlighted
+        return None if at is None or at >= len(self._shown) else self._shown[at]
+
+    @property
+    def rows(self) -> list[str]:
+        """What stands in it."""
+        return [str(self.get_option_at_index(n).prompt) for n in range(self.option_count)]
+
+    def show(self, questions: Sequence[Interaction]) -> None:
+        """Show these; the one that was looked at still is, where it is among them."""
+        before = self.chosen
+        at = min(self.highlighted or 0, len(questions) - 1)
+        if before is not None:
+            ids = [one.id for one in questions]
+            at = ids.index(before.id) if before.id in ids else at
+        self._shown = list(questions)
+        self.clear_options()
+        self.add_options(
+            [
+                Option(format_question_row(one, self._now(), chosen=False, others=questions))
+                for one in questions
+            ]
+        )
+        self.highlighted = at if questions else None
+        self.paint()
+
+    def paint(self) -> None:
+        """Write the rows anew: time has passed, or another one is looked at."""
+        for at, one in enumerate(self._shown):
+            chosen = at == self.highlighted
+            self.replace_option_prompt_at_index(
+                at, format_question_row(one, self._now(), chosen=chosen, others=self._shown)
+            )

@@ -1,0 +1,90 @@
+"""The two places where authorization plugs into HTTP; :mod:`isthmus.auth` fills them.
+
+On the serving side an :class:`Authorizer` stands between the guard and the message: it says who
+sends a request, and whether what they ask for is theirs to ask. On the calling side an
+:class:`Authorization` stands around the :class:`~isthmus.transports.http.client.requests.Requests` of a
+connection: what comes out adds credentials, and gets new ones where the server wants that.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from isthmus.core.http.rules import Refusal
+from isthmus.core.principal import Principal
+from isthmus.transports.http.reply import Receive, Scope, Send
+
+__all__ = ["AsgiApp", "Authorizer", "MethodScopes"]
+
+KnownScopes: TypeAlias = Callable[[], frozenset[str]]
+AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class MethodScopes(msgspec.Struct, frozen=True):
+    """One message of a request's body, as far as authorization is concerned.
+
+    Attributes:
+        method: its method; empty for an answer.
+        scopes: what its caller must have been granted for it.
+    """
+
+    method: str
+    scopes: frozenset[str] = frozenset()
+
+
+class Authorizer(Protocol):
+    """Says who sends a request to a server, and what they may ask for.
+
+    One that has an ``sse``, which is an authorizer, too, leaves HTTP+SSE to that.
+
+    Attributes:
+        routes: pages of its own on the server's origin, such as metadata, by exact path.
+        hides: lists hold only what their reader may use.
+    """
+
+    routes: Mapping[str, AsgiApp]
+    hides: bool
+
+    @property
+    def resource(self) -> str | None:
+        """The URL of the endpoint as clients know it, whose host is a name of the server's; or None."""
+        ...
+
+    async def admit(self, scope: Scope) -> Principal | Refusal | None:
+        """Who sends this request, from its head alone; None for nobody, where nobody may ask.
+
+        Args:
+            scope: the ASGI scope of the HTTP request, or of a WebSocket's handshake.
+        """
+        ...
+
+    def permit(
+        self,
+        principal: Principal | None,
+        asked: Sequence[MethodScopes],
+        *,
+        modern: bool,
+        known: KnownScopes,
+    ) -> Refusal | None:
+        """What to answer where somebody lacks what a request takes; None lets it through.
+
+        Args:
+            principal: whom :meth:`admit` found.
+            asked: every message of the body; none where a request has no body.
+            modern: the request is of 2026-07-28 or later.
+            known: gives the scopes that anything on the server takes, whoever asks.
+        """
+        ...
+
+    def allows(self, principal: Principal | None, scopes: frozenset[str]) -> bool:
+        """Whether somebody was granted scopes, by name or by implication."""
+        ...
+
+    async def lasts(self, principal: Principal) -> bool:
+        """Whether a stream that was opened for somebody may stay open."""
+        ...
+
+    async def upstream(self, principal: Principal, name: str) -> Any:
+        """The way to a service behind the server, with a token of its own; see ``ctx.upstream``."""
+        ...

@@ -1,0 +1,84 @@
+"""Watches over calls that run on, with two timers for all of them together.
+
+A call that is answered at once must not pay for what only long calls need: noticing that the
+client has left, and heartbeats. Entering and leaving the lookout is one dictionary operation
+each; whoever is still there some milliseconds later is told to ``linger``, and from then on to
+``beat`` every few seconds.
+"""
+
+import asyncio
+
+from isthmus.transports.http.reply import WatchedRequest
+
+__all__ = ["RequestWatch"]
+
+LINGER_AFTER_S = 0.02
+"""Seconds between looks; a call has lasted one to two of them when it is told to linger."""
+
+
+class RequestWatch:
+    """Everybody who waits for something, sorted by how long.
+
+    Args:
+        loop: the event loop everybody lives on.
+        heartbeat: seconds between signs of life.
+        patience: seconds between looks at who has stayed.
+    """
+
+    __slots__ = ("_beat_timer", "_heartbeat", "_look_timer", "_looks", "_loop", "_patience",
+                 "_recent", "_staying")  # fmt: skip
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, heartbeat: float, patience: float = LINGER_AFTER_S
+    ) -> None:
+        self._loop = loop
+        self._heartbeat = heartbeat
+        self._patience = patience
+        self._recent: dict[WatchedRequest, int] = {}
+        self._staying: set[WatchedRequest] = set()
+        self._looks = 0
+        self._look_timer: asyncio.TimerHandle | None = None
+        self._beat_timer: asyncio.TimerHandle | None = None
+
+    def enter(self, one: WatchedRequest) -> None:
+        """Begin to watch over ``one``."""
+        self._recent[one] = self._looks
+        if self._look_timer is None:
+            self._look_timer = self._loop.call_later(self._patience, self._look)
+
+    def leave(self, one: WatchedRequest) -> None:
+        """Stop watching over ``one``."""
+        if self._recent.pop(one, None) is None:
+            self._staying.discard(one)
+
+    def stay(self, one: WatchedRequest) -> None:
+        """Watch over ``one`` that is known to last, such as an open stream."""
+        self._staying.add(one)
+        if self._beat_timer is None:
+            self._beat_timer = self._loop.call_later(self._heartbeat, self._beat)
+
+    def all(self) -> list[WatchedRequest]:
+        """Everybody watched over now."""
+        return [*self._recent, *self._staying]
+
+    def close(self) -> None:
+        """Stop both timers."""
+        for timer in (self._look_timer, self._beat_timer):
+            if timer is not None:
+                timer.cancel()
+
+    def _look(self) -> None:
+        stayed = [one for one, since in self._recent.items() if since != self._looks]
+        self._looks += 1
+        for one in stayed:
+            del self._recent[one]
+            self.stay(one)
+            one.linger(self._loop)
+        again = self._loop.call_later(self._patience, self._look) if self._recent else None
+        self._look_timer = again
+
+    def _beat(self) -> None:
+        for one in list(self._staying):
+            one.beat(self._loop)
+        again = self._loop.call_later(self._heartbeat, self._beat) if self._staying else None
+        self._beat_timer = again

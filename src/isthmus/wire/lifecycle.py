@@ -1,0 +1,198 @@
+"""How a conversation opens: the legacy handshake, and modern discovery.
+
+What each side says it can do; absent means cannot.
+"""
+
+from typing import Any
+
+from isthmus.wire.identity import Implementation
+from isthmus.wire.results import CacheableResult
+from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
+
+__all__ = [
+    "ClientCapabilities",
+    "ClientTaskRequests",
+    "ClientTasksCapability",
+    "DiscoverParams",
+    "DiscoverResult",
+    "ElicitationCapability",
+    "ElicitationTasks",
+    "InitializeParams",
+    "InitializeResult",
+    "InitializedParams",
+    "PingParams",
+    "PromptsCapability",
+    "ResourcesCapability",
+    "RootsCapability",
+    "SamplingCapability",
+    "SamplingTasks",
+    "ServerCapabilities",
+    "ServerTaskRequests",
+    "ServerTasksCapability",
+    "ToolTasks",
+    "ToolsCapability",
+]
+
+
+class RootsCapability(Wire, frozen=True, kw_only=True):
+    """The client can list roots; up to 2025-11-25 it may also tell when they change."""
+
+    list_changed: bool | UnsetType = UNSET
+
+
+class SamplingCapability(Wire, frozen=True, kw_only=True):
+    """The client can have a model write a message, maybe with context and with tools."""
+
+    context: dict[str, Any] | UnsetType = UNSET
+    tools: dict[str, Any] | UnsetType = UNSET
+
+
+class ElicitationCapability(Wire, frozen=True, kw_only=True):
+    """The client can ask its user; naming no mode means forms (2025-11-25 client/elicitation)."""
+
+    form: dict[str, Any] | UnsetType = UNSET
+    url: dict[str, Any] | UnsetType = UNSET
+
+
+class ElicitationTasks(Wire, frozen=True, kw_only=True):
+    """Elicitation requests that may run as tasks (2025-11-25)."""
+
+    create: dict[str, Any] | UnsetType = UNSET
+
+
+class SamplingTasks(Wire, frozen=True, kw_only=True):
+    """Sampling requests that may run as tasks (2025-11-25)."""
+
+    create_message: dict[str, Any] | UnsetType = UNSET
+
+
+class ClientTaskRequests(Wire, frozen=True, kw_only=True):
+    """The requests to a client that may run as tasks (2025-11-25)."""
+
+    elicitation: ElicitationTasks | UnsetType = UNSET
+    sampling: SamplingTasks | UnsetType = UNSET
+
+
+class ClientTasksCapability(Wire, frozen=True, kw_only=True):
+    """The client can run what it is asked as tasks (2025-11-25)."""
+
+    cancel: dict[str, Any] | UnsetType = UNSET
+    list: dict[str, Any] | UnsetType = UNSET
+    requests: ClientTaskRequests | UnsetType = UNSET
+
+
+class ClientCapabilities(Wire, frozen=True, kw_only=True):
+    """What a client can do for a server."""
+
+    roots: RootsCapability | UnsetType = UNSET
+    sampling: SamplingCapability | UnsetType = UNSET
+    elicitation: ElicitationCapability | UnsetType = UNSET
+    tasks: ClientTasksCapability | UnsetType = UNSET
+    extensions: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+
+
+class PromptsCapability(Wire, frozen=True, kw_only=True):
+    """The server has prompts, and maybe tells when the list of them changes."""
+
+    list_changed: bool | UnsetType = UNSET
+
+
+class ResourcesCapability(Wire, frozen=True, kw_only=True):
+    """The server has resources, and maybe tells when the list or one of them changes."""
+
+    subscribe: bool | UnsetType = UNSET
+    list_changed: bool | UnsetType = UNSET
+
+
+class ToolsCapability(Wire, frozen=True, kw_only=True):
+    """The server has tools, and maybe tells when the list of them changes."""
+
+    list_changed: bool | UnsetType = UNSET
+
+
+class ToolTasks(Wire, frozen=True, kw_only=True):
+    """Tool requests that may run as tasks (2025-11-25)."""
+
+    call: dict[str, Any] | UnsetType = UNSET
+
+
+class ServerTaskRequests(Wire, frozen=True, kw_only=True):
+    """The requests to a server that may run as tasks (2025-11-25)."""
+
+    tools: ToolTasks | UnsetType = UNSET
+
+
+class ServerTasksCapability(Wire, frozen=True, kw_only=True):
+    """The server can run what it is asked as tasks (2025-11-25)."""
+
+    cancel: dict[str, Any] | UnsetType = UNSET
+    list: dict[str, Any] | UnsetType = UNSET
+    requests: ServerTaskRequests | UnsetType = UNSET
+
+
+class ServerCapabilities(Wire, frozen=True, kw_only=True):
+    """What a server offers."""
+
+    tools: ToolsCapability | UnsetType = UNSET
+    resources: ResourcesCapability | UnsetType = UNSET
+    prompts: PromptsCapability | UnsetType = UNSET
+    completions: dict[str, Any] | UnsetType = UNSET
+    logging: dict[str, Any] | UnsetType = UNSET
+    tasks: ServerTasksCapability | UnsetType = UNSET
+    extensions: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+
+
+class InitializeParams(Wire, frozen=True, kw_only=True):
+    """``initialize``: a client's first words (up to 2025-11-25)."""
+
+    protocol_version: str
+    capabilities: ClientCapabilities
+    client_info: Implementation
+    meta: Meta | UnsetType = UNSET
+
+
+class InitializeResult(Wire, frozen=True, kw_only=True):
+    """The server's half of the handshake (up to 2025-11-25).
+
+    Attributes:
+        protocol_version: the revision the session will use; a client that cannot speak it
+            disconnects.
+        capabilities: what the server offers.
+        server_info: who it says it is.
+        instructions: how to use it, for a model to read.
+        meta: anything else.
+    """
+
+    protocol_version: str
+    capabilities: ServerCapabilities
+    server_info: Implementation
+    instructions: str | UnsetType = UNSET
+    meta: Meta | UnsetType = UNSET
+
+
+class InitializedParams(Wire, frozen=True, kw_only=True):
+    """``notifications/initialized``: the handshake is over (up to 2025-11-25)."""
+
+    meta: Meta | UnsetType = UNSET
+
+
+class DiscoverParams(Wire, frozen=True, kw_only=True):
+    """``server/discover``: what do you speak and offer (since 2026-07-28)?"""
+
+    meta: Meta | UnsetType = UNSET
+
+
+class DiscoverResult(CacheableResult, frozen=True, kw_only=True):
+    """What a server speaks and offers (2026-07-28 server/discover)."""
+
+    supported_versions: list[str]
+    capabilities: ServerCapabilities
+    instructions: str | UnsetType = UNSET
+
+
+class PingParams(Wire, frozen=True, kw_only=True):
+    """``ping``: are you there (up to 2025-11-25)?"""
+
+    meta: Meta | UnsetType = UNSET

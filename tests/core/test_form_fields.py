@@ -1,0 +1,98 @@
+"""A form's blanks: what is asked, and what a typed line means."""
+
+import pytest
+
+from isthmus.core.form_fields import FormField, list_fields
+
+
+def blank(required=True, **schema):
+    """One blank named ``x``."""
+    return FormField("x", schema, required)
+
+
+@pytest.mark.parametrize(
+    ("schema", "line", "value"),
+    [
+        ({"type": "string"}, " aisle ", "aisle"),
+        ({"type": "integer"}, "12", 12),
+        ({"type": "number"}, "2.50", 2.5),
+        ({"type": "number"}, "2.0", 2),
+        ({"type": ["integer", "null"]}, "5", 5),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "5", 5),
+        ({"type": "boolean"}, "Yes", True),
+        ({"type": "boolean"}, "n", False),
+        ({"type": "string", "enum": ["red", "blue"]}, "2", "blue"),
+        ({"type": "string", "enum": ["red", "blue"]}, "red", "red"),
+        ({"type": "string", "enum": ["r"], "enumNames": ["Red"]}, "Red", "r"),
+        ({"type": "string", "oneOf": [{"const": "r", "title": "Red"}]}, "1", "r"),
+        ({"type": "array", "items": {"enum": ["a", "b", "c"]}}, "3, 1", ["c", "a"]),
+        ({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}}, "A", ["a"]),
+    ],
+)
+def test_a_line_becomes_the_value_the_schema_wants(schema, line, value):
+    """Ours: what a person types is turned into the blank's type."""
+    assert value == blank(**schema).read(line)
+
+
+@pytest.mark.parametrize(
+    ("schema", "line", "says"),
+    [
+        ({"type": "integer"}, "1.5", "not a whole number"),
+        ({"type": "number"}, "much", "not a number"),
+        ({"type": "number"}, "inf", "not a number"),
+        ({"type": "number"}, "nan", "not a number"),
+        ({"type": "integer", "maximum": 30}, "31", "30"),
+        ({"type": "string", "minLength": 3}, "ab", "3"),
+        ({"type": "string", "format": "email"}, "nobody", "email"),
+        ({"type": "string", "format": "date"}, "tomorrow", "date"),
+        ({"type": "boolean"}, "maybe", "y or n"),
+        ({"type": "string", "enum": ["red", "blue"]}, "3", "none of 1 to 2"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1}, "1,2", "1"),
+        ({"type": "string"}, "", "needed"),
+    ],
+)
+def test_a_line_that_does_not_fit_is_refused_with_what_would(schema, line, says):
+    """Ours: the person is told what is wanted, and can try again."""
+    with pytest.raises(ValueError, match=says):
+        blank(**schema).read(line)
+
+
+def test_an_empty_line_takes_the_default():
+    """Ours: the server's default stands for an empty line."""
+    assert 3 == blank(type="integer", default=3).read("")
+
+
+def test_an_empty_line_leaves_an_optional_blank_out():
+    """Ours: what is not required may be passed over."""
+    assert None is blank(required=False, type="string").read("  ")
+
+
+def test_a_question_says_what_it_wants():
+    """Ours: title, type, bounds and the default are on the line."""
+    asked = blank(type="integer", title="Row", minimum=1, maximum=30, default=7).question()
+
+    assert "Row (integer, at least 1, at most 30, empty for 7): " == asked
+
+
+def test_a_yes_or_no_is_spelled_as_it_is_typed():
+    """Ours: what an empty line means is said in the words that may be typed."""
+    assert (
+        "window (y or n, empty for n): "
+        == FormField("window", {"type": "boolean", "default": False}, required=False).question()
+    )
+
+
+def test_choices_are_listed_by_number():
+    """Ours: titles are shown, the value beside them where it differs."""
+    schema = {"oneOf": [{"const": "a", "title": "Aisle"}, {"const": "w", "title": "w"}]}
+
+    assert ["Which?", "  1. Aisle  (a)", "  2. w"] == blank(
+        type="string", description="Which?", **schema
+    ).explanation()
+
+
+def test_blanks_come_in_the_servers_order_and_know_what_is_required():
+    """Ours: the form is asked as it was written."""
+    schema = {"properties": {"b": {"type": "string"}, "a": {"type": "integer"}}, "required": ["a"]}
+
+    assert [("b", False), ("a", True)] == [(x.name, x.required) for x in list_fields(schema)]

@@ -1,0 +1,159 @@
+"""Blocks of code in Markdown pages, and how each kind of them is run.
+
+A block's info string says what it is. ``python`` is run, top-level ``await`` included; the blocks
+of one page share a namespace, and what a ``print(…)  # this`` prints must be what its comment
+says, in any order. A block that begins with ``# examples/NAME.py`` must also stand in that file (and
+is not run where it is indented: it is the middle of something). ``console`` has
+lines ``$ command``, run in ``examples/``, each followed by what it prints; a line ``...`` there
+stands for any lines. ``text`` and ``json`` are shown and not run.
+"""
+
+import ast
+import contextlib
+import inspect
+import io
+import itertools
+import os
+import re
+import subprocess
+import sys
+import types
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples"
+KINDS = {"python", "console", "text", "json"}
+FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+PROMISED = re.compile(r"^[ \t]*print\(.*\)  # (.*)$", re.MULTILINE)
+EXCERPT = re.compile(r"# examples/(\S+\.py)\n")
+INSIDE = re.compile(EXCERPT.pattern + "[ ]")
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block.
+
+    Attributes:
+        page: the file it is in.
+        line: of its first line of code, counted from 1.
+        info: what stands behind the fence.
+        code: what stands in it.
+    """
+
+    page: Path
+    line: int
+    info: str
+    code: str
+
+    @property
+    def name(self):
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def list_pages():
+    """Every page of documentation, with those that stand elsewhere."""
+    return [
+        ROOT / "README.md",
+        ROOT / "src/isthmus/core/README.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
+
+
+def list_blocks(page, kind=None):
+    """The blocks of a page, of one kind or all."""
+    text = page.read_text(encoding="utf-8")
+    found = [
+        Block(page, text.count("\n", 0, m.start("code")) + 1, m["info"], m["code"])
+        for m in FENCE.finditer(text)
+    ]
+    return [block for block in found if kind in (None, block.info)]
+
+
+def find_excerpt(block):
+    """The file of ``examples/`` the block is taken from, and the part of it; None for its own."""
+    taken = EXCERPT.match(block.code)
+    return None if taken is None else (EXAMPLES / taken[1], block.code[taken.end() :].strip())
+
+
+async def run_page(page, module_name):
+    """Run a page's Python blocks, one after the other, in a module of their own."""
+    module = types.ModuleType(module_name)
+    sys.modules[module_name] = module  # dataclasses, and what happens once, look their module up
+    try:
+        for block in list_blocks(page, "python"):
+            if INSIDE.match(block.code):
+                continue  # from the middle of a function, which runs with its file
+            await run_python(block, module.__dict__)
+        for name in [name for name in vars(module) if name.startswith("test_")]:
+            await run_test(getattr(module, name))
+    finally:
+        del sys.modules[module_name]
+
+
+async def run_test(test):
+    """Run a test that a page shows, once for each case that pytest would not skip."""
+    axes = [
+        [
+            {mark.args[0]: getattr(case, "values", (case,))[0]}
+            for case in mark.args[1]
+            if not getattr(case, "marks", ())
+        ]
+        for mark in getattr(test, "pytestmark", ())
+    ]
+    for parts in itertools.product(*axes):
+        with contextlib.suppress(unittest.SkipTest):  # what a revision does not have
+            await test(**{name: value for part in parts for name, value in part.items()})
+
+
+async def run_python(block, namespace):
+    """Run one block, and hold what it prints against its comments."""
+    source = "\n" * (block.line - 1) + block.code
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    code = compile(source, str(block.page), "exec", flags=flags, dont_inherit=True)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        begun = eval(code, namespace)  # noqa: S307 - our own documentation
+        if inspect.iscoroutine(begun):
+            await begun
+    promised = PROMISED.findall(block.code)
+    printed = out.getvalue().splitlines()
+    assert not promised or sorted(promised) == sorted(printed), f"{block.name}: {printed}"
+
+
+def list_commands(block):
+    """The commands of a console block, each with the lines it is said to print."""
+    found = []
+    for line in block.code.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def run_command(command):
+    """What a command prints, both streams together, as a terminal shows them."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(  # noqa: S602 - our own documentation
+        command,
+        shell=True,
+        check=False,
+        cwd=EXAMPLES,
+        env={**os.environ, "PATH": path, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=SECONDS,
+        text=True,
+    )
+    return done.stdout
+
+
+def is_same_output(shown, printed):
+    """Whether the lines shown are those printed, where ``...`` stands for any."""
+    parts = [re.escape(line.rstrip()) + "\n" for line in shown]
+    pattern = "".join("(?:.*\n)*?" if line == r"\.\.\." + "\n" else line for line in parts)
+    lines = "".join(line.rstrip() + "\n" for line in printed.splitlines())
+    return re.fullmatch(pattern, lines) is not None
