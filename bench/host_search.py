@@ -19,7 +19,7 @@ from statistics import quantiles
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from tool_shelf import (
+from support.host.tool_corpus import (
     asked,
     held_out,
     measured,

@@ -29,9 +29,9 @@ PURE = {
 
 ASKING = {
     "host/policy/places.py": {"os"},  # where a path leads, only the kernel knows
-    "host/policy/rule_file.py": {
-        "pathlib"
-    },  # a policy is read from its file, before anything is decided
+    # a policy is read from its file, before anything is decided
+    "host/policy/rule_file.py": {"pathlib"},
+    "host/config/syntax.py": {"yaml"},  # it parses; what its scalars are is decided here
 }
 """Who of policy asks the machine for something, and why."""
 
@@ -42,8 +42,8 @@ TIMED = {
 }  # how long a call took, which decides nothing
 
 FACE = {
-    "attempt", "catalog.merged", "conversation", "errors", "events", "interaction",
-    "policy.trace", "providers.provider", "sampling.asked", "turns", "view",
+    "catalog.names", "chat.conversation", "model.attempt", "model.errors", "model.events",
+    "model.interaction", "model.trace", "model.view", "providers.provider", "sampling.request", "turns",
 }  # fmt: skip
 """What a face has of the host: its view, a conversation, and values."""
 
@@ -149,14 +149,14 @@ def test_the_parts_of_the_host_do_not_know_the_whole(sources):
         for s in sources
         if s.package == "host"
         for module, _line in imports(s.tree)
-        if module.removeprefix("isthmus.host.") in {"host", "kernel", "calls", "local"}
+        if module.removeprefix("isthmus.host.") in {"host", "assembly", "calls", "remote.local"}
     }
 
     assert {
-        ("host/calls.py", "kernel"),
+        ("host/calls.py", "assembly"),
+        ("host/host.py", "assembly"),
         ("host/host.py", "calls"),
-        ("host/host.py", "kernel"),
-        ("host/host.py", "local"),
+        ("host/host.py", "remote.local"),
     } == known
 
 

@@ -10,6 +10,7 @@ LAYERS = (
     {"core"},
     {"runtime"},
     {"store"},
+    {"tasks"},
     {"transports"},
     {"server", "client", "auth"},
     {"host"},

@@ -18,7 +18,7 @@ ERA_FILES = {
     # which one a configuration says, and what is written down of an attempt
     "host/supervisor/targets.py",
     "host/pipeline/passage.py",
-    "host/state/presence.py",
+    "host/audit/writer.py",
 }
 
 

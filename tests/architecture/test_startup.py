@@ -59,8 +59,8 @@ def test_a_server_does_not_load_the_client_nor_the_command():
 
 def test_a_server_loads_what_asks_when_something_can_ask():
     """Ours: the first answer of a server that only computes needs none of it."""
-    asking = ("asking", "askers", "effects", "forms", "needs", "pages", "sampling", "tasks")
-    unwanted = {f"isthmus.server.{name}" for name in asking}
+    asking = ("rounds", "askers", "effects", "forms", "requirements", "sampling", "upstream")
+    unwanted = {f"isthmus.server.asking.{name}" for name in asking}
     unwanted |= {"isthmus.core.journal", "isthmus.core.sampling", "isthmus.core.elicitation"}
     unwanted |= {"isthmus.runtime.extension", "isthmus.store.log", "isthmus.store.kv"}
     unwanted |= {"isthmus.server.features.tasks", "isthmus.linter", "dataclasses"}

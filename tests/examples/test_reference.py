@@ -31,7 +31,7 @@ def test_a_page_made_from_tables_is_current(name, made):
 # --- the index of errors ----------------------------------------------------------------------
 
 # What becomes a message that somebody reads.
-SAYING = {*isthmus.errors.__all__, "Refusal", "ErrorBody", "Malformed", "Unreadable"}
+SAYING = {*isthmus.errors.__all__, "Refusal", "ErrorBody", "MalformedEnvelope", "Unreadable"}
 SAYING |= {"NetworkFailed", "NetworkRefused", "KeysUnavailable", "VerifierUnavailable"}
 SAYING |= {"NobodyCame"}  # an AuthRequired
 SAYING |= {"UpstreamDenied", "UpstreamFailed", "UpstreamUnavailable", "StoreBroken", "StoreBusy"}
@@ -43,7 +43,7 @@ SAYING |= {"AnswerMisfit"}  # a Refuse
 # What an author or a person at a terminal is told before anything was sent says what to do about
 # it in its own words; the index has the parts of isthmus that say it.
 SELF_EXPLAINED = {"UsageError", "Unknown", "BadArguments", "ConfigError", "PolicyError"}
-SELF_EXPLAINED |= {"Misfit", "Unfilled"}
+SELF_EXPLAINED |= {"BadMember", "UnresolvedVariable"}
 SAYING |= SELF_EXPLAINED
 UNLISTED = {"linter", "testing"}  # the first talks of other servers, the second to tests
 ANY = "…"

@@ -200,5 +200,5 @@ async def test_who_watches_is_told_the_beginning_of_what_a_server_says():
         heard = [event async for event in events]
 
     sizes = {type(event).__name__: len(msgspec.json.encode(event)) for event in heard}
-    assert {"Progressed", "Ended"} <= set(sizes)
+    assert {"AttemptProgressed", "AttemptEnded"} <= set(sizes)
     assert [] == [name for name, size in sizes.items() if size > 5_000]

@@ -218,9 +218,9 @@ def test_each_member_of_a_batch_is_answered_once_at_most_and_the_array_comes_onc
     session.batches = True
     session.answer("i", b"{}")
     events = session.receive(json.dumps(members).encode())
-    called_ids = [event.id for event in events if type(event).__name__ == "Called"]
-    gone = {event.id for event in events if type(event).__name__ == "Withdrawn"}
-    said = [event.data for event in events if type(event).__name__ == "Send"]
+    called_ids = [event.id for event in events if type(event).__name__ == "RequestReceived"]
+    gone = {event.id for event in events if type(event).__name__ == "RequestWithdrawn"}
+    said = [event.data for event in events if type(event).__name__ == "SendBytes"]
     random.shuffle(called_ids)
     said += [data for id in called_ids if (data := session.answer(id, b"{}")) is not None]
 

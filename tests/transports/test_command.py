@@ -602,12 +602,12 @@ def test_a_killed_client_leaves_no_server(script, tmp_path, watch):
         dedent(f"""
         import asyncio, os
         from isthmus.transports.command import Command, CommandChannel
-        from isthmus.transports.process import GUARD_DELAY
+        from isthmus.transports.process import GUARD_DELAY_S
 
         async def main():
             channel = CommandChannel(Command(*{script(STUBBORN).argv!r}))
             pids = (await channel.receive()).data + b"\\n"
-            asyncio.get_running_loop().call_later(GUARD_DELAY, os.write, 1, pids)
+            asyncio.get_running_loop().call_later(GUARD_DELAY_S, os.write, 1, pids)
             await channel.receive()
 
         asyncio.run(main())

@@ -20,9 +20,9 @@ EVERY_LOOP = True
 SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
-from http_wire import app, hello
+from support.http.messages import hello, make_http_app
 from isthmus.transports.http.serve import run
-run(app(hello=hello), port=0)
+run(make_http_app(hello=hello), port=0)
 """
 
 

@@ -22,8 +22,8 @@ MANY = 3000
 STDIO = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from line_wire import echoing
-echoing().run()
+from support.transports.line_wire import make_echo_server
+make_echo_server().run()
 """
 
 

@@ -255,9 +255,7 @@ class Connection:
                     Raw,
                     timeout=patience,
                     max_timeout=limit,
-                    on_progress=None
-                    if on_progress is None
-                    else make_progress_callback(peer, on_progress),
+                    on_progress=None if on_progress is None else wrap_progress(peer, on_progress),
                     name=name,
                     headers=headers,
                 )
@@ -298,9 +296,7 @@ class Connection:
                 result,
                 timeout=patience,
                 max_timeout=limit,
-                on_progress=None
-                if on_progress is None
-                else make_progress_callback(peer, on_progress),
+                on_progress=None if on_progress is None else wrap_progress(peer, on_progress),
                 name=name,
                 headers=headers,
             )
@@ -491,7 +487,7 @@ def ignore_event(_what: object) -> None:
     """Nobody wants to know."""
 
 
-def make_progress_callback(peer: Peer, told: OnProgress) -> ProgressCallback:
+def wrap_progress(peer: Peer, told: OnProgress) -> ProgressCallback:
     """What is told of the progress of one call: in order, and only of what is progress."""
     return only_increasing(CallbackQueue(told, peer.start))
 

@@ -141,8 +141,7 @@ class Methods:
             name: the tool.
             arguments: a mapping, or what becomes one.
             on_progress: told of progress, in order; may be async.
-            timeout: seconds without answer or progress, or those of a task in all; None for the
-                client's.
+            timeout: seconds without answer or progress, of a task in all; None for the client's.
             meta: further members of ``_meta``.
             on_task: told of the task, and awaited, where it becomes one.
 
@@ -159,9 +158,8 @@ class Methods:
         """
         connection = self._connection
         connection.require("tools", "tools/call")
-        params = CallToolParams(
-            name=name, arguments=encode_arguments(arguments), meta=connection.about(meta)
-        )
+        encoded, about = encode_arguments(arguments), connection.about(meta)
+        params = CallToolParams(name=name, arguments=encoded, meta=about)
         if self._tasks.asks_itself and await self._must_be_task(name):
             return await self._tasks.call(params, on_progress, timeout, on_task)
         headers = self._catalog.headers(name, arguments)
@@ -511,9 +509,8 @@ class TaskMethods(Methods):
         """
         connection = self._connection
         connection.require("tools", "tools/call")
-        params = CallToolParams(
-            name=name, arguments=encode_arguments(arguments), meta=connection.about(meta)
-        )
+        encoded, about = encode_arguments(arguments), connection.about(meta)
+        params = CallToolParams(name=name, arguments=encoded, meta=about)
         if self._tasks.asks_itself and not self._catalog.knows(name):
             await self.list_tools()
         if self._tasks.asks_itself and self._catalog.task(name) in {"optional", "required"}:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.client.connection import Connection, OnProgress, make_progress_callback
+from isthmus.client.connection import Connection, OnProgress, wrap_progress
 from isthmus.client.features.answering import Answering
 from isthmus.client.model.questions import QuestionOrigin
 from isthmus.client.model.results import ToolResult
@@ -647,7 +647,7 @@ class TaskTracker:
         if on_progress is not None:
             # spec 2025-11-25 basic/utilities/tasks#task-progress-notifications: the token stays
             # valid throughout the task, so that it cannot be the id of a call that is over
-            token = self._token(make_progress_callback(self.connection.live(), on_progress))
+            token = self._token(wrap_progress(self.connection.live(), on_progress))
             params = structs.replace(params, meta={**(params.meta or {}), "progressToken": token})
         asking = asyncio.ensure_future(
             self.connection.ask("tools/call", params, None, None, params.name)

@@ -13,8 +13,8 @@ from isthmus.errors import AuthError
 HOLDER = """
 import sys
 from pathlib import Path
-from isthmus.auth.client.store.file_store import held_by_thread
-with held_by_thread(Path(sys.argv[1]), 10):
+from isthmus.auth.client.store.file_store import hold_lock_in_thread
+with hold_lock_in_thread(Path(sys.argv[1]), 10):
     print("held", flush=True)
     sys.stdin.read()
 """

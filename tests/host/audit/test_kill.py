@@ -15,7 +15,7 @@ WRITES = """
 import asyncio, sys
 from isthmus.host.model.attempt import new_id
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.model.row import Row
+from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState
 
 def said(kind, call):
@@ -25,12 +25,12 @@ def said(kind, call):
 async def calls(log):
     while True:
         call = new_id()
-        await log.write(Row(kind="decision", call=call, action="tool.call", effect="allow"))
+        await log.write(AuditRow(kind="decision", call=call, action="tool.call", effect="allow"))
         said("decision", call)
-        await log.intent(Row(kind="intent", call=call, action="tool.call", arguments={"a": 1}))
+        await log.intent(AuditRow(kind="intent", call=call, action="tool.call", arguments={"a": 1}))
         said("intent", call)
-        log.note(Row(kind="server", call=call, action="server.connect"))
-        await log.write(Row(kind="outcome", call=call, action="tool.call", result={"b": 2}))
+        log.note(AuditRow(kind="server", call=call, action="server.connect"))
+        await log.write(AuditRow(kind="outcome", call=call, action="tool.call", result={"b": 2}))
         said("outcome", call)
 
 async def main():

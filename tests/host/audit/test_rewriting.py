@@ -21,13 +21,13 @@ from support.host.audit_rows import BASE, Clock, open_audit_log, query_state, re
 KILLED = """
 import asyncio, os, sys
 from isthmus.host.audit.log import AuditLog
-from isthmus.host.model.row import Row
+from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState
 
 async def main():
     log = AuditLog(HostState(sys.argv[1]))
     for n in range(8):
-        await log.write(Row(kind="decision", call=f"c{n}", action="tool.call", effect="allow"))
+        await log.write(AuditRow(kind="decision", call=f"c{n}", action="tool.call", effect="allow"))
     os.kill(os.getpid(), 9)
 
 asyncio.run(main())
