@@ -19,6 +19,7 @@ from statistics import quantiles
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from isthmus.host.catalog.search import ToolIndex
 from support.host.tool_corpus import (
     asked,
     held_out,
@@ -30,8 +31,6 @@ from support.host.tool_corpus import (
     shelf,
     tuned,
 )
-
-from isthmus.host.catalog.search import ToolIndex
 
 TOOLS = 5_000
 
