@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from isthmus.host.audit.redaction import REDACTED, Redactor
+from isthmus.core.redaction.live_secrets import REDACTED
+from isthmus.core.redaction.values import Redactor
 from isthmus.host.catalog.names import ItemNaming, NameTable, make_name
 from isthmus.host.config import syntax
 from isthmus.host.model.attempt import Attempt

@@ -38,7 +38,8 @@ from isthmus.core.http.rules import AcceptedForms, Refusal, judge, judge_head, r
 from isthmus.core.http.sse import SseParser
 from isthmus.core.journal import Journal, Unsealed, digest_binding, seal, unseal
 from isthmus.core.pagination import BadCursor, paginate
-from isthmus.core.redaction.messages import REDACTED, Redact
+from isthmus.core.redaction.live_secrets import REDACTED
+from isthmus.core.redaction.messages import Redact
 from isthmus.core.session import Session
 from isthmus.core.uri_template import BadTemplate, UriTemplate
 from isthmus.revisions import METHODS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.host.audit.redaction import REDACTED
+from isthmus.core.redaction.live_secrets import REDACTED
 from isthmus.host.pipeline.passage import AttemptsInFlight, rate_risk, restore_hidden
 from isthmus.wire import ToolAnnotations
 from support.host.policies import READS, make_attempt, make_facts

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.live_secrets import spell_secret
 from isthmus.host.audit.log import AuditLog
 from isthmus.host.audit.queries import open_log, read_lines
-from isthmus.host.audit.redaction import forms
 from isthmus.host.model.row import AuditRow, RowKind
 from isthmus.host.state.database import HostState
 
@@ -77,7 +77,7 @@ def row(kind, field, value, place):
 
 async def leaks(rows, secret):
     """The files, or the export, in which a secret stands in any spelling."""
-    spelt = [form.encode("utf-8", "surrogatepass") for form in forms(secret)]
+    spelt = [form.encode("utf-8", "surrogatepass") for form in spell_secret(secret)]
     found = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

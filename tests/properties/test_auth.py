@@ -14,10 +14,10 @@ from isthmus.auth.net.urls import (
     redirect_matches,
     resource_covers,
 )
-from isthmus.auth.redaction import redact
 from isthmus.auth.tokens.dpop import normalize_htu
 from isthmus.auth.tokens.jose import InvalidToken, PrivateKey, read_token, sign_jwt, verify_jwt
 from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.lines import redact_log
 from isthmus.errors import AuthUnsafe
 
 TOKENS = st.text("!#$%&'*+-.^_`|~" + string.ascii_letters + string.digits, min_size=1, max_size=8)
@@ -156,4 +156,4 @@ def test_a_live_secret_never_stays_in_a_text(before, text, after):
     """Ours: wherever it stands."""
     secret = Secret(f"{text}-Zq8!")
 
-    assert secret.reveal() not in redact(f"{before}{secret.reveal()}{after}")
+    assert secret.reveal() not in redact_log(f"{before}{secret.reveal()}{after}")

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import guarded
 
 from isthmus import Accepted, Client, Command, Context, HttpSse, Server
-from isthmus.auth.tokens.secret import live_secrets
+from isthmus.core.redaction.live_secrets import list_live_secrets
 from isthmus.errors import ConnectionLost, Refused
 from isthmus.revisions import BY_NAME, REVISIONS, Feature
 from isthmus.testing import TRANSPORTS, connect, serving
@@ -256,7 +256,7 @@ def measured() -> dict[str, int]:
     return {
         "KiB": int(rss.split()[1]),
         "tasks": len(asyncio.all_tasks()),
-        "secrets": sum(1 for _ in live_secrets()),
+        "secrets": sum(1 for _ in list_live_secrets()),
         "descriptors": len([*Path("/proc/self/fd").iterdir()]),
         "processes": len(
             Path(f"/proc/self/task/{me}/children").read_text(encoding="ascii").split()

@@ -7,13 +7,13 @@ error or in place of messages.
 
 import asyncio
 import os
-import re
 import signal
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from isthmus.core.framing import Oversize
+from isthmus.core.redaction.lines import redact_command
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Delivery, Outgoing
 from isthmus.transports.pipes import (
@@ -48,16 +48,6 @@ INHERITED_VARIABLES = frozenset({
 """What a server gets of our environment: enough to run, none of the secrets."""
 
 REDACTED = "[redacted]"
-NAMES = (
-    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|"
-    r"private[_-]?key|credentials?|authorization|cookie|bearer|(?<![a-z])(?:pass|auth|key|pw))"
-)
-SECRET_NAME = re.compile(rf"(?i){NAMES}$")
-SECRET_ASSIGNED = re.compile(rf"(?is)({NAMES}[\"']?\s?(?:=|:(?!//)|%3d)\s?[\"']?)[^&\"']+")
-SECRET_SCHEME = re.compile(r"(?i)\b(bearer|basic|dpop)\s+[\w.~+/=-]+")
-USERINFO = re.compile(r"(?<=://)[^\s/?#@]{1,4096}@")
-USER_FLAGS = frozenset({"-u", "-U", "--user", "--proxy-user"})
-USER = re.compile(r"(\D[^:%]*[:%]).+", re.DOTALL)
 
 INSTALL_HINTS: Mapping[str, str] = {
     "npx": "it comes with Node.js, https://nodejs.org",
@@ -110,11 +100,11 @@ class Command:
 
     def __repr__(self) -> str:
         # without the environment, which is where people put their keys
-        return f"Command({', '.join(map(repr, hide_secrets(self.argv)))})"
+        return f"Command({', '.join(map(repr, redact_command(self.argv)))})"
 
     def __str__(self) -> str:
         """As one would type it, for messages: without passwords, tokens and the like."""
-        parts = hide_secrets(self.argv)
+        parts = redact_command(self.argv)
         return " ".join(repr(part) if not part or " " in part else part for part in parts)
 
     def prepare_launch(self) -> tuple[list[str], list[int]]:
@@ -130,27 +120,6 @@ class Command:
             and not value.startswith("()")  # a function of an old shell, which would run
         }
         return inherited | self.env
-
-
-def hide_secrets(argv: Sequence[str]) -> list[str]:
-    """A command line for messages: what a flag or a name calls secret is hidden, in URLs, too.
-
-    Example:
-        >>> hide_secrets(["serve", "--token", "abc", "https://ada:abc@example.com/?key=abc"])
-        ['serve', '--token', '[redacted]', 'https://example.com/?key=[redacted]']
-    """
-    told: list[str] = []
-    before = ""
-    for word in argv:
-        if before.startswith("-") and SECRET_NAME.search(before):
-            told.append(REDACTED)
-        elif before in USER_FLAGS and USER.match(word):
-            told.append(USER.sub(rf"\1{REDACTED}", word))
-        else:
-            text = SECRET_ASSIGNED.sub(rf"\1{REDACTED}", USERINFO.sub("", word))
-            told.append(SECRET_SCHEME.sub(rf"\1 {REDACTED}", text))
-        before = word
-    return told
 
 
 class CommandChannel:

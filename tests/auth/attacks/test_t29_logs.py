@@ -8,8 +8,9 @@ import authlib
 import pytest
 
 from isthmus.auth import redaction
-from isthmus.auth.redaction import REDACTED, redact
 from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.lines import redact_log
+from isthmus.core.redaction.live_secrets import REDACTED
 
 OURS = logging.getLogger("isthmus.auth")
 AUTHLIBS = logging.getLogger("authlib.oauth2.rfc6749.grants.refresh_token")
@@ -23,7 +24,7 @@ class Heard(logging.Handler):
         self.lines = []
 
     def emit(self, record):
-        more = {k: v for k, v in vars(record).items() if k not in redaction.ORDINARY}
+        more = {k: v for k, v in vars(record).items() if k not in redaction.RECORD_ATTRIBUTES}
         self.lines.append(f"{logging.Formatter().format(record)} {more}")
 
 
@@ -78,7 +79,7 @@ def test_no_live_secret_is_heard(heard, logger):
 )
 def test_what_looks_like_a_token_is_taken_out(said, left):
     """Ours: what nobody wrapped is known by its form."""
-    assert left == redact(said)
+    assert left == redact_log(said)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_what_looks_like_a_token_is_taken_out(said, left):
 )
 def test_ordinary_words_stay(said):
     """Ours: a log that says nothing helps nobody."""
-    assert said == redact(said)
+    assert said == redact_log(said)
 
 
 @pytest.mark.covers("auth.threat.t29-secrets-shown")
@@ -110,7 +111,7 @@ def test_authlib_says_nothing_below_info(heard):
 def test_every_logger_of_authlib_has_the_net():
     """Ours: a filter hears its own logger alone, so each that Authlib has is in our list."""
     root = Path(authlib.__file__).parent
-    known = set(redaction.AUTHLIBS)
+    known = set(redaction.AUTHLIB_LOGGERS)
     found = {
         "authlib." + ".".join(path.relative_to(root).with_suffix("").parts)
         for folder in ("oauth2", "oidc", "jose")
@@ -119,4 +120,4 @@ def test_every_logger_of_authlib_has_the_net():
     }
 
     assert set() == found - known
-    assert all(redaction.NET in logging.getLogger(name).filters for name in known)
+    assert all(redaction.LOG_FILTER in logging.getLogger(name).filters for name in known)

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 from isthmus.auth.authorization_server.server import AuthorizationServer
 from isthmus.auth.tokens import secret
+from isthmus.core.redaction import live_secrets
 from isthmus.errors import IsthmusError
 from isthmus.transports.http.app import HttpApp
 from support.http.asgi_driver import Exchange
@@ -170,7 +171,7 @@ def watching(monkeypatch: Any) -> Iterator[SecretWatch]:
         watch.raised(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(secret, "LIVE_SECRETS", _Remembered(watch, secret.LIVE_SECRETS))
+        patch.setattr(live_secrets, "LIVE_SECRETS", _Remembered(watch, live_secrets.LIVE_SECRETS))
         patch.setattr(IsthmusError, "__init__", made, raising=False)
         for app in (HttpApp, AuthorizationServer):
             patch.setattr(app, "__call__", _heard(watch, app.__call__))

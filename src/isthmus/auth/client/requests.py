@@ -21,8 +21,8 @@ from isthmus.auth.client.store.records import Tokens
 from isthmus.auth.client.token_request import DpopProofs
 from isthmus.auth.net.challenge import Challenge, parse_challenges
 from isthmus.auth.net.urls import is_secure, origin_of
-from isthmus.auth.redaction import REDACTED, SHORTEST
 from isthmus.core.principal import filter_scopes
+from isthmus.core.redaction.live_secrets import MIN_SECRET_CHARS, REDACTED
 from isthmus.errors import (
     AuthError,
     AuthRequired,
@@ -202,7 +202,7 @@ class RedactedResponse:
         self.headers = response.headers
         self._response = response
         self._token = token.encode()
-        self._instead = REDACTED.encode() if len(token) >= SHORTEST else self._token
+        self._instead = REDACTED.encode() if len(token) >= MIN_SECRET_CHARS else self._token
 
     async def read(self, limit: int) -> bytes:
         """The whole body."""

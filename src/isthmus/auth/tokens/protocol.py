@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from isthmus.auth.redaction import redact
 from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.lines import redact_log
 from isthmus.errors import AuthRequired
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def quote_foreign(words: Any) -> str:
 
     Secrets are taken out: who does not know a code or a refresh token may say which it was.
     """
-    text = redact(words if isinstance(words, str) else repr(words))
+    text = redact_log(words if isinstance(words, str) else repr(words))
     return "".join(c if c.isprintable() else " " for c in text[:MAX_QUOTED_CHARS])
 
 

@@ -1,25 +1,24 @@
-"""What must not be seen: a text that no log, error or page shows by accident.
+"""Secret: a text that no log, error or page shows by accident.
 
 Whoever makes, reads or gets a token, a code, a verifier, a password or a key wraps it at once.
 The text comes out by :meth:`Secret.reveal` alone, so that a search for that word finds every place
-where it does. All secrets that are alive are known here, and :mod:`isthmus.auth.redaction` takes
-them out of what is logged.
+where it does. All secrets that are alive are known to
+:mod:`isthmus.core.redaction.live_secrets`, and :mod:`isthmus.auth.redaction` takes them out of what
+is logged.
 """
 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator
 from typing import Any, NoReturn
-from weakref import WeakValueDictionary
 
 from isthmus.core.encoding import encode_base64url
+from isthmus.core.redaction.live_secrets import register_secret
 
 __all__ = [
     "Secret",
     "decode_secret",
     "encode_secret",
-    "live_secrets",
     "reveal",
     "s256",
     "sha256_digest",
@@ -51,7 +50,7 @@ class Secret:
 
     def __init__(self, text: "str | Secret") -> None:
         self._text: str = text.reveal() if isinstance(text, Secret) else text
-        LIVE_SECRETS[id(self)] = self
+        register_secret(self)
 
     @classmethod
     def random(cls, size: int = 32) -> "Secret":
@@ -91,19 +90,6 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a secret is not pickled: write what reveal() returns where it is safe")
-
-
-# By identity: equal secrets are as many as there are, and the last of them counts.
-LIVE_SECRETS: "WeakValueDictionary[int, Secret]" = WeakValueDictionary()
-"""Every secret that somebody still holds."""
-
-
-def live_secrets() -> Iterator[str]:
-    """The texts of all secrets that somebody still holds, each once, in no order."""
-    # The references are copied at once: other threads make secrets meanwhile.
-    yield from {
-        secret.reveal() for ref in LIVE_SECRETS.valuerefs() if (secret := ref()) is not None
-    }
 
 
 def reveal(secret: Secret | str) -> str:

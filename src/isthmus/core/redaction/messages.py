@@ -1,8 +1,8 @@
-"""Secrets taken out of what is sent to be read by people.
+"""Log messages without secrets, for ``notifications/message``: ``Server(redact=Redact(…))``.
 
 Log messages travel to a client, are shown there, and are kept. What looks like a credential is
 taken out of them on the way: members named like one, and in any text the forms that keys, tokens
-and passwords in URLs have. It is a net under the author, and no licence to log secrets.
+and passwords in URLs have. Redaction is a safety net; do not log secrets on purpose.
 
 spec 2026-07-28 server/utilities/logging#security: log messages MUST NOT contain credentials.
 """
@@ -15,21 +15,19 @@ from typing import Any
 import msgspec
 
 from isthmus.core.encoding import replace_surrogates
-
-__all__ = ["REDACTED", "Redact", "is_secret_name"]
-
-REDACTED = "[redacted]"
-"""What stands where a secret was."""
-
-NAMES = (
-    *("password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "accesskey"),
-    *("privatekey", "authorization", "credential", "cookie", "sessionid", "connectionstring"),
-    *("bearer", "otp", "pin", "cvv", "ssn"),
+from isthmus.core.redaction.forms import (
+    BEFORE_JWT,
+    ISSUED_KEY,
+    JWT,
+    PEM,
+    is_secret_name,
+    squeeze_name,
 )
-"""What names of secrets end with, in the singular, without what stands between their words."""
+from isthmus.core.redaction.live_secrets import REDACTED
 
-MAX_MESSAGE_DEPTH = 60
-"""Levels that are looked into; what lies deeper is not sent."""
+__all__ = ["Redact"]
+
+MAX_MESSAGE_DEPTH = 60  # what lies deeper is not sent
 
 NAME = (  # password=, "token": , api-key: …
     r"""(?i:(?:[a-z]{1,20}[_-]){0,3}(?:password|passwd|pwd|secret|token|api[_-]?key|"""
@@ -42,26 +40,13 @@ SCHEME = (  # Authorization: Basic …, Bearer …; what names a secret itself i
     rf"(?i:\b(?:bearer|basic|digest|dpop|token)\s{{1,3}})(?!{NAME})"
     r"(?P<scheme>[A-Za-z0-9\-._~+/]{8,4096}={0,2})"
 )
-USERINFO = (  # scheme://user:password@host
+URL_USERINFO = (  # scheme://user:password@host; a user alone is none
     r"(?<=://)(?P<userinfo>[^\s/@:]{0,256}:[^\s/@]{1,256}|[^\s/@:]{16,256})(?=@)"
 )
-PEM = (
-    r"(?P<pem>-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s]{0,8192}"
-    r"(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?)"
+FORMS = (
+    *(NAMED, SCHEME, URL_USERINFO, rf"(?P<pem>{PEM})"),
+    *(rf"{BEFORE_JWT}(?P<jwt>{JWT})", rf"(?P<key>{ISSUED_KEY})"),
 )
-JWT = (  # looked for once in each run of its letters, which may be a long one that is none
-    r"(?<![A-Za-z0-9_-])(?:[A-Za-z0-9_-]{0,64}?[_-])??"
-    r"(?P<jwt>eyJ[A-Za-z0-9_-]{8,4096}+\.[A-Za-z0-9_-]{4,4096}+(?:\.[A-Za-z0-9_-]{0,4096}+)?)"
-)
-KEY = (  # the prefixes that issuers gave their keys so that they are found
-    r"(?P<key>\b(?:sk|pk|rk|gh[oprsu]|github_pat|glpat|xox[abeprs]|npm|pypi|hf|dop_v1|shpat|whsec)"
-    r"[-_][A-Za-z0-9_-]{12,255})"
-)
-CLOUD = (
-    r"(?P<cloud>\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[A-Za-z0-9_-]{30,255}"
-    r"|ya29\.[A-Za-z0-9_-]{16,255}))"
-)
-FORMS = (NAMED, SCHEME, USERINFO, PEM, JWT, KEY, CLOUD)
 
 
 @cache
@@ -88,19 +73,13 @@ class Redact(msgspec.Struct, frozen=True):
 
     def __call__(self, value: Any) -> Any:
         """The value without secrets: plain data in, plain data out, never an exception."""
-        return RedactionWalk(
-            frozenset(map(_squeeze_name, self.names)), _compile_patterns(self)
-        ).value(value, 0)
+        names = frozenset(map(squeeze_name, self.names))
+        return RedactionWalk(names, _compile_patterns(tuple(self.patterns))).value(value, 0)
 
 
-_own: dict[tuple[str, ...], list[re.Pattern[str]]] = {}
-
-
-def _compile_patterns(redact: Redact) -> list[re.Pattern[str]]:
-    patterns = tuple(redact.patterns)
-    if patterns not in _own:
-        _own[patterns] = [re.compile(pattern) for pattern in patterns]
-    return _own[patterns]
+@cache
+def _compile_patterns(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
+    return [re.compile(pattern) for pattern in patterns]
 
 
 class RedactionWalk:
@@ -133,7 +112,7 @@ class RedactionWalk:
         return REDACTED
 
     def _is_secret(self, key: str, member: Any) -> bool:
-        name = _squeeze_name(key)
+        name = squeeze_name(key)
         if name in self._names:
             return True
         if name.removesuffix("s").endswith("token") and isinstance(member, int | float):
@@ -145,28 +124,6 @@ class RedactionWalk:
         for pattern in self._patterns:
             text = pattern.sub(REDACTED, text)
         return text
-
-
-def is_secret_name(key: str) -> bool:
-    """Whether something is named like a credential."""
-    name = _squeeze_name(key).removesuffix("s")
-    return any(name.endswith(known) and _is_word(key, known) for known in NAMES)
-
-
-def _squeeze_name(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _is_word(key: str, known: str) -> bool:
-    """Whether a name ends with a known one as a word, as ``db_pin`` and ``dbPin`` do."""
-    if len(known) > MAX_SHORT_NAME_CHARS:
-        return True
-    words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+", key)
-    return bool(words) and words[-1].lower().removesuffix("s") == known
-
-
-MAX_SHORT_NAME_CHARS = 4
-"""Letters of a name so short that it may well be the end of another word."""
 
 
 def _blank_match(found: re.Match[str]) -> str:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from isthmus.core.redaction.values import Redactor
 from isthmus.host.audit.hash_chain import ChainVerdict, verify_chain
 from isthmus.host.audit.head_file import HeadUpdate
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.queries import read_last_lines
-from isthmus.host.audit.redaction import Redactor
 from isthmus.host.audit.row_columns import RowSnapshot, take_snapshot
 from isthmus.host.audit.row_queue import QueueDrain, QueuedRow, RowQueue
 from isthmus.host.audit.writer import AuditWriter, BodyMode

@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from isthmus.auth.tokens.secret import Secret
-from isthmus.core.redaction.patterns import REDACTED, redact_patterns
-from isthmus.host.audit.redaction import Redactor
+from isthmus.core.redaction.live_secrets import REDACTED
+from isthmus.core.redaction.texts import redact_text
+from isthmus.core.redaction.values import Redactor
 from isthmus.host.model.row import AuditRow
 
 __all__ = ["COLUMNS", "INSERT_ROW", "RowSnapshot", "digest_body", "make_columns", "take_snapshot"]
@@ -255,7 +256,7 @@ def _convert_plain(value: Any) -> Any:
 
 
 # Names come again and again.
-_redact_name = lru_cache(maxsize=4096)(partial(redact_patterns, chance=False))
+_redact_name = lru_cache(maxsize=4096)(partial(redact_text, chance=False))
 
 
 _get_texts = attrgetter(*TEXT_COLUMNS.values())
@@ -270,9 +271,7 @@ def _make_name(text: str, known: Sequence[str]) -> str | None:
 def _clean_name(known: Sequence[str], text: str) -> str:
     for secret in known:
         text = text.replace(secret, REDACTED)
-    return (
-        _redact_name(text) if len(text) <= MAX_NAME_CHARS else redact_patterns(text, chance=False)
-    )
+    return _redact_name(text) if len(text) <= MAX_NAME_CHARS else redact_text(text, chance=False)
 
 
 def _to_integer(value: float | bool | None) -> int | None:

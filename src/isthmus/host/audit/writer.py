@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
+from isthmus.core.redaction.values import Redactor
 from isthmus.host.audit.hash_chain import (
     BROKEN,
     UNPROVED,
@@ -27,7 +28,6 @@ from isthmus.host.audit.hash_chain import (
 from isthmus.host.audit.head_file import ChainHead, HeadFile, HeadInvalid, HeadUpdate, get_head_path
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.queries import index_next_rows, remove_from_index
-from isthmus.host.audit.redaction import Redactor
 from isthmus.host.audit.row_columns import (
     COLUMNS,
     INSERT_ROW,

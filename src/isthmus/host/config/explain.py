@@ -225,6 +225,6 @@ def _hide_text(text: str) -> str:
 
 
 def _redact_text(text: str) -> str:
-    from isthmus.auth.redaction import redact
+    from isthmus.core.redaction.lines import redact_log
 
-    return redact(text)
+    return redact_log(text)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from isthmus.host.audit.redaction import Redactor
+from isthmus.core.redaction.values import Redactor
 from isthmus.host.catalog.names import Viewer
 from isthmus.host.context.fitting import FittedContext, fit_pieces
 from isthmus.host.context.gatherer import (

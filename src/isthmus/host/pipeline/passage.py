@@ -76,7 +76,7 @@ class Passage:
         pointers = self.trace.obligations.redact
         if not pointers:
             return self.attempt
-        from isthmus.host.audit.redaction import Redactor  # few rules hide anything
+        from isthmus.core.redaction.values import Redactor  # few rules hide anything
 
         hidden = Redactor(secrets=tuple).strip(self.attempt.arguments, pointers)
         return structs.replace(self.attempt, arguments=hidden)
@@ -160,7 +160,7 @@ def restore_hidden(edited: Any, whole: Any) -> Any:
         edited: what a person made of what they saw.
         whole: what it was made of.
     """
-    from isthmus.host.audit.redaction import REDACTED  # few rules hide anything
+    from isthmus.core.redaction.live_secrets import REDACTED  # few rules hide anything
 
     if isinstance(edited, str) and edited == REDACTED:
         return whole

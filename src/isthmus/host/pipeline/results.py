@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, structs
 
-from isthmus.host.audit.redaction import Redactor
+from isthmus.core.redaction.values import Redactor
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import Unknown
 from isthmus.host.model.facts import Facts

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from isthmus.auth.redaction import redact
 from isthmus.client.client import Client
-from isthmus.core.redaction.patterns import redact_patterns
+from isthmus.core.redaction.lines import redact_log
+from isthmus.core.redaction.texts import redact_text
 from isthmus.core.text import clean_text
 from isthmus.errors import (
     AuthRequired,
@@ -371,8 +371,9 @@ class ServerConnection:
 
     def _fail(self, error: Exception) -> None:
         """Go where an error leads."""
-        self.error = redact_patterns(
-            redact(clean_text(str(error)[:MAX_ERROR_CHARS] or type(error).__name__)), chance=False
+        self.error = redact_text(
+            redact_log(clean_text(str(error)[:MAX_ERROR_CHARS] or type(error).__name__)),
+            chance=False,
         )
         if isinstance(error, AuthRequired | ScopeShortfall):
             self._go("unauthorized")

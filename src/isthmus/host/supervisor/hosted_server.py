@@ -4,17 +4,17 @@ import asyncio
 from collections import deque
 from reprlib import Repr
 
-from isthmus.auth.redaction import redact
-from isthmus.core.redaction.patterns import redact_patterns
+from isthmus.core.redaction.lines import redact_command, redact_log
+from isthmus.core.redaction.texts import redact_text
+from isthmus.core.redaction.values import Redactor
 from isthmus.core.text import clean_text
-from isthmus.host.audit.redaction import Redactor
 from isthmus.host.model.entries import ServerEntry
 from isthmus.host.model.errors import ServerUnavailable
 from isthmus.host.model.view import ServerStatus
 from isthmus.host.supervisor.connection import DRAIN_S, ConnectionHooks, ServerConnection
 from isthmus.host.supervisor.identity import identify_server
 from isthmus.host.supervisor.states import LIVE_STATES, ConnectionState
-from isthmus.transports.command import Command, hide_secrets
+from isthmus.transports.command import Command
 from isthmus.transports.http.client.address import redact_url
 from isthmus.wire import LogMessageParams
 
@@ -125,7 +125,7 @@ class HostedServer:
     @property
     def log(self) -> list[str]:
         """Its last log messages, a line each, and what it wrote to standard error after them."""
-        return [redact_patterns(redact(line), chance=False) for line in (*self._log, *self.stderr)]
+        return [redact_text(redact_log(line), chance=False) for line in (*self._log, *self.stderr)]
 
     @property
     def in_flight(self) -> int:
@@ -237,4 +237,4 @@ def describe_place(entry: ServerEntry) -> str:
     """Where a server is: its command line or its URL, with no secret in either."""
     if not entry.command:
         return Redactor().text(redact_url(entry.url)) if entry.url else "in this process"
-    return str(Command(*Redactor().redact(hide_secrets(entry.command))))
+    return str(Command(*Redactor().redact(redact_command(entry.command))))

@@ -19,7 +19,7 @@ from isthmus.core.http.params import (
     find_header_params,
 )
 from isthmus.core.principal import NO_SCOPES, Principal
-from isthmus.core.redaction.messages import is_secret_name
+from isthmus.core.redaction.forms import is_secret_name
 from isthmus.core.schema_bounds import Bounds, find_bounds_flaw
 from isthmus.errors import (
     CapabilityMissing,

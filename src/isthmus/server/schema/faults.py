@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from isthmus.core.encoding import replace_surrogates
-from isthmus.core.redaction.messages import is_secret_name
+from isthmus.core.redaction.forms import is_secret_name
 
 __all__ = ["MAX_FAULTS", "Fault", "find_faults", "show_value"]
 

@@ -1,35 +1,25 @@
-"""What looks like a secret, in a text or by its name. Every pattern takes time linear in the text."""
+"""Texts without secrets, for users and the audit log: what looks like one, by its look or its name."""
 
 import re
-from functools import lru_cache
 
-__all__ = ["announces_secret", "looks_random", "names_secret", "redact_patterns"]
-
-REDACTED = "[redacted]"
-"""What stands where a secret was."""
-
-MAX_RUN_CHARS = 256
-"""Characters of a long run that are looked at: chance shows early."""
-
-PEM = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,60}-----|\Z)", re.DOTALL
-)  # fmt: skip
-
-TOKEN = re.compile(
-    r"""(?<![A-Za-z0-9])(?:
-        eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{2,}(?:\.[A-Za-z0-9_-]*){0,3}   # JWT and JWE
-      | sk-[A-Za-z0-9_-]{8,}                                               # OpenAI, Anthropic
-      | (?:sk|rk|pk|whsec)_(?:(?:live|test)_)?[A-Za-z0-9]{10,}             # Stripe
-      | (?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA|ANVA)[A-Z0-9]{16}(?![A-Za-z0-9])
-      | gh[pousr]_[A-Za-z0-9]{16,} | github_pat_[A-Za-z0-9_]{16,}
-      | gl(?:pat|dt|rt|cbt|ptt|oas)-[A-Za-z0-9_-]{16,}                     # GitLab
-      | xox[abceoprs]-[A-Za-z0-9-]{8,} | xapp-[A-Za-z0-9-]{8,}             # Slack
-      | AIza[A-Za-z0-9_-]{30,} | ya29\.[A-Za-z0-9_-]{16,}                  # Google
-      | npm_[A-Za-z0-9]{30,} | pypi-[A-Za-z0-9_-]{30,} | hf_[A-Za-z0-9]{20,}
-      | SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,} | dop_v1_[a-f0-9]{32,}
-    )""",
-    re.VERBOSE,
+from isthmus.core.redaction.forms import (
+    BEFORE_JWT,
+    ISSUED_KEY,
+    JWT,
+    NAME_END,
+    PEM,
+    USERINFO,
 )
+from isthmus.core.redaction.live_secrets import REDACTED
+
+__all__ = ["looks_random", "redact_text"]
+
+MAX_RUN_CHARS = 256  # of a long run that are looked at: chance shows early
+
+TEXT_PEM = re.compile(PEM)
+TEXT_JWT = re.compile(rf"({BEFORE_JWT}){JWT}")
+TEXT_KEY = re.compile(ISSUED_KEY)
+TEXT_USERINFO = re.compile(USERINFO)
 
 # In prose a scheme is followed by a word; with a capital, or before what no word is, by a secret.
 SCHEME = re.compile(
@@ -38,71 +28,59 @@ SCHEME = re.compile(
     r"headers?|challenges?|credentials?|proofs?|is|or|and|in)\b)[A-Za-z0-9\-._~+/!@#$%^*=]{2,}"
 )
 
-# Between two "://" nothing is looked at twice: no userinfo has a slash.
-USERINFO = re.compile(r"(?<=://)[^\s/?#@\"'<>]{1,4096}@")
-
-KEY = (
-    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|"
-    r"private[_-]?key|signature|credentials?|assertion|code_verifier|device_code|authorization|"
-    r"cookie|oauth2-bearer|(?<![a-z])pass|(?<![a-z0-9])(?:otp|cvc|cvv|ssn|jwt|pw))"
-)
-"""The end of a name that says that a secret follows."""
-
+# A value as shells, JSON and programs write it: a word of pieces, or what stands in quotes.
 PIECE = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+'|\\.|[^\s"'`;&|<>\\]++)"""
 VALUE = (
     r"""(?!\[redacted])(?:\\++["'][^"'\\]*+(?:\\++[^"'\\][^"'\\]*+)*+"""
     rf"""|(?:{PIECE}|["'])(?:(?:(?<!["'])|(?![,}}\]):;])){PIECE})*+)"""
 )
-"""A value as shells, JSON and programs write it: a word of pieces, or what stands in quotes.
-
-Every repetition keeps what it took, so that the time is linear in the text.
-"""
 
 IS = r"""\\{0,8}["']?\s{0,4}(?:=>|:=|[=:]|%3[dD])\s{0,4}"""
 
+# A header whose value has blanks: all of it goes, to the end of the quotes or of the line.
 HEADER = re.compile(
     rf"""(?i)((?:authorization|(?<![a-z])cookie){IS})(?!\[redacted])("[^"\n]*+"?|'[^'\n]*+'?|"""
     r"""\\++["'][^"'\\\n]*+|(?:[^"'\n\r\\]|\\[^"'\n])++)"""
 )
-"""A header whose value has blanks: all of it goes, to the end of the quotes or of the line."""
 
+# Whether it is worth to look for names at all.
 HINT = re.compile(
-    rf"(?i){KEY}|securestring|_(?:key|pw|auth|creds?|pat|dsn)=|[?&#](?:code|sig|key|auth)="
+    rf"(?i){NAME_END}|securestring|_(?:key|pw|auth|creds?|pat|dsn)=|[?&#](?:code|sig|key|auth)="
 )
-"""Whether it is worth to look for names at all."""
 
 NAMED = tuple(
     re.compile(pattern)
     for pattern in (
         # "name": "API_TOKEN", "value": "…"
         (
-            rf"""(?i)(name\\{{0,8}}["']?\s{{0,4}}[=:]\s{{0,4}}\\{{0,8}}["']?[\w.-]{{0,60}}?{KEY}\\{{0,8}}["']?\s{{0,4}},"""
+            rf"""(?i)(name\\{{0,8}}["']?\s{{0,4}}[=:]\s{{0,4}}\\{{0,8}}["']?[\w.-]{{0,60}}?{NAME_END}\\{{0,8}}["']?\s{{0,4}},"""
             rf"""\s{{0,4}}\\{{0,8}}["']?value{IS})({VALUE})"""
         ),
         # password=…, "token": "…", api-key: …, X=…&token=…
-        rf"(?i)({KEY}{IS})({VALUE})",
+        rf"(?i)({NAME_END}{IS})({VALUE})",
         r"""(?i)((?<=[?&#])(?:code|sig|key|auth)(?:=|%3[dD]))([^\s"'`&#;|<>]++)""",
         rf"((?<![A-Za-z0-9_])[A-Z][A-Z0-9_]{{0,60}}_(?:KEY|PW|AUTH|CREDS?|PAT|DSN)=)({VALUE})",
         # --token …, -Password …
-        rf"(?i)((?<![\w-])--?[\w-]{{0,60}}?{KEY}\s{{1,4}})({VALUE})",
+        rf"(?i)((?<![\w-])--?[\w-]{{0,60}}?{NAME_END}\s{{1,4}})({VALUE})",
         # set -x TOKEN …, setx TOKEN …, aws configure set secret_key …
-        rf"(?i)(\b(?:setx|setenv|set)(?:\s{{1,4}}-\w{{1,8}}){{0,3}}\s{{1,4}}[\w.]{{0,60}}?{KEY}\s{{1,4}})({VALUE})",
+        rf"(?i)(\b(?:setx|setenv|set)(?:\s{{1,4}}-\w{{1,8}}){{0,3}}\s{{1,4}}[\w.]{{0,60}}?{NAME_END}\s{{1,4}})({VALUE})",
         # the arguments of a call: a name, then its value
-        rf"""(?i)(\(\s{{0,4}}["'][\w.-]{{0,60}}?{KEY}["']\s{{0,4}},\s{{0,4}})({VALUE})""",
-        rf"(?i)(<[\w:.-]{{0,60}}?{KEY}(?:\s[^<>]{{0,200}})?>)([^<>]++)",
+        rf"""(?i)(\(\s{{0,4}}["'][\w.-]{{0,60}}?{NAME_END}["']\s{{0,4}},\s{{0,4}})({VALUE})""",
+        rf"(?i)(<[\w:.-]{{0,60}}?{NAME_END}(?:\s[^<>]{{0,200}})?>)([^<>]++)",
         # .netrc
         rf"(?i)(\blogin\s{{1,4}}\S{{1,100}}\s{{1,4}}password\s{{1,4}})({PIECE}++)",
         rf"(?i)(\bsecurestring\s{{1,4}}(?:-string\s{{1,4}})?)({VALUE})",
     )
 )
 
-USER = re.compile(
+# ``-u ada:password``, and ``-U ada%password``.
+USER_AND_PASSWORD = re.compile(
     r"""((?<![\w-])(?:-[uU]|--(?:proxy-)?user|--userpwd|--creds|--login)(?:=|\s{0,4}))"""
     r"""(?!["']?(?:\d{1,9}:\d{1,9}(?![^\s"'])|[a-z]{2,8}://|rl\b|ser\b))"""
     rf"""((["']?)[^\s:%"'`;&|<>=]{{1,200}}[:%](?:(?<=["'].)|){PIECE}*+)"""
 )
-"""``-u ada:password``, and ``-U ada%password``."""
 
+# Programs with a flag of one letter for a password.
 PROGRAMS = tuple(
     (re.compile(rf"\b(?:{names})\b"), re.compile(rf"(\s(?:{flag})[= ]?)({PIECE}++)"), within)
     for names, flag, within in (
@@ -113,7 +91,6 @@ PROGRAMS = tuple(
         ("sqlcmd|unzip|zip", "-P", ""),
     )
 )
-"""Programs with a flag of one letter for a password."""
 
 PIPED = re.compile(
     rf"""(\b(?:echo|printf)\s{{1,4}}(?:-\w{{1,4}}\s{{1,4}})?)({PIECE}++)(?=\s{{0,4}}\|[^|\n]{{0,300}}?"""
@@ -134,16 +111,8 @@ KINDS = str.maketrans(
     | dict.fromkeys("0123456789", "9")
     | dict.fromkeys("+/=_-", " ")
 )
+# Neighbours that are rare in words and names; a capital before a small letter begins a word.
 ODD = ("l9", "9l", "U9", "9U", "lU")
-"""Neighbours that are rare in words and names; a capital before a small letter begins a word."""
-
-NAMES = (
-    *("password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "accesskey"),
-    *("secretkey", "privatekey", "credential", "credentials", "authorization", "cookie"),
-    *("assertion", "codeverifier", "devicecode", "signature", "keyid", "connectionstring"),
-)
-WHOLE_NAMES = {"auth", "bearer", "cvc", "cvv", "jwt", "otp", "pin", "ssn", "pass", "pw"}
-NO_SECRETS = {"progresstoken", "pagetoken", "nextpagetoken", "continuationtoken", "synctoken"}
 
 
 def looks_random(run: str) -> bool:
@@ -153,7 +122,7 @@ def looks_random(run: str) -> bool:
     so; words, paths and names do not. Digests in hex count as random: a key may be spelt so.
 
     Example:
-        >>> random_looking("wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"), random_looking("src/isthmus/audit")
+        >>> looks_random("wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"), looks_random("src/isthmus/audit")
         (True, False)
     """
     if KNOWN_IDS.fullmatch(run):
@@ -169,7 +138,7 @@ def looks_random(run: str) -> bool:
     return pairs >= 12 and odd >= pairs * least  # below, chance and names are alike
 
 
-def redact_patterns(text: str, *, chance: bool = True) -> str:
+def redact_text(text: str, *, chance: bool = True) -> str:
     """A text without what looks like a secret.
 
     Args:
@@ -177,21 +146,23 @@ def redact_patterns(text: str, *, chance: bool = True) -> str:
         chance: whether what merely looks random goes, too.
 
     Example:
-        >>> cleaned("git clone https://ada:hunter22@git.example/x?token=abcdef")
+        >>> redact_text("git clone https://ada:hunter22@git.example/x?token=abcdef")
         'git clone https://[redacted]@git.example/x?token=[redacted]'
     """
     if "-----BEGIN" in text:
-        text = PEM.sub(REDACTED, text)
-    text = TOKEN.sub(REDACTED, text)
+        text = TEXT_PEM.sub(REDACTED, text)
+    if "eyJ" in text:
+        text = TEXT_JWT.sub(rf"\1{REDACTED}", text)
+    text = TEXT_KEY.sub(REDACTED, text)
     if "://" in text:
-        text = USERINFO.sub(f"{REDACTED}@", text)
+        text = TEXT_USERINFO.sub(f"{REDACTED}@", text)
     if HINT.search(text):
         text = HEADER.sub(_hide_value, text)
         for pattern in NAMED:
             text = pattern.sub(_hide_value, text)
     if " " in text:
-        text = SCHEME.sub(_without_scheme, text)
-        text = _without_arguments(text)
+        text = SCHEME.sub(_hide_scheme, text)
+        text = _hide_arguments(text)
     return RUN.sub(_redact_run, text) if chance else text
 
 
@@ -205,17 +176,17 @@ def _hide_value(found: re.Match[str]) -> str:
     return f"{name}{quote}{REDACTED}{quote}"
 
 
-def _without_scheme(found: re.Match[str]) -> str:
+def _hide_scheme(found: re.Match[str]) -> str:
     return f"{found[1] or found[3]}{found[2] or found[4]}{REDACTED}"
 
 
-def _without_arguments(text: str) -> str:
+def _hide_arguments(text: str) -> str:
     """A command line without what programs take for a password by place or by a short flag."""
     if "-" not in text:
         return text
-    text = USER.sub(_hide_value, text)
+    text = USER_AND_PASSWORD.sub(_hide_value, text)
     for program, flag, within in PROGRAMS:
-        parts = _commands(text) if program.search(text) else []
+        parts = _split_commands(text) if program.search(text) else []
         for at, part in enumerate(parts):
             if program.search(part) and within in part:
                 parts[at] = flag.sub(_hide_value, part)
@@ -223,7 +194,7 @@ def _without_arguments(text: str) -> str:
     return PIPED.sub(_hide_value, text) if "|" in text else text
 
 
-def _commands(text: str) -> list[str]:
+def _split_commands(text: str) -> list[str]:
     """A text in pieces that are a command each, with what parts them."""
     return re.split(r"([;\n|]|&&)", text)
 
@@ -231,20 +202,3 @@ def _commands(text: str) -> list[str]:
 def _redact_run(found: re.Match[str]) -> str:
     run = found.group()
     return REDACTED if looks_random(run) else run
-
-
-@lru_cache(maxsize=4096)
-def names_secret(name: str) -> bool:
-    """Whether a member of this name holds a secret, however it is spelt.
-
-    Example:
-        >>> names_a_secret("X-Api-Key"), names_a_secret("githubToken"), names_a_secret("tokens_in")
-        (True, True, False)
-    """
-    plain = re.sub(r"[^a-z0-9]", "", name.lower()) if len(name) <= 128 else ""
-    return plain in WHOLE_NAMES or (plain.endswith(NAMES) and plain not in NO_SECRETS)
-
-
-def announces_secret(word: str) -> bool:
-    """Whether a word of a command line says that the next one is a secret, as ``--token`` does."""
-    return word.startswith("-") and "=" not in word and names_secret(word)

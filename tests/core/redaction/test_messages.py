@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from isthmus.core.redaction.messages import REDACTED, Redact
+from isthmus.core.redaction.live_secrets import REDACTED
+from isthmus.core.redaction.messages import Redact
 
 redact = Redact()
 

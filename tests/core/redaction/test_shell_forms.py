@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from isthmus.core.redaction.patterns import redact_patterns
-from isthmus.host.audit.redaction import Redactor
+from isthmus.core.redaction.texts import redact_text
+from isthmus.core.redaction.values import Redactor
 
 FORMS = {
     "flag and word": "deploy --token {} --region eu",
@@ -95,7 +95,7 @@ def test_no_form_of_a_command_leaks_its_secret(name, secret):
     """Ours: nothing of the secret stays, and the rest of the command does."""
     form = FORMS[name]
     secret = quote(secret, "") if name.startswith("URL userinfo") else secret
-    said = redact_patterns(form.format(secret))
+    said = redact_text(form.format(secret))
     beside = form.replace("{}", "").replace("{{", "{").replace("}}", "}")
 
     assert "[redacted]" in said
@@ -109,7 +109,7 @@ def test_no_form_of_a_command_leaks_its_secret(name, secret):
 @pytest.mark.parametrize("name", SPACED)
 def test_a_secret_with_blanks_in_quotes_goes_whole(name):
     """Ours: up to the quote that ends it."""
-    said = redact_patterns(FORMS[name].format("correct horse battery"))
+    said = redact_text(FORMS[name].format("correct horse battery"))
 
     assert [] == [word for word in ("correct", "horse", "battery") if word in said]
     assert "eu" in said
@@ -118,7 +118,7 @@ def test_a_secret_with_blanks_in_quotes_goes_whole(name):
 @pytest.mark.covers("hostaudit.redaction.forms")
 def test_quotes_that_are_put_together_as_a_shell_does_hide_nothing():
     """Ours: a word of a shell may consist of several pieces."""
-    said = redact_patterns("""deploy --token 'abc'"def"ghi\\ jkl eu; export TOKEN="a\\"b"c eu""")
+    said = redact_text("""deploy --token 'abc'"def"ghi\\ jkl eu; export TOKEN="a\\"b"c eu""")
 
     assert "deploy --token [redacted] eu; export TOKEN=[redacted] eu" == said
 
@@ -164,7 +164,7 @@ def test_names_and_values_that_stand_apart_belong_together(value):
 )
 def test_ordinary_commands_stay_as_they_are(text):
     """Ours: what a command does has to be seen."""
-    assert text == redact_patterns(text)
+    assert text == redact_text(text)
 
 
 @pytest.mark.parametrize(
@@ -180,4 +180,4 @@ def test_ordinary_commands_stay_as_they_are(text):
 @pytest.mark.timeout(20)
 def test_no_text_takes_long(text):
     """Ours: every pattern takes time in proportion to the text, whatever it is."""
-    assert redact_patterns(text) is not None
+    assert redact_text(text) is not None

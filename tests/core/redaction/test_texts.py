@@ -2,7 +2,8 @@
 
 import pytest
 
-from isthmus.core.redaction.patterns import looks_random, names_secret, redact_patterns
+from isthmus.core.redaction.forms import names_secret
+from isthmus.core.redaction.texts import looks_random, redact_text
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJlLWhlcmU"
 SECRETS = [
@@ -29,7 +30,7 @@ SECRETS = [
 )
 def test_what_looks_like_a_secret_is_taken_out(secret, around):
     """Ours: wherever in a text it stands."""
-    assert secret not in redact_patterns(around.format(secret))
+    assert secret not in redact_text(around.format(secret))
 
 
 @pytest.mark.covers("hostaudit.redaction.forms")
@@ -38,8 +39,8 @@ def test_a_private_key_is_taken_out_whole():
     begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
     body = "MIIEow\nIBAA\n"
 
-    assert "a [redacted] b" == redact_patterns(f"a {begin}\n{body}{end} b")
-    assert "a [redacted]" == redact_patterns(f"a {begin}\n{body}")
+    assert "a [redacted] b" == redact_text(f"a {begin}\n{body}{end} b")
+    assert "a [redacted]" == redact_text(f"a {begin}\n{body}")
 
 
 @pytest.mark.covers("hostaudit.redaction.addresses")
@@ -55,7 +56,7 @@ def test_a_private_key_is_taken_out_whole():
 )  # fmt: skip
 def test_addresses_keep_neither_users_nor_secret_parameters(address, kept):
     """Ours: userinfo and query are where keys are put."""
-    assert kept == redact_patterns(address)
+    assert kept == redact_text(address)
 
 
 @pytest.mark.parametrize(
@@ -71,13 +72,13 @@ def test_addresses_keep_neither_users_nor_secret_parameters(address, kept):
 )
 def test_what_is_called_a_secret_is_taken_out_of_texts(text):
     """Ours: by its name, whatever it looks like."""
-    assert "[redacted]" in redact_patterns(text)
+    assert "[redacted]" in redact_text(text)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Fix the thing in the parser, line 12 of src/isthmus/core/redaction/patterns.py",
+        "Fix the thing in the parser, line 12 of src/isthmus/core/redaction/texts.py",
         "get_user_preferences_for_account",
         "ContextForgeGatewayConfigurationManager",
         "report-2024-11-05-final-version",
@@ -91,7 +92,7 @@ def test_what_is_called_a_secret_is_taken_out_of_texts(text):
 )
 def test_ordinary_words_paths_and_ids_stay(text):
     """Ours: a log that hides everything shows nothing."""
-    assert text == redact_patterns(text)
+    assert text == redact_text(text)
 
 
 def test_names_are_known_however_they_are_spelt():
